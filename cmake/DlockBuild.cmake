@@ -1,0 +1,43 @@
+# Helpers for the targets of this tree. Nothing here reaches those who use the installed library.
+option(DLOCK_WERROR "Treat warnings as errors" OFF)
+set(DLOCK_SANITIZE "" CACHE STRING "Sanitizers for everything built here, e.g. address,undefined or thread")
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+# Developer flags; attached PRIVATE or through BUILD_INTERFACE, never exported.
+add_library(dlock_developer_flags INTERFACE)
+target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
+if(DLOCK_SANITIZE)
+  target_compile_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
+endif()
+
+# Common properties of a target of this tree.
+function(dlock_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
+endfunction()
+
+# dlock_add_test(NAME [NO_MAIN] SOURCES file... [LIBRARIES target...] [LABELS label...])
+# One GoogleTest executable; each of its tests becomes one for ctest.
+function(dlock_add_test name)
+  cmake_parse_arguments(arg "NO_MAIN" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  dlock_target(${name})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE dlock::dlock GTest::gmock GTest::gtest ${arg_LIBRARIES})
+  if(NOT arg_NO_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  set(labels unit)
+  if(arg_LABELS)
+    set(labels ${arg_LABELS})
+  endif()
+  gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+endfunction()

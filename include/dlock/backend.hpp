@@ -1,0 +1,198 @@
+// The service-provider interface: what a lock service must do to be used through dlock. For backend authors; see
+// docs/writing-a-backend.md for a complete one. Most services are easiest to write against TryBackend
+// (try_backend.hpp).
+//
+//   std::unique_ptr<dlock::Backend> make_my_backend(dlock::BackendHost& host, const dlock::BackendConfig& config);
+//   dlock::register_backend("mine", make_my_backend);
+//
+// All member functions of Backend and Contention are called as tasks of the host's executor: serialised, never at the
+// same time. They must not block and must not throw; what goes wrong is reported through the handler or sink. A handler
+// or sink may be called from inside the call that was given it, or later as a task, exactly once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <dlock/capabilities.hpp>
+#include <dlock/clock.hpp>
+#include <dlock/error.hpp>
+#include <dlock/executor.hpp>
+#include <dlock/info.hpp>
+#include <dlock/observer.hpp>
+#include <dlock/token.hpp>
+#include <dlock/url.hpp>
+
+namespace dlock {
+
+// One acquire, as the service is asked for it.
+struct LockRequest {
+  std::string name;
+  OwnerId owner;                     // new for every acquire; a retry of the same acquire keeps it
+  std::string holder;                // for people: "host:pid:label"
+  std::chrono::nanoseconds lease{};  // within the backend's bounds
+  bool wait = false;                 // false: answer busy instead of queueing
+};
+
+// The service's yes.
+struct Grant {
+  std::string name;
+  OwnerId owner;
+  FencingToken token;
+  // Until when the lock is safe: lease_valid_until() of the time just before the request was sent; TimePoint::max() if
+  // it does not run out.
+  TimePoint valid_until;
+  std::chrono::nanoseconds lease{};
+};
+
+// When a lease must be taken for over: sent + lease, less 1 % and 2 ms for clocks that run at different rates (the
+// margin of the Redlock algorithm, S. Sanfilippo).
+[[nodiscard]] constexpr TimePoint lease_valid_until(TimePoint sent, std::chrono::nanoseconds lease) noexcept {
+  return saturating_add(sent, lease - lease / 100 - std::chrono::milliseconds(2));
+}
+
+// Where a contention reports.
+class GrantSink {
+ public:
+  GrantSink() = default;
+  GrantSink(const GrantSink&) = delete;
+  GrantSink& operator=(const GrantSink&) = delete;
+
+  // Final: the lock is ours.
+  virtual void granted(Grant grant) = 0;
+  // Somebody else holds the lock. Final if the request does not wait; otherwise news, and may be repeated.
+  virtual void busy() = 0;
+  // The service cannot be asked just now and the contention goes on trying. News, and may be repeated.
+  virtual void unreachable(Failure why) = 0;
+  // Final: trying again would not help, or the request does not wait.
+  virtual void failed(Failure why) = 0;
+
+ protected:
+  ~GrantSink() = default;
+};
+
+// One acquire in progress. Destroying it gives up without residue: what it holds or may come to hold through requests
+// under way is released by its owner id, now or as soon as the service can be reached. It is destroyed after a final
+// report, too, but never from inside a call to the sink. The sink is not called after destruction.
+class Contention {
+ public:
+  Contention() = default;
+  Contention(const Contention&) = delete;
+  Contention& operator=(const Contention&) = delete;
+  virtual ~Contention() = default;
+};
+
+struct RenewOutcome {
+  enum class Status {
+    renewed,  // valid_until holds
+    lost,     // the service says that the lock is not, or no longer, this owner's
+    failed,   // no answer or an error; will be retried while the lease lasts
+  } status;
+  TimePoint valid_until = {};
+  Failure failure = {};
+};
+
+struct ReleaseOutcome {
+  enum class Status {
+    released,   // it was this owner's until now
+    not_owner,  // it was not; nothing was touched
+    failed,     // not confirmed. The backend goes on by itself until the lock is free or its lease is over.
+  } status;
+  Failure failure = {};
+};
+
+// A value or the reason why there is none.
+template <class T>
+class Result {
+ public:
+  Result(T value) : content_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
+  Result(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool ok() const noexcept { return content_.index() == 0; }
+  [[nodiscard]] T& value() { return std::get<0>(content_); }
+  [[nodiscard]] const Failure& failure() const { return std::get<1>(content_); }
+
+ private:
+  std::variant<T, Failure> content_;
+};
+
+class Backend {
+ public:
+  using RenewHandler = std::function<void(RenewOutcome)>;
+  using ReleaseHandler = std::function<void(ReleaseOutcome)>;
+  template <class T>
+  using Handler = std::function<void(Result<T>)>;
+
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  // Handlers still pending need not run.
+  virtual ~Backend() = default;
+
+  // Constant for the lifetime of the backend; may be called from any thread.
+  [[nodiscard]] virtual Capabilities capabilities() const noexcept = 0;
+
+  // Starts an acquire. The contention lives until a final report or until the core gives up.
+  [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;
+
+  // Extends the lease by grant.lease from now, if grant.owner still owns the lock; must never take it back or bring it
+  // back to life. Called only where capabilities().lease_kind is per_lock, one at a time for each grant. Must answer
+  // within BackendConfig::response_timeout.
+  virtual void renew(const Grant& grant, RenewHandler done) = 0;
+
+  // Frees the lock if grant.owner still owns it. Called at most once for each grant; a renewal may be under way. Must
+  // answer within BackendConfig::response_timeout.
+  virtual void release(const Grant& grant, ReleaseHandler done) = 0;
+
+  // Questions and administration; must answer within BackendConfig::response_timeout. By default errc::unsupported
+  // (diagnose: no findings).
+  virtual void inspect(const std::string& name, Handler<LockInfo> done);
+  virtual void list(Handler<std::vector<LockInfo>> done);
+  virtual void break_lock(const std::string& name, Handler<bool> done);
+  virtual void diagnose(Handler<std::vector<Finding>> done);
+
+  // The client is closing: all contentions are gone and all grants were released. Finish what still cleans up, then
+  // call done; the client waits for a bounded time only. By default done at once.
+  virtual void close(std::function<void()> done);
+};
+
+// What the core offers to a backend. Outlives it. Call from tasks only, except executor() and new_owner_id().
+class BackendHost {
+ public:
+  BackendHost() = default;
+  BackendHost(const BackendHost&) = delete;
+  BackendHost& operator=(const BackendHost&) = delete;
+
+  [[nodiscard]] virtual Executor& executor() noexcept = 0;
+
+  // The session that keeps this grant was heard of: where lease_kind is session. Ignored for an unknown owner, and
+  // for a lease that was lost before.
+  virtual void extended(const OwnerId& owner, TimePoint valid_until) = 0;
+  // The grant is gone, or can no longer be relied on. Ignored for an unknown owner.
+  virtual void lost(const OwnerId& owner, Failure why) = 0;
+  // For the observer.
+  virtual void connection(ConnectionEvent event) = 0;
+  virtual void warn(WarningEvent event) = 0;
+
+  [[nodiscard]] virtual OwnerId new_owner_id() = 0;
+
+ protected:
+  ~BackendHost() = default;
+};
+
+// How the client was configured; the common options of URL and ClientOptions are merged and validated.
+struct BackendConfig {
+  Url url;             // without the common parameters, which the core took: lease, label, the timeouts
+  std::string holder;  // "host:pid:label"
+  std::chrono::nanoseconds lease{};
+  std::chrono::nanoseconds response_timeout{};
+  std::chrono::nanoseconds connect_timeout{};
+};
+
+}  // namespace dlock

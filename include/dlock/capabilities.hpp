@@ -1,0 +1,55 @@
+// What a backend can and cannot do, so that a program (and the conformance suite) can ask instead of guess.
+//
+//   if (!client.capabilities().fair) log("waiters may overtake each other");
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+namespace dlock {
+
+// Who can take part in a lock.
+enum class Scope { process, machine, network };
+
+// What keeps a lease alive.
+enum class LeaseKind {
+  // Every lock has a lease of its own in the service (AcquireOptions::lease); the client renews each.
+  per_lock,
+  // All locks of a client live as long as its session with the service, which the backend itself keeps alive.
+  session,
+  // The lock lives as long as the holder's process; it does not run out by time.
+  process,
+};
+
+// What happens to fencing tokens when the service loses data it had acknowledged.
+enum class FencingDurability {
+  // Nothing: a later token may be smaller.
+  none,
+  // Tokens still grow, as long as the wall clock that mints them is not stepped back across the loss.
+  wall_clock,
+  // The service orders tokens by itself and does not lose acknowledged data.
+  service,
+};
+
+struct Capabilities {
+  std::string_view backend;   // URL scheme, e.g. "redis"
+  std::string_view strategy;  // the variant in use, e.g. "queue"; empty where there is only one
+  Scope scope = Scope::process;
+  LeaseKind lease_kind = LeaseKind::per_lock;
+  FencingDurability fencing = FencingDurability::none;
+  bool fair = false;            // waiters are served first come, first served
+  bool wakes_one = false;       // a release wakes one waiter, not all of them
+  bool counts_waiters = false;  // inspect() knows the number of waiters
+  bool can_inspect = false;
+  bool can_list = false;
+  bool can_break = false;
+  // Bounds on AcquireOptions::lease; outside them an acquire is refused with invalid_argument.
+  std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
+  std::chrono::nanoseconds max_lease = std::chrono::hours(24);
+};
+
+[[nodiscard]] std::string_view to_string(Scope scope) noexcept;
+[[nodiscard]] std::string_view to_string(LeaseKind kind) noexcept;
+[[nodiscard]] std::string_view to_string(FencingDurability durability) noexcept;
+
+}  // namespace dlock

@@ -1,0 +1,86 @@
+// Client: a connection to one lock service, shared by all locks made from it.
+//
+//   dlock::Client client = dlock::connect("file:///run/lock/myapp");
+//   dlock::DistributedLock lock = client.lock("nightly-report");
+//
+// A process normally has one client a service. Each has one engine thread, which renews leases, watches for loss and
+// runs handlers. All functions may be called from any thread, except move and destruction. On a moved-from client only
+// destruction and assignment are defined.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/capabilities.hpp>
+#include <dlock/info.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/observer.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock {
+
+class Backend;
+class BackendHost;
+struct BackendConfig;
+
+// Makes the backend of one client. Runs once, inside connect(); must not wait for a remote service. Throws Error for a
+// URL that it does not understand. See backend.hpp.
+using BackendFactory = std::function<std::unique_ptr<Backend>(BackendHost&, const BackendConfig&)>;
+
+class Client {
+ public:
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  // Fails outstanding acquires with errc::closed, gives up all leases (they are lost from then on) and releases them,
+  // waiting for the service at most ClientOptions::close_timeout, then ends the engine thread. No handler runs
+  // afterwards. Never throws. On the engine thread it does not wait.
+  ~Client();
+
+  // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes
+  // without control characters; apart from that it is taken byte by byte and never interpreted.
+  [[nodiscard]] DistributedLock lock(std::string name) const;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept;
+  [[nodiscard]] Stats stats() const noexcept;
+  // The client's URL as it may be shown: without password.
+  [[nodiscard]] const std::string& url() const noexcept;
+  // How this client appears to people: "host:pid:label".
+  [[nodiscard]] const std::string& holder() const noexcept;
+
+  // The following ask the service, block for at most ClientOptions::response_timeout, and throw Error (unsupported
+  // where Capabilities says so).
+
+  [[nodiscard]] LockInfo inspect(std::string_view name) const;
+  // All names that the service knows, sorted: those held, and those it remembers a token of.
+  [[nodiscard]] std::vector<LockInfo> list() const;
+  // Takes the lock away from whoever holds it; the holder finds out through its loss signal. True: somebody held it.
+  // For operators: two programs may be at work until the old holder has noticed.
+  bool break_lock(std::string_view name) const;
+  // Reaches the service and looks for settings that endanger locks. Reports an unreachable service as a finding.
+  [[nodiscard]] std::vector<Finding> diagnose() const;
+
+ private:
+  friend Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
+  explicit Client(std::shared_ptr<detail::ClientCore> core) noexcept;
+
+  std::shared_ptr<detail::ClientCore> core_;
+};
+
+// Makes a client; the URL's scheme picks the backend. Does not wait for a remote service: an unreachable one is
+// reported by the first call that needs it. Throws Error(invalid_argument) naming the part of the URL or option that
+// is wrong.
+[[nodiscard]] Client connect(std::string_view url, ClientOptions options = {});
+// The same with a backend of your own, without registering it.
+[[nodiscard]] Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
+
+// Adds a scheme for connect(), for the whole process. Any thread. Throws Error(invalid_argument) if the scheme is not
+// a valid one (RFC 3986) or is taken.
+void register_backend(std::string scheme, BackendFactory factory);
+
+// The schemes that connect() knows, sorted.
+[[nodiscard]] std::vector<std::string> backends();
+
+}  // namespace dlock

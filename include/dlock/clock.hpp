@@ -1,0 +1,93 @@
+// The clocks that leases are counted on.
+//
+//   dlock::TimePoint t = dlock::LeaseClock::now();
+//   auto clock = std::make_shared<dlock::ManualClock>();           // in tests: time moves when the test says so
+//   auto client = dlock::connect("memory://", {.clock = clock});
+//   clock->advance(30s);
+//
+// Leases are counted on CLOCK_BOOTTIME: monotonic, the same for all processes of a machine, and running while the
+// machine is suspended, so a lease that slept through its deadline is not held.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace dlock {
+
+// A standard Clock over CLOCK_BOOTTIME.
+struct LeaseClock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<LeaseClock, duration>;
+  static constexpr bool is_steady = true;
+
+  // Never blocks; any thread.
+  [[nodiscard]] static time_point now() noexcept;
+};
+
+using TimePoint = LeaseClock::time_point;
+
+// Told when a clock that does not run by itself was moved.
+class ClockListener {
+ public:
+  ClockListener() = default;
+  ClockListener(const ClockListener&) = delete;
+  ClockListener& operator=(const ClockListener&) = delete;
+  virtual ~ClockListener() = default;
+  virtual void clock_moved() noexcept = 0;
+};
+
+// Where a client reads time. All functions may be called from any thread and never block.
+class Clock {
+ public:
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+
+  // Lease time: deadlines and validity. Never goes back.
+  [[nodiscard]] virtual TimePoint now() const noexcept = 0;
+
+  // Wall time, used only to mint fencing tokens that keep growing across restarts; may be stepped either way.
+  [[nodiscard]] virtual std::chrono::system_clock::time_point wall_now() const noexcept = 0;
+
+  // Whether now() follows CLOCK_BOOTTIME by itself. A clock that answers false calls its listeners when it is moved.
+  [[nodiscard]] virtual bool runs_by_itself() const noexcept { return true; }
+
+  // Keeps a weak reference to the listener. No effect on a clock that runs by itself.
+  virtual void add_listener(std::weak_ptr<ClockListener> /*listener*/) {}
+};
+
+// The process's clock over CLOCK_BOOTTIME and CLOCK_REALTIME; what clients use unless told otherwise.
+[[nodiscard]] std::shared_ptr<Clock> boottime_clock();
+
+// A clock that stands still until it is moved. For tests of code that holds leases: nothing has to sleep.
+class ManualClock final : public Clock {
+ public:
+  // Starts one day after the clock's epoch, at wall time 2024-01-01 00:00 UTC.
+  ManualClock() noexcept;
+
+  [[nodiscard]] TimePoint now() const noexcept override;
+  [[nodiscard]] std::chrono::system_clock::time_point wall_now() const noexcept override;
+  [[nodiscard]] bool runs_by_itself() const noexcept override { return false; }
+  void add_listener(std::weak_ptr<ClockListener> listener) override;
+
+  // Moves lease time and wall time forward (a negative duration is ignored), then tells the listeners. Timers that
+  // became due run soon after, on the thread of the client they belong to.
+  void advance(std::chrono::nanoseconds by);
+
+  // Steps the wall time alone, either way, as an administrator or NTP would.
+  void step_wall(std::chrono::nanoseconds by);
+
+ private:
+  mutable std::mutex mutex_;
+  TimePoint now_;
+  std::chrono::system_clock::time_point wall_;
+  std::vector<std::weak_ptr<ClockListener>> listeners_;
+};
+
+}  // namespace dlock

@@ -1,0 +1,89 @@
+// The engine as a backend sees it: time, timers, readiness of descriptors, and a place to run. For backend authors.
+//
+// Everything that an executor runs is serialised: no two tasks of one executor run at the same time, and each sees what
+// the one before it did. Mostly they run on the client's engine thread, but a task may run on a calling thread while
+// that holds the serialisation, so nothing may depend on which thread it is. Tasks must not block and must not throw.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <dlock/clock.hpp>
+
+namespace dlock {
+
+// Watches a descriptor that somebody else owns and closes, after this was destroyed.
+class Descriptor {
+ public:
+  enum class Interest { readable, writable };
+
+  Descriptor() = default;
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  // Pending handlers never run.
+  virtual ~Descriptor() = default;
+
+  // Runs the handler once, as a task, when the descriptor is ready or in error. At most one wait a kind of interest
+  // may be pending. In tasks only.
+  virtual void async_wait(Interest interest, std::function<void(std::error_code)> handler) = 0;
+};
+
+class Executor {
+ public:
+  using Task = std::function<void()>;
+  using TimerId = std::uint64_t;  // never 0
+
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+
+  // Lease time. Any thread.
+  [[nodiscard]] TimePoint now() const noexcept { return clock().now(); }
+  [[nodiscard]] virtual const Clock& clock() const noexcept = 0;
+
+  // Runs the task soon, never inside the call, in the order of the calls. Any thread. Dropped once the client is
+  // closed.
+  virtual void post(Task task) = 0;
+
+  // Runs the task when now() has reached `at`, never inside the call. In tasks only; see Timer for a safe handle.
+  [[nodiscard]] virtual TimerId schedule(TimePoint at, Task task) = 0;
+  // Afterwards the task does not run. An id that has run or is 0 is ignored. In tasks only.
+  virtual void cancel(TimerId id) noexcept = 0;
+
+  // 64 random bits: jitter, ids. Any thread.
+  [[nodiscard]] virtual std::uint64_t random() = 0;
+
+  // Starts watching a descriptor. Throws Error(unavailable) when that is impossible. In tasks only.
+  [[nodiscard]] virtual std::unique_ptr<Descriptor> watch(int fd) = 0;
+};
+
+// A timer that is cancelled when it goes out of scope. In tasks only, destruction included.
+class Timer {
+ public:
+  explicit Timer(Executor& executor) noexcept : executor_(&executor) {}
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer() { disarm(); }
+
+  // Replaces whatever was armed before.
+  void arm(TimePoint at, Executor::Task task) {
+    disarm();
+    id_ = executor_->schedule(at, [this, task = std::move(task)] {
+      id_ = 0;
+      const auto run = task;  // the task may destroy this timer, and with it the closure
+      run();
+    });
+  }
+  void disarm() noexcept { executor_->cancel(std::exchange(id_, 0)); }
+  [[nodiscard]] bool armed() const noexcept { return id_ != 0; }
+
+ private:
+  Executor* executor_;
+  Executor::TimerId id_ = 0;
+};
+
+}  // namespace dlock

@@ -1,0 +1,32 @@
+// What can be asked about locks and the service, for people and tools; never a basis for decisions about ownership,
+// because the answer is old by the time it is read.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/token.hpp>
+
+namespace dlock {
+
+// One lock, as the service sees it.
+struct LockInfo {
+  std::string name;
+  bool held = false;
+  std::string holder = {};                                           // "host:pid:label", empty where unknown
+  FencingToken token = {};                                           // of the current or last lease; 0 where unknown
+  std::optional<std::chrono::nanoseconds> remaining = std::nullopt;  // until the service frees it by itself
+  std::optional<std::uint64_t> waiters = std::nullopt;               // where Capabilities::counts_waiters
+};
+
+// One result of Client::diagnose().
+struct Finding {
+  enum class Severity { ok, note, warning, error } severity;
+  std::string check;    // a short name of what was looked at, e.g. "file system"
+  std::string message;  // what was found and, where it is not well, what to do
+};
+
+}  // namespace dlock

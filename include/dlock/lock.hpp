@@ -1,0 +1,121 @@
+// DistributedLock: a name that can be locked.
+//
+//   dlock::DistributedLock lock = client.lock("orders/42");   // nothing is sent yet
+//   dlock::Lease lease = lock.acquire();                       // waits; throws dlock::Error
+//   if (auto lease = lock.try_acquire_for(2s)) { ... }         // nullopt: somebody else holds it
+//   std::scoped_lock both(lock_a, lock_b);                     // it is a Cpp17TimedLockable, too
+//
+// Not reentrant: a second acquire of the same name waits for the first, whoever holds it; see RecursiveLock. May be
+// used by many threads at once. On a moved-from lock only destruction and assignment are defined. Blocking functions
+// called on the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers
+// at once.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <dlock/duration.hpp>
+#include <dlock/lease.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock {
+
+namespace detail {
+class ClientCore;
+class LockImpl;
+}  // namespace detail
+
+class DistributedLock {
+ public:
+  DistributedLock(DistributedLock&&) noexcept;
+  // Releases the leases that lock() left in this object.
+  DistributedLock& operator=(DistributedLock&&) noexcept;
+  ~DistributedLock();
+
+  [[nodiscard]] const std::string& name() const noexcept;
+
+  // --- Leases -------------------------------------------------------------------------------------------------------
+
+  // Waits for the lock, at most options.wait (default: without limit). Throws Error: timed_out when somebody else held
+  // it all the while, unavailable when the service could not be reached, cancelled, access_denied, invalid_argument,
+  // unsupported, protocol, closed. Returns within the wait plus one round trip, whatever the service does. The
+  // overload reports the same in ec and returns an empty lease.
+  Lease acquire(const AcquireOptions& options = {});
+  Lease acquire(const AcquireOptions& options, std::error_code& ec);
+
+  // One try, one round trip. nullopt: somebody else holds the lock. Errors as above; a service that cannot be reached
+  // is an error, not "busy".
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
+
+  // Waits at most `wait`; options.wait is ignored. nullopt: somebody else held the lock all the while.
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
+
+  // Acquires without blocking: the handler runs on the engine thread as handler(std::error_code, Lease), exactly once,
+  // also when the client is closed. Wrong options are reported to the handler. A waiting acquire costs no thread.
+  template <class Handler>
+  void async_acquire(const AcquireOptions& options, Handler&& handler) {
+    auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
+    start_acquire(options, [shared](std::error_code ec, Lease lease) { (*shared)(ec, std::move(lease)); });
+  }
+
+  // --- Cpp17TimedLockable -------------------------------------------------------------------------------------------
+  // Each thread's lease is kept in this object until that thread calls unlock(). As with std::mutex, lock and unlock
+  // belong on the same thread. lock() on a thread that holds already throws std::errc::resource_deadlock_would_occur,
+  // try_lock() answers false.
+
+  void lock();
+  [[nodiscard]] bool try_lock();
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return try_lock_within(wait);
+  }
+  template <class AnyClock, class AnyDuration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
+    const auto now = AnyClock::now();
+    return try_lock_within(deadline <= now ? Duration() : until(now.time_since_epoch(), deadline.time_since_epoch()));
+  }
+  // Releases this thread's lease, bounded in time like ~Lease. No effect if this thread holds none.
+  void unlock() noexcept;
+
+  // The lease that this thread's lock() took, so that its token and loss stay visible; empty if there is none. Valid
+  // until this thread's unlock().
+  [[nodiscard]] const Lease& lease() const noexcept;
+
+  // Options that lock(), try_lock() and their timed forms use (their `wait` is given by the call).
+  void set_defaults(const AcquireOptions& options);
+
+ private:
+  friend class Client;
+  explicit DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
+  void start_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler);
+  bool try_lock_within(Duration wait);
+
+  template <class A, class B>
+  static Duration until(A now, B deadline) {
+    // deadline - now may overflow when now is negative; half a century is long enough to wait.
+    constexpr auto limit = std::chrono::hours(24 * 366 * 50);
+    if (now < A::zero() && deadline > B(limit)) return forever;
+    return deadline - now;
+  }
+
+  std::unique_ptr<detail::LockImpl> impl_;
+};
+
+// Runs f(lease) while holding the lock and releases it; returns what f returns. Throws what acquire() throws, or
+// Error(lost) if the lease was lost before f ended normally, so that success means "held throughout".
+//
+//   int rows = dlock::with_lock(lock, {.wait = 5s}, [&](const dlock::Lease& lease) { return copy(lease.token()); });
+template <class F>
+auto with_lock(DistributedLock& lock, const AcquireOptions& options, F&& f);
+
+}  // namespace dlock
+
+#include <dlock/detail/with_lock.hpp>

@@ -1,0 +1,59 @@
+// RecursiveLock: a lock that the thread which holds it may take again, over any backend.
+//
+//   dlock::RecursiveLock lock(client.lock("orders/42"));
+//   std::lock_guard outer(lock);
+//   { std::lock_guard inner(lock); }      // same thread: only the count moves, nothing is sent
+//
+// The hold count is this process's; the service sees one lease a thread. It meets Cpp17TimedLockable.
+//
+//   this thread      | lock()                  | unlock()
+//   -----------------+-------------------------+-------------------------------------------
+//   holds nothing    | acquires, count = 1     | no effect
+//   holds n          | count = n + 1           | count = n - 1, releases at 0
+//   lost its lease   | throws Error(lost)      | count = n - 1, forgets the lease at 0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <dlock/lock.hpp>
+
+namespace dlock {
+
+class RecursiveLock {
+ public:
+  explicit RecursiveLock(DistributedLock lock);
+  RecursiveLock(RecursiveLock&&) noexcept;
+  RecursiveLock& operator=(RecursiveLock&&) noexcept;
+  ~RecursiveLock();
+
+  // Blocks like DistributedLock::acquire() when this thread holds nothing. Throws Error; errc::lost if this thread's
+  // lease was lost and not yet fully unlocked.
+  void lock();
+  [[nodiscard]] bool try_lock();
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return try_lock_within(wait);
+  }
+  template <class AnyClock, class AnyDuration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
+    const auto now = AnyClock::now();
+    return try_lock_within(deadline <= now ? Duration() : Duration(deadline - now));
+  }
+  // Never throws; bounded in time like ~Lease.
+  void unlock() noexcept;
+
+  // How often this thread holds the lock.
+  [[nodiscard]] std::size_t hold_count() const noexcept;
+  // This thread's lease; empty if there is none. Valid until the unlock() that brings the count to 0.
+  [[nodiscard]] const Lease& lease() const noexcept;
+  [[nodiscard]] const std::string& name() const noexcept;
+
+ private:
+  class Impl;
+  bool try_lock_within(Duration wait);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dlock

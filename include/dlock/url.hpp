@@ -1,0 +1,72 @@
+// A backend's URL, taken apart. For backend authors.
+//
+//   scheme://[user[:password]@]host[:port][,host[:port]...][/path][?key=value[&key=value...]]
+//
+// Plain data; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dlock/duration.hpp>
+
+namespace dlock {
+
+class Url {
+ public:
+  struct Host {
+    std::string name;  // an IPv6 address is without its brackets
+    std::optional<std::uint16_t> port;
+  };
+
+  // Throws Error(invalid_argument) naming the part that is wrong: a missing or malformed scheme, a broken percent
+  // escape, a port outside 1..65535, an empty host in a list, a parameter given twice, a fragment, a control
+  // character, more than 64 KiB. The text never contains the password.
+  [[nodiscard]] static Url parse(std::string_view text);
+
+  [[nodiscard]] const std::string& scheme() const noexcept { return scheme_; }
+  [[nodiscard]] const std::optional<std::string>& user() const noexcept { return user_; }
+  [[nodiscard]] const std::optional<std::string>& password() const noexcept { return password_; }
+  [[nodiscard]] const std::vector<Host>& hosts() const noexcept { return hosts_; }
+  // Decoded, with its leading slash; may be empty.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // Parameters in the order given, decoded.
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& parameters() const noexcept {
+    return parameters_;
+  }
+
+  // Removes a parameter and returns its value. A backend takes what it understands and then calls
+  // require_no_parameters(), so that no option is ever silently ignored.
+  [[nodiscard]] std::optional<std::string> take(std::string_view key);
+  // The same for a duration such as "250ms", "30s", "5m"; throws Error(invalid_argument) naming the key when the value
+  // is not one.
+  [[nodiscard]] std::optional<Duration> take_duration(std::string_view key);
+  // Throws Error(invalid_argument) naming the first parameter that nobody took.
+  void require_no_parameters() const;
+
+  // As it may be shown to people: the password, and the value of every parameter whose key or value may hold a secret
+  // ("auth", or a key containing "pass"), replaced by "***".
+  [[nodiscard]] const std::string& redacted() const noexcept { return redacted_; }
+  // As it may be handed on in the environment: the same with those parts left out.
+  [[nodiscard]] const std::string& without_secrets() const noexcept { return without_secrets_; }
+
+ private:
+  std::string scheme_;
+  std::optional<std::string> user_;
+  std::optional<std::string> password_;
+  std::vector<Host> hosts_;
+  std::string path_;
+  std::vector<std::pair<std::string, std::string>> parameters_;
+  std::string redacted_;
+  std::string without_secrets_;
+};
+
+// "250ms", "1.5s", "2m", "12h", "1d", "0", "forever"/"inf". A unit is required except for 0; nullopt for anything
+// else, negative values and overflow among them.
+[[nodiscard]] std::optional<Duration> parse_duration(std::string_view text) noexcept;
+
+}  // namespace dlock
