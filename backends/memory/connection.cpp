@@ -1,0 +1,103 @@
+#include "backends/memory/connection.hpp"
+
+namespace dlock::memory {
+
+// A request and what became of it so far.
+struct Connection::Exchange {
+  Service service;
+  Unanswered unanswered;
+  Delivery delivery;
+  bool over = false;  // answered, or given up
+  Executor::TimerId timeout = 0;
+};
+
+Connection::Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,
+                       std::chrono::nanoseconds response_timeout, Inbox& inbox)
+    : Session(std::move(holder)),
+      executor_(executor),
+      store_(std::move(store)),
+      response_timeout_(response_timeout),
+      inbox_(inbox) {
+  store_->attach(*this);
+}
+
+Connection::~Connection() {
+  store_->detach(*this);
+  store_->faults().forget(this);
+}
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+void Connection::send(Operation operation, const OwnerId& owner, Service service, Unanswered unanswered) {
+  const Delivery delivery = store_->faults().plan({operation, owner, holder()});
+  if (delivery.fate == Delivery::Fate::refused) return unanswered({errc::unavailable, "the memory store was cut off"});
+
+  const auto exchange = std::make_shared<Exchange>(Exchange{std::move(service), std::move(unanswered), delivery});
+  exchange->timeout = executor_.schedule(saturating_add(executor_.now(), response_timeout_), while_alive([exchange] {
+                                           exchange->over = true;
+                                           exchange->unanswered({errc::ambiguous, "the memory store did not answer"});
+                                         }));
+  if (delivery.duplicate) after(*delivery.duplicate, [this, exchange] { arrive(exchange); });
+  if (delivery.fate == Delivery::Fate::arrives) {
+    after(delivery.delay, [this, exchange] { arrive(exchange); });
+  } else if (delivery.fate == Delivery::Fate::held) {
+    store_->faults().hold(this, executor_, while_alive([this, exchange] { arrive(exchange); }));
+  }
+}
+
+void Connection::arrive(const std::shared_ptr<Exchange>& exchange) {
+  if (dead()) return;
+  const Reply reply = exchange->service(*store_);
+  if (exchange->delivery.reply_lost) return;
+  after(exchange->delivery.reply_delay, [this, exchange, reply] {
+    if (dead()) return;
+    const bool in_time = !std::exchange(exchange->over, true);
+    if (in_time) executor_.cancel(exchange->timeout);
+    reply(in_time);
+  });
+}
+
+// --- News from the store ---------------------------------------------------------------------------------------------
+
+void Connection::granted(const OwnerId& owner, FencingToken token, TimePoint since) {
+  receive(owner, [this, owner, token, since] { inbox_.granted(owner, token, since); });
+}
+
+void Connection::first_in_line(const OwnerId& owner, TimePoint lease_ends) {
+  receive(owner, [this, owner, lease_ends] { inbox_.first_in_line(owner, lease_ends); });
+}
+
+void Connection::freed(std::uint64_t watch) {
+  receive(OwnerId(), [this, watch] { inbox_.freed(watch); });
+}
+
+// Called with the store locked, on any thread: everything else happens in a task of this client.
+void Connection::receive(const OwnerId& owner, Executor::Task news) {
+  executor_.post(while_alive([this, owner, news = std::move(news)] {
+    if (direct()) return news();
+    const Delivery delivery = store_->faults().plan({Operation::notice, owner, holder()});
+    const Executor::Task arrives = [this, news] {
+      if (!dead()) news();
+    };
+    if (delivery.fate == Delivery::Fate::arrives) {
+      after(delivery.delay, arrives);
+    } else if (delivery.fate == Delivery::Fate::held) {
+      store_->faults().hold(this, executor_, while_alive(arrives));
+    }
+  }));
+}
+
+// --- Helpers ---------------------------------------------------------------------------------------------------------
+
+void Connection::after(std::chrono::nanoseconds delay, Executor::Task task) {
+  if (delay <= delay.zero()) return task();
+  (void)executor_.schedule(saturating_add(executor_.now(), delay), while_alive(std::move(task)));  // never cancelled
+}
+
+Executor::Task Connection::while_alive(Executor::Task task) const {
+  return [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  };
+}
+
+}  // namespace dlock::memory

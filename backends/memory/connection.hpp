@@ -1,0 +1,101 @@
+// One client's way to the store. Calls go straight through, on the caller's thread; when faults are injected they
+// become messages that may be delayed, lost or repeated, as between a client and a server.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <dlock/backend.hpp>
+#include <dlock/executor.hpp>
+
+#include "backends/memory/memory_store.hpp"
+
+namespace dlock::memory {
+
+// In tasks only.
+class Connection final : private Session {
+ public:
+  // Where news from the store arrive, as tasks.
+  class Inbox {
+   public:
+    Inbox() = default;
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+    virtual void granted(const OwnerId& owner, FencingToken token, TimePoint since) = 0;
+    virtual void first_in_line(const OwnerId& owner, TimePoint lease_ends) = 0;
+    virtual void freed(std::uint64_t watch) = 0;
+
+   protected:
+    ~Inbox() = default;
+  };
+
+  Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,
+             std::chrono::nanoseconds response_timeout, Inbox& inbox);
+  ~Connection();
+
+  [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
+  [[nodiscard]] MemoryStore& store() const noexcept { return *store_; }
+  [[nodiscard]] Session& session() noexcept { return *this; }
+
+  // Whether the store can be called right away.
+  [[nodiscard]] bool direct() const noexcept { return store_->faults().none() && !dead(); }
+  // Nothing arrives any more, in either direction.
+  [[nodiscard]] bool dead() const noexcept { return killed_.load(std::memory_order_relaxed); }
+
+  // Has the store carry out call(store, parameters). done(parameters, result) is told the outcome once, `late` what
+  // arrives after that; errc::ambiguous means that the response timeout is over and the request may yet take effect.
+  template <class Parameters, class Call, class Done, class Late>
+  void request(Operation operation, const OwnerId& owner, const Parameters& parameters, Call call, Done done,
+               Late late) {
+    using Value = std::invoke_result_t<Call, MemoryStore&, const Parameters&>;
+    if (direct()) return done(parameters, Result<Value>(call(*store_, parameters)));
+    // Copies: the request may still be under way when the caller's objects are gone.
+    send(
+        operation, owner,
+        [parameters, call, done, late](MemoryStore& store) -> Reply {
+          return [parameters, value = call(store, parameters), done, late](bool in_time) {
+            if (in_time) {
+              done(parameters, Result<Value>(value));
+            } else {
+              late(parameters, value);
+            }
+          };
+        },
+        [parameters, done](Failure why) { done(parameters, Result<Value>(std::move(why))); });
+  }
+  template <class Parameters, class Call, class Done>
+  void request(Operation operation, const OwnerId& owner, const Parameters& parameters, Call call, Done done) {
+    request(operation, owner, parameters, std::move(call), std::move(done), [](const auto&, const auto&) {});
+  }
+
+ private:
+  using Reply = std::function<void(bool in_time)>;      // runs at the client
+  using Service = std::function<Reply(MemoryStore&)>;   // runs at the store
+  using Unanswered = std::function<void(Failure why)>;  // runs at the client
+  struct Exchange;
+
+  void send(Operation operation, const OwnerId& owner, Service service, Unanswered unanswered);
+  void arrive(const std::shared_ptr<Exchange>& exchange);
+  void receive(const OwnerId& owner, Executor::Task news);
+  void after(std::chrono::nanoseconds delay, Executor::Task task);
+  [[nodiscard]] Executor::Task while_alive(Executor::Task task) const;
+
+  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override;
+  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override;
+  void freed(std::uint64_t watch) override;
+  void killed() override { killed_.store(true, std::memory_order_relaxed); }
+
+  Executor& executor_;
+  const std::shared_ptr<MemoryStore> store_;
+  const std::chrono::nanoseconds response_timeout_;
+  Inbox& inbox_;
+  std::atomic<bool> killed_{false};
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::memory

@@ -1,0 +1,243 @@
+#include "backends/memory/memory_backend.hpp"
+
+#include <utility>
+#include <variant>
+
+namespace dlock::memory {
+
+namespace {
+
+// Asking in vain costs next to nothing here, so polling may be brisk.
+TryPolicy policy_of(Strategy strategy) {
+  TryPolicy policy;
+  if (strategy == Strategy::poll) {
+    policy.poll_min = std::chrono::milliseconds(10);
+    policy.poll_max = std::chrono::milliseconds(20);
+  }
+  return policy;
+}
+
+// What only asks has no effect that could be in doubt.
+Failure unanswered_question(Failure why) {
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  return why;
+}
+
+}  // namespace
+
+MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,
+                             Strategy strategy)
+    : TryBackend(host, policy_of(strategy)),
+      strategy_(strategy),
+      connection_(host.executor(), std::move(store), config.holder, config.response_timeout, *this),
+      cleanups_(connection_),
+      queue_(connection_, cleanups_) {}
+
+Capabilities MemoryBackend::capabilities() const noexcept {
+  const bool queue = strategy_ == Strategy::queue;
+  return {
+      .backend = "memory",
+      .strategy = queue                          ? "queue"
+                  : strategy_ == Strategy::watch ? "watch"
+                                                 : "poll",
+      .scope = Scope::process,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = queue,
+      .wakes_one = queue,
+      .counts_waiters = queue,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = std::chrono::milliseconds(10),
+      .max_lease = std::chrono::hours(24),
+  };
+}
+
+// --- Acquire ---------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {
+  if (strategy_ == Strategy::queue && request.wait) return queue_.contend(request, sink);
+  return TryBackend::contend(request, sink);
+}
+
+void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
+  const TimePoint sent = connection_.executor().now();
+  Connection& connection = connection_;
+  connection_.request(
+      Operation::try_acquire, request.owner, request,
+      [&connection](MemoryStore& store, const LockRequest& asked) {
+        return store.try_acquire(asked, connection.session(), connection.clock());
+      },
+      [&clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
+                                                                  Result<MemoryStore::Answer> result) {
+        using Status = TryOutcome::Status;
+        if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
+        const MemoryStore::Answer& answer = result.value();
+        if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
+        const TimePoint valid_until = lease_valid_until(sent, asked.lease);
+        done({.status = Status::granted, .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease}});
+      },
+      [this](const LockRequest& asked, const MemoryStore::Answer& answer) {
+        if (answer.granted) cleanups_.heard_of(asked.owner);
+      });
+}
+
+void MemoryBackend::abandon(const LockRequest& request) {
+  cleanups_.start(request.name, request.owner, request.lease, Cleanups::Stake::lease);
+}
+
+class MemoryBackend::StoreWatch final : public Watch {
+ public:
+  StoreWatch(MemoryBackend& backend, std::string name, std::function<void()> changed)
+      : backend_(backend),
+        name_(std::move(name)),
+        number_(backend.connection_.store().watch(name_, backend.connection_.session())) {
+    backend_.watches_.emplace(number_, std::move(changed));
+  }
+  ~StoreWatch() override {
+    backend_.watches_.erase(number_);
+    backend_.connection_.store().unwatch(name_, number_);
+  }
+
+ private:
+  MemoryBackend& backend_;
+  const std::string name_;
+  const std::uint64_t number_;
+};
+
+std::unique_ptr<Watch> MemoryBackend::watch(const std::string& name, std::function<void()> changed) {
+  if (strategy_ == Strategy::poll) return nullptr;
+  return std::make_unique<StoreWatch>(*this, name, std::move(changed));
+}
+
+// --- While held ------------------------------------------------------------------------------------------------------
+
+void MemoryBackend::renew(const Grant& grant, RenewHandler done) {
+  const TimePoint sent = connection_.executor().now();
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::renew, grant.owner, grant,
+      [&clock](MemoryStore& store, const Grant& held) { return store.renew(held.name, held.owner, held.lease, clock); },
+      [sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
+        using Status = RenewOutcome::Status;
+        if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
+        if (!renewed.value())
+          return done({.status = Status::lost, .failure = {errc::lost, "the lease ran out or was broken"}});
+        done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
+      });
+}
+
+void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::release, grant.owner, grant,
+      [&clock](MemoryStore& store, const Grant& held) { return store.release(held.name, held.owner, clock); },
+      [this, done = std::move(done)](const Grant& held, Result<bool> released) {
+        using Status = ReleaseOutcome::Status;
+        if (!released.ok()) {
+          cleanups_.start(held.name, held.owner, held.lease, Cleanups::Stake::lease);
+          return done({.status = Status::failed, .failure = released.failure()});
+        }
+        done({.status = released.value() ? Status::released : Status::not_owner});
+      });
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void MemoryBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::inspect, OwnerId(), name,
+      [&clock](MemoryStore& store, const std::string& asked) { return store.inspect(asked, clock); },
+      [strategy = strategy_, done = std::move(done)](const std::string&, Result<LockInfo> info) {
+        if (!info.ok()) return done(unanswered_question(info.failure()));
+        if (strategy != Strategy::queue) info.value().waiters.reset();  // ours do not stand in the queue
+        done(std::move(info));
+      });
+}
+
+void MemoryBackend::list(Handler<std::vector<LockInfo>> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::list, OwnerId(), std::monostate(),
+      [&clock](MemoryStore& store, const std::monostate&) { return store.list(clock); },
+      [strategy = strategy_, done = std::move(done)](const std::monostate&, Result<std::vector<LockInfo>> all) {
+        if (!all.ok()) return done(unanswered_question(all.failure()));
+        for (auto& info : all.value()) {
+          if (strategy != Strategy::queue) info.waiters.reset();
+        }
+        done(std::move(all));
+      });
+}
+
+void MemoryBackend::break_lock(const std::string& name, Handler<bool> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::break_lock, OwnerId(), name,
+      [&clock](MemoryStore& store, const std::string& asked) { return store.break_lock(asked, clock); },
+      [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
+}
+
+void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
+  list([done = std::move(done)](Result<std::vector<LockInfo>> all) {
+    using enum Finding::Severity;
+    if (!all.ok()) return done(std::vector<Finding>{{error, "store", all.failure().detail}});
+    done(std::vector<Finding>{
+        {ok, "store", "reached; it knows " + std::to_string(all.value().size()) + " names"},
+        {note, "scope", "only clients in this process see these locks; use file:// for the whole machine"}});
+  });
+}
+
+void MemoryBackend::close(std::function<void()> done) {
+  cleanups_.finish(std::move(done));
+}
+
+// --- News from the store ---------------------------------------------------------------------------------------------
+
+void MemoryBackend::granted(const OwnerId& owner, FencingToken token, TimePoint since) {
+  queue_.granted(owner, token, since);
+}
+
+void MemoryBackend::first_in_line(const OwnerId& owner, TimePoint lease_ends) {
+  queue_.first_in_line(owner, lease_ends);
+}
+
+void MemoryBackend::freed(std::uint64_t watch) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;  // it ended while the news were under way
+  const auto changed = found->second;   // the call may end the watch
+  changed();
+}
+
+// --- Factory ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Strategy take_strategy(Url& url) {
+  const auto value = url.take("strategy");
+  if (!value || *value == "queue") return Strategy::queue;
+  if (*value == "watch") return Strategy::watch;
+  if (*value == "poll") return Strategy::poll;
+  throw Error(errc::invalid_argument, "strategy must be queue, watch or poll, not \"" + *value + "\"");
+}
+
+std::string store_name(const Url& url) {
+  if (url.user() || url.password()) throw Error(errc::invalid_argument, "memory:// takes no user or password");
+  if (!url.path().empty()) throw Error(errc::invalid_argument, "memory://name takes no path after the name");
+  if (url.hosts().empty()) return "";
+  if (url.hosts().size() > 1) throw Error(errc::invalid_argument, "memory:// takes one name, not a list");
+  if (url.hosts().front().port) throw Error(errc::invalid_argument, "memory://name takes no port");
+  return url.hosts().front().name;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_memory_backend(BackendHost& host, const BackendConfig& config) {
+  Url url = config.url;
+  const Strategy strategy = take_strategy(url);
+  url.require_no_parameters();
+  return std::make_unique<MemoryBackend>(host, config, MemoryStore::named(store_name(url)), strategy);
+}
+
+}  // namespace dlock::memory

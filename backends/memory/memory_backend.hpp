@@ -1,0 +1,64 @@
+// memory://: locks within one process, and the reference implementation of the SPI.
+//
+// All clients of memory://name share one MemoryStore. By default waiters stand in the store's queue (an example of a
+// Contention of one's own, queue_contention.hpp); ?strategy=watch and ?strategy=poll wait by the ready-made contention
+// of TryBackend instead.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/memory/cleanups.hpp"
+#include "backends/memory/connection.hpp"
+#include "backends/memory/memory_store.hpp"
+#include "backends/memory/queue_contention.hpp"
+
+namespace dlock::memory {
+
+enum class Strategy { queue, watch, poll };
+
+class MemoryBackend final : public TryBackend, private Connection::Inbox {
+ public:
+  MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store, Strategy strategy);
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  class StoreWatch;
+
+  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override;
+  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override;
+  void freed(std::uint64_t watch) override;
+
+  const Strategy strategy_;
+  std::unordered_map<std::uint64_t, std::function<void()>> watches_;
+  Connection connection_;
+  Cleanups cleanups_;
+  QueueClient queue_;
+};
+
+// memory://[name][?strategy=queue|watch|poll]
+[[nodiscard]] std::unique_ptr<Backend> make_memory_backend(BackendHost& host, const BackendConfig& config);
+
+}  // namespace dlock::memory

@@ -1,0 +1,85 @@
+// Faults between the clients of a memory store and the store, for tests: what a network would do to their messages.
+//
+//   struct LoseReplies : dlock::memory::FaultInjector {
+//     Delivery plan(const Message& m) override { return {.reply_lost = m.operation == Operation::renew}; }
+//   };
+//   MemoryStore::named("test")->faults().inject(std::make_shared<LoseReplies>());
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/token.hpp>
+
+#include "util/mutex.hpp"
+
+namespace dlock::memory {
+
+// `notice` is a message from the store to a client; all others are requests that are answered.
+enum class Operation { try_acquire, enqueue, renew, release, inspect, list, break_lock, notice };
+
+struct Message {
+  Operation operation;
+  OwnerId owner;              // zero where the operation concerns no single owner
+  const std::string& holder;  // of the client that sends the request or gets the notice
+};
+
+// What becomes of a message. For a notice only `fate` and `delay` count.
+struct Delivery {
+  enum class Fate {
+    arrives,
+    lost,
+    refused,  // the sender is told at once that nothing was sent
+    held,     // until Faults::resume()
+  } fate = Fate::arrives;
+  std::chrono::nanoseconds delay{};
+  bool reply_lost = false;
+  std::chrono::nanoseconds reply_delay{};
+  std::optional<std::chrono::nanoseconds> duplicate = std::nullopt;  // arrives a second time, so much after sending
+};
+
+class FaultInjector {
+ public:
+  FaultInjector() = default;
+  FaultInjector(const FaultInjector&) = delete;
+  FaultInjector& operator=(const FaultInjector&) = delete;
+  virtual ~FaultInjector() = default;
+
+  // Called as a task of the client concerned; must not call back into dlock.
+  [[nodiscard]] virtual Delivery plan(const Message& message) = 0;
+};
+
+// Any thread.
+class Faults {
+ public:
+  // nullptr: none from now on. What was delayed or held before stays so.
+  void inject(std::shared_ptr<FaultInjector> injector);
+  // Lets everything go that was held.
+  void resume();
+
+  // --- For connections ---
+  [[nodiscard]] bool none() const noexcept { return none_.load(std::memory_order_acquire); }
+  [[nodiscard]] Delivery plan(const Message& message) const;
+  void hold(const void* connection, Executor& executor, Executor::Task task);
+  // Drops what is held for that connection; its executor is not used afterwards.
+  void forget(const void* connection) noexcept;
+
+ private:
+  struct Held {
+    const void* connection;
+    Executor* executor;
+    Executor::Task task;
+  };
+
+  mutable util::Mutex mutex_;
+  std::atomic<bool> none_{true};
+  std::shared_ptr<FaultInjector> injector_ DLOCK_GUARDED_BY(mutex_);
+  std::vector<Held> held_ DLOCK_GUARDED_BY(mutex_);
+};
+
+}  // namespace dlock::memory
