@@ -72,9 +72,9 @@ class Timer {
   // Replaces whatever was armed before.
   void arm(TimePoint at, Executor::Task task) {
     disarm();
-    id_ = executor_->schedule(at, [this, task = std::move(task)] {
+    id_ = executor_->schedule(at, [this, task = std::move(task)]() mutable {
       id_ = 0;
-      const auto run = task;  // the task may destroy this timer, and with it the closure
+      const auto run = std::move(task);  // the task may destroy this timer, and with it the closure
       run();
     });
   }

@@ -55,6 +55,8 @@ class Url {
   [[nodiscard]] const std::string& without_secrets() const noexcept { return without_secrets_; }
 
  private:
+  void parse_query(std::string_view query);
+
   std::string scheme_;
   std::optional<std::string> user_;
   std::optional<std::string> password_;

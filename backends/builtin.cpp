@@ -1,0 +1,23 @@
+// The backends that this build contains. A list instead of self-registering statics, which linkers drop from static
+// libraries.
+#include "core/registry.hpp"
+
+#ifdef DLOCK_WITH_FILE
+#include "backends/file/file_backend.hpp"
+#endif
+#ifdef DLOCK_WITH_MEMORY
+#include "backends/memory/memory_backend.hpp"
+#endif
+
+namespace dlock::detail {
+
+void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
+#ifdef DLOCK_WITH_FILE
+  add("file", file::make_file_backend);
+#endif
+#ifdef DLOCK_WITH_MEMORY
+  add("memory", memory::make_memory_backend);
+#endif
+}
+
+}  // namespace dlock::detail

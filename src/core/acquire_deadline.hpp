@@ -1,0 +1,53 @@
+// Decides when an acquire ends and how it is reported. No I/O, no clock: time and news go in, the verdict comes out.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <dlock/clock.hpp>
+#include <dlock/duration.hpp>
+#include <dlock/error.hpp>
+
+namespace dlock::detail {
+
+// The wait ends at its deadline, or as soon after as the service's first answer comes, but no later than the response
+// timeout after the start. What is reported is the last thing known: somebody else holds the lock (timed_out), or the
+// service could not be asked (unavailable, ambiguous, or whatever the backend said).
+class AcquireDeadline {
+ public:
+  AcquireDeadline(TimePoint start, std::chrono::nanoseconds wait, std::chrono::nanoseconds response_timeout) noexcept
+      : deadline_(saturating_add(start, wait)),
+        first_answer_by_(std::max(deadline_, saturating_add(start, response_timeout))) {}
+
+  void busy() noexcept {
+    answered_ = true;
+    problem_.reset();
+  }
+  void unreachable(Failure why) {
+    answered_ = true;
+    problem_ = std::move(why);
+  }
+
+  // When to look again; TimePoint::max() for never.
+  [[nodiscard]] TimePoint wake() const noexcept { return answered_ ? deadline_ : first_answer_by_; }
+  [[nodiscard]] bool over(TimePoint now) const noexcept { return now >= wake(); }
+
+  // Why the wait ended. Call when over().
+  [[nodiscard]] Failure verdict(const std::string& name) const {
+    if (problem_) return *problem_;
+    if (answered_) return {errc::timed_out, "lock \"" + name + "\" is held by somebody else"};
+    return {errc::unavailable, "the service did not answer about lock \"" + name + "\" in time"};
+  }
+  [[nodiscard]] bool was_busy() const noexcept { return answered_ && !problem_; }
+
+ private:
+  TimePoint deadline_;
+  TimePoint first_answer_by_;
+  bool answered_ = false;
+  std::optional<Failure> problem_;
+};
+
+}  // namespace dlock::detail

@@ -1,0 +1,33 @@
+#include <dlock/backend.hpp>
+
+namespace dlock {
+
+namespace {
+
+Failure unsupported(const Backend& backend, const char* what) {
+  return {errc::unsupported, "backend \"" + std::string(backend.capabilities().backend) + "\" cannot " + what};
+}
+
+}  // namespace
+
+void Backend::inspect(const std::string& /*name*/, Handler<LockInfo> done) {
+  done(unsupported(*this, "inspect a lock"));
+}
+
+void Backend::list(Handler<std::vector<LockInfo>> done) {
+  done(unsupported(*this, "list its locks"));
+}
+
+void Backend::break_lock(const std::string& /*name*/, Handler<bool> done) {
+  done(unsupported(*this, "break a lock"));
+}
+
+void Backend::diagnose(Handler<std::vector<Finding>> done) {
+  done(std::vector<Finding>{});
+}
+
+void Backend::close(std::function<void()> done) {
+  done();
+}
+
+}  // namespace dlock

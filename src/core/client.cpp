@@ -1,0 +1,119 @@
+#include <dlock/client.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <dlock/backend.hpp>
+
+#include "core/blocking.hpp"
+#include "core/client_core.hpp"
+#include "core/failures.hpp"
+#include "core/lock_impl.hpp"
+#include "core/names.hpp"
+
+namespace dlock {
+
+namespace {
+
+// Asks the backend something and waits for the answer.
+template <class T>
+Result<T> ask(detail::ClientCore& core, std::function<void(Backend&, Backend::Handler<T>)> question) {
+  struct Answer {
+    util::Event arrived;
+    std::optional<Result<T>> result;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const Backend::Handler<T> done = [answer](Result<T> result) {
+    answer->result = std::move(result);
+    answer->arrived.set();
+  };
+  core.with_backend([question = std::move(question), done](Backend* backend) {
+    if (backend == nullptr) {
+      done(detail::failures::closed());
+    } else {
+      question(*backend, done);
+    }
+  });
+  if (!detail::block_until(core, answer->arrived, detail::response_limit(core))) {
+    return Failure{errc::unavailable, "the service did not answer in time"};
+  }
+  return *std::move(answer->result);
+}
+
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) throw Error(result.failure());
+  return std::move(result.value());
+}
+
+void require_good_name(std::string_view name) {
+  if (const auto problem = detail::problem_with_name(name)) throw Error(errc::invalid_argument, *problem);
+}
+
+}  // namespace
+
+Client::Client(std::shared_ptr<detail::ClientCore> core) noexcept : core_(std::move(core)) {}
+
+Client::Client(Client&&) noexcept = default;
+
+Client& Client::operator=(Client&& other) noexcept {
+  if (this != &other) {
+    Client old(std::exchange(core_, std::exchange(other.core_, nullptr)));
+  }
+  return *this;
+}
+
+Client::~Client() {
+  if (core_) core_->close();
+}
+
+DistributedLock Client::lock(std::string name) const {
+  require_good_name(name);
+  return DistributedLock(std::make_unique<detail::LockImpl>(core_, std::move(name)));
+}
+
+Capabilities Client::capabilities() const noexcept {
+  return core_->capabilities();
+}
+
+Stats Client::stats() const noexcept {
+  return core_->stats();
+}
+
+const std::string& Client::url() const noexcept {
+  return core_->url();
+}
+
+const std::string& Client::holder() const noexcept {
+  return core_->holder();
+}
+
+LockInfo Client::inspect(std::string_view name) const {
+  require_good_name(name);
+  return value_or_throw(ask<LockInfo>(
+      *core_, [name = std::string(name)](Backend& backend, auto done) { backend.inspect(name, std::move(done)); }));
+}
+
+std::vector<LockInfo> Client::list() const {
+  auto locks = value_or_throw(
+      ask<std::vector<LockInfo>>(*core_, [](Backend& backend, auto done) { backend.list(std::move(done)); }));
+  std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+  return locks;
+}
+
+bool Client::break_lock(std::string_view name) const {
+  require_good_name(name);
+  return value_or_throw(ask<bool>(
+      *core_, [name = std::string(name)](Backend& backend, auto done) { backend.break_lock(name, std::move(done)); }));
+}
+
+std::vector<Finding> Client::diagnose() const {
+  auto result =
+      ask<std::vector<Finding>>(*core_, [](Backend& backend, auto done) { backend.diagnose(std::move(done)); });
+  if (result.ok()) return std::move(result.value());
+  if (result.failure().code == errc::closed) throw Error(result.failure());
+  return {{Finding::Severity::error, "service", Error(result.failure()).what()}};
+}
+
+}  // namespace dlock

@@ -1,0 +1,369 @@
+#include "core/client_core.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "core/duration_text.hpp"
+#include "core/failures.hpp"
+#include "util/process.hpp"
+
+namespace dlock::detail {
+
+std::shared_ptr<ClientCore> ClientCore::create(std::shared_ptr<engine::Engine> engine, Url url,
+                                               const ClientOptions& options, const BackendFactory& factory) {
+  auto core = std::make_shared<ClientCore>(std::move(engine), url, options);
+  const BackendConfig config{.url = std::move(url),
+                             .holder = core->holder_,
+                             .lease = core->default_lease_,
+                             .response_timeout = core->response_timeout_,
+                             .connect_timeout = core->connect_timeout_};
+  std::exception_ptr problem;
+  util::Event made;
+  (void)core->engine_->dispatch([&] {  // a new engine refuses nothing
+    try {
+      core->backend_ = factory(*core, config);
+      core->capabilities_ = core->backend_->capabilities();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    made.set();
+  });
+  core->engine_->wait(made);
+  if (problem) {
+    core->engine_->stop();
+    std::rethrow_exception(problem);
+  }
+  return core;
+}
+
+ClientCore::ClientCore(std::shared_ptr<engine::Engine> engine, const Url& url, const ClientOptions& options)
+    : engine_(std::move(engine)),
+      clock_(options.clock),
+      observer_(options.observer),
+      redacted_url_(url.redacted()),
+      holder_(util::host_name() + ":" + std::to_string(util::process_id()) + ":" + options.label),
+      default_lease_(options.lease.value()),
+      response_timeout_(options.response_timeout.value()),
+      connect_timeout_(options.connect_timeout.value()),
+      close_timeout_(options.close_timeout.value()),
+      fork_generation_(util::fork_generation()) {}
+
+ClientCore::~ClientCore() = default;
+
+bool ClientCore::foreign_process() const noexcept {
+  return util::fork_generation() != fork_generation_;
+}
+
+// --- Acquire
+// -----------------------------------------------------------------------------------------------------------
+
+std::optional<Failure> ClientCore::problem_with_lease(std::chrono::nanoseconds lease) const {
+  if (lease >= capabilities_.min_lease && lease <= capabilities_.max_lease) return std::nullopt;
+  return Failure{errc::invalid_argument, "lease: " + to_text(lease) + " is outside " +
+                                             to_text(capabilities_.min_lease) + ".." +
+                                             to_text(capabilities_.max_lease) + ", the bounds of backend \"" +
+                                             std::string(capabilities_.backend) + "\""};
+}
+
+std::optional<Failure> ClientCore::problem_with(const AcquireOptions& options) const {
+  if (options.wait < Duration()) return Failure{errc::invalid_argument, "wait: negative or not a number"};
+  return options.lease ? problem_with_lease(options.lease->value()) : std::nullopt;
+}
+
+Acquisition::Id ClientCore::acquire(const std::string& name, const AcquireOptions& options, AcquireCompletion done) {
+  const auto id = next_acquisition_.fetch_add(1, std::memory_order_relaxed);
+  if (foreign_process()) {
+    done({nullptr, failures::forked()});
+  } else if (auto problem = problem_with(options)) {
+    done({nullptr, std::move(*problem)});
+  } else {
+    const bool accepted = engine_->dispatch(
+        [this, self = shared_from_this(), id, name, options, done] { start_acquire(id, name, options, done); });
+    if (!accepted) done({nullptr, failures::closed()});
+  }
+  return id;
+}
+
+void ClientCore::start_acquire(Acquisition::Id id, const std::string& name, const AcquireOptions& options,
+                               AcquireCompletion done) {
+  if (closing_) {
+    done({nullptr, failures::closed()});
+    return;
+  }
+  LockRequest request{.name = name,
+                      .owner = new_owner_id(),
+                      .holder = holder_,
+                      .lease = options.lease ? options.lease->value() : default_lease_,
+                      .wait = options.wait > Duration()};
+  add(counters_.waiting);
+  auto acquisition = std::make_unique<Acquisition>(*this, id, std::move(request), options, std::move(done));
+  Acquisition& started = *acquisition;
+  if (!started.start()) acquisitions_.emplace(id, std::move(acquisition));
+}
+
+void ClientCore::cancel_acquire(Acquisition::Id id) {
+  // Never inline: the caller may be inside anything, a stop_source of the program's for instance.
+  engine_->post([weak = weak_from_this(), id] {
+    const auto core = weak.lock();
+    if (!core) return;
+    const auto found = core->acquisitions_.find(id);
+    if (found != core->acquisitions_.end()) found->second->abort({errc::cancelled, "the wait was cancelled"});
+  });
+}
+
+void ClientCore::check_acquire_deadline(Acquisition::Id id) {
+  const auto found = acquisitions_.find(id);
+  if (found != acquisitions_.end()) found->second->deadline_passed();
+}
+
+void ClientCore::acquire_ended(const AcquireResult& result, bool waited) noexcept {
+  subtract(counters_.waiting);
+  const auto& code = result.failure.code;
+  if (result.lease) {
+    add(counters_.acquired);
+  } else if (code == errc::timed_out) {
+    add(waited ? counters_.timed_out : counters_.busy);
+  } else if (code == errc::cancelled) {
+    add(counters_.cancelled);
+  } else {
+    add(counters_.failed);
+  }
+}
+
+void ClientCore::forget_acquire_later(Acquisition::Id id) {
+  engine_->post([weak = weak_from_this(), id] {
+    if (const auto core = weak.lock()) core->acquisitions_.erase(id);
+  });
+}
+
+void ClientCore::release_unwanted(const Grant& grant) {
+  release_in_backend(grant, [](const ReleaseOutcome&) {});  // nobody to tell; the backend goes on by itself
+}
+
+// --- Leases
+// ------------------------------------------------------------------------------------------------------------
+
+std::shared_ptr<LeaseState> ClientCore::hold(Grant grant, const AcquireOptions& options, TimePoint started) {
+  const bool own_lease = capabilities_.lease_kind == LeaseKind::per_lock;
+  const TimePoint now = engine_->now();
+  if (!options.renew && !own_lease) {
+    // The service keeps the lock with the session or process, so the fixed length is ours to keep.
+    grant.valid_until = std::min(grant.valid_until, saturating_add(now, grant.lease));
+  }
+  auto state = std::make_shared<LeaseState>(shared_from_this(), clock_, grant, fork_generation_);
+  const LeaseKeeper::Terms terms{.lease = grant.lease, .renew = options.renew && own_lease};
+  const OwnerId owner = grant.owner;
+  auto held = std::make_unique<HeldLease>(*this, std::move(grant), terms, !options.renew && !own_lease, state);
+  held->start();
+  held_.insert_or_assign(owner, std::move(held));
+  add(counters_.held);
+  if (observer_) {
+    notify([observer = observer_, event = AcquiredEvent{state->name(), state->token(), now - started}] {
+      observer->acquired(event);
+    });
+  }
+  return state;
+}
+
+void ClientCore::renewal_ended(const OwnerId& owner, const RenewOutcome& outcome) {
+  const auto found = held_.find(owner);
+  if (found != held_.end()) found->second->renewal_ended(outcome);
+}
+
+void ClientCore::extended(const OwnerId& owner, TimePoint valid_until) {
+  const auto found = held_.find(owner);
+  if (found != held_.end() && !found->second->lost()) found->second->extended(valid_until);
+}
+
+void ClientCore::lost(const OwnerId& owner, Failure why) {
+  const auto found = held_.find(owner);
+  if (found == held_.end()) return;
+  found->second->set_gone_from_backend();
+  if (!why.code) why = {errc::lost, "lock \"" + found->second->grant().name + "\" is no longer ours"};
+  lease_lost(*found->second, std::move(why));
+}
+
+void ClientCore::lease_lost(HeldLease& held, Failure why) {
+  if (held.lost()) return;
+  held.set_lost();
+  (void)held.state()->mark_lost();  // false where the program noticed first, or released just now
+  add(counters_.lost);
+  notify([state = held.state()] { state->fire_lost(); });
+  if (observer_) {
+    notify([observer = observer_, event = LostEvent{held.grant().name, held.grant().token, std::move(why)}] {
+      observer->lost(event);
+    });
+  }
+  if (held.fixed_length() && held.in_backend()) {
+    // No lease in the service runs out by itself here.
+    held.set_gone_from_backend();
+    release_unwanted(held.grant());
+  }
+}
+
+void ClientCore::release(std::shared_ptr<LeaseState> lease, ReleaseCompletion done) {
+  if (lease->foreign_process()) {
+    done({}, false);
+    return;
+  }
+  if (lease->expired()) (void)lease->mark_lost();
+  const bool was_held = lease->mark_released();
+  const bool accepted = engine_->dispatch(
+      [this, self = shared_from_this(), lease, was_held, done] { finish_release(lease, was_held, done); });
+  if (!accepted) done({}, false);  // close() made it lost and released it
+}
+
+void ClientCore::finish_release(const std::shared_ptr<LeaseState>& lease, bool was_held,
+                                const ReleaseCompletion& done) {
+  const auto found = held_.find(lease->owner());
+  if (found == held_.end()) {
+    done({}, false);
+    return;
+  }
+  const auto held = std::move(found->second);
+  held_.erase(found);
+  subtract(counters_.held);
+  if (!was_held) {
+    lease_lost(*held, {errc::lost, "the lease of lock \"" + lease->name() + "\" had run out when it was released"});
+    done({}, false);
+    // The service may still keep the lock for us; the owner id keeps the next holder safe.
+    if (held->in_backend()) release_unwanted(held->grant());
+    return;
+  }
+  release_in_backend(held->grant(), [this, lease, done](const ReleaseOutcome& outcome) {
+    const bool was_ours = outcome.status == ReleaseOutcome::Status::released;
+    if (was_ours) add(counters_.released);
+    if (observer_) {
+      notify([observer = observer_,
+              event = ReleasedEvent{lease->name(), lease->token(), engine_->now() - lease->granted_at(), was_ours}] {
+        observer->released(event);
+      });
+    }
+    done(outcome.status == ReleaseOutcome::Status::failed ? outcome.failure : Failure{}, was_ours);
+  });
+}
+
+void ClientCore::release_in_backend(const Grant& grant, std::function<void(const ReleaseOutcome&)> done) {
+  ++pending_releases_;
+  backend_->release(grant, [weak = weak_from_this(), done = std::move(done)](const ReleaseOutcome& outcome) {
+    const auto core = weak.lock();
+    if (!core) return;
+    --core->pending_releases_;
+    done(outcome);
+    core->close_backend_when_released();
+  });
+}
+
+// --- The rest
+// ----------------------------------------------------------------------------------------------------------
+
+void ClientCore::with_backend(std::function<void(Backend*)> f) {
+  if (foreign_process()) {
+    f(nullptr);
+    return;
+  }
+  const bool accepted =
+      engine_->dispatch([this, self = shared_from_this(), f] { f(closing_ ? nullptr : backend_.get()); });
+  if (!accepted) f(nullptr);
+}
+
+void ClientCore::connection(ConnectionEvent event) {
+  if (event.state == ConnectionEvent::State::reconnecting) add(counters_.reconnects);
+  if (!observer_) return;
+  notify([observer = observer_, event = std::move(event)] { observer->connection(event); });
+}
+
+void ClientCore::warn(WarningEvent event) {
+  if (!observer_) return;
+  notify([observer = observer_, event = std::move(event)] { observer->warning(event); });
+}
+
+OwnerId ClientCore::new_owner_id() {
+  const auto high = engine_->random();
+  return {high, engine_->random()};
+}
+
+void ClientCore::notify(std::function<void()> user_code) {
+  const bool accepted = engine_->notify([self = shared_from_this(), user_code] { self->run_user_code(user_code); });
+  if (!accepted) run_user_code(user_code);
+}
+
+void ClientCore::run_user_code(const std::function<void()>& user_code) noexcept {
+  std::string what;
+  try {
+    user_code();
+    return;
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) {
+    what = "an exception of unknown type";
+  }
+  add(counters_.callback_exceptions);
+  if (!observer_) return;
+  try {
+    observer_->warning({"", {errc::invalid_argument, "a handler of the program threw: " + what}});
+  } catch (...) {
+    add(counters_.callback_exceptions);  // the observer itself throws: there is nobody left to tell
+  }
+}
+
+// --- Close
+// -------------------------------------------------------------------------------------------------------------
+
+void ClientCore::close() noexcept {
+  if (foreign_process()) {
+    // The engine's thread is in the parent; its mutex may be locked forever. Leave everything as it is, reachable.
+    static const auto* const kept = new std::shared_ptr<ClientCore>(shared_from_this());
+    (void)kept;
+    return;
+  }
+  if (engine_->must_not_block()) {
+    close_on_engine_thread();
+    return;
+  }
+  const auto closed = std::make_shared<util::Event>();
+  (void)engine_->dispatch([this, self = shared_from_this(), closed] { begin_close([closed] { closed->set(); }); });
+  engine_->wait(*closed, close_timeout_);
+  (void)engine_->dispatch([this, self = shared_from_this()] { backend_.reset(); });
+  engine_->stop();
+}
+
+void ClientCore::close_on_engine_thread() {
+  (void)engine_->dispatch([this, self = shared_from_this()] {
+    const auto timer = std::make_shared<Timer>(*engine_);
+    const auto finish = [this, self, timer, finished = std::make_shared<bool>(false)] {
+      if (std::exchange(*finished, true)) return;  // the time limit and the backend's word may both come
+      timer->disarm();
+      engine_->post([this, self] {
+        backend_.reset();
+        engine_->stop();
+      });
+    };
+    timer->arm(saturating_add(engine_->now(), close_timeout_), finish);
+    begin_close(finish);
+  });
+}
+
+void ClientCore::begin_close(std::function<void()> closed) {
+  closing_ = true;
+  closed_ = std::move(closed);
+  auto acquisitions = std::exchange(acquisitions_, {});
+  for (const auto& [id, acquisition] : acquisitions) acquisition->abort(failures::closed());
+  acquisitions.clear();  // gives up the contentions, before the backend is told to close
+  const auto held = std::exchange(held_, {});
+  for (const auto& [owner, lease] : held) {
+    subtract(counters_.held);
+    const bool in_backend = lease->in_backend();
+    lease->set_gone_from_backend();
+    lease_lost(*lease, {errc::closed, "the client was closed while it held lock \"" + lease->grant().name + "\""});
+    if (in_backend) release_unwanted(lease->grant());
+  }
+  close_backend_when_released();
+}
+
+void ClientCore::close_backend_when_released() {
+  if (!closed_ || pending_releases_ != 0) return;
+  backend_->close(std::exchange(closed_, nullptr));
+}
+
+}  // namespace dlock::detail

@@ -1,0 +1,73 @@
+#include <dlock/clock.hpp>
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+namespace dlock {
+
+LeaseClock::time_point LeaseClock::now() noexcept {
+  timespec t{};
+  (void)clock_gettime(CLOCK_BOOTTIME, &t);  // cannot fail: every supported kernel has this clock
+  return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+}
+
+namespace {
+
+class BoottimeClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint now() const noexcept override { return LeaseClock::now(); }
+  [[nodiscard]] std::chrono::system_clock::time_point wall_now() const noexcept override {
+    return std::chrono::system_clock::now();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Clock> boottime_clock() {
+  static const auto clock = std::make_shared<BoottimeClock>();
+  return clock;
+}
+
+ManualClock::ManualClock() noexcept
+    : now_(std::chrono::hours(24)), wall_(std::chrono::sys_days(std::chrono::year(2024) / std::chrono::January / 1)) {}
+
+TimePoint ManualClock::now() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return now_;
+}
+
+std::chrono::system_clock::time_point ManualClock::wall_now() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return wall_;
+}
+
+void ManualClock::add_listener(std::weak_ptr<ClockListener> listener) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(listeners_, [](const auto& known) { return known.expired(); });
+  listeners_.push_back(std::move(listener));
+}
+
+void ManualClock::advance(std::chrono::nanoseconds by) {
+  std::vector<std::weak_ptr<ClockListener>> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    if (by <= std::chrono::nanoseconds::zero()) return;
+    now_ = saturating_add(now_, by);
+    wall_ += by;
+    listeners = listeners_;
+  }
+  for (const auto& weak : listeners) {
+    if (const auto listener = weak.lock()) listener->clock_moved();
+  }
+}
+
+void ManualClock::step_wall(std::chrono::nanoseconds by) {
+  const std::lock_guard lock(mutex_);
+  wall_ += by;
+}
+
+}  // namespace dlock

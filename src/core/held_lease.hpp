@@ -1,0 +1,49 @@
+// The core's side of a lease: drives its keeper with timers and the backend's answers.
+#pragma once
+
+#include <memory>
+
+#include <dlock/backend.hpp>
+
+#include "core/lease_keeper.hpp"
+#include "core/lease_state.hpp"
+
+namespace dlock::detail {
+
+// Lives in tasks, owned by the core from the grant to the release.
+class HeldLease {
+ public:
+  HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, bool fixed_length,
+            std::shared_ptr<LeaseState> state);
+
+  void start();
+  void extended(TimePoint valid_until);
+  void renewal_ended(const RenewOutcome& outcome);
+
+  [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
+  [[nodiscard]] const std::shared_ptr<LeaseState>& state() const noexcept { return state_; }
+  // Ends by this client's clock alone, while the service would keep the lock.
+  [[nodiscard]] bool fixed_length() const noexcept { return fixed_length_; }
+  // Lost, but not yet given back by the program.
+  [[nodiscard]] bool lost() const noexcept { return lost_; }
+  // Stops the keeper.
+  void set_lost() noexcept;
+  // Whether the backend may still know this grant, so that giving the lease back has to reach it.
+  [[nodiscard]] bool in_backend() const noexcept { return in_backend_; }
+  void set_gone_from_backend() noexcept { in_backend_ = false; }
+
+ private:
+  void follow(LeaseKeeper::Step step);
+  void renew();
+
+  ClientCore& core_;
+  Grant grant_;
+  std::shared_ptr<LeaseState> state_;
+  LeaseKeeper keeper_;
+  Timer timer_;
+  const bool fixed_length_;
+  bool lost_ = false;
+  bool in_backend_ = true;
+};
+
+}  // namespace dlock::detail

@@ -1,0 +1,86 @@
+#include "core/lease_keeper.hpp"
+
+#include <algorithm>
+
+#include <dlock/duration.hpp>
+
+namespace dlock::detail {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+LeaseKeeper::LeaseKeeper(Terms terms, TimePoint granted, TimePoint valid_until, std::uint64_t random) noexcept
+    : terms_(terms), valid_until_(valid_until), random_(random) {
+  plan_renewal(granted);
+}
+
+LeaseKeeper::Step LeaseKeeper::start() const noexcept {
+  const TimePoint wake = std::min(next_renewal_, loss_time());
+  return {Action::none, wake == TimePoint::max() ? std::nullopt : std::optional(wake)};
+}
+
+LeaseKeeper::Step LeaseKeeper::due(TimePoint now) noexcept {
+  if (lost_) return {};
+  if (now >= loss_time()) {
+    lost_ = true;
+    return {Action::lose, std::nullopt};
+  }
+  if (!renewing_ && now >= next_renewal_) {
+    renewing_ = true;
+    next_renewal_ = TimePoint::max();
+    return {Action::renew, loss_time()};
+  }
+  return wake_at_next(now);
+}
+
+LeaseKeeper::Step LeaseKeeper::renewed(TimePoint now, TimePoint valid_until) noexcept {
+  renewing_ = false;
+  if (lost_ || now >= loss_time()) return due(now);  // too late: a renewal never revives a lease
+  valid_until_ = std::max(valid_until_, valid_until);
+  plan_renewal(now);
+  return wake_at_next(now);
+}
+
+LeaseKeeper::Step LeaseKeeper::renewal_failed(TimePoint now) noexcept {
+  renewing_ = false;
+  if (lost_ || now >= loss_time()) return due(now);
+  // A twelfth of the lease, but at least eight more tries in what is left, and no busy loop.
+  const nanoseconds left = loss_time() - now;
+  const nanoseconds pause = std::max<nanoseconds>(std::min(terms_.lease / 12, left / 8), milliseconds(1));
+  next_renewal_ = saturating_add(now, jittered(pause));
+  return wake_at_next(now);
+}
+
+LeaseKeeper::Step LeaseKeeper::extended(TimePoint now, TimePoint valid_until) noexcept {
+  if (lost_ || now >= loss_time()) return due(now);
+  valid_until_ = std::max(valid_until_, valid_until);
+  return wake_at_next(now);
+}
+
+TimePoint LeaseKeeper::loss_time() const noexcept {
+  if (valid_until_ == TimePoint::max()) return valid_until_;
+  return saturating_add(valid_until_, -std::min<nanoseconds>(terms_.lease / 100, milliseconds(5)));
+}
+
+LeaseKeeper::Step LeaseKeeper::wake_at_next(TimePoint now) noexcept {
+  const TimePoint wake = std::min(next_renewal_, loss_time());
+  if (wake == TimePoint::max()) return {};
+  return {Action::none, std::max(wake, now)};
+}
+
+void LeaseKeeper::plan_renewal(TimePoint from) noexcept {
+  if (terms_.renew) next_renewal_ = saturating_add(from, jittered(terms_.lease / 3));
+}
+
+nanoseconds LeaseKeeper::jittered(nanoseconds d) noexcept {
+  // 0.9 .. 1.1 of it. splitmix64 (S. Vigna), good enough to keep clients apart.
+  random_ += 0x9e3779b97f4a7c15U;
+  std::uint64_t z = random_;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  z ^= z >> 31U;
+  const auto permille = static_cast<nanoseconds::rep>(900 + z % 201);
+  return d / 1000 * permille;
+}
+
+}  // namespace dlock::detail

@@ -1,0 +1,133 @@
+#include <dlock/lock.hpp>
+
+#include <utility>
+
+#include <dlock/error.hpp>
+
+#include "core/blocking.hpp"
+#include "core/lock_impl.hpp"
+
+namespace dlock {
+
+namespace detail {
+
+Lease LockImpl::acquire(const AcquireOptions& options, Failure& failure) const {
+  struct Waiter {
+    util::Event finished;
+    Lease lease;  // released with the waiter, if nobody takes it
+    Failure failure;
+  };
+  const auto waiter = std::make_shared<Waiter>();
+  const auto id = core->acquire(name, options, [waiter](AcquireResult result) {
+    if (result.lease) waiter->lease = LeaseState::make_lease(std::move(result.lease));
+    waiter->failure = std::move(result.failure);
+    waiter->finished.set();
+  });
+  if (!waiter->finished.is_set() && core->engine().must_not_block()) {
+    core->cancel_acquire(id);
+    failure = would_deadlock();
+    return {};
+  }
+  core->engine().wait(waiter->finished);
+  failure = std::move(waiter->failure);
+  return std::move(waiter->lease);
+}
+
+}  // namespace detail
+
+DistributedLock::DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept : impl_(std::move(impl)) {}
+DistributedLock::DistributedLock(DistributedLock&&) noexcept = default;
+DistributedLock& DistributedLock::operator=(DistributedLock&&) noexcept = default;
+DistributedLock::~DistributedLock() = default;
+
+const std::string& DistributedLock::name() const noexcept {
+  return impl_->name;
+}
+
+Lease DistributedLock::acquire(const AcquireOptions& options) {
+  Failure failure;
+  Lease lease = impl_->acquire(options, failure);
+  if (failure.code) throw Error(failure);
+  return lease;
+}
+
+Lease DistributedLock::acquire(const AcquireOptions& options, std::error_code& ec) {
+  Failure failure;
+  Lease lease = impl_->acquire(options, failure);
+  ec = failure.code;
+  return lease;
+}
+
+std::optional<Lease> DistributedLock::try_acquire(AcquireOptions options) {
+  return try_acquire_for(Duration(), std::move(options));
+}
+
+std::optional<Lease> DistributedLock::try_acquire(AcquireOptions options, std::error_code& ec) {
+  return try_acquire_for(Duration(), std::move(options), ec);
+}
+
+std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOptions options) {
+  options.wait = wait;
+  Failure failure;
+  Lease lease = impl_->acquire(options, failure);
+  if (!failure.code) return lease;
+  if (failure.code == errc::timed_out) return std::nullopt;
+  throw Error(failure);
+}
+
+std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
+  options.wait = wait;
+  Failure failure;
+  Lease lease = impl_->acquire(options, failure);
+  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
+  if (failure.code) return std::nullopt;
+  return lease;
+}
+
+void DistributedLock::start_acquire(const AcquireOptions& options,
+                                    std::function<void(std::error_code, Lease)> handler) {
+  impl_->core->acquire(
+      impl_->name, options, [core = impl_->core, handler = std::move(handler)](detail::AcquireResult result) {
+        core->notify([handler, result = std::move(result)] {
+          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+        });
+      });
+}
+
+void DistributedLock::lock() {
+  auto options = impl_->defaults();
+  options.wait = forever;
+  if (impl_->leases.mine().held()) {
+    throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                        "this thread holds lock \"" + impl_->name + "\" already"});
+  }
+  (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
+  impl_->leases.put(acquire(options));
+}
+
+bool DistributedLock::try_lock() {
+  return try_lock_within(Duration());
+}
+
+bool DistributedLock::try_lock_within(Duration wait) {
+  if (impl_->leases.mine().held()) return false;
+  (void)impl_->leases.decrement();
+  auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults());
+  if (!lease) return false;
+  impl_->leases.put(*std::move(lease));
+  return true;
+}
+
+void DistributedLock::unlock() noexcept {
+  const auto lease = impl_->leases.decrement();  // released when it goes out of scope
+}
+
+const Lease& DistributedLock::lease() const noexcept {
+  return impl_->leases.mine();
+}
+
+void DistributedLock::set_defaults(const AcquireOptions& options) {
+  impl_->set_defaults(options);
+}
+
+}  // namespace dlock

@@ -1,0 +1,102 @@
+#include "core/names.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace dlock::detail {
+
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 512;
+constexpr std::size_t kMaxLabelBytes = 64;
+constexpr std::size_t kMaxQuotedBytes = 80;
+
+struct Decoded {
+  std::uint32_t code_point = 0;
+  std::size_t length = 0;  // 0: malformed
+};
+
+// One code point by RFC 3629's table: shortest form only, no surrogates, nothing above U+10FFFF.
+Decoded decode_utf8(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const std::uint8_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  constexpr std::array<std::uint32_t, 5> smallest = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr std::array<std::uint8_t, 5> lead_mask = {0, 0, 0x1f, 0x0f, 0x07};
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {};
+  std::uint32_t code_point = lead & lead_mask[length];
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0U) != 0x80U) return {};
+    code_point = (code_point << 6U) | (byte(i) & 0x3fU);
+  }
+  const bool surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
+  if (code_point < smallest[length] || code_point > 0x10ffff || surrogate) return {};
+  return {code_point, length};
+}
+
+bool is_control(std::uint32_t code_point) noexcept {
+  return code_point < 0x20 || (code_point >= 0x7f && code_point <= 0x9f);
+}
+
+std::optional<std::string> problem_with_text(std::string_view text, std::string_view what, std::size_t max_bytes) {
+  const auto problem = [&](std::string_view why) { return std::string(what) + " " + std::string(why); };
+  if (text.empty()) return problem("is empty");
+  if (text.size() > max_bytes) {
+    return problem("is " + std::to_string(text.size()) + " bytes long; at most " + std::to_string(max_bytes) +
+                   " are allowed");
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded decoded = decode_utf8(text.substr(at));
+    if (decoded.length == 0) {
+      return problem(quoted(text) + " is not valid UTF-8 at byte " + std::to_string(at));
+    }
+    if (is_control(decoded.code_point)) {
+      return problem(quoted(text) + " has a control character at byte " + std::to_string(at));
+    }
+    at += decoded.length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> problem_with_name(std::string_view name) {
+  return problem_with_text(name, "lock name", kMaxNameBytes);
+}
+
+std::optional<std::string> problem_with_label(std::string_view label) {
+  return problem_with_text(label, "label", kMaxLabelBytes);
+}
+
+bool is_scheme(std::string_view text) noexcept {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789+-.";
+  return !text.empty() && letters.find(text.front()) != std::string_view::npos &&
+         text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded decoded = decode_utf8(text.substr(at));
+    const std::size_t length = decoded.length == 0 ? 1 : decoded.length;
+    if (out.size() + length > kMaxQuotedBytes) return out + "...\"";
+    if (decoded.length == 0 || is_control(decoded.code_point)) {
+      for (std::size_t i = 0; i < length; ++i) {
+        const auto byte = static_cast<std::uint8_t>(text[at + i]);
+        out += "\\x";
+        out += digits[byte >> 4U];
+        out += digits[byte & 0xfU];
+      }
+    } else {
+      out += text.substr(at, length);
+    }
+    at += length;
+  }
+  return out + "\"";
+}
+
+}  // namespace dlock::detail

@@ -1,0 +1,23 @@
+// Rules for the texts that callers hand us.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::detail {
+
+// What is wrong with a lock's name, in words that name the offending byte; nullopt for a good one: UTF-8 (RFC 3629) of
+// 1..512 bytes without control characters (U+0000..1F, U+7F..9F).
+[[nodiscard]] std::optional<std::string> problem_with_name(std::string_view name);
+
+// The same for a client's label, 1..64 bytes.
+[[nodiscard]] std::optional<std::string> problem_with_label(std::string_view label);
+
+// Whether it is a URL scheme by RFC 3986 section 3.1, in lower case.
+[[nodiscard]] bool is_scheme(std::string_view text) noexcept;
+
+// The text with everything that is not printable shown as \xNN, cut to a length that fits a message.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+}  // namespace dlock::detail

@@ -1,0 +1,80 @@
+#include <dlock/recursive_lock.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/error.hpp>
+
+#include "core/thread_leases.hpp"
+
+namespace dlock {
+
+class RecursiveLock::Impl {
+ public:
+  explicit Impl(DistributedLock lock) : lock_(std::move(lock)) {}
+
+  // True when this thread holds the lock afterwards.
+  bool enter(Duration wait) {
+    if (leases_.count() > 0) {
+      if (!leases_.mine().held()) {
+        throw Error(errc::lost, "lock \"" + lock_.name() + "\" was lost; unlock it as often as it was locked first");
+      }
+      leases_.increment();
+      return true;
+    }
+    if (wait == forever) {
+      leases_.put(lock_.acquire());
+      return true;
+    }
+    auto lease = lock_.try_acquire_for(std::max(wait, Duration()));
+    if (!lease) return false;
+    leases_.put(*std::move(lease));
+    return true;
+  }
+
+  void leave() noexcept {
+    const auto lease = leases_.decrement();  // released when it goes out of scope
+  }
+
+  [[nodiscard]] const DistributedLock& lock() const noexcept { return lock_; }
+  [[nodiscard]] const detail::ThreadLeases& leases() const noexcept { return leases_; }
+
+ private:
+  DistributedLock lock_;
+  detail::ThreadLeases leases_;
+};
+
+RecursiveLock::RecursiveLock(DistributedLock lock) : impl_(std::make_unique<Impl>(std::move(lock))) {}
+RecursiveLock::RecursiveLock(RecursiveLock&&) noexcept = default;
+RecursiveLock& RecursiveLock::operator=(RecursiveLock&&) noexcept = default;
+RecursiveLock::~RecursiveLock() = default;
+
+void RecursiveLock::lock() {
+  (void)impl_->enter(forever);
+}  // true, or it throws
+
+bool RecursiveLock::try_lock() {
+  return impl_->enter(Duration());
+}
+
+bool RecursiveLock::try_lock_within(Duration wait) {
+  return impl_->enter(wait);
+}
+
+void RecursiveLock::unlock() noexcept {
+  impl_->leave();
+}
+
+std::size_t RecursiveLock::hold_count() const noexcept {
+  return impl_->leases().count();
+}
+
+const Lease& RecursiveLock::lease() const noexcept {
+  return impl_->leases().mine();
+}
+
+const std::string& RecursiveLock::name() const noexcept {
+  return impl_->lock().name();
+}
+
+}  // namespace dlock

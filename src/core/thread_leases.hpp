@@ -1,0 +1,66 @@
+// One lease a thread, with a hold count: what turns leases into something with lock() and unlock().
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <dlock/lease.hpp>
+
+#include "util/mutex.hpp"
+
+namespace dlock::detail {
+
+// Any thread. A reference to a thread's lease stays valid until that thread takes it out, whatever other threads do.
+// Keeping them apart by thread matters after a loss: the thread that lost the lock still has its dead lease when the
+// next one enters, and its unlock() must not release the newcomer's.
+class ThreadLeases {
+ public:
+  // This thread's lease; an empty one if there is none.
+  [[nodiscard]] const Lease& mine() const noexcept {
+    static const Lease empty;
+    const util::MutexLock lock(mutex_);
+    const auto found = entries_.find(std::this_thread::get_id());
+    return found == entries_.end() ? empty : found->second.lease;
+  }
+
+  [[nodiscard]] std::size_t count() const noexcept {
+    const util::MutexLock lock(mutex_);
+    const auto found = entries_.find(std::this_thread::get_id());
+    return found == entries_.end() ? 0 : found->second.count;
+  }
+
+  // Keeps a new lease for this thread, with count 1. The thread must have none.
+  void put(Lease lease) {
+    const util::MutexLock lock(mutex_);
+    entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), 1});
+  }
+
+  void increment() noexcept {
+    const util::MutexLock lock(mutex_);
+    const auto found = entries_.find(std::this_thread::get_id());
+    if (found != entries_.end()) ++found->second.count;
+  }
+
+  // Counts down; hands out the lease when the count reaches 0. nullopt while it does not, or if there is none.
+  [[nodiscard]] std::optional<Lease> decrement() noexcept {
+    const util::MutexLock lock(mutex_);
+    const auto found = entries_.find(std::this_thread::get_id());
+    if (found == entries_.end() || --found->second.count != 0) return std::nullopt;
+    std::optional<Lease> out(std::move(found->second.lease));
+    entries_.erase(found);
+    return out;
+  }
+
+ private:
+  struct Entry {
+    Lease lease;
+    std::size_t count;
+  };
+  mutable util::Mutex mutex_;
+  std::unordered_map<std::thread::id, Entry> entries_ DLOCK_GUARDED_BY(mutex_);
+};
+
+}  // namespace dlock::detail

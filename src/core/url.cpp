@@ -1,0 +1,194 @@
+#include <dlock/url.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+#include <dlock/error.hpp>
+
+#include "core/names.hpp"
+#include "util/percent.hpp"
+
+// Split by hand, because a list of hosts with ports (zookeeper://a:1,b:2) is no authority of RFC 3986, and because
+// every error must name the part that is wrong without showing a password.
+
+namespace dlock {
+
+namespace {
+
+constexpr std::size_t kMaxUrlBytes = 65536;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(errc::invalid_argument, "URL: " + why);
+}
+
+std::string decode(std::string_view text, const std::string& part) {
+  auto decoded = util::percent_decode(text);
+  if (!decoded) refuse(part + " has a '%' without two hexadecimal digits");
+  if (decoded->find('\0') != std::string::npos) refuse(part + " has a NUL");
+  return *std::move(decoded);
+}
+
+bool may_be_secret(std::string_view key) {
+  std::string lower(key);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower == "auth" || lower.find("pass") != std::string::npos || lower.find("secret") != std::string::npos;
+}
+
+// Cuts `text` at the first `delimiter` and returns what follows it.
+std::optional<std::string_view> cut(std::string_view& text, char delimiter) {
+  const std::size_t at = text.find(delimiter);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = text.substr(at + 1);
+  text = text.substr(0, at);
+  return rest;
+}
+
+std::string parse_scheme(std::string_view text) {
+  const std::size_t colon = text.find("://");
+  if (colon == std::string_view::npos) {
+    refuse("no scheme; expected something like file:///run/lock/myapp or redis://host");
+  }
+  std::string scheme(text.substr(0, colon));
+  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (!detail::is_scheme(scheme)) refuse("malformed scheme");  // not quoted: it could be anything, a password included
+  return scheme;
+}
+
+std::uint16_t parse_port(std::string_view text, const std::string& host) {
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535) {
+    refuse("port " + detail::quoted(text) + " of host \"" + host + "\" is not a number from 1 to 65535");
+  }
+  return static_cast<std::uint16_t>(port);
+}
+
+Url::Host parse_host(std::string_view text) {
+  if (text.empty()) refuse("empty host in the list of hosts");
+  Url::Host host;
+  std::string_view port;
+  bool has_port = false;
+  if (text.front() == '[') {
+    const std::size_t close = text.find(']');
+    if (close == std::string_view::npos) refuse("IPv6 address without closing ']'");
+    host.name = std::string(text.substr(1, close - 1));
+    if (host.name.empty() || host.name.find_first_not_of("0123456789abcdefABCDEF:.%") != std::string::npos) {
+      refuse("malformed IPv6 address " + detail::quoted(host.name));
+    }
+    const std::string_view rest = text.substr(close + 1);
+    has_port = !rest.empty();
+    if (has_port && rest.front() != ':') refuse("unexpected text after ']'");
+    if (has_port) port = rest.substr(1);
+  } else {
+    if (std::count(text.begin(), text.end(), ':') > 1) refuse("IPv6 addresses are written in brackets, [::1]");
+    const auto after_colon = cut(text, ':');
+    has_port = after_colon.has_value();
+    if (has_port) port = *after_colon;
+    host.name = decode(text, "host");
+    if (host.name.empty()) refuse("empty host before the port");
+  }
+  if (has_port) host.port = parse_port(port, host.name);
+  return host;
+}
+
+std::vector<Url::Host> parse_hosts(std::string_view text) {
+  std::vector<Url::Host> hosts;
+  if (text.empty()) return hosts;
+  for (;;) {
+    const auto rest = cut(text, ',');
+    hosts.push_back(parse_host(text));
+    if (!rest) return hosts;
+    text = *rest;
+  }
+}
+
+}  // namespace
+
+Url Url::parse(std::string_view text) {
+  if (text.size() > kMaxUrlBytes) refuse("longer than 64 KiB");
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), control)) refuse("has a control character");
+  if (text.find('#') != std::string_view::npos) refuse("fragments (#...) have no meaning here; write '#' as %23");
+
+  Url url;
+  url.scheme_ = parse_scheme(text);
+  std::string_view rest = text.substr(url.scheme_.size() + 3);
+  const auto query = cut(rest, '?');
+  const std::size_t slash = rest.find('/');
+  std::string_view authority = rest.substr(0, slash);
+  const std::string_view path = slash == std::string_view::npos ? std::string_view() : rest.substr(slash);
+
+  const std::string_view whole_authority = authority;
+  std::string_view user_text;
+  if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
+    std::string_view user = authority.substr(0, at);
+    authority = authority.substr(at + 1);
+    const auto password = cut(user, ':');
+    user_text = user;
+    url.user_ = decode(user, "user");
+    if (password) url.password_ = decode(*password, "password");
+  }
+  url.hosts_ = parse_hosts(authority);
+  url.path_ = decode(path, "path");
+
+  const std::string start = url.scheme_ + "://";
+  const std::string end = std::string(authority) + std::string(path);
+  const bool has_user = authority.size() != whole_authority.size();
+  url.redacted_ = start + (has_user ? std::string(user_text) + (url.password_ ? ":***@" : "@") : "") + end;
+  url.without_secrets_ = start + (has_user && !user_text.empty() ? std::string(user_text) + "@" : "") + end;
+  if (query) url.parse_query(*query);
+  return url;
+}
+
+void Url::parse_query(std::string_view query) {
+  char shown_separator = '?';
+  char kept_separator = '?';
+  while (!query.empty()) {
+    const std::string_view rest = cut(query, '&').value_or(std::string_view());
+    const std::string_view raw = query;
+    const auto raw_value = cut(query, '=');
+    std::string key = decode(query, "a parameter's name");
+    if (key.empty() || !raw_value) refuse("parameter " + detail::quoted(key) + " is not of the form key=value");
+    std::string value = decode(*raw_value, "parameter \"" + key + "\"");
+    const auto same_key = [&](const auto& parameter) { return parameter.first == key; };
+    if (std::any_of(parameters_.begin(), parameters_.end(), same_key)) {
+      refuse("parameter " + detail::quoted(key) + " is given twice");
+    }
+    const bool secret = may_be_secret(key);
+    redacted_ += std::exchange(shown_separator, '&') + (secret ? std::string(query) + "=***" : std::string(raw));
+    if (!secret) without_secrets_ += std::exchange(kept_separator, '&') + std::string(raw);
+    parameters_.emplace_back(std::move(key), std::move(value));
+    query = rest;
+  }
+}
+
+std::optional<std::string> Url::take(std::string_view key) {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const auto& parameter) { return parameter.first == key; });
+  if (found == parameters_.end()) return std::nullopt;
+  std::string value = std::move(found->second);
+  parameters_.erase(found);
+  return value;
+}
+
+std::optional<Duration> Url::take_duration(std::string_view key) {
+  const auto value = take(key);
+  if (!value) return std::nullopt;
+  const auto duration = parse_duration(*value);
+  if (!duration) {
+    refuse("parameter \"" + std::string(key) + "\": " + detail::quoted(*value) +
+           " is not a duration such as 250ms or 30s");
+  }
+  return duration;
+}
+
+void Url::require_no_parameters() const {
+  if (parameters_.empty()) return;
+  refuse("unknown parameter " + detail::quoted(parameters_.front().first) + " for scheme \"" + scheme_ + "\"");
+}
+
+}  // namespace dlock

@@ -1,0 +1,21 @@
+// Facts about this process that a lock library needs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace dlock::util {
+
+// Grows by one in every child made by fork(). Reading it costs a load; a client remembers the value it was made under
+// and refuses to work under another, because its engine thread did not come along.
+[[nodiscard]] std::uint64_t fork_generation() noexcept;
+
+// Short host name, process id, name of the program; printable, never empty.
+[[nodiscard]] std::string host_name();
+[[nodiscard]] std::string program_name();
+[[nodiscard]] int process_id() noexcept;
+
+// 64 bits from the kernel's random number generator. Any thread.
+[[nodiscard]] std::uint64_t kernel_random();
+
+}  // namespace dlock::util
