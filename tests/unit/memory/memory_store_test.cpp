@@ -1,0 +1,421 @@
+#include "backends/memory/memory_store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace dlock::memory {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct RecordingSession final : Session {
+  RecordingSession(MemoryStore& store, std::string holder) : Session(std::move(holder)), store_(store) {
+    store_.attach(*this);
+  }
+  ~RecordingSession() { store_.detach(*this); }
+
+  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override {
+    news.push_back("granted " + std::to_string(owner.low()));
+    last_token = token;
+    last_since = since;
+  }
+  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override {
+    news.push_back("first " + std::to_string(owner.low()));
+    last_lease_ends = lease_ends;
+  }
+  void freed(std::uint64_t watch) override { news.push_back("freed " + std::to_string(watch)); }
+  void killed() override { news.push_back("killed"); }
+
+  std::vector<std::string> news;
+  FencingToken last_token;
+  TimePoint last_since;
+  TimePoint last_lease_ends;
+
+ private:
+  MemoryStore& store_;
+};
+
+class MemoryStoreTest : public testing::Test {
+ protected:
+  static LockRequest request(std::uint64_t owner, std::chrono::nanoseconds lease = 30s, std::string name = "lock") {
+    return {.name = std::move(name), .owner = OwnerId(0, owner), .holder = "host:1:a", .lease = lease};
+  }
+  MemoryStore::Answer try_acquire(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
+    return store.try_acquire(request(owner, lease), a, clock);
+  }
+  MemoryStore::Answer enqueue(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
+    return store.enqueue(request(owner, lease), a, clock);
+  }
+  bool release(std::uint64_t owner) { return store.release("lock", OwnerId(0, owner), clock); }
+  bool renew(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
+    return store.renew("lock", OwnerId(0, owner), lease, clock);
+  }
+
+  ManualClock clock;
+  MemoryStore store;
+  RecordingSession a{store, "host:1:a"};
+  RecordingSession b{store, "host:1:b"};
+};
+
+// --- Owners ----------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, GrantsAFreeLockAndTellsOthersWhenTheLeaseEnds) {
+  EXPECT_TRUE(try_acquire(1).granted);
+  clock.advance(10s);
+  const auto busy = try_acquire(2);
+  EXPECT_FALSE(busy.granted);
+  EXPECT_EQ(busy.lease_ends, clock.now() + 20s);
+}
+
+TEST_F(MemoryStoreTest, GrantsTheOwnerAgainWithTheSameTokenAndANewLease) {
+  const auto first = try_acquire(1);
+  clock.advance(10s);
+  const auto second = try_acquire(1);
+  EXPECT_TRUE(second.granted);
+  EXPECT_EQ(second.token, first.token);
+  EXPECT_EQ(second.lease_ends, clock.now() + 30s);
+}
+
+TEST_F(MemoryStoreTest, OnlyTheOwnerReleases) {
+  (void)try_acquire(1);
+  EXPECT_FALSE(release(2));
+  EXPECT_FALSE(try_acquire(2).granted);
+  EXPECT_TRUE(release(1));
+  EXPECT_FALSE(release(1));
+  EXPECT_TRUE(try_acquire(2).granted);
+}
+
+TEST_F(MemoryStoreTest, OnlyTheOwnerRenews) {
+  (void)try_acquire(1);
+  clock.advance(20s);
+  EXPECT_FALSE(renew(2));
+  EXPECT_EQ(store.inspect("lock", clock).remaining, 10s);
+  EXPECT_TRUE(renew(1));
+  EXPECT_EQ(store.inspect("lock", clock).remaining, 30s);
+}
+
+TEST_F(MemoryStoreTest, NeitherRenewsNorReleasesANameThatNobodyUsed) {
+  EXPECT_FALSE(renew(1));
+  EXPECT_FALSE(release(1));
+  EXPECT_FALSE(store.break_lock("lock", clock));
+  EXPECT_EQ(store.size(), 0U);
+}
+
+// --- Leases ----------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, ALeaseEndsExactlyOnTime) {
+  (void)try_acquire(1, 30s);
+  clock.advance(30s - 1ns);
+  EXPECT_FALSE(try_acquire(2).granted);
+  clock.advance(1ns);
+  EXPECT_TRUE(try_acquire(2).granted);
+}
+
+TEST_F(MemoryStoreTest, ARenewalNeverRevivesALease) {
+  (void)try_acquire(1, 30s);
+  clock.advance(30s);
+  EXPECT_FALSE(renew(1));
+  EXPECT_FALSE(store.inspect("lock", clock).held);
+  EXPECT_FALSE(release(1));
+}
+
+TEST_F(MemoryStoreTest, AStaleReleaseDoesNotTouchTheNextHolder) {
+  (void)try_acquire(1, 30s);
+  clock.advance(30s);
+  (void)try_acquire(2, 30s);
+  EXPECT_FALSE(release(1));
+  EXPECT_FALSE(renew(1));
+  EXPECT_TRUE(renew(2));
+}
+
+TEST_F(MemoryStoreTest, ALeaseOfAnyLengthDoesNotOverflow) {
+  EXPECT_EQ(try_acquire(1, std::chrono::nanoseconds::max()).lease_ends, TimePoint::max());
+  EXPECT_FALSE(try_acquire(2).granted);
+}
+
+// --- Tokens ----------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, TokensGrowWithEveryLease) {
+  FencingToken last;
+  for (std::uint64_t owner = 1; owner <= 1000; ++owner) {
+    const auto answer = try_acquire(owner);
+    ASSERT_TRUE(answer.granted);
+    ASSERT_GT(answer.token, last);
+    last = answer.token;
+    ASSERT_TRUE(release(owner));
+  }
+}
+
+TEST_F(MemoryStoreTest, TokensGrowWhenTheWallClockIsSteppedBack) {
+  const auto before = try_acquire(1).token;
+  (void)release(1);
+  clock.step_wall(-24h);
+  EXPECT_GT(try_acquire(2).token, before);
+}
+
+TEST_F(MemoryStoreTest, TokensGrowAcrossStores) {
+  const auto before = try_acquire(1).token;
+  clock.advance(1us);
+  MemoryStore another;
+  EXPECT_GT(another.try_acquire(request(2), a, clock).token, before);
+}
+
+TEST_F(MemoryStoreTest, TokensFitASignedInteger) {
+  clock.step_wall(24h * 365 * 250);  // close to the end of system_clock
+  EXPECT_LT(try_acquire(1).token.value(), std::uint64_t{1} << 63U);
+}
+
+TEST_F(MemoryStoreTest, TokensGrowThoughTheNameWasForgotten) {
+  const auto before = try_acquire(1).token;
+  (void)release(1);
+  clock.step_wall(-24h);
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const auto name = "other " + std::to_string(i);
+    (void)store.try_acquire(request(i, 30s, name), a, clock);
+    (void)store.release(name, OwnerId(0, i), clock);
+  }
+  ASSERT_LT(store.size(), 2000U) << "names pile up";
+  EXPECT_GT(try_acquire(2).token, before);
+}
+
+TEST_F(MemoryStoreTest, NamesInUseAreNotForgotten) {
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    (void)store.try_acquire(request(i, 30s, "held " + std::to_string(i)), a, clock);
+  }
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(store.release("held " + std::to_string(i), OwnerId(0, i), clock)) << i;
+  }
+}
+
+// --- The queue -------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, AReleaseHandsTheLockToTheFirstInLine) {
+  (void)try_acquire(1);
+  EXPECT_TRUE(enqueue(2).first_in_line);
+  EXPECT_FALSE(store.enqueue(request(3), b, clock).first_in_line);
+  clock.advance(10s);
+  EXPECT_TRUE(release(1));
+
+  EXPECT_THAT(a.news, ElementsAre("granted 2"));
+  EXPECT_EQ(a.last_since, clock.now());
+  EXPECT_THAT(b.news, ElementsAre("first 3"));
+  EXPECT_EQ(b.last_lease_ends, clock.now() + 30s);
+  EXPECT_TRUE(renew(2));
+}
+
+TEST_F(MemoryStoreTest, AReleaseTellsOneWaiterOnly) {
+  (void)try_acquire(1);
+  for (std::uint64_t owner = 2; owner <= 100; ++owner) (void)enqueue(owner);
+  (void)release(1);
+  EXPECT_THAT(a.news, ElementsAre("granted 2", "first 3"));
+}
+
+TEST_F(MemoryStoreTest, WaitersAreServedInTheOrderTheyCame) {
+  (void)try_acquire(1);
+  for (std::uint64_t owner = 2; owner <= 50; ++owner) (void)enqueue(owner);
+  FencingToken last;
+  for (std::uint64_t owner = 1; owner < 50; ++owner) {
+    ASSERT_TRUE(release(owner)) << owner;
+    ASSERT_GT(a.last_token, last);
+    last = a.last_token;
+  }
+  EXPECT_TRUE(release(50));
+}
+
+TEST_F(MemoryStoreTest, AskingAgainKeepsThePlaceInTheQueue) {
+  (void)try_acquire(1);
+  (void)enqueue(2);
+  (void)enqueue(3);
+  EXPECT_TRUE(enqueue(2).first_in_line);
+  EXPECT_EQ(store.inspect("lock", clock).waiters, 2U);
+}
+
+TEST_F(MemoryStoreTest, AWaiterWhoGotTheLockIsGrantedWhenItAsksAgain) {
+  (void)try_acquire(1);
+  (void)enqueue(2);
+  (void)release(1);
+  const auto answer = enqueue(2);
+  EXPECT_TRUE(answer.granted);
+  EXPECT_EQ(answer.token, a.last_token);
+}
+
+TEST_F(MemoryStoreTest, NobodyOvertakesTheQueue) {
+  (void)try_acquire(1, 30s);
+  (void)enqueue(2);
+  clock.advance(30s);
+  EXPECT_FALSE(try_acquire(3).granted);
+  EXPECT_THAT(a.news, ElementsAre("granted 2"));
+}
+
+TEST_F(MemoryStoreTest, AWaiterThatLeavesIsSkipped) {
+  (void)try_acquire(1);
+  (void)enqueue(2);
+  (void)enqueue(3);
+  EXPECT_FALSE(release(2));
+  EXPECT_THAT(a.news, ElementsAre("first 3"));
+  (void)release(1);
+  EXPECT_THAT(a.news, ElementsAre("first 3", "granted 3"));
+}
+
+TEST_F(MemoryStoreTest, AWaiterThatLeavesTheMiddleOfTheQueueIsNoNews) {
+  (void)try_acquire(1);
+  (void)enqueue(2);
+  (void)enqueue(3);
+  EXPECT_FALSE(release(3));
+  EXPECT_THAT(a.news, IsEmpty());
+}
+
+TEST_F(MemoryStoreTest, AWaiterWhoseLeaseRanOutUnnoticedGivesWayToTheNext) {
+  (void)try_acquire(1, 30s);
+  (void)enqueue(2, 10s);
+  (void)enqueue(3);
+  (void)release(1);
+  clock.advance(10s);
+  EXPECT_FALSE(renew(2, 10s));
+  EXPECT_THAT(a.news, ElementsAre("granted 2", "first 3", "granted 3"));
+}
+
+// --- Watching --------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, WatchesAreToldWhenTheLockBecomesFree) {
+  (void)try_acquire(1);
+  const auto watch = store.watch("lock", b);
+  EXPECT_THAT(b.news, IsEmpty());
+  (void)release(1);
+  EXPECT_THAT(b.news, ElementsAre("freed " + std::to_string(watch)));
+}
+
+TEST_F(MemoryStoreTest, WatchesAreNotToldWhileTheLockGoesFromHandToHand) {
+  (void)try_acquire(1);
+  (void)store.watch("lock", b);
+  (void)enqueue(2);
+  (void)release(1);
+  EXPECT_THAT(b.news, IsEmpty());
+  (void)store.break_lock("lock", clock);
+  EXPECT_EQ(b.news.size(), 1U);
+}
+
+TEST_F(MemoryStoreTest, AnEndedWatchIsToldNothing) {
+  (void)try_acquire(1);
+  store.unwatch("lock", store.watch("lock", b));
+  (void)release(1);
+  EXPECT_THAT(b.news, IsEmpty());
+}
+
+// --- Administration --------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, InspectDescribesTheHolder) {
+  const auto token = try_acquire(1, 30s).token;
+  (void)enqueue(2);
+  clock.advance(10s);
+  const auto info = store.inspect("lock", clock);
+  EXPECT_EQ(info.name, "lock");
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "host:1:a");
+  EXPECT_EQ(info.token, token);
+  EXPECT_EQ(info.remaining, 20s);
+  EXPECT_EQ(info.waiters, 1U);
+}
+
+TEST_F(MemoryStoreTest, InspectRemembersTheLastTokenOfAFreeLock) {
+  const auto token = try_acquire(1).token;
+  (void)release(1);
+  const auto info = store.inspect("lock", clock);
+  EXPECT_FALSE(info.held);
+  EXPECT_EQ(info.holder, "");
+  EXPECT_EQ(info.token, token);
+  EXPECT_EQ(info.remaining, std::nullopt);
+  EXPECT_EQ(info.waiters, 0U);
+}
+
+TEST_F(MemoryStoreTest, InspectOfAnUnknownNameDoesNotCreateIt) {
+  const auto info = store.inspect("unknown", clock);
+  EXPECT_EQ(info.name, "unknown");
+  EXPECT_FALSE(info.held);
+  EXPECT_THAT(store.list(clock), IsEmpty());
+}
+
+TEST_F(MemoryStoreTest, ListIsSortedAndCountsAnEndedLeaseAsFree) {
+  for (const char* name : {"b", "a", "c"}) (void)store.try_acquire(request(1, 30s, name), a, clock);
+  (void)store.release("c", OwnerId(0, 1), clock);
+  clock.advance(20s);
+  (void)store.renew("a", OwnerId(0, 1), 30s, clock);
+  clock.advance(20s);
+  std::vector<std::string> names;
+  for (const auto& info : store.list(clock)) names.push_back(info.name + (info.held ? " held" : " free"));
+  EXPECT_THAT(names, ElementsAre("a held", "b free", "c free"));
+}
+
+TEST_F(MemoryStoreTest, BreakTakesTheLockFromItsHolder) {
+  (void)try_acquire(1);
+  EXPECT_TRUE(store.break_lock("lock", clock));
+  EXPECT_FALSE(renew(1));
+  EXPECT_FALSE(store.break_lock("lock", clock));
+}
+
+// --- Sessions --------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, AKilledSessionLeavesNothing) {
+  (void)store.try_acquire(request(1), b, clock);
+  (void)store.enqueue(request(2), b, clock);
+  (void)enqueue(3);
+  (void)store.watch("lock", b);
+  store.kill_sessions("host:1:b", clock);
+  EXPECT_THAT(b.news, testing::Contains("killed"));
+  EXPECT_THAT(a.news, ElementsAre("granted 3"));
+  EXPECT_EQ(store.residue("lock", clock), 1U);
+}
+
+TEST_F(MemoryStoreTest, AKilledFirstInLinePassesTheWatchOn) {
+  (void)try_acquire(1);
+  (void)store.enqueue(request(2), b, clock);
+  (void)enqueue(3);
+  store.kill_sessions("host:1:b", clock);
+  EXPECT_THAT(a.news, ElementsAre("first 3"));
+}
+
+TEST_F(MemoryStoreTest, ADetachedSessionLeavesTheQueueButKeepsItsLease) {
+  {
+    RecordingSession c(store, "host:1:c");
+    (void)store.try_acquire(request(1, 30s), c, clock);
+    (void)store.enqueue(request(2), c, clock);
+    (void)store.watch("lock", c);
+    (void)enqueue(3);
+  }
+  EXPECT_THAT(a.news, ElementsAre("first 3"));
+  EXPECT_TRUE(store.inspect("lock", clock).held);
+  clock.advance(30s);
+  EXPECT_TRUE(enqueue(3).granted);
+}
+
+TEST_F(MemoryStoreTest, ResidueCountsHolderAndWaiters) {
+  EXPECT_EQ(store.residue("lock", clock), 0U);
+  (void)try_acquire(1, 30s);
+  (void)enqueue(2, 30s);
+  EXPECT_EQ(store.residue("lock", clock), 2U);
+  (void)release(2);
+  clock.advance(30s);
+  EXPECT_EQ(store.residue("lock", clock), 0U);
+}
+
+// --- Registry --------------------------------------------------------------------------------------------------------
+
+TEST(MemoryStoreRegistry, TheSameNameIsTheSameStore) {
+  const auto store = MemoryStore::named("registry test");
+  EXPECT_EQ(MemoryStore::named("registry test"), store);
+  EXPECT_NE(MemoryStore::named("registry test 2"), store);
+  EXPECT_NE(MemoryStore::named(""), store);
+}
+
+TEST(MemoryStoreRegistry, AStoreLivesAsLongAsSomebodyHoldsOnToIt) {
+  std::weak_ptr<MemoryStore> weak = MemoryStore::named("registry test");
+  EXPECT_TRUE(weak.expired());
+}
+
+}  // namespace
+}  // namespace dlock::memory
