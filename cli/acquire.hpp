@@ -1,0 +1,19 @@
+// Waiting for a lock in a program that must go on listening to signals.
+#pragma once
+
+#include <dlock/client.hpp>
+
+#include <variant>
+
+#include "cli/arguments.hpp"
+#include "cli/inherited.hpp"
+#include "cli/signal_queue.hpp"
+
+namespace dlock::cli {
+
+// The lease, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the wait, unless the
+// caller had them ignored; USR1 and USR2 stay pending.
+[[nodiscard]] std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments,
+                                               const Inherited& inherited, SignalQueue& signals);
+
+}  // namespace dlock::cli

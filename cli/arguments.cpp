@@ -1,0 +1,249 @@
+#include "cli/arguments.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <dlock/url.hpp>
+
+#include "cli/help.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// The words before "--" belong to dlock, the others to the command: they are never looked at.
+struct SplitWords {
+  std::vector<std::string> own;
+  std::optional<std::string> name;  // given as "-- NAME -- COMMAND", for names that begin with "-"
+  std::vector<std::string> command;
+  bool separated = false;
+};
+
+SplitWords split_run(const std::vector<std::string>& words) {
+  SplitWords split;
+  auto mark = std::find(words.begin(), words.end(), "--");
+  split.own.assign(words.begin(), mark);
+  if (mark == words.end()) return split;
+  split.separated = true;
+  if (words.end() - mark > 2 && *(mark + 2) == "--") {
+    split.name = *(mark + 1);
+    mark += 2;
+  }
+  split.command.assign(mark + 1, words.end());
+  return split;
+}
+
+// CLI11 does not know that there is a command after "--".
+class RunFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]\n";
+  }
+};
+
+struct DurationOption {
+  const char* name;
+  std::string text;
+};
+
+// The CLI11 application and the places that it fills.
+class Parser {
+ public:
+  Parser();
+  std::variant<Arguments, Answer> parse(const std::vector<std::string>& words);
+
+ private:
+  CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
+  void add_name(CLI::App* app);
+  void add_acquire_options(CLI::App* app);
+  void take_durations();
+  [[noreturn]] void explain_extras(const SplitWords& split) const;
+  Arguments finish(const SplitWords& split);
+
+  CLI::App app_{help_summary, "dlock"};
+  std::vector<std::pair<CLI::App*, Verb>> verbs_;
+  Arguments result_;
+  std::string url_;
+  bool try_once_ = false;
+  DurationOption wait_{"--wait", {}};
+  DurationOption lease_{"--lease", {}};
+  DurationOption hold_at_least_{"--hold-at-least", {}};
+  DurationOption kill_after_{"--kill-after", {}};
+};
+
+Parser::Parser() {
+  app_.require_subcommand(1);
+  app_.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
+  app_.footer(main_footer());
+  CLI::App* run = add_verb(Verb::run, "run", "Run a command while holding a lock", run_footer());
+  run->formatter(std::make_shared<RunFormatter>());
+  add_name(run);
+  add_acquire_options(run);
+  run->add_option("--hold-at-least", hold_at_least_.text, "Keep the lock at least this long, even if the command ends")
+      ->type_name("TIME");
+  run->add_option("--kill-after", kill_after_.text, "Time between TERM and KILL when the lock is lost (default 5s)")
+      ->type_name("TIME");
+  run->add_flag("-q,--quiet", result_.quiet, "Say nothing but errors");
+
+  CLI::App* hold = add_verb(Verb::hold, "hold", "Hold a lock until a signal", hold_footer());
+  add_name(hold);
+  add_acquire_options(hold);
+  hold->add_flag("-q,--quiet", result_.quiet, "Say nothing but errors");
+  hold->add_flag("--json", result_.json, "Print JSON");
+
+  CLI::App* status = add_verb(Verb::status, "status", "Show who holds a lock", query_footer("status"));
+  add_name(status);
+  status->add_flag("--json", result_.json, "Print JSON");
+
+  CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));
+  list->add_flag("--held", result_.held_only, "Only those that are held");
+  CLI::Option* names = list->add_flag("--names", result_.names_only, "Print the names alone, one a line");
+  list->add_flag("--json", result_.json, "Print JSON")->excludes(names);
+
+  CLI::App* break_lock = add_verb(Verb::break_lock, "break", "Take a lock away from its holder", query_footer("break"));
+  add_name(break_lock);
+  break_lock->add_flag("--yes", result_.yes, "Really do it");
+  break_lock->add_flag("--json", result_.json, "Print JSON");
+
+  CLI::App* doctor =
+      add_verb(Verb::doctor, "doctor", "Reach the service, show what it guarantees, warn of unsafe settings",
+               query_footer("doctor"));
+  doctor->add_flag("--json", result_.json, "Print JSON");
+
+  CLI::App* backends = add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends"));
+  backends->add_flag("--json", result_.json, "Print JSON");
+}
+
+CLI::App* Parser::add_verb(Verb verb, const char* name, const char* description, std::string footer) {
+  CLI::App* app = app_.add_subcommand(name, description);
+  app->footer(std::move(footer));
+  if (verb != Verb::backends) {
+    app->add_option("--url", url_, "The lock service, e.g. file:///run/lock/myapp")->type_name("URL");
+  }
+  verbs_.emplace_back(app, verb);
+  return app;
+}
+
+void Parser::add_name(CLI::App* app) {
+  app->add_option("NAME", result_.name, "The lock's name")->required()->type_name(" ")->option_text(" ");
+}
+
+void Parser::add_acquire_options(CLI::App* app) {
+  CLI::Option* wait =
+      app->add_option("--wait", wait_.text, "Wait at most this long for the lock (default forever)")->type_name("TIME");
+  app->add_flag("--try", try_once_, "Do not wait: exit with 75 if somebody else holds the lock")->excludes(wait);
+  app->add_option("--lease", lease_.text, "How long the service keeps the lock if it does not hear from dlock")
+      ->type_name("TIME");
+}
+
+Duration to_duration(const DurationOption& option) {
+  const std::optional<Duration> value = parse_duration(option.text);
+  if (!value) {
+    throw UsageError(fmt::format("{}: \"{}\" is not a time; write a number with a unit, such as 250ms, 30s, 5m, 12h",
+                                 option.name, option.text));
+  }
+  return *value;
+}
+
+void Parser::take_durations() {
+  if (!wait_.text.empty()) result_.wait = to_duration(wait_);
+  if (try_once_) result_.wait = Duration();
+  if (!lease_.text.empty()) result_.lease = to_duration(lease_);
+  if (!hold_at_least_.text.empty()) result_.hold_at_least = to_duration(hold_at_least_);
+  if (!kill_after_.text.empty()) result_.kill_after = to_duration(kill_after_);
+}
+
+// CLI11 would print the words themselves, and a word may be a password.
+void Parser::explain_extras(const SplitWords& split) const {
+  std::string option;
+  for (const std::string& word : app_.remaining(true)) {
+    if (option.empty() && word.starts_with('-')) option = word.substr(0, word.starts_with("--") ? word.find('=') : 2);
+  }
+  if (!option.empty()) throw UsageError(fmt::format("{}: no such option", option));
+  if (app_.get_subcommands().empty()) throw UsageError("that is not a dlock command; see dlock --help");
+  if (app_.got_subcommand("run") && !split.separated) {
+    throw UsageError("\"--\" is missing: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
+  }
+  throw UsageError("there are more arguments than expected");
+}
+
+Arguments Parser::finish(const SplitWords& split) {
+  for (const auto& [app, verb] : verbs_) {
+    if (app_.got_subcommand(app)) result_.verb = verb;
+    if (CLI::Option* option = app->get_option_no_throw("--url"); option != nullptr && option->count() > 0) {
+      result_.url = url_;
+    }
+  }
+  if (result_.verb == Verb::run) {
+    if (!split.separated) {
+      throw UsageError("\"--\" and a command are missing: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
+    }
+    if (split.command.empty()) throw UsageError("there is no command after \"--\"");
+    if (split.name) result_.name = *split.name;
+    result_.command = split.command;
+  }
+  take_durations();
+  return std::move(result_);
+}
+
+std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& words) {
+  const bool is_run = !words.empty() && words.front() == "run";
+  SplitWords split = is_run ? split_run(words) : SplitWords{.own = words, .name = {}, .command = {}};
+  if (split.name) app_.get_subcommand("run")->get_option("NAME")->required(false);
+  for (const std::string& word : split.own) {
+    // CLI11 would take the next word as the value.
+    if (word == "--") break;
+    if (word.starts_with("--") && word.ends_with('=')) {
+      throw UsageError(fmt::format("{}: the value is empty", word.substr(0, word.size() - 1)));
+    }
+  }
+  try {
+    app_.parse(std::vector<std::string>(split.own.rbegin(), split.own.rend()));  // CLI11 reads from the back
+    if (split.name && !result_.name.empty()) throw UsageError("there are two lock names");
+  } catch (const CLI::CallForVersion& call) {
+    return Answer{std::string(call.what()) + "\n"};
+  } catch (const CLI::CallForHelp&) {
+    return Answer{app_.help()};
+  } catch (const CLI::ExtrasError&) {
+    explain_extras(split);
+  } catch (const CLI::ParseError& error) {
+    if (words.empty()) throw UsageError("what is to be done? See dlock --help");
+    throw UsageError(error.what());
+  }
+  return finish(split);
+}
+
+}  // namespace
+
+std::variant<Arguments, Answer> parse_arguments(const std::vector<std::string>& words) {
+  try {
+    return Parser().parse(words);
+  } catch (const UsageError& error) {
+    throw UsageError(without_urls(error.what(), words));
+  }
+}
+
+std::string without_urls(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    std::string_view secret = word;
+    if (secret.starts_with("--") && secret.find('=') != std::string_view::npos) {
+      secret.remove_prefix(secret.find('=') + 1);
+    }
+    const auto colon = secret.find("://");
+    if (colon == std::string_view::npos) continue;
+    const std::string shown = std::string(secret.substr(0, colon)) + "://***";
+    if (shown.find(secret) != std::string::npos) continue;
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + shown.size())) {
+      text.replace(at, secret.size(), shown);
+    }
+  }
+  return text;
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,50 @@
+// The command line, taken apart.
+#pragma once
+
+#include <dlock/duration.hpp>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dlock::cli {
+
+enum class Verb { run, hold, status, list, break_lock, doctor, backends };
+
+struct Arguments {
+  Verb verb = Verb::run;
+  std::optional<std::string> url;
+  std::string name;
+  Duration wait = forever;  // zero: try
+  std::optional<Duration> lease;
+  Duration hold_at_least = {};
+  Duration kill_after = std::chrono::seconds(5);
+  bool quiet = false;
+  bool json = false;
+  bool held_only = false;
+  bool names_only = false;
+  bool yes = false;
+  std::vector<std::string> command;  // run: what follows "--"
+};
+
+// The command line is wrong. The text never contains a password.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What --help or --version print.
+struct Answer {
+  std::string text;
+};
+
+// Throws UsageError.
+[[nodiscard]] std::variant<Arguments, Answer> parse_arguments(const std::vector<std::string>& words);
+
+// The text with every word of the command line that is or contains a URL cut down to its scheme.
+[[nodiscard]] std::string without_urls(std::string text, const std::vector<std::string>& words);
+
+}  // namespace dlock::cli

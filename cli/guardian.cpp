@@ -1,0 +1,103 @@
+#include "cli/guardian.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include "cli/system.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// Read and written whole: smaller than PIPE_BUF.
+struct Order {
+  std::int64_t deadline_ns;  // on CLOCK_BOOTTIME; max: none
+  pid_t group;               // 0: none
+};
+
+void arm(int timer, std::int64_t deadline_ns) noexcept {
+  itimerspec spec{};
+  if (deadline_ns != INT64_MAX) {
+    const std::int64_t at = deadline_ns > 0 ? deadline_ns : 1;
+    spec.it_value.tv_sec = at / 1'000'000'000;
+    spec.it_value.tv_nsec = at % 1'000'000'000;
+  }
+  (void)::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);  // fails only for a wrong descriptor or value
+}
+
+// The guardian may be forked while dlock has other threads, so from here on only async-signal-safe calls are made.
+[[noreturn]] void guard(int orders, int timer) noexcept {
+  Order order{.deadline_ns = INT64_MAX, .group = 0};
+  pollfd sources[] = {{.fd = orders, .events = POLLIN, .revents = 0}, {.fd = timer, .events = POLLIN, .revents = 0}};
+  for (;;) {
+    if (::poll(sources, 2, -1) < 0) continue;  // only EINTR is possible
+    if (sources[0].revents != 0) {
+      const ssize_t n = ::read(orders, &order, sizeof order);
+      if (n == 0) {  // dlock is gone
+        if (order.group > 0) (void)::kill(-order.group, SIGKILL);
+        ::_exit(0);
+      }
+      if (n == sizeof order) arm(timer, order.deadline_ns);
+    } else if (sources[1].revents != 0) {
+      if (order.group > 0) (void)::kill(-order.group, SIGKILL);
+      arm(timer, INT64_MAX);
+    }
+  }
+}
+
+[[noreturn]] void become_guardian(int orders) noexcept {
+  sigset_t all;
+  ::sigfillset(&all);
+  (void)::sigprocmask(SIG_SETMASK, &all, nullptr);
+  (void)::setsid();
+  // Another name than dlock's, so that "pkill -9 dlock" does not take both at once.
+  (void)::prctl(PR_SET_NAME, "lock-guard");
+  (void)!::chdir("/");  // must not keep a file system busy; if it does, no harm to the lock
+  const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+  // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
+  const int low = orders < timer ? orders : timer;
+  const int high = orders < timer ? timer : orders;
+  if (low > 0) (void)::close_range(0, static_cast<unsigned>(low) - 1, 0);
+  (void)::close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
+  if (::close_range(static_cast<unsigned>(high) + 1, ~0U, 0) != 0) {
+    for (int fd = 0; fd < 65536; ++fd) {
+      if (fd != orders && fd != timer) (void)::close(fd);  // most are not open
+    }
+  }
+  guard(orders, timer);
+}
+
+}  // namespace
+
+Guardian::Guardian() {
+  auto [read_end, write_end] = make_pipe();
+  check(::fcntl(write_end.get(), F_SETFL, O_NONBLOCK), "fcntl");
+  pid_ = check(::fork(), "fork");
+  if (pid_ == 0) {
+    (void)::close(write_end.get());
+    become_guardian(read_end.get());
+  }
+  orders_ = std::move(write_end);
+}
+
+Guardian::~Guardian() {
+  if (pid_ <= 0) return;
+  (void)::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+bool Guardian::watch(pid_t group, TimePoint deadline) noexcept {
+  const Order order{.deadline_ns = deadline.time_since_epoch().count(), .group = group};
+  return ::write(orders_.get(), &order, sizeof order) == sizeof order;
+}
+
+}  // namespace dlock::cli

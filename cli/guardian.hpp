@@ -1,0 +1,39 @@
+// The guardian: a tiny process beside dlock that makes sure that the command does not outlive its lock. It kills the
+// command's process group
+//   - at once when dlock is gone without having said goodbye (kill -9, a crash): then nobody renews the lock, and some
+//     services have freed it already;
+//   - when the lock's deadline has passed and dlock did not extend it (dlock was stopped or starved).
+// It is forked before dlock opens anything, holds nothing but its end of a pipe, and lives in a session of its own, so
+// that no signal meant for dlock's group or terminal reaches it.
+#pragma once
+
+#include <dlock/clock.hpp>
+
+#include <sys/types.h>
+
+#include "cli/unique_fd.hpp"
+
+namespace dlock::cli {
+
+class Guardian {
+ public:
+  // Throws std::system_error when the process cannot be made.
+  Guardian();
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+  // Dismisses the guardian without harm to the command.
+  ~Guardian();
+
+  // Guards this process group until the deadline; max(): no deadline. Returns whether the guardian is there to hear.
+  bool watch(pid_t group, TimePoint deadline) noexcept;
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  // The guardian's process was found dead and reaped.
+  void gone() noexcept { pid_ = -1; }
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd orders_;
+};
+
+}  // namespace dlock::cli

@@ -1,0 +1,80 @@
+#include "cli/help.hpp"
+
+#include <string_view>
+
+namespace dlock::cli {
+
+namespace {
+
+constexpr const char* exit_table =
+    "Exit status:\n"
+    "  0..125   the command's own (run), or 0 for success; 1 when doctor found an error\n"
+    "  64       the command line, a name, a URL or an option is wrong\n"
+    "  69       the lock service could not be reached or did not answer\n"
+    "  70       the lock service answered nonsense, or dlock failed\n"
+    "  71       the operating system refused something that dlock needs\n"
+    "  74       standard output could not be written\n"
+    "  75       somebody else holds the lock (--try)\n"
+    "  76       somebody else held the lock for the whole --wait\n"
+    "  77       the lock service denied access\n"
+    "  78       this backend cannot do that\n"
+    "  79       the lock was lost while it was in use\n"
+    "  126      the command was found but cannot be run\n"
+    "  127      the command was not found\n"
+    "  128+N    signal N ended the command, or the wait for the lock\n";
+
+}  // namespace
+
+std::string main_footer() {
+  return std::string(
+             "Examples:\n"
+             "  dlock run nightly-report -- ./report.sh           run it when nobody else does\n"
+             "  dlock run --try nightly-report -- ./report.sh     run it now or not at all\n"
+             "  dlock run --url redis://db1 --wait 30s deploy -- make deploy\n"
+             "  dlock status nightly-report\n"
+             "  dlock doctor\n"
+             "\n"
+             "Service: --url, else DLOCK_URL, else file:// in a directory of this user on this machine.\n"
+             "TIME is a number with a unit: 250ms, 1.5s, 2m, 12h, 1d; 0; forever.\n"
+             "\n") +
+         exit_table;
+}
+
+std::string run_footer() {
+  return std::string(
+             "Examples:\n"
+             "  dlock run nightly-report -- ./report.sh\n"
+             "  dlock run --try --hold-at-least 5m nightly-report -- ./report.sh     from cron, on every host\n"
+             "  dlock run --wait 30s deploy -- sh -c 'make && make deploy'\n"
+             "  DLOCK_URL=redis://db1 dlock run orders/42 -- ./fix --fence-env DLOCK_TOKEN\n"
+             "\n"
+             "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token) and DLOCK_URL (without password).\n"
+             "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group. When dlock dies,\n"
+             "or the lock is lost, the group is ended; when the command ends, what is left of its group is, too.\n"
+             "\n") +
+         exit_table;
+}
+
+std::string hold_footer() {
+  return "Prints the fencing token when the lock is held, and holds it until INT, TERM, HUP or QUIT.\n"
+         "\n"
+         "Examples:\n"
+         "  dlock hold maintenance\n"
+         "  dlock hold --try --json maintenance\n";
+}
+
+std::string query_footer(const char* verb) {
+  const std::string_view v = verb;
+  if (v == "status")
+    return "Examples:\n  dlock status nightly-report\n  dlock status --json nightly-report | jq .holder\n";
+  if (v == "list") return "Examples:\n  dlock list --held\n  dlock list --json | jq -r '.[].name'\n";
+  if (v == "break") {
+    return "The holder is told through its loss signal and may still be at work for a moment.\n"
+           "\n"
+           "Examples:\n  dlock break --yes nightly-report\n";
+  }
+  if (v == "doctor") return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n";
+  return "Examples:\n  dlock backends\n";
+}
+
+}  // namespace dlock::cli

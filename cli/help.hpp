@@ -1,0 +1,16 @@
+// The prose of --help.
+#pragma once
+
+#include <string>
+
+namespace dlock::cli {
+
+inline constexpr const char* help_summary = "Distributed locks for the command line.";
+
+// Each ends with a newline.
+[[nodiscard]] std::string main_footer();
+[[nodiscard]] std::string run_footer();
+[[nodiscard]] std::string hold_footer();
+[[nodiscard]] std::string query_footer(const char* verb);
+
+}  // namespace dlock::cli

@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/acquire.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/json.hpp"
+#include "cli/keep.hpp"
+#include "cli/location.hpp"
+#include "cli/output.hpp"
+#include "cli/reporter.hpp"
+#include "cli/session.hpp"
+
+namespace dlock::cli {
+
+int hold(const Arguments& arguments, Inherited& inherited) {
+  inherited.take_over_signals();
+  SignalQueue signals;
+  const auto reporter = std::make_shared<Reporter>(arguments.quiet);
+  const Client client = connect(service_url(arguments.url), {.label = "dlock", .observer = reporter});
+  warn_if_private(client, arguments.quiet);
+  auto acquired = acquire(client, arguments, inherited, signals);
+  if (const int* status = std::get_if<int>(&acquired)) return *status;
+  Lease lease = std::move(std::get<Lease>(acquired));
+  if (arguments.json) {
+    print_json({{"name", arguments.name},
+                {"token", lease.token().value()},
+                {"holder", client.holder()},
+                {"url", client.url()}});
+  } else {
+    print(fmt::format("{}\n", lease.token().value()));
+  }
+  if (keep(lease, TimePoint::max(), signals).reason != Kept::lost) {
+    std::error_code ec;
+    if (lease.release(ec)) return static_cast<int>(ExitCode::ok);
+    if (ec) throw Error(Failure{ec, fmt::format("the release of \"{}\" was not confirmed", arguments.name)});
+  }
+  say(fmt::format("lost \"{}\"{}", arguments.name, reporter->loss_reason()));
+  return static_cast<int>(ExitCode::lost);
+}
+
+}  // namespace dlock::cli

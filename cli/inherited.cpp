@@ -1,0 +1,91 @@
+#include "cli/inherited.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "cli/signal_queue.hpp"
+#include "cli/system.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// Where neither /proc nor close_range() is to be had, descriptors are probed up to here.
+constexpr int highest_probed = 65536;
+
+std::vector<int> probe_descriptors() {
+  std::vector<int> found;
+  for (int fd = 0; fd < highest_probed; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) found.push_back(fd);
+  }
+  return found;
+}
+
+std::vector<int> open_descriptors() {
+  struct Close {
+    void operator()(DIR* dir) const noexcept { (void)::closedir(dir); }
+  };
+  const std::unique_ptr<DIR, Close> dir(::opendir("/proc/self/fd"));
+  if (!dir) return probe_descriptors();
+  std::vector<int> found;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    int fd = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (error == std::errc() && fd != ::dirfd(dir.get())) found.push_back(fd);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void close_on_exec(unsigned first, unsigned last) noexcept {
+  if (first > last || ::close_range(first, last, CLOSE_RANGE_CLOEXEC) == 0) return;
+  const auto end = std::min(last, static_cast<unsigned>(highest_probed));
+  for (auto fd = first; fd <= end; ++fd) (void)::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);  // EBADF: not open
+}
+
+}  // namespace
+
+Inherited::Inherited() : descriptors_(open_descriptors()) {
+  int fd = check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open /dev/null");
+  while (fd <= STDERR_FILENO) fd = check(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "dup /dev/null");
+  (void)::close(fd);
+}
+
+void Inherited::take_over_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  check(::sigaction(SIGCHLD, &action, &chld_), "sigaction");  // ignored, it would throw away the command's status
+  action.sa_handler = SIG_IGN;
+  check(::sigaction(SIGPIPE, &action, &pipe_), "sigaction");
+  const sigset_t mine = SignalQueue::signals();
+  check(::sigprocmask(SIG_BLOCK, &mine, &mask_), "sigprocmask");
+  taken_over_ = true;
+}
+
+bool Inherited::ignored(int signal) const noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void Inherited::restore() const noexcept {
+  unsigned gap = 0;
+  for (const int fd : descriptors_) {
+    if (fd > 0) close_on_exec(gap, static_cast<unsigned>(fd) - 1);
+    gap = static_cast<unsigned>(fd) + 1;
+  }
+  close_on_exec(gap, ~0U);
+  if (!taken_over_) return;
+  (void)::sigaction(SIGCHLD, &chld_, nullptr);  // cannot fail with what sigaction itself reported
+  (void)::sigaction(SIGPIPE, &pipe_, nullptr);
+  (void)::sigprocmask(SIG_SETMASK, &mask_, nullptr);
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,36 @@
+#include "cli/keep.hpp"
+
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <stop_token>
+
+#include "cli/system.hpp"
+
+namespace dlock::cli {
+
+Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals) {
+  const Event lost_event;
+  const std::stop_token lost = lease.lost();
+  const std::stop_callback on_lost(lost, [&lost_event] { lost_event.notify(); });
+  Alarm alarm;
+  alarm.set(until);
+  for (;;) {
+    while (const std::optional<int> signal = signals.next()) {
+      if (SignalQueue::ends(*signal)) return {.reason = Kept::signal, .by = *signal};
+      if (*signal == SIGTSTP) (void)signals.stop_job();  // where it cannot stop, TSTP has no effect, as usual
+    }
+    if (lost.stop_requested()) return {.reason = Kept::lost};
+    if (LeaseClock::now() >= until) return {.reason = Kept::until};
+    std::array sources{pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                       pollfd{.fd = lost_event.fd(), .events = POLLIN, .revents = 0},
+                       pollfd{.fd = alarm.fd(), .events = POLLIN, .revents = 0}};
+    if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) check(-1, "poll");
+  }
+}
+
+}  // namespace dlock::cli

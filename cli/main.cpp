@@ -1,0 +1,73 @@
+#include <exception>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <vector>
+
+#include <dlock/error.hpp>
+
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/inherited.hpp"
+#include "cli/output.hpp"
+#include "cli/run.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+int dispatch(const Arguments& arguments, Inherited& inherited) {
+  switch (arguments.verb) {
+    case Verb::run:
+      return run_command(arguments, inherited);
+    case Verb::hold:
+      return hold(arguments, inherited);
+    case Verb::status:
+      return status(arguments);
+    case Verb::list:
+      return list(arguments);
+    case Verb::break_lock:
+      return break_lock(arguments);
+    case Verb::doctor:
+      return doctor(arguments);
+    case Verb::backends:
+      return show_backends(arguments);
+  }
+  return static_cast<int>(ExitCode::internal);
+}
+
+int fail(ExitCode code, const std::string& text) {
+  say(text);
+  return static_cast<int>(code);
+}
+
+int run_main(const std::vector<std::string>& words) {
+  try {
+    Inherited inherited;
+    const auto parsed = parse_arguments(words);
+    if (const Answer* answer = std::get_if<Answer>(&parsed)) {
+      print(answer->text);
+      return static_cast<int>(ExitCode::ok);
+    }
+    return dispatch(std::get<Arguments>(parsed), inherited);
+  } catch (const UsageError& error) {
+    return fail(ExitCode::usage, error.what());
+  } catch (const OutputError& error) {
+    return fail(ExitCode::output, error.what());
+  } catch (const Error& error) {
+    return fail(exit_code(error.code()), error.what());
+  } catch (const std::system_error& error) {
+    return fail(ExitCode::system, error.what());
+  } catch (const std::exception& error) {
+    return fail(ExitCode::internal, error.what());
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::cli
+
+int main(int argc, char** argv) {
+  return dlock::cli::run_main(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

@@ -1,0 +1,89 @@
+#include "cli/output.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/system.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+void say(std::string_view text) noexcept {
+  try {
+    std::string line = "dlock: ";
+    line += text;
+    line += '\n';
+    (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
+  } catch (const std::bad_alloc&) {
+    (void)write_all(STDERR_FILENO, "dlock: out of memory\n");
+  }
+}
+
+void print(std::string_view text) {
+  if (!write_all(STDOUT_FILENO, text)) {
+    throw OutputError(std::string("cannot write standard output: ") + std::strerror(errno));
+  }
+}
+
+bool coloured() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return (no_color == nullptr || *no_color == '\0') && term != nullptr && std::string_view(term) != "dumb" &&
+         ::isatty(STDOUT_FILENO) == 1;
+}
+
+std::string styled(Style style, std::string_view text) {
+  std::string_view start;
+  switch (style) {
+    case Style::plain:
+      break;
+    case Style::bold:
+      start = "\033[1m";
+      break;
+    case Style::green:
+      start = "\033[32m";
+      break;
+    case Style::yellow:
+      start = "\033[33m";
+      break;
+    case Style::red:
+      start = "\033[31m";
+      break;
+  }
+  if (start.empty() || !coloured()) return std::string(text);
+  std::string result(start);
+  result += text;
+  result += "\033[0m";
+  return result;
+}
+
+std::string Table::to_string() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i].text));
+  }
+  std::string result;
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      result += styled(row[i].style, row[i].text);
+      if (i + 1 < row.size()) result.append(widths[i] - width(row[i].text) + 2, ' ');
+    }
+    result += '\n';
+  }
+  return result;
+}
+
+}  // namespace dlock::cli

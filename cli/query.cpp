@@ -1,0 +1,197 @@
+// The commands that ask the service and print the answer.
+#include <algorithm>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <dlock/client.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/json.hpp"
+#include "cli/location.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+constexpr int done = static_cast<int>(ExitCode::ok);
+
+Client connect_to(const Arguments& arguments) {
+  return connect(service_url(arguments.url), {.label = "dlock"});
+}
+
+Table::Cell state(const LockInfo& info) {
+  return info.held ? Table::Cell{"held", Style::yellow} : Table::Cell{"free", Style::green};
+}
+
+std::string token_text(const LockInfo& info) {
+  return info.token.value() == 0 ? "-" : std::to_string(info.token.value());
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+int status(const Arguments& arguments) {
+  const Client client = connect_to(arguments);
+  (void)client.lock(arguments.name);  // says what is wrong with a name before anything is asked
+  const LockInfo info = client.inspect(arguments.name);
+  if (arguments.json) {
+    print_json(to_json(info));
+    return done;
+  }
+  Table table;
+  table.add({{"name"}, {info.name}});
+  table.add({{"state"}, state(info)});
+  if (info.held) table.add({{"holder"}, {info.holder.empty() ? "unknown" : info.holder}});
+  if (info.token.value() != 0) table.add({{info.held ? "token" : "last token"}, {token_text(info)}});
+  if (info.remaining) table.add({{"remaining"}, {for_people(*info.remaining)}});
+  if (info.waiters) table.add({{"waiters"}, {std::to_string(*info.waiters)}});
+  print(table.to_string());
+  return done;
+}
+
+int list(const Arguments& arguments) {
+  std::vector<LockInfo> locks = connect_to(arguments).list();
+  if (arguments.held_only) std::erase_if(locks, [](const LockInfo& info) { return !info.held; });
+  if (arguments.json) {
+    Json json = Json::array();
+    for (const LockInfo& info : locks) json.push_back(to_json(info));
+    print_json(json);
+    return done;
+  }
+  if (arguments.names_only) {
+    std::string names;
+    for (const LockInfo& info : locks) names += info.name + "\n";
+    print(names);
+    return done;
+  }
+  if (locks.empty()) return done;
+  Table table;
+  table.add({{"NAME", Style::bold}, {"STATE", Style::bold}, {"TOKEN", Style::bold}, {"HOLDER", Style::bold}});
+  for (const LockInfo& info : locks) {
+    table.add({{info.name}, state(info), {token_text(info)}, {or_dash(info.holder)}});
+  }
+  print(table.to_string());
+  return done;
+}
+
+namespace {
+
+[[noreturn]] void cannot_break(const Client& client, const std::string& name) {
+  std::string holder;
+  if (client.capabilities().can_inspect) holder = client.inspect(name).holder;
+  throw Error(errc::unsupported,
+              fmt::format("{} cannot take a lock away; end the holder instead{}", client.capabilities().backend,
+                          holder.empty() ? "" : " (" + holder + ", as host:pid:label)"));
+}
+
+}  // namespace
+
+int break_lock(const Arguments& arguments) {
+  if (!arguments.yes) {
+    throw UsageError(
+        "break takes the lock away while its holder may be at work, so that two may be at work for a moment; "
+        "say --yes if that is what you want");
+  }
+  const Client client = connect_to(arguments);
+  (void)client.lock(arguments.name);  // says what is wrong with a name before anything is asked
+  if (!client.capabilities().can_break) cannot_break(client, arguments.name);
+  const bool broken = client.break_lock(arguments.name);
+  if (arguments.json) {
+    print_json({{"name", arguments.name}, {"broken", broken}});
+  } else {
+    print(fmt::format("\"{}\" {}\n", arguments.name, broken ? "was taken away from its holder" : "was not held"));
+  }
+  return done;
+}
+
+namespace {
+
+Json capabilities_json(const Capabilities& c) {
+  return {{"backend", c.backend},
+          {"strategy", c.strategy.empty() ? Json() : Json(c.strategy)},
+          {"scope", to_string(c.scope)},
+          {"lease_kind", to_string(c.lease_kind)},
+          {"fencing", to_string(c.fencing)},
+          {"fair", c.fair},
+          {"wakes_one", c.wakes_one},
+          {"counts_waiters", c.counts_waiters},
+          {"can_inspect", c.can_inspect},
+          {"can_list", c.can_list},
+          {"can_break", c.can_break}};
+}
+
+std::string guarantees(const Client& client) {
+  const Capabilities c = client.capabilities();
+  Table table;
+  table.add({{"service"}, {client.url()}});
+  table.add(
+      {{"backend"}, {c.strategy.empty() ? std::string(c.backend) : fmt::format("{} ({})", c.backend, c.strategy)}});
+  table.add({{"scope"}, {fmt::format("{}: {}", to_string(c.scope), explain(c.scope))}});
+  table.add({{"lease"}, {fmt::format("{}: {}", to_string(c.lease_kind), explain(c.lease_kind))}});
+  table.add({{"fencing"}, {fmt::format("{}: {}", to_string(c.fencing), explain(c.fencing))}});
+  table.add({{"waiters"}, {c.fair ? "first come, first served" : "in no particular order"}});
+  return table.to_string();
+}
+
+Style style_of(Finding::Severity severity) {
+  switch (severity) {
+    case Finding::Severity::ok:
+      return Style::green;
+    case Finding::Severity::note:
+      return Style::plain;
+    case Finding::Severity::warning:
+      return Style::yellow;
+    case Finding::Severity::error:
+      break;
+  }
+  return Style::red;
+}
+
+}  // namespace
+
+int doctor(const Arguments& arguments) {
+  const Client client = connect_to(arguments);
+  const std::vector<Finding> findings = client.diagnose();
+  if (arguments.json) {
+    Json list = Json::array();
+    for (const Finding& finding : findings) list.push_back(to_json(finding));
+    print_json({{"url", client.url()}, {"capabilities", capabilities_json(client.capabilities())}, {"findings", list}});
+  } else {
+    Table table;
+    for (const Finding& finding : findings) {
+      table.add(
+          {{std::string(to_string(finding.severity)), style_of(finding.severity)}, {finding.check}, {finding.message}});
+    }
+    print(guarantees(client) + (findings.empty() ? "" : "\n") + table.to_string());
+  }
+  const bool bad = std::any_of(findings.begin(), findings.end(),
+                               [](const Finding& f) { return f.severity == Finding::Severity::error; });
+  return static_cast<int>(bad ? ExitCode::findings : ExitCode::ok);
+}
+
+int show_backends(const Arguments& arguments) {
+  Json json = Json::array();
+  Table table;
+  for (const std::string& scheme : backends()) {
+    const std::string description(describe_scheme(scheme));
+    json.push_back({{"scheme", scheme}, {"description", description}});
+    table.add({{scheme + "://"}, {description}});
+  }
+  if (arguments.json) {
+    print_json(json);
+  } else {
+    print(table.to_string());
+  }
+  return done;
+}
+
+}  // namespace dlock::cli

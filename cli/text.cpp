@@ -1,0 +1,84 @@
+#include "cli/text.hpp"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace dlock::cli {
+
+std::string_view to_string(Finding::Severity severity) noexcept {
+  switch (severity) {
+    case Finding::Severity::ok:
+      return "ok";
+    case Finding::Severity::note:
+      return "note";
+    case Finding::Severity::warning:
+      return "warning";
+    case Finding::Severity::error:
+      break;
+  }
+  return "error";
+}
+
+std::string for_people(std::chrono::nanoseconds duration) {
+  using namespace std::chrono_literals;
+  if (duration < 1s) return fmt::format("{} ms", duration / 1ms);
+  if (duration < 1min) return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
+  if (duration < 1h) return fmt::format("{} min {} s", duration / 1min, duration % 1min / 1s);
+  return fmt::format("{} h {} min", duration / 1h, duration % 1h / 1min);
+}
+
+std::string_view explain(Scope scope) noexcept {
+  switch (scope) {
+    case Scope::process:
+      return "only threads of one process exclude each other";
+    case Scope::machine:
+      return "processes of this machine exclude each other";
+    case Scope::network:
+      break;
+  }
+  return "all clients of the service exclude each other";
+}
+
+std::string_view explain(LeaseKind kind) noexcept {
+  switch (kind) {
+    case LeaseKind::per_lock:
+      return "each lock has a lease that dlock renews; a dead holder's ends with it";
+    case LeaseKind::session:
+      return "locks live as long as the connection's session; a dead holder's end with it";
+    case LeaseKind::process:
+      break;
+  }
+  return "locks live as long as the holder's process; a dead holder's is free at once";
+}
+
+std::string_view explain(FencingDurability durability) noexcept {
+  switch (durability) {
+    case FencingDurability::none:
+      return "tokens may start again when the service loses its data";
+    case FencingDurability::wall_clock:
+      return "tokens grow even across lost data, unless the wall clock is set back then";
+    case FencingDurability::service:
+      break;
+  }
+  return "tokens are ordered by the service and always grow";
+}
+
+std::string_view describe_scheme(std::string_view scheme) noexcept {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known{{
+      {"file", "this machine: kernel locks on files, no server (the default)"},
+      {"memory", "this process only: for tests of programs that use the library"},
+      {"postgres", "PostgreSQL"},
+      {"postgresql", "PostgreSQL"},
+      {"redis", "Redis"},
+      {"rediss", "Redis over TLS"},
+      {"zookeeper", "an Apache ZooKeeper ensemble"},
+  }};
+  for (const auto& [name, description] : known) {
+    if (name == scheme) return description;
+  }
+  return "added to this program";
+}
+
+}  // namespace dlock::cli

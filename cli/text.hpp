@@ -1,0 +1,26 @@
+// Words for values that people read.
+#pragma once
+
+#include <dlock/capabilities.hpp>
+#include <dlock/info.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace dlock::cli {
+
+[[nodiscard]] std::string_view to_string(Finding::Severity severity) noexcept;
+
+// "28.1 s", "250 ms", "3 min 20 s".
+[[nodiscard]] std::string for_people(std::chrono::nanoseconds duration);
+
+// What a capability means to somebody who relies on it, in one sentence without a full stop.
+[[nodiscard]] std::string_view explain(Scope scope) noexcept;
+[[nodiscard]] std::string_view explain(LeaseKind kind) noexcept;
+[[nodiscard]] std::string_view explain(FencingDurability durability) noexcept;
+
+// One line about the service behind a URL scheme.
+[[nodiscard]] std::string_view describe_scheme(std::string_view scheme) noexcept;
+
+}  // namespace dlock::cli
