@@ -1,0 +1,125 @@
+// The file backend: locks among the processes of one machine, without a server. See docs/backends/file.md.
+//
+//   register_backend("file", file::make_file_backend);
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/try_backend.hpp>
+
+#include "backends/file/inotify.hpp"
+#include "backends/file/location.hpp"
+#include "backends/file/lock_directory.hpp"
+#include "backends/file/name_state.hpp"
+
+namespace dlock::file {
+
+// Opens or makes the directory that the URL names. Throws Error.
+[[nodiscard]] std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfig& config);
+
+class FileBackend final : public TryBackend {
+ public:
+  FileBackend(BackendHost& host, const Location& location);
+  ~FileBackend() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+
+  // How much work was done since the start; any thread.
+  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return kernel_tries_; }
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return wake_ups_; }
+
+ private:
+  friend class NameState;
+  friend class FileWatch;
+
+  // Hears about the directory and its entries: that is how a holder learns that its file is gone.
+  class DirectoryListener final : public Inotify::Listener {
+   public:
+    explicit DirectoryListener(FileBackend& backend) noexcept : backend_(backend) {}
+    void on_event(std::uint32_t mask, std::string_view entry) override { backend_.directory_event(mask, entry); }
+
+   private:
+    FileBackend& backend_;
+  };
+
+  // --- Acquire and release (file_backend.cpp) ---
+  [[nodiscard]] TryOutcome attempt(const LockRequest& request);
+  // The same once the name is known not to be held by this client; nullopt: the file was replaced, try again.
+  [[nodiscard]] std::optional<TryOutcome> attempt_on(NameState& state, const LockRequest& request);
+  [[nodiscard]] std::optional<TryOutcome> answer_busy(NameState& state);
+  [[nodiscard]] std::optional<TryOutcome> retry_elsewhere(NameState& state);
+  [[nodiscard]] TryOutcome grant(NameState& state, const LockRequest& request);
+  // Answers busy without making an event that would wake waiters; nullopt: it takes a real try.
+  [[nodiscard]] std::optional<TryOutcome> glance(const std::string& file, const LockRequest& request);
+  [[nodiscard]] std::optional<Failure> open_file(NameState& state);
+  // Unlocks and closes, which wakes waiters everywhere.
+  void drop_file(NameState& state) noexcept;
+  [[nodiscard]] std::optional<Failure> follow_directory();
+
+  [[nodiscard]] NameState* find(const std::string& file) noexcept;
+  [[nodiscard]] NameState& obtain(const std::string& file, const std::string& name);
+  // Forgets the name if nobody holds or waits.
+  void settle(NameState& state);
+  void settle_later(const std::string& file);
+  void post_for(const std::string& file, void (FileBackend::*task)(NameState&));
+
+  // --- Waiting and loss (file_waiting.cpp) ---
+  void start_waiting(NameState& state);
+  void stop_waiting(NameState& state);
+  void subscribe(NameState& state);
+  void file_event(NameState& state, std::uint32_t mask);
+  // The lock may have become free: have the first waiter try, or look again shortly.
+  void check(NameState& state);
+  void look(NameState& state);
+  void wake_first(NameState& state);
+  void deliver_wake(NameState& state);
+  void poll(NameState& state);
+  void arm_poll(NameState& state);
+  void warn_of_polling(int error);
+
+  void watch_directory();
+  void directory_event(std::uint32_t mask, std::string_view entry);
+  // Lets go of files that other processes no longer find by their path; a lease on one is lost.
+  void revalidate(NameState& state);
+  void revalidate_all();
+  void arm_loss_check();
+
+  // --- Questions (inspection.cpp, diagnosis.cpp) ---
+  [[nodiscard]] Result<LockInfo> inspect_file(const std::string& file, const std::string& name);
+  [[nodiscard]] Result<std::vector<LockInfo>> list_all();
+  // The names of files that are, by name, lock files.
+  [[nodiscard]] Result<std::vector<std::string>> entries();
+  [[nodiscard]] Finding check_inotify();
+  [[nodiscard]] Finding check_lock_files();
+
+  LockDirectory directory_;
+  std::uint64_t known_generation_;  // of directory_, that watches and names were adapted to
+  bool directory_suspect_ = false;  // it was moved or removed: look before using it
+  Inotify inotify_;
+  DirectoryListener directory_listener_;
+  Inotify::Subscription directory_subscription_;
+  int inotify_error_ = 0;  // why the last subscription failed
+  bool warned_ = false;
+  std::unordered_map<std::string, std::unique_ptr<NameState>> names_;  // by file name
+  std::size_t leases_ = 0;
+  Timer loss_check_;  // instead of the directory's subscription
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::atomic<std::uint64_t> kernel_tries_{0};
+  std::atomic<std::uint64_t> wake_ups_{0};
+};
+
+}  // namespace dlock::file

@@ -1,0 +1,114 @@
+#include "backends/file/file_name.hpp"
+
+#include <algorithm>
+
+#include "backends/file/hash.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+constexpr std::size_t kMaxStem = 200;
+constexpr std::size_t kCutStem = 160;
+constexpr std::size_t kHashDigits = 32;
+constexpr std::size_t kEscape = 3;
+constexpr char kCutMark = '~';
+
+bool plain_in_file_name(unsigned char c) noexcept {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
+
+// -1: not a hexadecimal digit.
+int hex_value(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+std::string encode_stem(std::string_view lock_name) {
+  std::string stem = percent_encode(lock_name, plain_in_file_name);
+  if (stem.starts_with('.')) stem.replace(0, 1, "%2E");
+  return stem;
+}
+
+// The last place at or before `limit` that does not split an escape.
+std::size_t cut_position(std::string_view stem, std::size_t limit) noexcept {
+  const std::size_t escape = stem.rfind('%', limit - 1);
+  return escape != std::string_view::npos && escape + kEscape > limit ? escape : limit;
+}
+
+std::optional<std::string_view> stem_of(std::string_view file_name) noexcept {
+  if (!file_name.ends_with(kLockSuffix)) return std::nullopt;
+  file_name.remove_suffix(kLockSuffix.size());
+  if (file_name.empty()) return std::nullopt;
+  return file_name;
+}
+
+}  // namespace
+
+std::string percent_encode(std::string_view text, bool (*plain)(unsigned char)) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (plain(byte)) {
+      out.push_back(c);
+    } else {
+      out.push_back('%');
+      out.push_back(digits[byte >> 4]);
+      out.push_back(digits[byte & 0xf]);
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out.push_back(text[i]);
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_value(text[i + 1]);
+    const int low = hex_value(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out.push_back(static_cast<char>(high * 16 + low));
+    i += 2;
+  }
+  return out;
+}
+
+std::string encode_file_name(std::string_view lock_name) {
+  std::string stem = encode_stem(lock_name);
+  if (stem.size() > kMaxStem) {
+    stem.resize(cut_position(stem, kCutStem));
+    stem += kCutMark;
+    stem += to_hex(hash128(lock_name));
+  }
+  return stem.append(kLockSuffix);
+}
+
+std::optional<std::string> decode_file_name(std::string_view file_name) {
+  const auto stem = stem_of(file_name);
+  if (!stem || stem->size() > kMaxStem) return std::nullopt;
+  auto name = percent_decode(*stem);
+  // One name has one spelling: what is escaped without need, or in lower case, is a stranger's file.
+  if (!name || encode_stem(*name) != *stem) return std::nullopt;
+  return name;
+}
+
+bool is_shortened(std::string_view file_name) noexcept {
+  const auto stem = stem_of(file_name);
+  if (!stem || stem->size() < kHashDigits + 1) return false;
+  const std::string_view tail = stem->substr(stem->size() - kHashDigits - 1);
+  return tail.front() == kCutMark && stem->size() - tail.size() <= kCutStem &&
+         stem->size() - tail.size() > kCutStem - kEscape && std::all_of(tail.begin() + 1, tail.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+}  // namespace dlock::file

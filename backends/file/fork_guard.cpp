@@ -1,0 +1,100 @@
+#include "backends/file/fork_guard.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+#include <vector>
+
+#include "util/mutex.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+struct Registry {
+  util::Mutex mutex;  // held across every fork(), so that a child sees a whole registry
+  std::vector<bool> guarded DLOCK_GUARDED_BY(mutex);
+  std::atomic<std::uint64_t> forks{0};
+  std::atomic<std::uint64_t> depth{0};
+
+  [[nodiscard]] bool make_room(int fd) noexcept DLOCK_REQUIRES(mutex) {
+    const auto index = static_cast<std::size_t>(fd);
+    if (index < guarded.size()) return true;
+    try {
+      guarded.resize(2 * index + 64);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+};
+
+// Never destroyed: a client may be closed by a static destructor, and fork() may come later still.
+Registry& registry() noexcept {
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+void before_fork() DLOCK_ACQUIRE(registry().mutex) {
+  registry().mutex.lock();
+  registry().forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+void after_fork_in_parent() DLOCK_RELEASE(registry().mutex) {
+  registry().mutex.unlock();
+}
+
+// Only what is safe between fork() and exec() in a process with several threads: no allocation.
+void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
+  for (std::size_t fd = 0; fd < registry().guarded.size(); ++fd) {
+    if (!registry().guarded[fd]) continue;
+    (void)::close(static_cast<int>(fd));  // the descriptor is gone whatever close() answers
+    registry().guarded[fd] = false;
+  }
+  registry().depth.fetch_add(1, std::memory_order_relaxed);
+  registry().mutex.unlock();
+}
+
+// A handler can only be registered, never removed: once a process.
+[[nodiscard]] bool handlers_registered() noexcept {
+  static const bool done = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  return done;
+}
+
+}  // namespace
+
+std::uint64_t ForkGuard::forks() noexcept {
+  return registry().forks.load(std::memory_order_relaxed);
+}
+
+std::uint64_t ForkGuard::depth() noexcept {
+  return registry().depth.load(std::memory_order_relaxed);
+}
+
+bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
+  Registry& all = registry();
+  const bool registered = handlers_registered();
+  {
+    const util::MutexLock lock(all.mutex);
+    if (registered && all.forks.load(std::memory_order_relaxed) == forks_before_open && all.make_room(fd)) {
+      all.guarded[static_cast<std::size_t>(fd)] = true;
+      return true;
+    }
+  }
+  (void)::close(fd);
+  return false;
+}
+
+void ForkGuard::close(int fd, std::uint64_t depth) noexcept {
+  Registry& all = registry();
+  // Closed under the mutex: after that, the number may be anybody's, and a fork in between must not close it.
+  const util::MutexLock lock(all.mutex);
+  if (all.depth.load(std::memory_order_relaxed) != depth) return;
+  all.guarded[static_cast<std::size_t>(fd)] = false;
+  (void)::close(fd);
+}
+
+}  // namespace dlock::file

@@ -1,0 +1,19 @@
+#include "backends/file/hash.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <dlock/token.hpp>
+
+namespace dlock::file {
+
+Hash128 hash128(std::string_view bytes) noexcept {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.high64, hash.low64};
+}
+
+std::string to_hex(const Hash128& hash) {
+  return OwnerId(hash.high, hash.low).to_string();
+}
+
+}  // namespace dlock::file

@@ -1,0 +1,152 @@
+// What the file backend knows about locks that it does not hold. Reads only; nothing here wakes a waiter.
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "backends/file/file_backend.hpp"
+#include "backends/file/file_name.hpp"
+#include "backends/file/system_failure.hpp"
+#include "core/names.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const noexcept { (void)::closedir(directory); }  // it was only read
+};
+
+struct Glimpse {
+  bool held = false;
+  RecordContent record;
+};
+
+Result<Glimpse> glimpse(int fd, const std::string& path) {
+  constexpr int attempts = 3;  // a holder that is just writing its record may be caught half-way
+  Glimpse seen;
+  for (int i = 0; i < attempts; ++i) {
+    auto lock = look_at_lock(fd, path);
+    if (!lock.ok()) return lock.failure();
+    seen.held = lock.value() == LockState::busy;
+    auto content = read_content(fd, path);
+    if (!content.ok()) return content.failure();
+    seen.record = std::move(content.value().record);
+    if (!std::holds_alternative<BadRecord>(seen.record)) break;
+  }
+  return seen;
+}
+
+LockInfo describe(std::string name, const Glimpse& seen) {
+  LockInfo info{.name = std::move(name), .held = seen.held};
+  if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
+    info.token = FencingToken(read->record.token);
+    if (seen.held) info.holder = read->record.holder;
+  }
+  return info;
+}
+
+// The name of the lock that a file belongs to; nullopt for a stranger's file.
+std::optional<std::string> lock_name_of(const std::string& file, const RecordContent& content) {
+  const auto* read = std::get_if<ReadRecord>(&content);
+  auto name = read != nullptr && read->name ? read->name : decode_file_name(file);
+  if (!name || detail::problem_with_name(*name) || encode_file_name(*name) != file) return std::nullopt;
+  return name;
+}
+
+}  // namespace
+
+void FileBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+  std::optional<Result<LockInfo>> answer;
+  try {
+    answer = inspect_file(encode_file_name(name), name);
+  } catch (const std::exception& e) {  // out of memory
+    answer = Failure{errc::unavailable, e.what()};
+  }
+  done(std::move(*answer));
+}
+
+Result<LockInfo> FileBackend::inspect_file(const std::string& file, const std::string& name) {
+  if (!directory_.is_current()) directory_suspect_ = true;
+  if (auto problem = follow_directory()) return *problem;
+  auto existing = directory_.open_existing(file);
+  if (!existing.ok()) return existing.failure();
+  if (!existing.value()) return LockInfo{.name = name};
+  const std::string path = directory_.path_of(file);
+  auto seen = glimpse(existing.value()->get(), path);
+  if (!seen.ok()) return seen.failure();
+  if (auto problem = problem_with(seen.value().record, name, path)) return *problem;
+  return describe(name, seen.value());
+}
+
+void FileBackend::list(Handler<std::vector<LockInfo>> done) {
+  std::optional<Result<std::vector<LockInfo>>> answer;
+  try {
+    answer = list_all();
+  } catch (const std::exception& e) {  // out of memory
+    answer = Failure{errc::unavailable, e.what()};
+  }
+  done(std::move(*answer));
+}
+
+Result<std::vector<std::string>> FileBackend::entries() {
+  if (!directory_.is_current()) directory_suspect_ = true;
+  if (auto problem = follow_directory()) return *problem;
+  UniqueFd fd(::openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return system_failure("cannot read directory", directory_.path(), errno);
+  const std::unique_ptr<DIR, CloseDirectory> open(::fdopendir(fd.get()));
+  if (!open) return system_failure("cannot read directory", directory_.path(), errno);
+  (void)fd.release();  // closedir() closes it
+  std::vector<std::string> files;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string file = entry->d_name;
+    if (decode_file_name(file) || is_shortened(file)) files.push_back(file);
+  }
+  if (errno != 0) return system_failure("cannot read directory", directory_.path(), errno);
+  return files;
+}
+
+Result<std::vector<LockInfo>> FileBackend::list_all() {
+  auto files = entries();
+  if (!files.ok()) return files.failure();
+  std::vector<LockInfo> locks;
+  for (const auto& file : files.value()) {
+    auto existing = directory_.open_existing(file);
+    if (!existing.ok() || !existing.value()) continue;  // not ours to read; diagnose() counts those
+    auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
+    if (!seen.ok()) continue;
+    auto name = lock_name_of(file, seen.value().record);
+    const bool remembered = std::holds_alternative<ReadRecord>(seen.value().record);
+    if (name && (seen.value().held || remembered)) locks.push_back(describe(std::move(*name), seen.value()));
+  }
+  std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+  return locks;
+}
+
+void FileBackend::break_lock(const std::string& name, Handler<bool> done) {
+  Failure refusal{errc::unsupported, "a kernel lock can be freed by its holder only"};
+  try {
+    const std::string file = encode_file_name(name);
+    auto existing = directory_.open_existing(file);
+    if (existing.ok() && existing.value()) {
+      auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
+      const auto* read = seen.ok() && seen.value().held ? std::get_if<ReadRecord>(&seen.value().record) : nullptr;
+      if (read != nullptr && read->belongs_to(name)) {
+        refusal.detail += "; lock \"" + name + "\" is held by process " + std::to_string(read->record.pid) + " (" +
+                          read->record.holder + "), which has to end or release it";
+      }
+    }
+  } catch (const std::exception&) {
+    // Out of memory for the details: the refusal stands without them.
+  }
+  done(std::move(refusal));
+}
+
+}  // namespace dlock::file

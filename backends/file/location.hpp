@@ -1,0 +1,20 @@
+// What a file:// URL says.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include <dlock/url.hpp>
+
+namespace dlock::file {
+
+struct Location {
+  std::string path;
+  mode_t mode = 0700;  // of directories that are made; lock files get its read and write bits
+};
+
+// Throws Error(invalid_argument) naming the part that is wrong.
+[[nodiscard]] Location parse_location(Url url);
+
+}  // namespace dlock::file

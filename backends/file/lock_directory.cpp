@@ -1,0 +1,218 @@
+#include "backends/file/lock_directory.hpp"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/file/file_name.hpp"
+#include "backends/file/file_system_type.hpp"
+#include "backends/file/system_failure.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+// A FIFO or device in the place of a lock file must not make us wait or become our terminal.
+constexpr int kFileFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+constexpr mode_t kFileBits = 0666;
+constexpr mode_t kSharedBits = 0066;
+
+std::vector<std::string> components_of(std::string_view path) {
+  std::vector<std::string> components;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string_view component = path.substr(0, end);
+    if (!component.empty() && component != ".") components.emplace_back(component);
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return components;
+}
+
+std::string join(const std::vector<std::string>& components) {
+  std::string path;
+  for (const auto& component : components) path.append("/").append(component);
+  return path;
+}
+
+Failure directory_failure(int parent, const std::string& name, const std::string& path, int error) {
+  struct stat status {};
+  if ((error == ELOOP || error == ENOTDIR) && ::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    const char* const what = S_ISLNK(status.st_mode)   ? " is a symbolic link; name the directory itself"
+                             : S_ISDIR(status.st_mode) ? " cannot be opened"
+                                                       : " is not a directory";
+    return {errc::invalid_argument, path + what};
+  }
+  return system_failure("cannot open directory", path, error);
+}
+
+// Makes a directory and opens it; somebody else may be doing the same.
+Result<UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode) {
+  const bool made = ::mkdirat(parent, name.c_str(), mode & 0777) == 0;
+  if (!made && errno != EEXIST) return system_failure("cannot make directory", path, errno);
+  UniqueFd fd(::openat(parent, name.c_str(), kDirectoryFlags));
+  if (!fd) return directory_failure(parent, name, path, errno);
+  // Past the umask: whoever asks for a mode means it.
+  if (made && ::fchmod(fd.get(), mode) != 0) return system_failure("cannot set the mode of", path, errno);
+  return fd;
+}
+
+Result<UniqueFd> open_or_make(const std::string& path, mode_t mode) {
+  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!at) return system_failure("cannot open directory", "/", errno);
+  const auto components = components_of(path);
+  std::string here;
+  for (std::size_t i = 0; i < components.size(); ++i) {
+    const std::string& name = components[i];
+    here.append("/").append(name);
+    const bool last = i + 1 == components.size();
+    // The way there may lead over links (/var/run); the directory itself must be one.
+    UniqueFd next(::openat(at.get(), name.c_str(), last ? kDirectoryFlags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!next) {
+      if (errno != ENOENT) return directory_failure(at.get(), name, here, errno);
+      auto made = make_directory(at.get(), name, here, mode);
+      if (!made.ok()) return made.failure();
+      next = std::move(made.value());
+    }
+    at = std::move(next);
+  }
+  struct statfs status {};
+  if (::fstatfs(at.get(), &status) != 0) return system_failure("cannot examine the file system of", path, errno);
+  if (auto problem = problem_with_file_system(static_cast<std::uint32_t>(status.f_type), path)) return *problem;
+  return at;
+}
+
+std::optional<Failure> problem_with_status(const struct stat& status, const std::string& path) {
+  if (!S_ISREG(status.st_mode)) return Failure{errc::protocol, path + " is not a regular file"};
+  if (status.st_nlink > 1) {
+    return Failure{errc::protocol, path + " has more than one name (" + std::to_string(status.st_nlink) +
+                                       " hard links); a lock file must have one"};
+  }
+  return std::nullopt;
+}
+
+FileIdentity identity_of(const struct stat& status) noexcept {
+  return {status.st_dev, status.st_ino};
+}
+
+}  // namespace
+
+std::optional<Failure> problem_with_file_system(std::uint32_t magic, const std::string& path) {
+  const FileSystemType type = file_system_type(magic);
+  if (type.trust != LockTrust::shared) return std::nullopt;
+  return Failure{errc::unsupported, path + " is on a file system of type " + std::string(type.name) +
+                                        ", where this machine's kernel locks cannot be trusted; use a local directory"};
+}
+
+LockDirectory::LockDirectory(std::string path, mode_t mode) : path_(join(components_of(path))), mode_(mode) {
+  if (!path.starts_with('/') || path_.empty()) {
+    throw Error(errc::invalid_argument, "\"" + path + "\" is not the absolute path of a directory for locks");
+  }
+  if (path_.size() + 1 + kMaxFileName >= PATH_MAX) {
+    throw Error(errc::invalid_argument, "the path of the directory is too long");
+  }
+  if (auto problem = reopen()) throw Error(*problem);
+}
+
+bool LockDirectory::is_current() const noexcept {
+  struct stat open {};
+  struct stat found {};
+  return ::fstat(fd_.get(), &open) == 0 && ::fstatat(AT_FDCWD, path_.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+         identity_of(open) == identity_of(found);
+}
+
+std::optional<Failure> LockDirectory::reopen() {
+  auto opened = open_or_make(path_, mode_);
+  if (!opened.ok()) return opened.failure();
+  fd_ = std::move(opened.value());
+  ++generation_;
+  return std::nullopt;
+}
+
+Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
+  constexpr int attempts = 16;  // each is lost only to somebody who makes or removes the file at the same time
+  for (int i = 0; i < attempts; ++i) {
+    OpenFile opened{.fd = GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | kFileFlags); }),
+                    .identity = {}};
+    if (!opened.fd && errno == ENOENT) {
+      opened.fd = create(file);
+      if (!opened.fd && errno == EEXIST) continue;
+      if (!opened.fd && errno == ENOENT && !is_current()) {  // the directory was removed
+        if (auto problem = reopen()) return *problem;
+        continue;
+      }
+    }
+    if (!opened.fd) {
+      if (errno == EINTR) continue;
+      return system_failure("cannot open", path_of(file), errno);
+    }
+    struct stat status {};
+    if (::fstat(opened.fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
+    if (auto problem = problem_with_status(status, path_of(file))) return *problem;
+    opened.identity = identity_of(status);
+    return opened;
+  }
+  return Failure{errc::unavailable, path_of(file) + " keeps appearing and disappearing"};
+}
+
+GuardedFd LockDirectory::create(const std::string& file) const {
+  if ((mode_ & kSharedBits) != 0) {
+    auto fd = create_shared(file);
+    if (fd || errno == EEXIST) return fd;
+  }
+  const mode_t mode = mode_ & kFileBits;
+  auto fd =
+      GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | kFileFlags, mode); });
+  // Past the umask. A file system without permissions refuses, and then there is nothing to set.
+  if (fd) (void)::fchmod(fd.get(), mode);
+  return fd;
+}
+
+// Makes the file with its final permissions from the first moment on, so that another user of the group who comes at
+// the same time is not turned away. Fails where the file system cannot do that.
+GuardedFd LockDirectory::create_shared(const std::string& file) const {
+  const mode_t mode = mode_ & kFileBits;
+  auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode); });
+  if (!fd) return fd;
+  const std::string nameless = "/proc/self/fd/" + std::to_string(fd.get());
+  if (::fchmod(fd.get(), mode) == 0 &&
+      ::linkat(AT_FDCWD, nameless.c_str(), fd_.get(), file.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    return fd;
+  }
+  const int error = errno;
+  fd.reset();
+  errno = error;
+  return {};
+}
+
+Result<std::optional<UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
+  UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | kFileFlags));
+  if (!fd) {
+    if (errno == ENOENT) return std::optional<UniqueFd>();
+    return system_failure("cannot open", path_of(file), errno);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
+  if (auto problem = problem_with_status(status, path_of(file))) return *problem;
+  return std::optional<UniqueFd>(std::move(fd));
+}
+
+Result<std::optional<FileIdentity>> LockDirectory::find(const std::string& file) const {
+  struct stat status {};
+  const std::string path = path_of(file);
+  if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return std::optional<FileIdentity>();
+    return system_failure("cannot examine", path, errno);
+  }
+  return std::optional<FileIdentity>(identity_of(status));
+}
+
+}  // namespace dlock::file

@@ -1,0 +1,64 @@
+// The directory that holds the lock files.
+//
+// It is opened once, and lock files are opened relative to it without following symbolic links, so nobody can lead us
+// out of it. Its path is looked at again whenever it matters whether other processes would find the same file there.
+// Serialised by the backend.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <dlock/backend.hpp>
+
+#include "backends/file/fork_guard.hpp"
+#include "backends/file/lock_file.hpp"
+#include "backends/file/unique_fd.hpp"
+
+namespace dlock::file {
+
+struct OpenFile {
+  GuardedFd fd;
+  FileIdentity identity;
+};
+
+class LockDirectory {
+ public:
+  // Opens the directory, making what is missing of the path with exactly these permissions. Throws Error. The path must
+  // be absolute.
+  LockDirectory(std::string path, mode_t mode);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  [[nodiscard]] std::string path_of(const std::string& file) const { return path_ + '/' + file; }
+
+  // Whether the path leads to the directory that is open here.
+  [[nodiscard]] bool is_current() const noexcept;
+  // Opens (or makes) what the path leads to now.
+  [[nodiscard]] std::optional<Failure> reopen();
+  // Grows with each reopen().
+  [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
+
+  // Opens for locking; makes the file if it is missing. May reopen() when the directory turns out to be gone.
+  [[nodiscard]] Result<OpenFile> open_or_create(const std::string& file);
+  // Opens for looking only; nullopt if there is no such file.
+  [[nodiscard]] Result<std::optional<UniqueFd>> open_existing(const std::string& file) const;
+  // What other processes would find by its path now, lock file or not; nullopt if there is nothing.
+  [[nodiscard]] Result<std::optional<FileIdentity>> find(const std::string& file) const;
+
+ private:
+  [[nodiscard]] GuardedFd create(const std::string& file) const;
+  [[nodiscard]] GuardedFd create_shared(const std::string& file) const;
+
+  std::string path_;
+  mode_t mode_;
+  UniqueFd fd_;
+  std::uint64_t generation_ = 0;
+};
+
+// The refusal of a file system on which locks cannot be trusted.
+[[nodiscard]] std::optional<Failure> problem_with_file_system(std::uint32_t magic, const std::string& path);
+
+}  // namespace dlock::file

@@ -1,0 +1,99 @@
+#include "backends/file/lock_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "backends/file/system_failure.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+struct flock whole_file(short type) noexcept {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  return range;  // start 0, length 0: all of it; pid 0, as open-file-description locks require
+}
+
+// 0 or an error number.
+[[nodiscard]] int write_all(int fd, std::string_view bytes) noexcept {
+  off_t offset = 0;
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (written == 0) return ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += written;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<LockState> take_lock(int fd, const std::string& path) {
+  struct flock range = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_OFD_SETLK, &range) == 0) return LockState::free;
+  if (errno == EAGAIN || errno == EACCES) return LockState::busy;
+  return system_failure("cannot lock", path, errno);
+}
+
+Result<LockState> look_at_lock(int fd, const std::string& path) {
+  struct flock range = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_OFD_GETLK, &range) != 0) return system_failure("cannot look at the lock of", path, errno);
+  return range.l_type == F_UNLCK ? LockState::free : LockState::busy;
+}
+
+void drop_lock(int fd) noexcept {
+  struct flock range = whole_file(F_UNLCK);
+  (void)::fcntl(fd, F_OFD_SETLK, &range);  // giving back all there is cannot fail; closing would do it anyway
+}
+
+Result<FileContent> read_content(int fd, const std::string& path) {
+  FileContent content;
+  content.bytes.resize(kMaxRecord + 1);
+  ssize_t got = 0;
+  do {
+    got = ::pread(fd, content.bytes.data(), content.bytes.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return system_failure("cannot read", path, errno);
+  content.bytes.resize(static_cast<std::size_t>(got));
+  content.record = parse_record(content.bytes);
+  return content;
+}
+
+std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name, const std::string& path) {
+  if (const auto* bad = std::get_if<BadRecord>(&content)) {
+    return Failure{errc::protocol, path + " is not a lock file: " + bad->reason +
+                                       ". It was left as it is; remove it once no program uses the lock"};
+  }
+  const auto* read = std::get_if<ReadRecord>(&content);
+  if (read == nullptr || read->belongs_to(lock_name)) return std::nullopt;
+  return Failure{errc::protocol, "file " + path + " belongs to lock \"" +
+                                     read->name.value_or("with hash " + read->name_hash) + "\", not to \"" +
+                                     std::string(lock_name) + "\""};
+}
+
+std::optional<Failure> write_record(int fd, const std::string& path, const FileContent& before,
+                                    const LockRecord& record, std::string_view lock_name) {
+  const auto* old = std::get_if<ReadRecord>(&before.record);
+  std::string text = format_block(record, lock_name);
+  if (old == nullptr || !old->name) text += format_name_line(lock_name);
+  const int error = write_all(fd, text);
+  if (error == 0) return std::nullopt;
+  // Neither needs room that the file does not have already; should it fail all the same, the next acquire says so.
+  if (old == nullptr) {
+    (void)!::ftruncate(fd, 0);
+  } else {
+    (void)write_all(fd, before.bytes);
+  }
+  return system_failure("cannot write", path, error);
+}
+
+}  // namespace dlock::file

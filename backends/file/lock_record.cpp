@@ -1,0 +1,159 @@
+#include "backends/file/lock_record.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <system_error>
+
+#include "backends/file/file_name.hpp"
+#include "backends/file/hash.hpp"
+
+namespace dlock::file {
+
+namespace {
+
+constexpr std::string_view kFirstLine = "dlock lock file, version 1";
+constexpr std::size_t kMaxHolder = 200;  // bytes, encoded
+constexpr auto kMaxToken = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+bool plain_in_record(unsigned char c) noexcept {
+  return c > ' ' && c != '%' && c != 0x7f;
+}
+
+std::string encode_holder(std::string_view holder) {
+  std::string text = percent_encode(holder, plain_in_record);
+  if (text.size() <= kMaxHolder) return text;
+  std::size_t end = kMaxHolder;
+  const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
+  while (end > 0 && continues(end)) --end;
+  for (std::size_t back = 1; back <= 2 && back <= end; ++back) {
+    if (text[end - back] == '%') end -= back;
+  }
+  text.resize(end);
+  return text;
+}
+
+void add_line(std::string& block, std::string_view key, std::string_view value) {
+  block.append(key).append(" ").append(value).append("\n");
+}
+
+// Takes the text apart line by line.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : rest_(text) {}
+
+  // The value of the next line if it has that key.
+  [[nodiscard]] std::optional<std::string_view> value(std::string_view key) {
+    auto line = next();
+    if (!line || !line->starts_with(key) || line->size() <= key.size() || (*line)[key.size()] != ' ') {
+      return std::nullopt;
+    }
+    return line->substr(key.size() + 1);
+  }
+  [[nodiscard]] std::optional<std::string_view> next() {
+    const std::size_t end = rest_.find('\n');
+    if (end == std::string_view::npos) return std::nullopt;
+    const std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return line;
+  }
+  [[nodiscard]] std::string_view rest() const noexcept { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+template <class Number>
+[[nodiscard]] bool parse_number(const std::optional<std::string_view>& text, Number& number) noexcept {
+  if (!text) return false;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  return error == std::errc() && stop == end;
+}
+
+bool all_zero(std::string_view content) noexcept {
+  return std::all_of(content.begin(), content.end(), [](char c) { return c == '\0'; });
+}
+
+// The name behind the block; nullopt when it was not or not wholly written, an error when it is something else.
+std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view tail, std::string_view expected_hash) {
+  const bool cut = tail.find('\0') != std::string_view::npos || !tail.ends_with('\n');
+  if (cut) return std::nullopt;
+  Lines lines(tail);
+  const auto encoded = lines.value("name");
+  auto name = encoded ? percent_decode(*encoded) : std::nullopt;
+  if (!name || !lines.rest().empty()) return BadRecord{"what follows the record is not a lock's name"};
+  if (to_hex(hash128(*name)) != expected_hash) return BadRecord{"record and name do not belong together"};
+  return name;
+}
+
+}  // namespace
+
+bool ReadRecord::belongs_to(std::string_view lock_name) const {
+  return name ? *name == lock_name : name_hash == to_hex(hash128(lock_name));
+}
+
+std::string format_block(const LockRecord& record, std::string_view lock_name) {
+  std::string block;
+  block.reserve(kRecordBlock);
+  block.append(kFirstLine).append("\n");
+  add_line(block, "token", std::to_string(record.token));
+  add_line(block, "owner", record.owner.to_string());
+  add_line(block, "holder", encode_holder(record.holder));
+  add_line(block, "pid", std::to_string(record.pid));
+  add_line(block, "since", std::to_string(record.since));
+  add_line(block, "name-hash", to_hex(hash128(lock_name)));
+  add_line(block, "checksum", to_hex(hash128(block)));
+  block.resize(kRecordBlock - 1, ' ');
+  block.push_back('\n');
+  return block;
+}
+
+std::string format_name_line(std::string_view lock_name) {
+  std::string line;
+  add_line(line, "name", percent_encode(lock_name, plain_in_record));
+  return line;
+}
+
+RecordContent parse_record(std::string_view content) {
+  if (all_zero(content)) return NoRecord{};
+  if (content.size() < kRecordBlock) return BadRecord{"it is shorter than a record"};
+  const std::string_view block = content.substr(0, kRecordBlock);
+  Lines lines(block);
+  ReadRecord read;
+  LockRecord& record = read.record;
+  if (lines.next() != kFirstLine) return BadRecord{"it does not begin with \"" + std::string(kFirstLine) + "\""};
+  const bool token = parse_number(lines.value("token"), record.token);
+  const auto owner = lines.value("owner");
+  const auto holder = lines.value("holder");
+  const bool pid = parse_number(lines.value("pid"), record.pid);
+  const bool since = parse_number(lines.value("since"), record.since);
+  const auto name_hash = lines.value("name-hash");
+  const auto checked = block.substr(0, block.size() - lines.rest().size());
+  const auto checksum = lines.value("checksum");
+  if (!checksum || *checksum != to_hex(hash128(checked))) return BadRecord{"its checksum is wrong"};
+  const auto owner_id = owner ? OwnerId::parse(*owner) : std::nullopt;
+  auto holder_text = holder ? percent_decode(*holder) : std::nullopt;
+  if (!token || record.token > kMaxToken || !owner_id || !holder_text || !pid || !since || !name_hash) {
+    return BadRecord{"one of its fields makes no sense"};
+  }
+  record.owner = *owner_id;
+  record.holder = std::move(*holder_text);
+  read.name_hash = *name_hash;
+  auto name = parse_name(content.substr(kRecordBlock), read.name_hash);
+  if (auto* const bad = std::get_if<BadRecord>(&name)) return std::move(*bad);
+  read.name = std::move(std::get<0>(name));
+  return read;
+}
+
+std::int64_t microseconds(std::chrono::system_clock::time_point wall) noexcept {
+  return std::chrono::floor<std::chrono::microseconds>(wall.time_since_epoch()).count();
+}
+
+std::optional<std::uint64_t> next_token(std::uint64_t stored, std::chrono::system_clock::time_point wall) noexcept {
+  if (stored >= kMaxToken) return std::nullopt;
+  const std::int64_t clock = microseconds(wall);
+  return std::max(stored + 1, clock > 0 ? static_cast<std::uint64_t>(clock) : 0);
+}
+
+}  // namespace dlock::file

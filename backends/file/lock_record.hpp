@@ -1,0 +1,59 @@
+// What a lock file says about its lock: a block of 512 bytes of text and, behind it, the lock's name on a line of its
+// own. docs/backends/file.md shows one and promises the format.
+//
+// The block is one sector, so a disk that loses power keeps the old one or the new one. The name is written once, when
+// the file gets its first record. No I/O here; plain functions, any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <dlock/token.hpp>
+
+namespace dlock::file {
+
+inline constexpr std::size_t kRecordBlock = 512;
+// No record is longer: the block and a name of 512 bytes, each of them escaped.
+inline constexpr std::size_t kMaxRecord = kRecordBlock + 5 + 3 * 512 + 1;
+
+struct LockRecord {
+  std::uint64_t token = 0;
+  OwnerId owner;
+  std::string holder;
+  std::int64_t pid = 0;
+  std::int64_t since = 0;  // microseconds of wall time
+};
+
+struct NoRecord {};  // never granted: empty, or nothing but zero bytes, as a power failure leaves a new file
+struct BadRecord {
+  std::string reason;
+};
+struct ReadRecord {
+  LockRecord record;
+  std::string name_hash;
+  std::optional<std::string> name;  // nullopt: not wholly written, because power or space ran out
+
+  [[nodiscard]] bool belongs_to(std::string_view lock_name) const;
+};
+
+using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
+
+// Exactly kRecordBlock bytes. A holder too long for the block is cut at a whole character.
+[[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name);
+[[nodiscard]] std::string format_name_line(std::string_view lock_name);
+
+[[nodiscard]] RecordContent parse_record(std::string_view content);
+
+// max(stored + 1, wall clock in microseconds), so that tokens grow even when the file was deleted in between; nullopt
+// when that would leave the range below 2^63.
+[[nodiscard]] std::optional<std::uint64_t> next_token(std::uint64_t stored,
+                                                      std::chrono::system_clock::time_point wall) noexcept;
+
+[[nodiscard]] std::int64_t microseconds(std::chrono::system_clock::time_point wall) noexcept;
+
+}  // namespace dlock::file
