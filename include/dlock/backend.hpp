@@ -143,7 +143,8 @@ class Backend {
 
   // Extends the lease by grant.lease from now, if grant.owner still owns the lock; must never take it back or bring it
   // back to life. Called only where capabilities().lease_kind is per_lock, one at a time for each grant. Must answer
-  // within BackendConfig::response_timeout.
+  // within BackendConfig::response_timeout or a quarter of the lease, whichever is shorter, so that there is time for
+  // another attempt.
   virtual void renew(const Grant& grant, RenewHandler done) = 0;
 
   // Frees the lock if grant.owner still owns it. Called at most once for each grant; a renewal may be under way. Must

@@ -37,6 +37,20 @@ bool Acquisition::start() {
   return false;
 }
 
+void Acquisition::restart() {
+  if (finished_) return;
+  contention_.reset();
+  request_.owner = core_.new_owner_id();
+  starting_ = true;
+  contention_ = core_.backend().contend(request_, *this);
+  starting_ = false;
+  if (finished_) {
+    core_.forget_acquire_later(id_);
+  } else {
+    check_deadline();
+  }
+}
+
 void Acquisition::abort(Failure why) {
   if (finished_) return;
   finish({nullptr, std::move(why)});
@@ -48,11 +62,13 @@ void Acquisition::granted(Grant grant) {
     return;
   }
   if (core_.executor().now() >= grant.valid_until) {
-    // The answer took longer than the lease: there is nothing to rely on. A waiting request could only start over with
-    // a new owner, which is the caller's decision.
+    // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
     core_.release_unwanted(grant);
-    finish(
-        {nullptr, {errc::unavailable, "the grant of lock \"" + request_.name + "\" arrived after its lease was over"}});
+    if (request_.wait) {
+      core_.restart_acquire_later(id_);
+    } else {
+      abort({errc::unavailable, "the grant of lock \"" + request_.name + "\" came after its lease was over"});
+    }
     return;
   }
   auto lease = core_.hold(grant, options_, started_);

@@ -34,6 +34,8 @@ class Acquisition final : public GrantSink {
 
   // Asks the backend. Answers whether it finished at once.
   bool start();
+  // Starts over with a new owner, after a grant that came too late to be of use.
+  void restart();
   // Finishes with this failure, unless finished.
   void abort(Failure why);
   // The deadline's timer has run.
@@ -51,7 +53,7 @@ class Acquisition final : public GrantSink {
 
   ClientCore& core_;
   const Id id_;
-  const LockRequest request_;
+  LockRequest request_;
   AcquireOptions options_;
   AcquireCompletion done_;
   const TimePoint started_;

@@ -136,6 +136,15 @@ void ClientCore::forget_acquire_later(Acquisition::Id id) {
   });
 }
 
+void ClientCore::restart_acquire_later(Acquisition::Id id) {
+  engine_->post([weak = weak_from_this(), id] {
+    const auto core = weak.lock();
+    if (!core) return;
+    const auto found = core->acquisitions_.find(id);
+    if (found != core->acquisitions_.end()) found->second->restart();
+  });
+}
+
 void ClientCore::release_unwanted(const Grant& grant) {
   release_in_backend(grant, [](const ReleaseOutcome&) {});  // nobody to tell; the backend goes on by itself
 }

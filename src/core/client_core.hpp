@@ -76,6 +76,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   void acquire_ended(const AcquireResult& result, bool waited) noexcept;
   void check_acquire_deadline(Acquisition::Id id);
   void forget_acquire_later(Acquisition::Id id);
+  void restart_acquire_later(Acquisition::Id id);
   // Frees a grant that nobody waits for any more.
   void release_unwanted(const Grant& grant);
   void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome);

@@ -119,7 +119,9 @@ void ThreadEngine::run(const Task& task) {
 }
 
 void ThreadEngine::run_task(const Task& task) {
+  ++queued_;  // callers that would run inline stand back, or they could starve this thread and its timers
   const util::MutexLock lock(mutex_);
+  --queued_;
   run(task);
 }
 
@@ -132,21 +134,29 @@ bool ThreadEngine::submit(Task task) {
 }
 
 bool ThreadEngine::dispatch(Task task) {
-  // Never overtake a dispatch that had to queue: the calls of one thread take effect in their order.
-  if (!inside_task() && queued_dispatches_ == 0 && mutex_.try_lock()) {
-    const bool inline_now = !stopped_ && queued_dispatches_ == 0;
-    if (inline_now) run(task);
-    mutex_.unlock();
-    if (inline_now) return true;
+  if (!inside_task()) {
+    if (must_not_block()) {  // in a handler: nothing of this thread is queued that the task could overtake
+      const util::MutexLock lock(mutex_);
+      if (stopped_) return false;
+      run(task);
+      return true;
+    }
+    // Never overtake a dispatch that had to queue: the calls of one thread take effect in their order.
+    if (queued_ == 0 && mutex_.try_lock()) {
+      const bool inline_now = !stopped_ && queued_ == 0;
+      if (inline_now) run(task);
+      mutex_.unlock();
+      if (inline_now) return true;
+    }
   }
-  ++queued_dispatches_;
-  const bool queued = enqueue([this, task = std::move(task)] {
+  ++queued_;
+  const bool accepted = enqueue([this, task = std::move(task)] {
     const util::MutexLock lock(mutex_);
-    --queued_dispatches_;
+    --queued_;
     run(task);
   });
-  if (!queued) --queued_dispatches_;
-  return queued;
+  if (!accepted) --queued_;
+  return accepted;
 }
 
 bool ThreadEngine::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {

@@ -71,7 +71,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   util::Mutex gate_;  // orders submissions against stop()
   std::atomic<bool> stopped_{false};
-  std::atomic<std::size_t> queued_dispatches_{0};
+  std::atomic<std::size_t> queued_{0};  // tasks that wait for mutex_
 
   std::thread thread_;
   std::atomic<std::thread::id> thread_id_{};
