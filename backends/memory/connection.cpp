@@ -7,8 +7,8 @@ struct Connection::Exchange {
   Service service;
   Unanswered unanswered;
   Delivery delivery;
-  bool over = false;  // answered, or given up
-  Executor::TimerId timeout = 0;
+  bool over = false;                        // answered, or given up
+  std::list<Timer>::iterator timeout = {};  // until it is over
 };
 
 Connection::Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,
@@ -33,10 +33,10 @@ void Connection::send(Operation operation, const OwnerId& owner, Service service
   if (delivery.fate == Delivery::Fate::refused) return unanswered({errc::unavailable, "the memory store was cut off"});
 
   const auto exchange = std::make_shared<Exchange>(Exchange{std::move(service), std::move(unanswered), delivery});
-  exchange->timeout = executor_.schedule(saturating_add(executor_.now(), response_timeout_), while_alive([exchange] {
-                                           exchange->over = true;
-                                           exchange->unanswered({errc::ambiguous, "the memory store did not answer"});
-                                         }));
+  exchange->timeout = schedule(saturating_add(executor_.now(), response_timeout_), [exchange] {
+    exchange->over = true;
+    exchange->unanswered({errc::ambiguous, "the memory store did not answer"});
+  });
   if (delivery.duplicate) after(*delivery.duplicate, [this, exchange] { arrive(exchange); });
   if (delivery.fate == Delivery::Fate::arrives) {
     after(delivery.delay, [this, exchange] { arrive(exchange); });
@@ -52,7 +52,7 @@ void Connection::arrive(const std::shared_ptr<Exchange>& exchange) {
   after(exchange->delivery.reply_delay, [this, exchange, reply] {
     if (dead()) return;
     const bool in_time = !std::exchange(exchange->over, true);
-    if (in_time) executor_.cancel(exchange->timeout);
+    if (in_time) timers_.erase(exchange->timeout);
     reply(in_time);
   });
 }
@@ -91,7 +91,17 @@ void Connection::receive(const OwnerId& owner, Executor::Task news) {
 
 void Connection::after(std::chrono::nanoseconds delay, Executor::Task task) {
   if (delay <= delay.zero()) return task();
-  (void)executor_.schedule(saturating_add(executor_.now(), delay), while_alive(std::move(task)));  // never cancelled
+  (void)schedule(saturating_add(executor_.now(), delay), std::move(task));
+}
+
+std::list<Timer>::iterator Connection::schedule(TimePoint at, Executor::Task task) {
+  timers_.emplace_front(executor_);
+  const auto timer = timers_.begin();
+  timer->arm(at, [this, timer, task = std::move(task)] {
+    timers_.erase(timer);
+    task();
+  });
+  return timer;
 }
 
 Executor::Task Connection::while_alive(Executor::Task task) const {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,6 +84,7 @@ class Connection final : private Session {
   void arrive(const std::shared_ptr<Exchange>& exchange);
   void receive(const OwnerId& owner, Executor::Task news);
   void after(std::chrono::nanoseconds delay, Executor::Task task);
+  std::list<Timer>::iterator schedule(TimePoint at, Executor::Task task);
   [[nodiscard]] Executor::Task while_alive(Executor::Task task) const;
 
   void granted(const OwnerId& owner, FencingToken token, TimePoint since) override;
@@ -95,6 +97,7 @@ class Connection final : private Session {
   const std::chrono::nanoseconds response_timeout_;
   Inbox& inbox_;
   std::atomic<bool> killed_{false};
+  std::list<Timer> timers_;  // what is under way, handlers included, ends with the connection
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
