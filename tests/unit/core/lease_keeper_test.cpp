@@ -1,0 +1,283 @@
+#include "core/lease_keeper.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <random>
+
+#include <dlock/backend.hpp>
+#include <dlock/duration.hpp>
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using Action = LeaseKeeper::Action;
+
+constexpr TimePoint kStart{std::chrono::hours(1)};
+constexpr nanoseconds kLease = 30s;
+
+LeaseKeeper keeper_for(nanoseconds lease = kLease, bool renew = true, std::uint64_t seed = 1) {
+  return {{.lease = lease, .renew = renew}, kStart, lease_valid_until(kStart, lease), seed};
+}
+
+TEST(LeaseKeeper, AsksForARenewalAtAboutAThirdOfTheLease) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto keeper = keeper_for(kLease, true, seed);
+    const auto first = keeper.start();
+    EXPECT_EQ(first.action, Action::none);
+    ASSERT_TRUE(first.wake);
+    EXPECT_GE(*first.wake, kStart + 9s);
+    EXPECT_LE(*first.wake, kStart + 11s);
+    EXPECT_EQ(keeper.due(*first.wake).action, Action::renew);
+  }
+}
+
+TEST(LeaseKeeper, JitterKeepsClientsApart) {
+  const auto a = keeper_for(kLease, true, 1).start().wake;
+  const auto b = keeper_for(kLease, true, 2).start().wake;
+  EXPECT_NE(a, b);
+}
+
+TEST(LeaseKeeper, AWakeUpTooEarlyOnlyAsksToWaitOn) {
+  auto keeper = keeper_for();
+  const auto wake = keeper.start().wake;
+  const auto step = keeper.due(kStart + 1s);
+  EXPECT_EQ(step.action, Action::none);
+  EXPECT_EQ(step.wake, wake);
+}
+
+TEST(LeaseKeeper, AsksForOneRenewalAtATime) {
+  auto keeper = keeper_for();
+  const TimePoint at = *keeper.start().wake;
+  ASSERT_EQ(keeper.due(at).action, Action::renew);
+  EXPECT_EQ(keeper.due(at + 1s).action, Action::none);
+  EXPECT_EQ(keeper.due(at + 5s).action, Action::none);
+}
+
+TEST(LeaseKeeper, ARenewalMovesTheEndAndPlansTheNext) {
+  auto keeper = keeper_for();
+  const TimePoint at = *keeper.start().wake;
+  ASSERT_EQ(keeper.due(at).action, Action::renew);
+  const auto step = keeper.renewed(at + 10ms, lease_valid_until(at, kLease));
+  EXPECT_EQ(step.action, Action::none);
+  EXPECT_EQ(keeper.valid_until(), lease_valid_until(at, kLease));
+  ASSERT_TRUE(step.wake);
+  EXPECT_GE(*step.wake, at + 8s);
+  EXPECT_LE(*step.wake, at + 12s);
+}
+
+TEST(LeaseKeeper, HoldsALeaseForeverWhileRenewalsSucceed) {
+  auto keeper = keeper_for();
+  TimePoint now = *keeper.start().wake;
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(keeper.due(now).action, Action::renew);
+    ASSERT_LT(now, keeper.valid_until());
+    const auto step = keeper.renewed(now, lease_valid_until(now, kLease));
+    now = *step.wake;
+  }
+  EXPECT_FALSE(keeper.lost());
+}
+
+TEST(LeaseKeeper, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
+  auto keeper = keeper_for();
+  TimePoint now = *keeper.start().wake;
+  nanoseconds last_pause = nanoseconds::max();
+  int tries = 0;
+  for (;; ++tries) {
+    ASSERT_LT(tries, 100000);
+    auto step = keeper.due(now);
+    if (step.action == Action::lose) break;
+    ASSERT_EQ(step.action, Action::renew);
+    step = keeper.renewal_failed(now);
+    if (step.action == Action::lose) break;
+    ASSERT_TRUE(step.wake);
+    const nanoseconds pause = *step.wake - now;
+    EXPECT_GT(pause, 0ns) << "no busy loop";
+    if (tries > 0) {
+      EXPECT_LE(pause, last_pause * 5 / 4) << "retries do not slow down, give or take the jitter";
+    }
+    last_pause = pause;
+    now = *step.wake;
+  }
+  EXPECT_GE(tries, 8);
+  EXPECT_LT(tries, 200) << "and they do not swamp a service in trouble";
+  EXPECT_LT(now, keeper.valid_until());
+}
+
+TEST(LeaseKeeper, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
+  auto keeper = keeper_for(kLease, false);
+  const TimePoint end = keeper.valid_until();
+  const TimePoint wake = *keeper.start().wake;
+  EXPECT_LT(wake, end);
+  EXPECT_GE(wake, end - 10ms);
+  EXPECT_EQ(keeper.due(wake).action, Action::lose);
+  EXPECT_TRUE(keeper.lost());
+}
+
+TEST(LeaseKeeper, IsLostOnceOnly) {
+  auto keeper = keeper_for(kLease, false);
+  ASSERT_EQ(keeper.due(keeper.valid_until()).action, Action::lose);
+  const auto again = keeper.due(keeper.valid_until() + 1h);
+  EXPECT_EQ(again.action, Action::none);
+  EXPECT_EQ(again.wake, std::nullopt);
+}
+
+TEST(LeaseKeeper, AnUnansweredRenewalDoesNotKeepTheLossBack) {
+  auto keeper = keeper_for();
+  const TimePoint at = *keeper.start().wake;
+  const auto asked = keeper.due(at);
+  ASSERT_EQ(asked.action, Action::renew);
+  ASSERT_TRUE(asked.wake);
+  EXPECT_LT(*asked.wake, keeper.valid_until());
+  EXPECT_EQ(keeper.due(*asked.wake).action, Action::lose);
+}
+
+TEST(LeaseKeeper, ARenewalThatComesAfterTheEndRevivesNothing) {
+  auto keeper = keeper_for();
+  const TimePoint at = *keeper.start().wake;
+  ASSERT_EQ(keeper.due(at).action, Action::renew);
+  const TimePoint end = keeper.valid_until();
+  EXPECT_EQ(keeper.renewed(end, end + 30s).action, Action::lose);
+  EXPECT_EQ(keeper.valid_until(), end);
+  EXPECT_TRUE(keeper.lost());
+}
+
+TEST(LeaseKeeper, ARenewalAfterTheLossRevivesNothing) {
+  auto keeper = keeper_for();
+  const TimePoint at = *keeper.start().wake;
+  ASSERT_EQ(keeper.due(at).action, Action::renew);
+  const TimePoint end = keeper.valid_until();
+  ASSERT_EQ(keeper.due(end).action, Action::lose);
+  const auto step = keeper.renewed(end + 1ms, end + 30s);
+  EXPECT_EQ(step.action, Action::none);
+  EXPECT_EQ(step.wake, std::nullopt);
+  EXPECT_EQ(keeper.valid_until(), end);
+}
+
+TEST(LeaseKeeper, AnExtensionThatComesAfterTheEndRevivesNothing) {
+  auto keeper = keeper_for(kLease, false);
+  const TimePoint end = keeper.valid_until();
+  EXPECT_EQ(keeper.extended(end, end + 30s).action, Action::lose);
+  EXPECT_EQ(keeper.extended(end + 1s, end + 30s).action, Action::none);
+  EXPECT_EQ(keeper.valid_until(), end);
+  EXPECT_TRUE(keeper.lost());
+}
+
+TEST(LeaseKeeper, AnExtensionMovesTheEndAndNeverBack) {
+  auto keeper = keeper_for(kLease, false);
+  const TimePoint end = keeper.valid_until();
+  EXPECT_EQ(keeper.extended(kStart + 1s, end + 10s).action, Action::none);
+  EXPECT_EQ(keeper.valid_until(), end + 10s);
+  EXPECT_EQ(keeper.extended(kStart + 2s, end).action, Action::none);
+  EXPECT_EQ(keeper.valid_until(), end + 10s);
+  EXPECT_EQ(keeper.due(end).action, Action::none);
+}
+
+TEST(LeaseKeeper, AFixedLengthIsNeverRenewed) {
+  auto keeper = keeper_for(kLease, false);
+  EXPECT_EQ(keeper.due(kStart + 15s).action, Action::none);
+  EXPECT_EQ(keeper.due(kStart + 29s).action, Action::none);
+  EXPECT_EQ(keeper.due(keeper.valid_until()).action, Action::lose);
+}
+
+TEST(LeaseKeeper, ALeaseThatDoesNotRunOutNeedsNoWaking) {
+  LeaseKeeper keeper({.lease = kLease, .renew = false}, kStart, TimePoint::max(), 1);
+  EXPECT_EQ(keeper.start().wake, std::nullopt);
+  EXPECT_EQ(keeper.due(TimePoint::max() - 1ns).action, Action::none);
+  EXPECT_FALSE(keeper.lost());
+}
+
+TEST(LeaseKeeper, AGrantThatTookLongToArriveIsStillRenewedInTime) {
+  // Sent at kStart, answered two seconds later, with a lease of three.
+  const TimePoint answered = kStart + 2s;
+  const TimePoint end = lease_valid_until(kStart, 3s);
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    LeaseKeeper keeper({.lease = 3s, .renew = true}, answered, end, seed);
+    const auto wake = keeper.start().wake;
+    ASSERT_TRUE(wake);
+    EXPECT_LT(*wake, answered + (end - answered) * 3 / 4) << "time for the request must be left";
+    EXPECT_EQ(keeper.due(*wake).action, Action::renew);
+  }
+}
+
+TEST(LeaseKeeper, ARenewalThatTookLongToArriveIsFollowedByAnotherInTime) {
+  auto keeper = keeper_for(3s);
+  const TimePoint sent = *keeper.start().wake;
+  ASSERT_EQ(keeper.due(sent).action, Action::renew);
+  const TimePoint answered = sent + 1800ms;
+  const TimePoint end = lease_valid_until(sent, 3s);
+  const auto step = keeper.renewed(answered, end);
+  ASSERT_TRUE(step.wake);
+  EXPECT_LT(*step.wake, answered + (end - answered) * 3 / 4);
+  EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
+}
+
+TEST(LeaseKeeper, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
+  for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)), nanoseconds(10ms),
+                                  nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
+    for (const TimePoint end : {TimePoint::max(), lease_valid_until(kStart, lease), TimePoint::min()}) {
+      LeaseKeeper keeper({.lease = lease, .renew = true}, kStart, end, 7);
+      auto wake = keeper.start().wake;
+      TimePoint now = kStart;
+      for (int i = 0; i < 10 && wake; ++i) {
+        const TimePoint before = now;
+        now = std::max(now, *wake);
+        auto step = keeper.due(now);
+        if (step.action == Action::renew) {
+          EXPECT_TRUE(i == 0 || now > before) << "renewals follow each other without a pause";
+          step = keeper.renewed(now, std::max(end, lease_valid_until(now, lease)));
+        }
+        wake = step.wake;
+      }
+    }
+  }
+}
+
+TEST(LeaseKeeper, NeverValidPastItsEndUnderRandomEvents) {
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    std::mt19937_64 random(seed);
+    auto keeper = keeper_for(kLease, random() % 2 == 0, seed);
+    TimePoint now = kStart;
+    bool renewing = false;
+    bool lost = false;
+    for (int i = 0; i < 60; ++i) {
+      const TimePoint end_before = keeper.valid_until();
+      now += nanoseconds(random() % 6'000'000'000U);
+      LeaseKeeper::Step step;
+      switch (renewing ? random() % 4 : random() % 2) {
+        case 0:
+          step = keeper.due(now);
+          break;
+        case 1:
+          step = keeper.extended(now, now + nanoseconds(random() % 40'000'000'000U));
+          break;
+        case 2:
+          renewing = false;
+          step = keeper.renewed(now, lease_valid_until(now, kLease));
+          break;
+        default:
+          renewing = false;
+          step = keeper.renewal_failed(now);
+      }
+      if (step.action == Action::renew) renewing = true;
+      if (step.action == Action::lose) {
+        ASSERT_FALSE(lost) << "lost twice, seed " << seed;
+        lost = true;
+      }
+      ASSERT_EQ(keeper.lost(), lost);
+      if (now >= end_before || lost) {
+        ASSERT_TRUE(keeper.lost()) << "seed " << seed;
+        ASSERT_EQ(keeper.valid_until(), end_before) << "revived, seed " << seed;
+      }
+      ASSERT_TRUE(lost || step.wake) << "nobody would notice the end, seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dlock::detail
