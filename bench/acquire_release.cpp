@@ -1,0 +1,75 @@
+#include <cstddef>
+#include <cstdint>
+#include <latch>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "service.hpp"
+
+namespace bench {
+
+namespace {
+
+void acquire_and_release(benchmark::State& state, dlock::DistributedLock& lock) {
+  for (auto _ : state) {
+    dlock::Lease lease = lock.acquire();
+    if (!lease.release()) state.SkipWithError("a lease was lost");
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void distinct_names(benchmark::State& state, const dlock::Client& client) {
+  dlock::DistributedLock lock = client.lock("distinct/" + std::to_string(state.thread_index()));
+  acquire_and_release(state, lock);
+}
+
+void one_name(benchmark::State& state, const dlock::Client& client) {
+  dlock::DistributedLock lock = client.lock("contended");
+  acquire_and_release(state, lock);
+}
+
+void try_while_busy(benchmark::State& state, const dlock::Client& client) {
+  dlock::DistributedLock lock = client.lock("busy");
+  const dlock::Lease holder = lock.acquire();
+  for (auto _ : state) {
+    if (lock.try_acquire()) state.SkipWithError("two hold one lock");
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+// As many acquires under way at once as the benchmark's argument says, each of a name of its own.
+void asynchronous(benchmark::State& state, const dlock::Client& client) {
+  const auto at_once = static_cast<std::size_t>(state.range(0));
+  std::vector<dlock::DistributedLock> locks;
+  for (std::size_t i = 0; i < at_once; ++i) locks.push_back(client.lock("asynchronous/" + std::to_string(i)));
+  for (auto _ : state) {
+    std::latch released(static_cast<std::ptrdiff_t>(at_once));
+    for (dlock::DistributedLock& lock : locks) {
+      lock.async_acquire({}, [&released](std::error_code, dlock::Lease lease) {
+        lease.async_release([&released](std::error_code, bool) { released.count_down(); });
+      });
+    }
+    released.wait();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
+}  // namespace
+
+void register_acquire_release(const std::shared_ptr<Service>& service) {
+  const auto add = [&](const char* what, void (*run)(benchmark::State&, const dlock::Client&)) {
+    return benchmark::RegisterBenchmark((service->name() + '/' + what).c_str(),
+                                        [service, run](benchmark::State& state) { run(state, service->client()); })
+        ->UseRealTime();
+  };
+  add("acquire_release/distinct_names", distinct_names)->Threads(1)->Threads(8)->Threads(64);
+  add("acquire_release/one_name", one_name)->Threads(8)->Threads(64);
+  add("acquire_release/async", asynchronous)->Arg(1)->Arg(64)->Arg(1000);
+  add("try_while_busy", try_while_busy);
+}
+
+}  // namespace bench

@@ -1,0 +1,39 @@
+// Benchmarks of the core and of the embedded backends; takes Google Benchmark's flags.
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include <benchmark/benchmark.h>
+
+#include "service.hpp"
+
+namespace {
+
+[[nodiscard]] bool built_with(std::string_view scheme) {
+  const auto schemes = dlock::backends();
+  return std::find(schemes.begin(), schemes.end(), scheme) != schemes.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+
+  if (built_with("memory")) {
+    bench::register_acquire_release(std::make_shared<bench::Service>("memory", "memory://"));
+    bench::register_footprint();
+    bench::register_keeper();
+  }
+  if (built_with("file")) {
+    const auto directory = std::make_shared<bench::ScratchDirectory>();
+    bench::register_acquire_release(std::make_shared<bench::Service>("file", "file://" + directory->path()));
+    bench::register_file_floor(directory);
+  }
+
+  benchmark::RunSpecifiedBenchmarks();
+  // The registered benchmarks own clients and a directory, which are to be gone before main() ends.
+  benchmark::ClearRegisteredBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

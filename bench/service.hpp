@@ -1,0 +1,48 @@
+// A lock service of its own for a set of benchmarks, and one client of it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <dlock/dlock.hpp>
+
+namespace bench {
+
+// A directory that is removed with all its contents in the end.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory();
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Service {
+ public:
+  Service(std::string name, const std::string& url) : name_(std::move(name)), client_(dlock::connect(url)) {}
+
+  // What its benchmarks are called.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const dlock::Client& client() const noexcept { return client_; }
+
+ private:
+  std::string name_;
+  dlock::Client client_;
+};
+
+// Each file of benchmarks has one of these, called by main().
+
+void register_acquire_release(const std::shared_ptr<Service>& service);
+// Opening, locking, unlocking and closing a file, without dlock: what the file backend cannot be faster than.
+void register_file_floor(const std::shared_ptr<ScratchDirectory>& directory);
+// Bytes for each held lease and each waiting acquire.
+void register_footprint();
+// The processor time that renewing many leases takes.
+void register_keeper();
+
+}  // namespace bench
