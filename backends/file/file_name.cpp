@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/file/hash.hpp"
+#include "util/percent.hpp"
 
 namespace dlock::file {
 
@@ -16,14 +17,6 @@ constexpr char kCutMark = '~';
 
 bool plain_in_file_name(unsigned char c) noexcept {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-}
-
-// -1: not a hexadecimal digit.
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
 }
 
 std::string encode_stem(std::string_view lock_name) {
@@ -64,24 +57,6 @@ std::string percent_encode(std::string_view text, bool (*plain)(unsigned char)) 
   return out;
 }
 
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out.push_back(text[i]);
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_value(text[i + 1]);
-    const int low = hex_value(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out.push_back(static_cast<char>(high * 16 + low));
-    i += 2;
-  }
-  return out;
-}
-
 std::string encode_file_name(std::string_view lock_name) {
   std::string stem = encode_stem(lock_name);
   if (stem.size() > kMaxStem) {
@@ -95,7 +70,7 @@ std::string encode_file_name(std::string_view lock_name) {
 std::optional<std::string> decode_file_name(std::string_view file_name) {
   const auto stem = stem_of(file_name);
   if (!stem || stem->size() > kMaxStem) return std::nullopt;
-  auto name = percent_decode(*stem);
+  auto name = util::percent_decode(*stem);
   // One name has one spelling: what is escaped without need, or in lower case, is a stranger's file.
   if (!name || encode_stem(*name) != *stem) return std::nullopt;
   return name;

@@ -30,7 +30,4 @@ inline constexpr std::size_t kMaxFileName = 200 + 5;
 
 // % and two upper-case hexadecimal digits for every byte that `plain` refuses.
 [[nodiscard]] std::string percent_encode(std::string_view text, bool (*plain)(unsigned char));
-// nullopt: a % without two hexadecimal digits behind it.
-[[nodiscard]] std::optional<std::string> percent_decode(std::string_view text);
-
 }  // namespace dlock::file

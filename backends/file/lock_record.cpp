@@ -7,6 +7,7 @@
 
 #include "backends/file/file_name.hpp"
 #include "backends/file/hash.hpp"
+#include "util/percent.hpp"
 
 namespace dlock::file {
 
@@ -81,7 +82,7 @@ std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view 
   if (cut) return std::nullopt;
   Lines lines(tail);
   const auto encoded = lines.value("name");
-  auto name = encoded ? percent_decode(*encoded) : std::nullopt;
+  auto name = encoded ? util::percent_decode(*encoded) : std::nullopt;
   if (!name || !lines.rest().empty()) return BadRecord{"what follows the record is not a lock's name"};
   if (to_hex(hash128(*name)) != expected_hash) return BadRecord{"record and name do not belong together"};
   return name;
@@ -133,7 +134,7 @@ RecordContent parse_record(std::string_view content) {
   const auto checksum = lines.value("checksum");
   if (!checksum || *checksum != to_hex(hash128(checked))) return BadRecord{"its checksum is wrong"};
   const auto owner_id = owner ? OwnerId::parse(*owner) : std::nullopt;
-  auto holder_text = holder ? percent_decode(*holder) : std::nullopt;
+  auto holder_text = holder ? util::percent_decode(*holder) : std::nullopt;
   if (!token || record.token > kMaxToken || !owner_id || !holder_text || !pid || !since || !name_hash) {
     return BadRecord{"one of its fields makes no sense"};
   }

@@ -1,0 +1,115 @@
+// Without inotify, or without enough of it. Runs in a user namespace of its own, where its limits are ours to set.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <string>
+
+#include "support.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kInstances = "/proc/sys/user/max_inotify_instances";
+constexpr const char* kWatches = "/proc/sys/user/max_inotify_watches";
+constexpr const char* kNotPermitted = "not permitted: ";
+
+void limit(const char* what, int value) {
+  const int fd = ::open(what, O_WRONLY | O_CLOEXEC);
+  const std::string text = std::to_string(value);
+  const bool set = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  require(set, std::string(kNotPermitted) + "setting " + what + ": " + std::strerror(errno));
+  ::close(fd);
+}
+
+std::string with_limit(const char* what, int value, const std::function<void()>& body) {
+  return in_child([&] {
+    require(::unshare(CLONE_NEWUSER) == 0, std::string(kNotPermitted) + "unshare(CLONE_NEWUSER): " + strerror(errno));
+    limit(what, value);
+    body();
+  });
+}
+
+#define EXPECT_WELL(outcome)                                                                        \
+  do {                                                                                              \
+    const std::string text = (outcome);                                                             \
+    if (text.find(kNotPermitted) != std::string::npos) GTEST_SKIP() << "needs privilege: " << text; \
+    EXPECT_EQ(text, "");                                                                            \
+  } while (false)
+
+class FileDegradedTest : public testing::Test {
+ protected:
+  // A waiter in one client gets the lock after its release by another.
+  void require_hand_over() const {
+    const auto recorder = std::make_shared<Recorder>();
+    const auto holder = connect(scratch_.url());
+    const auto client = connect(scratch_.url(), {.observer = recorder});
+    auto lease = holder.lock("a").acquire();
+    std::promise<bool> granted;
+    for (const char* name : {"a", "a"}) {
+      client.lock(name).async_acquire({}, [&, first = true](std::error_code ec, const Lease& won) mutable {
+        if (std::exchange(served_, served_ + 1) == 1) granted.set_value(!ec && won.held());
+      });
+    }
+    (void)client.inspect("a");
+    require(lease.release(), "the release failed");
+    auto future = granted.get_future();
+    require(future.wait_for(kHang) == std::future_status::ready, "the waiters were not woken");
+    require(future.get(), "the waiter got no lease");
+    require(recorder->warnings().size() == 1, "warned " + std::to_string(recorder->warnings().size()) + " times");
+    const auto& warning = recorder->warnings()[0].reason;
+    require(warning.detail.find("inotify") != std::string::npos, warning.detail);
+    for (const auto& finding : client.diagnose()) {
+      if (finding.check == "inotify") checked_ = finding.severity;
+    }
+  }
+
+  ScratchDirectory scratch_;
+  mutable int served_ = 0;
+  mutable Finding::Severity checked_ = Finding::Severity::note;
+};
+
+TEST_F(FileDegradedTest, WithoutInotifyWaitersPollAndTheUserIsTold) {
+  EXPECT_WELL(with_limit(kInstances, 0, [&] {
+    require_hand_over();
+    require(checked_ == Finding::Severity::warning, "diagnose() does not tell");
+  }));
+}
+
+TEST_F(FileDegradedTest, WithTooFewWatchesWaitersPollAndTheUserIsTold) {
+  EXPECT_WELL(with_limit(kWatches, 2, [&] { require_hand_over(); }));
+}
+
+TEST_F(FileDegradedTest, WithoutInotifyALossIsNoticedWithinASecond) {
+  EXPECT_WELL(with_limit(kInstances, 0, [&] {
+    const auto clock = std::make_shared<ManualClock>();
+    const auto client = connect(scratch_.url(), {.clock = clock});
+    const auto lease = client.lock("a").acquire();
+    std::filesystem::remove(scratch_.locks() + "/a.lock");
+    require(lease.held(), "nothing has happened yet");
+    require(advance_until(*clock, 1100ms, [&] { return !lease.held(); }), "the loss was not noticed");
+  }));
+}
+
+TEST_F(FileDegradedTest, InotifyIsTakenUpAgainWhenThereIsRoom) {
+  EXPECT_WELL(with_limit(kInstances, 0, [&] {
+    const auto clock = std::make_shared<ManualClock>();
+    const auto client = connect(scratch_.url(), {.clock = clock});
+    const auto lease = client.lock("a").acquire();
+    limit(kInstances, 10);
+    (void)client.lock("b").acquire().release();
+    std::filesystem::remove(scratch_.locks() + "/a.lock");
+    require(wait_for_loss(lease), "no signal, though the clock stands still");
+  }));
+}
+
+}  // namespace
+}  // namespace dlock::file::test

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "support.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using Severity = Finding::Severity;
+
+class FileDiagnosisTest : public testing::Test {
+ protected:
+  [[nodiscard]] Finding finding(const std::string& check) const {
+    const auto findings = client_.diagnose();
+    const auto found =
+        std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.check == check; });
+    return found != findings.end() ? *found : Finding{Severity::error, check, "there is no such check"};
+  }
+
+  ScratchDirectory scratch_;
+  Client client_ = connect(scratch_.url());
+};
+
+TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
+  (void)client_.lock("a").acquire();
+  for (const std::string check : {"directory", "file system", "inotify", "free space", "lock files"}) {
+    EXPECT_EQ(finding(check).severity, Severity::ok) << check << ": " << finding(check).message;
+  }
+  EXPECT_NE(finding("directory").message.find(scratch_.locks()), std::string::npos);
+  EXPECT_NE(finding("directory").message.find("0700"), std::string::npos);
+  EXPECT_NE(finding("descriptors").message.find("at most"), std::string::npos);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0777), 0);
+  EXPECT_EQ(finding("directory").severity, Severity::warning);
+  EXPECT_NE(finding("directory").message.find("anybody"), std::string::npos);
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 01777), 0);
+  EXPECT_EQ(finding("directory").severity, Severity::ok);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatWasMovedAway) {
+  std::filesystem::rename(scratch_.locks(), scratch_.path() + "/moved");
+  EXPECT_EQ(finding("directory").severity, Severity::warning);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfFilesThatAreNotLocks) {
+  write_file(scratch_.locks() + "/a.lock", "not a lock\n");
+  EXPECT_EQ(finding("lock files").severity, Severity::warning);
+  EXPECT_NE(finding("lock files").message.find("/a.lock"), std::string::npos) << finding("lock files").message;
+  write_file(scratch_.locks() + "/b.txt", "not a lock\n");
+  EXPECT_NE(finding("lock files").message.find("1 of them"), std::string::npos) << finding("lock files").message;
+}
+
+}  // namespace
+}  // namespace dlock::file::test

@@ -1,0 +1,108 @@
+#include "backends/file/file_name.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dlock::file {
+namespace {
+
+// Programs in other languages find our locks by these names: they must never change.
+TEST(FileName, KeepsItsGoldenForms) {
+  const std::vector<std::pair<std::string, std::string>> golden = {
+      {"orders-42", "orders-42.lock"},
+      {"Orders_42", "Orders_42.lock"},
+      {"orders/42", "orders%2F42.lock"},
+      {"a.b", "a.b.lock"},
+      {".", "%2E.lock"},
+      {"..", "%2E..lock"},
+      {"../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd.lock"},
+      {".hidden", "%2Ehidden.lock"},
+      {"a b", "a%20b.lock"},
+      {"100%", "100%25.lock"},
+      {"a%2Fb", "a%252Fb.lock"},
+      {"~", "%7E.lock"},
+      {"a.lock", "a.lock.lock"},
+      {"-rf", "-rf.lock"},
+      {"{tag}", "%7Btag%7D.lock"},
+      {"$(reboot);'\"*?", "%24%28reboot%29%3B%27%22%2A%3F.lock"},
+      {"\xc3\xa4", "%C3%A4.lock"},
+      {"\xe2\x82\xac", "%E2%82%AC.lock"},
+      {std::string(200, 'x'), std::string(200, 'x') + ".lock"},
+      {std::string(201, 'x'), std::string(160, 'x') + "~9e2cb5f5d06de4ab3d32b5b7bf4c39b3.lock"},
+      {std::string(512, '/'), std::string()},
+  };
+  for (const auto& [name, file] : golden) {
+    if (!file.empty()) EXPECT_EQ(encode_file_name(name), file) << name;
+  }
+}
+
+TEST(FileName, ShortNamesCanBeReadBack) {
+  for (const std::string name : {"a", ".", "..", ".a.", "a/b", "a%2Fb", "~", "a b", "A", "\xc3\xa4", "%", ".lock"}) {
+    EXPECT_EQ(decode_file_name(encode_file_name(name)), name);
+    EXPECT_FALSE(is_shortened(encode_file_name(name)));
+  }
+}
+
+TEST(FileName, NeverCutsAnEscapeInTwo) {
+  for (std::size_t plain = 150; plain <= 165; ++plain) {
+    const std::string name = std::string(plain, 'x') + std::string(100, '/');
+    const std::string file = encode_file_name(name);
+    EXPECT_TRUE(is_shortened(file)) << file;
+    EXPECT_FALSE(decode_file_name(file).has_value());
+    EXPECT_LE(file.size(), kMaxFileName);
+    const std::string stem = file.substr(0, file.find('~'));
+    EXPECT_TRUE(decode_file_name(stem + ".lock").has_value()) << "cut inside an escape: " << stem;
+    EXPECT_LE(stem.size(), 160U);
+    EXPECT_GT(stem.size(), 157U);
+  }
+}
+
+TEST(FileName, IsDifferentForDifferentNamesAndFitsAFileSystem) {
+  const std::string alphabet("aA./%~ 2F\xc3\xa4_-", 13);
+  std::mt19937_64 random(20240101);
+  std::set<std::string> names;
+  std::set<std::string> files;
+  for (int i = 0; i < 50'000; ++i) {
+    // Mostly short, so that look-alikes are frequent, sometimes around the limit.
+    const std::size_t length = i % 10 == 0 ? 55 + random() % 458 : 1 + random() % 5;
+    std::string name;
+    while (name.size() < length) name.push_back(alphabet[random() % alphabet.size()]);
+    if (!names.insert(name).second) continue;
+    const std::string file = encode_file_name(name);
+    EXPECT_TRUE(files.insert(file).second) << name << " shares " << file;
+    EXPECT_LE(file.size(), kMaxFileName);
+    EXPECT_EQ(file.find_first_of("/ "), std::string::npos);
+    EXPECT_NE(file.front(), '.');
+    if (is_shortened(file)) {
+      EXPECT_FALSE(decode_file_name(file).has_value());
+    } else {
+      EXPECT_EQ(decode_file_name(file), name);
+    }
+  }
+}
+
+TEST(FileName, KeepsNamesApartThatDifferOnlyBehindTheCut) {
+  const std::string same(300, 'x');
+  EXPECT_NE(encode_file_name(same + "a"), encode_file_name(same + "b"));
+  EXPECT_EQ(encode_file_name(same + "a").substr(0, 161), encode_file_name(same + "b").substr(0, 161));
+}
+
+TEST(FileName, RefusesToReadWhatItDidNotWrite) {
+  for (const std::string file : {".lock", "lock", "a", "a.lock~", "a b.lock", "%2f.lock", "%41.lock", "a%.lock",
+                                 "a%2.lock", "a%zz.lock", ".a.lock", "~.lock", "a~b.lock", "..", "."}) {
+    EXPECT_FALSE(decode_file_name(file).has_value()) << file;
+    EXPECT_FALSE(is_shortened(file)) << file;
+  }
+  const std::string digits(32, 'a');
+  EXPECT_TRUE(is_shortened(std::string(160, 'x') + "~" + digits + ".lock"));
+  EXPECT_FALSE(is_shortened(std::string(100, 'x') + "~" + digits + ".lock"));
+  EXPECT_FALSE(is_shortened(std::string(160, 'x') + "~" + std::string(32, 'A') + ".lock"));
+  EXPECT_FALSE(is_shortened(std::string(161, 'x') + "~" + digits + ".lock"));
+}
+
+}  // namespace
+}  // namespace dlock::file

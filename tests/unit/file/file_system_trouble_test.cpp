@@ -1,0 +1,278 @@
+// Full, read-only, forbidden and missing: on real file systems, mounted in a mount namespace of the test's own.
+#include <fcntl.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/file/system_failure.hpp"
+#include "support.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr const char* kNotPermitted = "not permitted: ";
+constexpr uid_t kNobody = 65534;
+
+void write_or_throw(const char* path, const std::string& text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  require(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()),
+          std::string(kNotPermitted) + path + ": " + std::strerror(errno));
+  ::close(fd);
+}
+
+// Root needs a mount namespace only; anybody else a user namespace around it.
+void enter_mount_namespace() {
+  const uid_t user = ::getuid();
+  if (user == 0) {
+    require(::unshare(CLONE_NEWNS) == 0, std::string(kNotPermitted) + "unshare(CLONE_NEWNS): " + std::strerror(errno));
+  } else {
+    require(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0,
+            std::string(kNotPermitted) + "unshare(CLONE_NEWUSER | CLONE_NEWNS): " + std::strerror(errno));
+    write_or_throw("/proc/self/setgroups", "deny");
+    write_or_throw("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
+  }
+  require(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0,
+          std::string(kNotPermitted) + "mount: " + std::strerror(errno));
+}
+
+void mount_tmpfs(const std::string& path, const std::string& options, unsigned long flags = 0) {
+  require(::mount("tmpfs", path.c_str(), "tmpfs", flags, options.c_str()) == 0,
+          std::string(kNotPermitted) + "mount tmpfs: " + std::strerror(errno));
+}
+
+#define EXPECT_WELL(outcome)                                                                        \
+  do {                                                                                              \
+    const std::string text = (outcome);                                                             \
+    if (text.find(kNotPermitted) != std::string::npos) GTEST_SKIP() << "needs privilege: " << text; \
+    EXPECT_EQ(text, "");                                                                            \
+  } while (false)
+
+void require_failure(const Failure& failure, errc code, const std::string& path, const std::string& text) {
+  require(failure.code == code, "another code: " + failure.code.message() + ": " + failure.detail);
+  require(failure.detail.find(path) != std::string::npos, "no path: " + failure.detail);
+  require(failure.detail.find(text) != std::string::npos, "another text: " + failure.detail);
+}
+
+Failure try_failure(const Client& client, const std::string& name) {
+  return failure_of([&] { (void)client.lock(name).try_acquire(); });
+}
+
+void fill(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const std::string page(4096, 'x');
+  while (::write(fd, page.data(), page.size()) > 0) {
+  }
+  require(errno == ENOSPC, "not full");
+  ::close(fd);
+}
+
+class FileSystemTroubleTest : public testing::Test {
+ protected:
+  FileSystemTroubleTest() { fs::create_directory(scratch_.locks()); }
+  [[nodiscard]] std::string locks() const { return scratch_.locks(); }
+
+  ScratchDirectory scratch_;
+};
+
+TEST_F(FileSystemTroubleTest, AFullDiskIsUnavailableAndGrantsNothing) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=64k");
+    const auto client = connect(scratch_.url());
+    auto held = client.lock("held").acquire();
+    fill(locks() + "/filler");
+    require_failure(try_failure(client, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
+    require(read_file(locks() + "/new.lock").empty(), "half a record stayed behind");
+    const auto other = connect(scratch_.url());
+    require(!other.inspect("new").held, "half a grant stayed behind");
+    require_failure(try_failure(other, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
+    require(held.held() && held.release(), "the holder was disturbed");
+    require(client.lock("held").try_acquire().has_value(), "an old lock needs no new room");
+    fs::remove(locks() + "/filler");
+    require(client.lock("new").try_acquire().has_value(), "did not recover");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=64k");
+    OpenBackend one(scratch_.url());
+    OpenBackend two(scratch_.url());
+    fill(locks() + "/filler");
+    for (auto* open : {&one, &two}) {
+      const Failure failure = failure_of([&] { (void)open->client.lock("a").acquire({.wait = 300ms}); });
+      require_failure(failure, errc::unavailable, locks() + "/a.lock", "No space left");
+    }
+    std::promise<bool> granted;
+    one.client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+    (void)failure_of([&] { (void)two.client.lock("a").acquire({.wait = 300ms}); });
+    // Each backs off on its own; neither wakes the other into failing again.
+    require(one.backend->kernel_tries() < 50, "tries: " + std::to_string(one.backend->kernel_tries()));
+    require(two.backend->kernel_tries() < 50, "tries: " + std::to_string(two.backend->kernel_tries()));
+    fs::remove(locks() + "/filler");
+    auto future = granted.get_future();
+    require(future.wait_for(kHang) == std::future_status::ready && future.get(), "did not recover");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=1m,nr_inodes=3");
+    const auto client = connect(scratch_.url());
+    std::vector<Lease> leases;
+    Failure failure;
+    for (int i = 0; i < 5 && !failure.code; ++i) {
+      failure = failure_of([&] { leases.push_back(client.lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
+    }
+    require(!leases.empty(), "no lock at all");
+    require_failure(failure, errc::unavailable, locks() + "/l", "No space left");
+    for (const auto& finding : client.diagnose()) {
+      if (finding.check == "free space") {
+        require(finding.severity == Finding::Severity::warning, "diagnose() does not tell: " + finding.message);
+      }
+    }
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=1m");
+    auto token = connect(scratch_.url()).lock("a").acquire().token();
+    require(::mount("tmpfs", locks().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0, "remount");
+    const auto client = connect(scratch_.url());
+    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Read-only file system");
+    require_failure(try_failure(client, "b"), errc::access_denied, locks() + "/b.lock", "Read-only file system");
+    require(client.inspect("a").token == token, "inspect() needs no writing");
+    const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
+    require_failure(failure, errc::access_denied, locks() + "/below", "Read-only file system");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
+  EXPECT_WELL(in_child([&] {
+    // Permissions mean nothing to root.
+    if (::getuid() == 0) {
+      require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
+              std::string(kNotPermitted) + "becoming nobody: " + std::strerror(errno));
+    }
+    const auto client = connect(scratch_.url());
+    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
+    const auto started = std::chrono::steady_clock::now();
+    const Failure waiting = failure_of([&] { (void)client.lock("a").acquire({.wait = kHang}); });
+    require_failure(waiting, errc::access_denied, locks() + "/a.lock", "Permission denied");
+    require(std::chrono::steady_clock::now() - started < kHang, "retried what cannot help");
+    const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
+    require_failure(failure, errc::access_denied, locks() + "/below", "Permission denied");
+    for (const auto& finding : client.diagnose()) {
+      if (finding.check == "directory") {
+        require(finding.severity == Finding::Severity::error, "diagnose() does not tell: " + finding.message);
+      }
+    }
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
+  const auto lease = connect(scratch_.url()).lock("a").acquire();
+  EXPECT_WELL(in_child([&] {
+    require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "becoming nobody");
+    const auto client = connect(scratch_.url());
+    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
+    require(client.lock("b").try_acquire().has_value(), "their own is fine");
+    require(client.list().size() == 1, "what they may not read is left out");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AGroupSharesItsLocks) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chown(locks().c_str(), 0, kNobody), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 02770), 0);
+  const auto before = ::umask(077);
+  const std::string url = scratch_.url() + "?mode=0770";
+  auto client = std::make_unique<Client>(connect(url));
+  auto first = client->lock("a").acquire().token();
+  ::umask(before);
+  client.reset();
+  EXPECT_WELL(in_child([&] {
+    require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "becoming nobody");
+    const auto mine = connect(url).lock("a").acquire({.wait = 0s});
+    require(mine.token() > first, "the token did not grow");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
+  EXPECT_WELL(in_child([&] {
+    const auto client = connect(scratch_.url());
+    std::vector<Lease> leases;
+    leases.push_back(client.lock("first").acquire());
+    const rlimit limit{.rlim_cur = open_descriptors() + 8, .rlim_max = open_descriptors() + 8};
+    require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    Failure failure;
+    for (int i = 0; i < 20 && !failure.code; ++i) {
+      failure = failure_of([&] { leases.push_back(client.lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
+    }
+    require_failure(failure, errc::unavailable, locks() + "/l", "Too many open files");
+    for (auto& lease : leases) require(lease.held(), "a holder was disturbed");
+    require(leases.back().release(), "the release failed");
+    leases.pop_back();
+    require(client.lock("another").try_acquire().has_value(), "did not recover");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    const auto client = connect(scratch_.url());
+    const auto below = client.lock("a").acquire();
+    mount_tmpfs(locks(), "size=1m");
+    const auto other = connect(scratch_.url());
+    const auto above = other.lock("b").acquire();
+    require(!client.lock("b").try_acquire().has_value(), "two worlds of locks");
+    require(wait_for_loss(below), "the lease in the world below was not lost");
+  }));
+}
+
+TEST(SystemFailure, SortsErrorsByWhatTheCallerShouldDo) {
+  const std::pair<int, errc> expected[] = {{EACCES, errc::access_denied},     {EPERM, errc::access_denied},
+                                           {EROFS, errc::access_denied},      {ENOSPC, errc::unavailable},
+                                           {EDQUOT, errc::unavailable},       {EMFILE, errc::unavailable},
+                                           {ENFILE, errc::unavailable},       {ENOMEM, errc::unavailable},
+                                           {EIO, errc::unavailable},          {ENODEV, errc::unavailable},
+                                           {ENOTCONN, errc::unavailable},     {ESTALE, errc::unavailable},
+                                           {ENOLCK, errc::unavailable},       {ENOENT, errc::unavailable},
+                                           {ENOTDIR, errc::invalid_argument}, {ELOOP, errc::protocol},
+                                           {EISDIR, errc::protocol},          {EOPNOTSUPP, errc::unsupported},
+                                           {EINVAL, errc::unsupported},       {ENAMETOOLONG, errc::invalid_argument}};
+  for (const auto& [error, code] : expected) {
+    const Failure failure = system_failure("cannot do", "/it", error);
+    EXPECT_EQ(failure.code, code) << std::strerror(error);
+    EXPECT_EQ(failure.detail, std::string("cannot do /it: ") + std::strerror(error));
+  }
+}
+
+}  // namespace
+}  // namespace dlock::file::test

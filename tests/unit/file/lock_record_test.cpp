@@ -1,0 +1,147 @@
+#include "backends/file/lock_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+
+namespace dlock::file {
+namespace {
+
+const LockRecord kRecord{.token = 1704067200000000,
+                         .owner = OwnerId(0x0123456789abcdef, 0xfedcba9876543210),
+                         .holder = "host:42:nightly report",
+                         .pid = 42,
+                         .since = 1704067200000000};
+
+std::string whole(const std::string& name = "orders/42") {
+  return format_block(kRecord, name) + format_name_line(name);
+}
+
+TEST(LockRecord, KeepsItsGoldenForm) {
+  const std::string text =
+      "dlock lock file, version 1\n"
+      "token 1704067200000000\n"
+      "owner 0123456789abcdeffedcba9876543210\n"
+      "holder host:42:nightly%20report\n"
+      "pid 42\n"
+      "since 1704067200000000\n"
+      "name-hash @NAME_HASH@\n"
+      "checksum @CHECKSUM@\n";
+  const std::string block = format_block(kRecord, "orders/42");
+  EXPECT_EQ(block.size(), kRecordBlock);
+  EXPECT_EQ(block, text + std::string(kRecordBlock - 1 - text.size(), ' ') + "\n");
+  EXPECT_EQ(format_name_line("orders/42 \xc3\xa4"), "name orders/42%20\xc3\xa4\n");
+}
+
+TEST(LockRecord, ComesBackAsWritten) {
+  const auto content = parse_record(whole());
+  const auto* read = std::get_if<ReadRecord>(&content);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->record.token, kRecord.token);
+  EXPECT_EQ(read->record.owner, kRecord.owner);
+  EXPECT_EQ(read->record.holder, kRecord.holder);
+  EXPECT_EQ(read->record.pid, kRecord.pid);
+  EXPECT_EQ(read->record.since, kRecord.since);
+  EXPECT_EQ(read->name, "orders/42");
+  EXPECT_TRUE(read->belongs_to("orders/42"));
+  EXPECT_FALSE(read->belongs_to("orders/43"));
+}
+
+TEST(LockRecord, HoldsTheLongestNameAndHolder) {
+  const std::string name(512, '%');
+  LockRecord record = kRecord;
+  record.token = std::numeric_limits<std::int64_t>::max();
+  record.pid = std::numeric_limits<std::int32_t>::max();
+  record.since = std::numeric_limits<std::int64_t>::min();
+  record.holder = std::string(253, 'h') + ":1:" + std::string(64, ' ');
+  const std::string text = format_block(record, name) + format_name_line(name);
+  EXPECT_EQ(text.size(), kMaxRecord);
+  const auto content = parse_record(text);
+  const auto* read = std::get_if<ReadRecord>(&content);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->name, name);
+  EXPECT_EQ(read->record.holder, std::string(200, 'h'));
+}
+
+TEST(LockRecord, CutsALongHolderBetweenCharacters) {
+  for (std::size_t before = 190; before <= 200; ++before) {
+    for (const std::string character : {"\xe2\x82\xac", " "}) {
+      LockRecord record = kRecord;
+      record.holder = std::string(before, 'h');
+      for (int i = 0; i < 8; ++i) record.holder += character;
+      const auto content = parse_record(format_block(record, "n") + format_name_line("n"));
+      const auto* read = std::get_if<ReadRecord>(&content);
+      ASSERT_NE(read, nullptr);
+      const std::string& holder = read->record.holder;
+      EXPECT_EQ(holder, record.holder.substr(0, holder.size()));
+      EXPECT_EQ((holder.size() - before) % character.size(), 0U) << "a character was cut in two";
+    }
+  }
+}
+
+TEST(LockRecord, IsMissingInAnEmptyFileAndInOneOfZeroBytes) {
+  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record("")));
+  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(1, '\0'))));
+  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(kMaxRecord, '\0'))));
+}
+
+TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
+  const std::string good = whole();
+  const std::size_t end = good.find('\n', good.find("checksum"));
+  for (std::size_t i = 0; i <= end; ++i) {
+    for (const int flip : {0x01, 0x20, 0x80}) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ flip);
+      EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(bad))) << "byte " << i;
+    }
+  }
+}
+
+TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
+  const std::string good = whole();
+  for (std::size_t size = 1; size < kRecordBlock; ++size) {
+    EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good.substr(0, size)))) << size;
+  }
+  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good + "more\n")));
+  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + format_name_line("b"))));
+  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + "hello\n")));
+  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record("some other program's file\n")));
+}
+
+TEST(LockRecord, KnowsItsLockByTheHashWhenTheNameWasNotWhollyWritten) {
+  const std::string name = "orders/42";
+  const std::string block = format_block(kRecord, name);
+  const std::string line = format_name_line(name);
+  for (const std::string& tail :
+       {std::string(), std::string(line.size(), '\0'), line.substr(0, 5), line.substr(0, 5) + std::string(9, '\0')}) {
+    const auto content = parse_record(block + tail);
+    const auto* read = std::get_if<ReadRecord>(&content);
+    ASSERT_NE(read, nullptr) << tail.size();
+    EXPECT_FALSE(read->name.has_value());
+    EXPECT_TRUE(read->belongs_to(name));
+    EXPECT_FALSE(read->belongs_to("orders/43"));
+  }
+}
+
+TEST(LockRecord, NextTokenIsTheClockOrOneMore) {
+  using std::chrono::microseconds;
+  const auto at = [](std::int64_t us) { return std::chrono::system_clock::time_point(microseconds(us)); };
+  EXPECT_EQ(next_token(0, at(1000)), 1000U);
+  EXPECT_EQ(next_token(999, at(1000)), 1000U);
+  EXPECT_EQ(next_token(1000, at(1000)), 1001U);
+  EXPECT_EQ(next_token(5000, at(1000)), 5001U);
+  EXPECT_EQ(next_token(0, at(0)), 1U);
+  EXPECT_EQ(next_token(7, at(-1000)), 8U);
+}
+
+TEST(LockRecord, NextTokenEndsBelowTwoToThe63) {
+  constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const std::chrono::system_clock::time_point wall(std::chrono::hours(1));
+  EXPECT_EQ(next_token(limit - 1, wall), limit);
+  EXPECT_FALSE(next_token(limit, wall).has_value());
+}
+
+}  // namespace
+}  // namespace dlock::file

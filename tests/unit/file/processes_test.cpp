@@ -1,0 +1,170 @@
+// Several processes: what the backend is for.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FileProcessesTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string held_line(Helper& helper) {
+    EXPECT_EQ(helper.line(), "waiting");
+    return helper.line();
+  }
+  // The token in a line "held TOKEN ...".
+  [[nodiscard]] static std::uint64_t token_in(const std::string& line) {
+    return line.rfind("held ", 0) == 0 ? std::stoull(line.substr(5)) : 0;
+  }
+  // Waits for "a" in this process with a clock that only the test moves.
+  [[nodiscard]] std::future<FencingToken> wait_for_lock(const Client& client) {
+    auto granted = std::make_shared<std::promise<FencingToken>>();
+    client.lock("a").async_acquire(
+        {}, [granted](std::error_code, const Lease& lease) { granted->set_value(lease.token()); });
+    (void)client.inspect("a");
+    return granted->get_future();
+  }
+
+  ScratchDirectory scratch_;
+};
+
+TEST_F(FileProcessesTest, ExcludeEachOther) {
+  Helper holder({"hold", scratch_.url(), "a"});
+  EXPECT_NE(token_in(held_line(holder)), 0U);
+  const auto client = connect(scratch_.url());
+  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  EXPECT_EQ(Helper({"try", scratch_.url(), "a"}).line(), "busy");
+  holder.proceed();
+  EXPECT_EQ(holder.wait(), 0);
+  EXPECT_TRUE(client.lock("a").try_acquire().has_value());
+}
+
+TEST_F(FileProcessesTest, AReleaseWakesAWaiterInAnotherProcess) {
+  const auto client = connect(scratch_.url(), {.clock = std::make_shared<ManualClock>()});
+  Helper holder({"hold", scratch_.url(), "a"});
+  const auto first = token_in(held_line(holder));
+  auto granted = wait_for_lock(client);
+  holder.proceed();
+  ASSERT_EQ(granted.wait_for(kHang), std::future_status::ready);
+  EXPECT_GT(granted.get().value(), first);
+}
+
+TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
+  for (int i = 0; i < 20; ++i) {
+    const auto clock = std::make_shared<ManualClock>();
+    const auto client = connect(scratch_.url(), {.clock = clock});
+    Helper holder({"hold", scratch_.url(), "a"});
+    const auto first = token_in(held_line(holder));
+    ASSERT_NE(first, 0U);
+    auto granted = wait_for_lock(client);
+    holder.kill();
+    // The contention's own polling begins after 500 ms; what is needed here is the event and, at most, another look.
+    EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return granted.wait_for(0s) == std::future_status::ready; }));
+    ASSERT_EQ(granted.wait_for(0s), std::future_status::ready);
+    EXPECT_NE(granted.get().value(), 0U);
+  }
+}
+
+TEST_F(FileProcessesTest, AKilledWaiterDelaysNobody) {
+  const auto client = connect(scratch_.url());
+  auto lease = client.lock("a").acquire();
+  Helper killed({"hold", scratch_.url(), "a"});
+  EXPECT_EQ(killed.line(), "waiting");
+  Helper waiter({"hold", scratch_.url(), "a"});
+  EXPECT_EQ(waiter.line(), "waiting");
+  killed.kill();
+  (void)killed.wait();
+  EXPECT_TRUE(lease.release());
+  EXPECT_GT(token_in(waiter.line()), lease.token().value());
+}
+
+TEST_F(FileProcessesTest, AStoppedHolderKeepsItsLock) {
+  Helper holder({"hold", scratch_.url(), "a"});
+  EXPECT_NE(token_in(held_line(holder)), 0U);
+  ASSERT_EQ(::kill(holder.pid(), SIGSTOP), 0);
+  EXPECT_FALSE(connect(scratch_.url()).lock("a").try_acquire().has_value());
+  ASSERT_EQ(::kill(holder.pid(), SIGCONT), 0);
+  holder.proceed();
+  EXPECT_EQ(holder.wait(), 0);
+}
+
+TEST_F(FileProcessesTest, TokensGrowFromProcessToProcess) {
+  std::uint64_t last = 0;
+  for (int i = 0; i < 10; ++i) {
+    Helper helper({"try", scratch_.url(), "a"});
+    const auto token = token_in(helper.line());
+    EXPECT_GT(token, last);
+    last = token;
+    EXPECT_EQ(helper.wait(), 0);
+  }
+}
+
+TEST_F(FileProcessesTest, AHundredContendersLoseNoUpdate) {
+  constexpr int processes = 20;
+  constexpr int threads = 5;
+  constexpr int turns = 10;
+  const std::string number = scratch_.path() + "/number";
+  write_file(number, "0");
+  const auto client = connect(scratch_.url());
+  std::vector<std::unique_ptr<Helper>> helpers;
+  for (int i = 0; i < processes; ++i) {
+    helpers.push_back(std::make_unique<Helper>(std::vector<std::string>{
+        "count", scratch_.url(), "a", number, std::to_string(turns), std::to_string(threads)}));
+  }
+  for (auto& helper : helpers) EXPECT_EQ(helper->line(), "ready");
+  for (auto& helper : helpers) helper->proceed();
+  for (auto& helper : helpers) EXPECT_EQ(helper->wait(), 0);
+  EXPECT_EQ(read_file(number), std::to_string(processes * threads * turns));
+}
+
+TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
+  Helper parent({"fork", scratch_.url(), "a"});
+  const std::set<std::string> lines = {parent.line(), parent.line()};
+  ASSERT_EQ(lines.count("alive"), 1U);
+  const auto forked =
+      std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return line.rfind("forked ", 0) == 0; });
+  ASSERT_NE(forked, lines.end());
+  const pid_t child = std::stoi(forked->substr(7));
+  const auto client = connect(scratch_.url());
+  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  parent.kill();
+  (void)parent.wait();
+  EXPECT_TRUE(client.lock("a").try_acquire_for(kHang).has_value());
+  EXPECT_EQ(::kill(child, 0), 0) << "the child did not live long enough to prove anything";
+}
+
+TEST_F(FileProcessesTest, AProgramThatIsStartedInheritsNothing) {
+  const auto client = connect(scratch_.url());
+  const auto lease = client.lock("a").acquire();
+  const auto other = connect(scratch_.url());
+  std::promise<void> done;
+  other.lock("a").async_acquire({}, [&](std::error_code, const Lease&) { done.set_value(); });
+  (void)other.inspect("a");
+  Helper program({"descriptors"});
+  std::string line;
+  int lines = 0;
+  while ((line = program.line()) != "end") {
+    ASSERT_FALSE(line.empty());
+    ++lines;
+    EXPECT_EQ(line.find(scratch_.path()), std::string::npos) << line;
+    EXPECT_EQ(line.find("inotify"), std::string::npos) << line;
+    EXPECT_EQ(line.find("eventpoll"), std::string::npos) << line;
+    EXPECT_EQ(line.find("timerfd"), std::string::npos) << line;
+  }
+  EXPECT_GE(lines, 2) << "its standard streams at least";
+}
+
+}  // namespace
+}  // namespace dlock::file::test

@@ -1,0 +1,104 @@
+// Scratch directories, second processes and children for the tests of the file backend.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "backends/file/file_backend.hpp"
+
+namespace dlock::file::test {
+
+// Longer than anything takes that goes well; reached only by a test that fails.
+inline constexpr std::chrono::seconds kHang(30);
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory();
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  // A directory for locks inside it, which does not exist yet.
+  [[nodiscard]] std::string locks() const { return path_ + "/locks"; }
+  [[nodiscard]] std::string url() const { return "file://" + locks(); }
+
+ private:
+  std::string path_;
+};
+
+// The helper program, see helper.cpp. Killed and reaped at the end.
+class Helper {
+ public:
+  explicit Helper(const std::vector<std::string>& arguments);
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+  ~Helper();
+
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  // The next line that it prints, or "" when it ended or hangs.
+  [[nodiscard]] std::string line();
+  // Closes its standard input, which tells it to go on.
+  void proceed();
+  void kill();
+  // Its exit status, or -1 if it was killed.
+  int wait();
+
+ private:
+  pid_t pid_ = -1;
+  int in_ = -1;
+  int out_ = -1;
+  std::string buffered_;
+};
+
+// Runs the body in a forked child and answers the text of the exception that it threw, or "" if none.
+[[nodiscard]] std::string in_child(const std::function<void()>& body);
+// For such bodies.
+void require(bool condition, const std::string& what);
+
+// The code and text of the error that f throws; an empty code if it throws none.
+[[nodiscard]] Failure failure_of(const std::function<void()>& f);
+
+[[nodiscard]] std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& content);
+// How many descriptors this process has open.
+[[nodiscard]] std::size_t open_descriptors();
+
+// A client whose backend can be looked at.
+struct OpenBackend {
+  explicit OpenBackend(const std::string& url, ClientOptions options = {});
+  FileBackend* backend = nullptr;
+  Client client;
+};
+
+// Moves a clock forward in small steps until the condition holds or `limit` of its time is over.
+[[nodiscard]] bool advance_until(ManualClock& clock, std::chrono::milliseconds limit,
+                                 const std::function<bool()>& condition);
+
+// The observer's warnings and losses, readable from the test.
+class Recorder final : public Observer {
+ public:
+  void lost(const LostEvent& event) override;
+  void warning(const WarningEvent& event) override;
+  [[nodiscard]] std::vector<LostEvent> losses() const;
+  [[nodiscard]] std::vector<WarningEvent> warnings() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<LostEvent> losses_;
+  std::vector<WarningEvent> warnings_;
+};
+
+// Waits until the lease is lost; false if that does not happen.
+[[nodiscard]] bool wait_for_loss(const Lease& lease);
+
+}  // namespace dlock::file::test
