@@ -11,8 +11,8 @@ namespace {
 TryPolicy policy_of(Strategy strategy) {
   TryPolicy policy;
   if (strategy == Strategy::poll) {
-    policy.poll_min = std::chrono::milliseconds(10);
-    policy.poll_max = std::chrono::milliseconds(20);
+    policy.poll_min = std::chrono::milliseconds(20);
+    policy.poll_max = std::chrono::milliseconds(40);
   }
   return policy;
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include <dlock/client.hpp>
 
 #include "tests/unit/memory/backend_fixture.hpp"
@@ -428,7 +430,7 @@ TEST_F(MemoryBackendTest, APollingWaiterComesBackByItself) {
   const auto waiter = contend(*poller);
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
   EXPECT_FALSE(waiter->grant);
-  engine.advance(20ms);
+  engine.advance(40ms);
   EXPECT_TRUE(waiter->grant);
 }
 
@@ -485,6 +487,36 @@ TEST(MemoryName, TokensGrowThoughTheStoreIsForgottenInBetween) {
     last = lease.token();
   }
 }
+
+// --- Real threads ----------------------------------------------------------------------------------------------------
+
+class MemoryThreads : public testing::TestWithParam<const char*> {};
+
+TEST_P(MemoryThreads, OfSeveralClientsExcludeEachOther) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 50;
+  int counter = 0;  // not atomic: only the lock protects it
+  FencingToken last;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const Client client = connect(std::string("memory://threads?strategy=") + GetParam());
+      DistributedLock lock = client.lock("counter");
+      for (int round = 0; round < kRounds; ++round) {
+        Lease lease = lock.acquire();
+        EXPECT_GT(lease.token(), last);
+        last = lease.token();
+        ++counter;
+        EXPECT_TRUE(lease.release());
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(counter, kThreads * kRounds);
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, MemoryThreads, testing::Values("queue", "watch", "poll"),
+                         [](const auto& strategy) { return std::string(strategy.param); });
 
 }  // namespace
 }  // namespace dlock::memory
