@@ -44,6 +44,7 @@ Capabilities MemoryBackend::capabilities() const noexcept {
       .lease_kind = LeaseKind::per_lock,
       .fencing = FencingDurability::wall_clock,
       .fair = queue,
+      .wakes_waiters = strategy_ != Strategy::poll,
       .wakes_one = queue,
       .counts_waiters = queue,
       .can_inspect = true,

@@ -32,12 +32,13 @@ enum class FencingDurability {
 };
 
 struct Capabilities {
-  std::string_view backend;   // URL scheme, e.g. "redis"
-  std::string_view strategy;  // the variant in use, e.g. "queue"; empty where there is only one
+  std::string_view backend = {};   // URL scheme, e.g. "redis"
+  std::string_view strategy = {};  // the variant in use, e.g. "queue"; empty where there is only one
   Scope scope = Scope::process;
   LeaseKind lease_kind = LeaseKind::per_lock;
   FencingDurability fencing = FencingDurability::none;
   bool fair = false;            // waiters are served first come, first served
+  bool wakes_waiters = true;    // a release wakes waiters; false: they find out by polling
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
   bool can_inspect = false;
