@@ -23,8 +23,8 @@ inline constexpr std::size_t kMaxRecord = kRecordBlock + 5 + 3 * 512 + 1;
 
 struct LockRecord {
   std::uint64_t token = 0;
-  OwnerId owner;
-  std::string holder;
+  OwnerId owner = {};
+  std::string holder = {};
   std::int64_t pid = 0;
   std::int64_t since = 0;  // microseconds of wall time
 };

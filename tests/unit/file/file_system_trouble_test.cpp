@@ -113,6 +113,7 @@ TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=64k");
+    std::promise<bool> granted;
     OpenBackend one(scratch_.url());
     OpenBackend two(scratch_.url());
     fill(locks() + "/filler");
@@ -120,7 +121,6 @@ TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
       const Failure failure = failure_of([&] { (void)open->client.lock("a").acquire({.wait = 300ms}); });
       require_failure(failure, errc::unavailable, locks() + "/a.lock", "No space left");
     }
-    std::promise<bool> granted;
     one.client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
     (void)failure_of([&] { (void)two.client.lock("a").acquire({.wait = 300ms}); });
     // Each backs off on its own; neither wakes the other into failing again.

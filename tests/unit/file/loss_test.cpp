@@ -115,10 +115,10 @@ TEST_F(FileLossTest, NeverTouchesTheNextHolder) {
 }
 
 TEST_F(FileLossTest, AWaiterFollowsTheNewFile) {
+  std::promise<std::error_code> granted;
   const auto holder = connect(scratch_.url());
   const auto client = connect(scratch_.url());
   const auto lease = holder.lock("a").acquire();
-  std::promise<std::error_code> granted;
   client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::remove(file());
   auto future = granted.get_future();
@@ -128,10 +128,10 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewFile) {
 }
 
 TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
+  std::promise<std::error_code> granted;
   const auto holder = connect(scratch_.url());
   const auto client = connect(scratch_.url());
   const auto lease = holder.lock("a").acquire();
-  std::promise<std::error_code> granted;
   client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::remove_all(scratch_.locks());
   auto future = granted.get_future();
