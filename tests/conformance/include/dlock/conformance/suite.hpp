@@ -1,0 +1,47 @@
+// The conformance suite: every line of dlock's contract as a test, for any backend.
+//
+//   int main(int argc, char** argv) {
+//     dlock::register_backend("mine", make_my_backend);
+//     dlock::conformance::add_subject({"mine", [] { return std::make_unique<MyFixture>(); }});
+//     return dlock::conformance::run(argc, argv);
+//   }
+//
+// Tests are picked by Capabilities and by what the fixture can do. At the end the suite lists what it could not test,
+// and says so in its exit status. Environment:
+//   DLOCK_CONFORMANCE_GUARD_MS   how long to wait for something that must happen before calling it a hang (30000)
+//   DLOCK_CONFORMANCE_LEASE_MS   the length of leases that tests let run out in real time (300)
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <dlock/conformance/fixture.hpp>
+
+namespace dlock::conformance {
+
+// One way to set a service up.
+struct Subject {
+  std::string name;  // letters, digits and underscores: becomes part of the tests' names
+  std::function<std::unique_ptr<Fixture>()> make;
+};
+
+// Before run().
+void add_subject(Subject subject);
+
+// What run() returns.
+inline constexpr int exit_passed = 0;    // every test that applies passed
+inline constexpr int exit_failed = 1;    // some test failed, or none ran
+inline constexpr int exit_untested = 3;  // nothing failed, but some tests that apply could not be run
+
+// Runs the tests on all subjects; takes GoogleTest's flags from the command line. Call it first in main(), right after
+// backends and subjects are registered: it also serves as the main function of the helper processes that tests start
+// from this same program.
+[[nodiscard]] int run(int argc, char** argv);
+
+// For a main() that reads the command line itself before run(): the part of run() that serves helper processes. The
+// exit status if this is one of them, else nullopt.
+[[nodiscard]] std::optional<int> run_as_helper(int argc, char** argv);
+
+}  // namespace dlock::conformance

@@ -1,0 +1,33 @@
+// The ways in which the mutant backend can be broken.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace dlock::conformance {
+
+enum class Mutation {
+  none,                     // correct
+  blind_release,            // deletes the lock without comparing the owner
+  renewal_revives,          // a renewal takes a lost lock back
+  renewal_lies,             // a renewal of a lost lock reports success
+  token_repeats,            // a lease carries the token of the one before
+  late_loss,                // valid_until is later than the service keeps the lock
+  residue_on_give_up,       // a waiter that gave up stays in the queue
+  lost_wake_up,             // a release wakes nobody
+  early_expiry,             // the service takes a lease for over when half of it is
+  two_holders,              // a busy lock is granted now and then
+  folded_case,              // names that differ in case alone share a lock
+  decoded_name,             // percent escapes in names are decoded
+  busy_is_error,            // a busy lock is reported as a failure of the service
+  failure_is_busy,          // a failure of the service is reported as a busy lock
+  last_comes_first,         // the last waiter is served first, though the capabilities say fair
+  release_lies,             // a release of a lost lock reports that it was still held
+  release_waits_for_lease,  // a release reports success, but the lock stays until its lease runs out
+  forgotten_clean_up,       // what could not be released at once is left to its lease
+};
+
+[[nodiscard]] std::string_view to_string(Mutation mutation) noexcept;
+[[nodiscard]] std::optional<Mutation> parse_mutation(std::string_view text) noexcept;
+
+}  // namespace dlock::conformance

@@ -1,0 +1,61 @@
+// dlock-conformance: runs the conformance suite against a live service.
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/conformance/suite.hpp>
+
+namespace {
+
+// The scheme, as part of the tests' names.
+std::string subject_name(const std::string& url) {
+  std::string name = url.substr(0, url.find(':'));
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name.empty() ? "url" : name;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  namespace conformance = dlock::conformance;
+  if (const auto status = conformance::run_as_helper(argc, argv)) return *status;
+
+  CLI::App app("Tests every line of dlock's contract against a live lock service.", "dlock-conformance");
+  app.footer(
+      "GoogleTest's flags are taken too, e.g. --gtest_filter='*C06_*' or --gtest_list_tests.\n"
+      "The suite takes locks named dlock-conformance/... and a few of one or two signs; give it a URL whose names are "
+      "not in use.\n"
+      "Exit status: 0 all tests that apply passed, 1 some failed, 2 wrong usage, 3 nothing failed but some tests could "
+      "not be run.");
+  std::string url;
+  bool allow_untested = false;
+  app.add_option("--url", url, "The service, e.g. redis://localhost")->required()->envname("DLOCK_URL");
+  app.add_flag("--allow-untested", allow_untested, "Exit with 0 although some tests could not be run");
+  app.allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+
+  try {
+    (void)dlock::connect(url);
+  } catch (const dlock::Error& e) {
+    std::cerr << "dlock-conformance: " << e.what() << '\n';
+    return 2;
+  }
+  conformance::add_subject({subject_name(url), [url] { return std::make_unique<conformance::UrlFixture>(url); }});
+
+  std::vector<std::string> rest = app.remaining();
+  rest.insert(rest.begin(), argv[0]);
+  std::vector<char*> arguments;
+  for (std::string& each : rest) arguments.push_back(each.data());
+  arguments.push_back(nullptr);
+  const int status = conformance::run(static_cast<int>(rest.size()), arguments.data());
+  return status == conformance::exit_untested && allow_untested ? conformance::exit_passed : status;
+}

@@ -1,0 +1,160 @@
+#include "suite/contract.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ostream>
+#include <random>
+#include <utility>
+
+#include "suite/environment.hpp"
+
+namespace dlock::conformance {
+
+namespace {
+
+// How finely time is stepped, and how far at most before something counts as a hang.
+constexpr int steps_per_lease = 24;
+constexpr int leases_until_hang = 20;
+
+constexpr auto unreached_timeout = std::chrono::milliseconds(100);
+
+std::string random_id() {
+  std::random_device device;
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%08x%08x", device(), device());
+  return text.data();
+}
+
+// Two turns: a handler that runs in the first may leave work that the second waits for.
+constexpr int turns_to_settle = 2;
+
+void engine_turn(Client& client) {
+  std::stop_source cancelled;
+  cancelled.request_stop();
+  DistributedLock nothing = client.lock("dlock-conformance/engine-turn");
+  const auto turned = std::make_shared<Event>();
+  nothing.async_acquire({.cancel = cancelled.get_token()},
+                        [turned](std::error_code /*ec*/, const Lease& /*lease*/) { turned->set(); });
+  turned->wait("the handler of a cancelled acquire does not run");
+}
+
+}  // namespace
+
+void PrintTo(const Subject& subject, std::ostream* out) {
+  *out << subject.name;
+}
+
+void ContractBase::SetUp() {
+  fixture_ = subject().make();
+  run_id_ = random_id();
+}
+
+void ContractBase::TearDown() {
+  clients_.clear();
+  fixture_.reset();
+}
+
+const Capabilities& ContractBase::caps() {
+  if (!caps_) caps_ = fixture_->make_client({}, Link::steady).capabilities();
+  return *caps_;
+}
+
+std::optional<std::string> ContractBase::lacks(Feature feature) const {
+  const auto missing = fixture_->missing(feature);
+  if (!missing) return std::nullopt;
+  return (missing->kind == Missing::Kind::untested ? "untested: " : "not applicable: ") + missing->why;
+}
+
+Client& ContractBase::client(ClientOptions options, Link link) {
+  if (clock_ && !options.clock) options.clock = clock_;
+  // A client that cannot reach the service, or whose clean-up waits for a clock that stands still, is not waited for.
+  if (link == Link::disturbed) options.close_timeout = std::min(options.close_timeout, Duration(unreached_timeout));
+  return clients_.emplace_back(fixture_->make_client(std::move(options), link));
+}
+
+void ContractBase::close(Client& client) {
+  clients_.remove_if([&](const Client& candidate) { return &candidate == &client; });
+}
+
+std::string ContractBase::name(std::string_view tail) const {
+  std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  test.resize(std::min(test.find('/'), test.size()));
+  std::string result = "dlock-conformance/" + test + "/" + run_id_;
+  if (!tail.empty()) result.append("/").append(tail);
+  return result;
+}
+
+void ContractBase::step_time_if_possible() {
+  if (!lacks(Feature::step_clock)) clock_ = fixture_->clock();
+}
+
+TimePoint ContractBase::now() const {
+  return clock_ ? clock_->now() : LeaseClock::now();
+}
+
+std::chrono::nanoseconds ContractBase::lease() {
+  const std::chrono::nanoseconds wanted =
+      stepping() ? std::chrono::seconds(30)
+                 : milliseconds_from_environment("DLOCK_CONFORMANCE_LEASE_MS", std::chrono::milliseconds(300));
+  return std::clamp(wanted, caps().min_lease, caps().max_lease);
+}
+
+AcquireOptions ContractBase::fixed() {
+  return {.lease = lease(), .renew = false};
+}
+AcquireOptions ContractBase::renewed() {
+  return {.lease = lease()};
+}
+
+void ContractBase::step(std::chrono::nanoseconds by) {
+  clock_->advance(by);
+  settle();
+}
+
+void ContractBase::settle() {
+  for (Client& client : clients_) {
+    for (int turn = 0; turn < turns_to_settle; ++turn) engine_turn(client);
+  }
+}
+
+void ContractBase::pass_until(const Event& event, const std::string& what, std::size_t times) {
+  if (stepping()) {
+    const auto by = lease() / steps_per_lease;
+    for (int i = 0; i < steps_per_lease * leases_until_hang && !event.happened(times); ++i) step(by);
+  }
+  event.wait(what, times);
+}
+
+Client& ContractBase::probe() {
+  if (probe_ == nullptr) probe_ = &client();
+  return *probe_;
+}
+
+bool ContractBase::is_free(const std::string& name) {
+  DistributedLock lock = probe().lock(name);
+  return lock.try_acquire().has_value();
+}
+
+void ContractBase::await_no_residue(const std::string& name) {
+  if (lacks(Feature::residue)) return;
+  const auto give_up = std::chrono::steady_clock::now() + guard();
+  while (fixture_->residue(name) != 0) {
+    if (std::chrono::steady_clock::now() > give_up) throw Hang("something is left behind of \"" + name + "\"");
+    settle();
+  }
+}
+
+void ContractBase::await_waiters(const std::string& name, std::uint64_t count) {
+  const auto give_up = std::chrono::steady_clock::now() + guard();
+  while (probe().inspect(name).waiters.value_or(0) != count) {
+    if (std::chrono::steady_clock::now() > give_up) throw Hang("the waiters of \"" + name + "\" do not arrive");
+    settle();
+  }
+}
+
+Worker ContractBase::worker(const std::string& label) {
+  return Worker(fixture_->url(), label);
+}
+
+}  // namespace dlock::conformance

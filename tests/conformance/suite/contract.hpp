@@ -1,0 +1,99 @@
+// The test fixtures that all tests of the contract share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/conformance/suite.hpp>
+#include <dlock/dlock.hpp>
+
+#include "suite/observing.hpp"
+#include "suite/wait.hpp"
+#include "suite/worker.hpp"
+
+namespace dlock::conformance {
+
+// All that GoogleTest is to print of a subject.
+void PrintTo(const Subject& subject, std::ostream* out);
+
+class ContractBase : public ::testing::Test {
+ protected:
+  [[nodiscard]] virtual const Subject& subject() const = 0;
+  void SetUp() override;
+  void TearDown() override;
+
+  [[nodiscard]] Fixture& fixture() { return *fixture_; }
+  [[nodiscard]] const Capabilities& caps();
+  // A message for GTEST_SKIP where the fixture lacks a feature.
+  [[nodiscard]] std::optional<std::string> lacks(Feature feature) const;
+
+  // A client that lives until the end of the test, or until close().
+  Client& client(ClientOptions options = {}, Link link = Link::steady);
+  void close(Client& client);
+
+  // A name that nobody else uses; the same tail gives the same name within one test.
+  [[nodiscard]] std::string name(std::string_view tail = "") const;
+
+  // Everything made by client() from here on shares a clock that stands still, if the fixture has one.
+  void step_time_if_possible();
+  [[nodiscard]] bool stepping() const noexcept { return clock_ != nullptr; }
+  // On the clock that clients made by client() use.
+  [[nodiscard]] TimePoint now() const;
+  // The lease for tests that let it run out: long where time can be stepped, else short.
+  [[nodiscard]] std::chrono::nanoseconds lease();
+  // Options for a lease of that length.
+  [[nodiscard]] AcquireOptions fixed();    // that is not renewed
+  [[nodiscard]] AcquireOptions renewed();  // that is
+
+  // Moves the clock; only where stepping().
+  void step(std::chrono::nanoseconds by);
+  // Until the engines of all clients made by client() have done what was due, as far as no answer is outstanding.
+  void settle();
+  // Lets time pass, in small steps, until the event has happened. Throws Hang.
+  void pass_until(const Event& event, const std::string& what, std::size_t times = 1);
+
+  // Whether somebody else could have the lock at once.
+  [[nodiscard]] bool is_free(const std::string& name);
+  // Waits until the service keeps nothing of this name that could delay others, where the fixture can tell: a clean-up
+  // may still be under way when the call that caused it has returned. Throws Hang.
+  void await_no_residue(const std::string& name);
+  // Waits until the service counts that many waiters; only where it can. Throws Hang.
+  void await_waiters(const std::string& name, std::uint64_t count);
+  // Another process on the same service; see worker.hpp.
+  [[nodiscard]] Worker worker(const std::string& label = "worker");
+
+ private:
+  Client& probe();
+
+  std::unique_ptr<Fixture> fixture_;
+  std::list<Client> clients_;
+  std::shared_ptr<ManualClock> clock_;
+  std::optional<Capabilities> caps_;
+  Client* probe_ = nullptr;
+  std::string run_id_;
+};
+
+class Contract : public ContractBase, public ::testing::WithParamInterface<Subject> {
+ private:
+  [[nodiscard]] const Subject& subject() const override { return GetParam(); }
+};
+
+// Skips the test, as not applicable or untested, when the fixture lacks the feature.
+#define DLOCK_NEEDS(feature) \
+  if (const auto lacking = this->lacks(Feature::feature)) GTEST_SKIP() << *lacking
+
+// Skips the test as not applicable unless the backend promises this.
+#define DLOCK_APPLIES_IF(promise, otherwise) \
+  if (!(promise)) GTEST_SKIP() << "not applicable: " << (otherwise)
+
+// Keeps a source file of tests from being dropped when it is linked from a static library.
+#define DLOCK_CONFORMANCE_TESTS(file) \
+  void link_##file() {}
+
+}  // namespace dlock::conformance

@@ -1,0 +1,97 @@
+// Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more.
+#include <signal.h>
+
+#include <optional>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(crash)
+
+TEST_P(Contract, C07_AKilledHolderFreesTheLock) {
+  DLOCK_NEEDS(processes);
+  Worker holder = worker();
+  (void)holder.acquire(name(), lease());
+  DistributedLock lock = client().lock(name());
+  ASSERT_FALSE(lock.try_acquire().has_value());
+  Pending waiting(lock, {});
+  holder.kill();
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(Contract, C07_AKilledHolderFreesTheLockForWhoComesLater) {
+  DLOCK_NEEDS(processes);
+  Worker holder = worker();
+  (void)holder.acquire(name(), lease());
+  holder.kill();
+  DistributedLock lock = client().lock(name());
+  EXPECT_TRUE(take(lock).held());
+}
+
+TEST_P(Contract, C07_AKilledWaiterDelaysNobody) {
+  DLOCK_NEEDS(processes);
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  std::optional<Lease> lease = take(lock);
+  Worker killed = worker();
+  (void)killed.acquire(name("ready"), this->lease());  // it is up and connected
+  killed.send("acquire " + name() + " " +
+              std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(this->lease()).count()));
+  if (caps().counts_waiters) await_waiters(name(), 1);
+  Pending behind(others, {});
+  killed.kill();
+  lease.reset();
+  EXPECT_TRUE(behind.lease().held());
+}
+
+TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
+  DLOCK_NEEDS(kill_session);
+  step_time_if_possible();
+  Client& doomed = client({.lease = lease(), .close_timeout = std::chrono::milliseconds(100)});
+  DistributedLock lock = doomed.lock(name());
+  const Lease lease = take(lock);
+  DistributedLock others = client().lock(name());
+  Pending waiting(others, {});
+  fixture().kill_session(doomed);
+  pass_until(waiting.event(), "a killed session keeps its lock");
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(Contract, C07_AKilledSessionThatWaitedDelaysNobody) {
+  DLOCK_NEEDS(kill_session);
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  std::optional<Lease> lease = take(lock, renewed());
+  Client& doomed = client({.lease = this->lease(), .close_timeout = std::chrono::milliseconds(100)});
+  DistributedLock dying_lock = doomed.lock(name());
+  Pending dying(dying_lock, {});
+  DistributedLock others = client().lock(name());
+  Pending behind(others, {});
+  fixture().kill_session(doomed);
+  lease.reset();
+  pass_until(behind.event(), "a waiter of a killed session delays others");
+  EXPECT_TRUE(behind.lease().held());
+}
+
+TEST_P(Contract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
+  DLOCK_NEEDS(processes);
+  Worker holder = worker();
+  (void)holder.acquire(name(), lease());
+  const pid_t child = std::stoi(holder.ask("spawn", "spawned "));
+  holder.kill();
+  DistributedLock lock = client().lock(name());
+  EXPECT_TRUE(take(lock).held());
+  EXPECT_EQ(::kill(child, 0), 0) << "the child was to be alive all the while";
+}
+
+TEST_P(Contract, C07_AReleaseFreesTheLockWhileAChildLives) {
+  DLOCK_NEEDS(processes);
+  Worker holder = worker();
+  (void)holder.acquire(name(), lease());
+  (void)holder.ask("spawn", "spawned ");
+  EXPECT_EQ(holder.ask("release", "released "), "1");
+  EXPECT_TRUE(is_free(name()));
+}
+
+}  // namespace dlock::conformance

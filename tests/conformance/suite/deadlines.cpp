@@ -1,0 +1,228 @@
+// Contract 8: deadlines hold, whatever the service does.
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(deadlines)
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Short, so that a test which lets them run out in real time is quick.
+ClientOptions impatient() {
+  return {.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+}
+
+// Whatever is documented to be bounded by the options above ends long before this, even on a busy machine.
+constexpr auto far_too_long = 10s;
+
+}  // namespace
+
+TEST_P(Contract, C08_ATryOfABusyLockReturns) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(others.try_acquire().has_value());
+}
+
+TEST_P(Contract, C08_AWaitEndsAtItsDeadline) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  const TimePoint start = now();
+  const auto wait = this->lease() / 3;
+  Pending waiting(others, {.wait = wait});
+  pass_until(waiting.event(), "a wait does not end at its deadline");
+  EXPECT_EQ(waiting.get().error, errc::timed_out);
+  EXPECT_GE(now() - start, wait);
+}
+
+TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
+  DLOCK_NEEDS(step_clock);
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  Pending waiting(others, {.wait = 5s});
+  settle();
+  step(5s - 1ns);
+  EXPECT_FALSE(waiting.done());
+  step(1ns);
+  EXPECT_EQ(waiting.get().error, errc::timed_out);
+}
+
+TEST_P(Contract, C08_AWaitThatOverflowsWaits) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {.wait = std::chrono::hours::max()});
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_FALSE(waiting.done());
+  lease.reset();
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(Contract, C08_ACancelEndsAWait) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  Pending waiting(others, {});
+  settle();
+  EXPECT_FALSE(waiting.done());
+  waiting.cancel();
+  EXPECT_EQ(waiting.get().error, errc::cancelled);
+}
+
+TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  std::error_code error;
+  {
+    const std::jthread waiting(
+        [&](const std::stop_token& stop) { (void)others.acquire({.wait = guard(), .cancel = stop}, error); });
+  }
+  EXPECT_EQ(error, errc::cancelled);
+}
+
+TEST_P(Contract, C08_WhatIsCancelledBeforehandIsNotTried) {
+  DistributedLock lock = client().lock(name());
+  std::stop_source cancelled;
+  cancelled.request_stop();
+  std::error_code error;
+  const Lease lease = lock.acquire({.cancel = cancelled.get_token()}, error);
+  EXPECT_EQ(error, errc::cancelled);
+  EXPECT_FALSE(lease.has_value());
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C08_ACancelAfterTheGrantHasNoEffect) {
+  DistributedLock lock = client().lock(name());
+  Pending granted(lock, {});
+  Lease lease = granted.lease();
+  granted.cancel();
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(Contract, C08_ATryOfAStalledServiceEnds) {
+  DLOCK_NEEDS(stall);
+  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  fixture().resume();
+}
+
+TEST_P(Contract, C08_AWaitForAStalledServiceEndsAtItsDeadline) {
+  DLOCK_NEEDS(stall);
+  step_time_if_possible();
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  fixture().stall();
+  const TimePoint start = now();
+  Pending waiting(lock, {.wait = 5s});
+  pass_until(waiting.event(), "a wait for a stalled service does not end");
+  const auto error = waiting.get().error;
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_GE(now() - start, 5s);
+  fixture().resume();
+}
+
+TEST_P(Contract, C08_AWaitForAServiceCutOffEndsAtItsDeadline) {
+  DLOCK_NEEDS(cut);
+  step_time_if_possible();
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  fixture().cut();
+  const TimePoint start = now();
+  Pending waiting(lock, {.wait = 5s});
+  pass_until(waiting.event(), "a wait for a service that is cut off does not end");
+  const auto error = waiting.get().error;
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_GE(now() - start, 5s);
+  fixture().heal();
+}
+
+TEST_P(Contract, C08_AWaiterThatIsCutOffEndsAtItsDeadline) {
+  DLOCK_NEEDS(cut);
+  step_time_if_possible();
+  DistributedLock holding = client().lock(name());
+  const Lease lease = take(holding, renewed());
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Pending waiting(lock, {.wait = 5s});
+  settle();
+  fixture().cut();
+  pass_until(waiting.event(), "a waiter that is cut off does not end at its deadline");
+  EXPECT_TRUE(waiting.get().error);
+  fixture().heal();
+}
+
+TEST_P(Contract, C08_AReleaseToAStalledServiceEnds) {
+  DLOCK_NEEDS(stall);
+  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lease lease = take(lock);
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code error;
+  EXPECT_FALSE(lease.release(error));
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_FALSE(lease.held());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  fixture().resume();
+  DistributedLock next = client().lock(name());
+  EXPECT_TRUE(take(next).held()) << "the release is to be repeated until it has arrived";
+}
+
+TEST_P(Contract, C08_AQuestionToAStalledServiceEnds) {
+  DLOCK_NEEDS(stall);
+  DLOCK_APPLIES_IF(caps().can_inspect, "the backend does not answer questions");
+  Client& asking = client(impatient(), Link::disturbed);
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)asking.inspect(name()), Error);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  fixture().resume();
+}
+
+TEST_P(Contract, C08_AnUnlimitedWaitSurvivesABrokenConnection) {
+  DLOCK_NEEDS(cut);
+  step_time_if_possible();
+  DistributedLock holding = client().lock(name());
+  std::optional<Lease> lease = take(holding, renewed());
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Pending waiting(lock, {});
+  settle();
+  fixture().cut();
+  if (stepping()) step(this->lease() / 10);
+  fixture().heal();
+  lease.reset();
+  pass_until(waiting.event(), "a wait does not survive a broken connection");
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(Contract, C08_AnUnlimitedWaitSurvivesAHandOverThatItMissed) {
+  DLOCK_NEEDS(cut);
+  step_time_if_possible();
+  DistributedLock holding = client().lock(name());
+  std::optional<Lease> lease = take(holding, renewed());
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Pending waiting(lock, {});
+  settle();
+  fixture().cut();
+  lease.reset();
+  if (stepping()) step(this->lease() / 10);
+  fixture().heal();
+  pass_until(waiting.event(), "a waiter that was cut off while the lock was released never gets it");
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+}  // namespace dlock::conformance

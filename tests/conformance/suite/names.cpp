@@ -1,0 +1,341 @@
+// Contract 14: names are UTF-8 of 1..512 bytes without control characters, byte-exact, and never interpreted.
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(names)
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t longest = 512;
+
+// All different, though an encoding, a file system, a query language or a person may take some for the same. Each is
+// used as the end of a name.
+constexpr std::string_view look_alikes[] = {
+    "a",
+    "A",
+    "b",
+    "ab",
+    "aB",
+    "Ab",
+    "AB",
+    "a/b",
+    "a%2Fb",
+    "a%2fb",
+    "a%252Fb",
+    "a\\b",
+    "a//b",
+    "a/b/",
+    "/a/b",
+    "a/./b",
+    "a/../b",
+    "a/c/../b",
+    ".",
+    "..",
+    "...",
+    "../a",
+    "../../a",
+    "./a",
+    "/",
+    "//",
+    "a.",
+    "a..",
+    "a ",
+    " a",
+    "a  ",
+    "  a",
+    "a b",
+    "a+b",
+    "a%20b",
+    "a%",
+    "a%%",
+    "%",
+    "%00",
+    "%2e%2e",
+    "%a",
+    "-",
+    "--",
+    "-a",
+    "--help",
+    "-rf",
+    "{",
+    "}",
+    "{}",
+    "{a}",
+    "{a}b",
+    "a{b}",
+    "{{a}}",
+    "'",
+    "''",
+    "\"",
+    "\"\"",
+    "'; drop table locks; --",
+    "a';--",
+    "$1",
+    "$(a)",
+    "`a`",
+    "$a",
+    "a;b",
+    "a|b",
+    "a&b",
+    "a>b",
+    "a<b",
+    "*",
+    "?",
+    "[a]",
+    "a*",
+    "a?",
+    "~",
+    "~a",
+    "#",
+    "a#b",
+    "a:b",
+    "a@b",
+    "a=b",
+    "a,b",
+    "a_b",
+    "a-b",
+    "a~b",
+    "!",
+    "a!",
+    "^",
+    "(a)",
+    "con",
+    "CON",
+    "nul",
+    "null",
+    "NULL",
+    "0",
+    "00",
+    "0x0",
+    "1e0",
+    "a.lock",
+    "a.lock.lock",
+    "lock",
+    "locks",
+    "a.tmp",
+    "@",
+    "__",
+    "_",
+    "\u00e9",   // e with acute accent, composed
+    "e\u0301",  // the same, decomposed
+    "\u00c9",
+    "E\u0301",
+    "\u212b",
+    "\u00c5",
+    "A\u030a",  // three ways to write A with ring
+    "\u0130",
+    "i",
+    "I",
+    "\u0131",  // Turkish i with and without dot
+    "\u00df",
+    "ss",
+    "SS",
+    "\u1e9e",
+    "\ufb01",
+    "fi",
+    "\u2460",
+    "1",
+    "\uff41",
+    "\u0430",  // full-width and Cyrillic a
+    "\u200b",
+    "a\u200b",
+    "\u00a0",
+    "\u3000",
+    "\ufeff",
+    "\ufeffa",
+    "\u202ea",
+    "\U0001f512",
+    "\U0001f513",
+    "\U0010ffff",
+    "\u2044",
+    "a\u2044b",
+    "\u2024",
+    "\u2025",
+    "\uff0e",
+    "\uff0e\uff0e",
+    "\u65e5\u672c\u8a9e",
+};
+
+}  // namespace
+
+TEST_P(Contract, C14_LookAlikesAreDifferentLocks) {
+  Client& holder = client();
+  std::deque<Lease> leases;
+  for (const std::string_view tail : look_alikes) {
+    DistributedLock lock = holder.lock(name() + "/" + std::string(tail));
+    auto lease = lock.try_acquire();
+    ASSERT_TRUE(lease.has_value()) << '"' << tail << "\" shares a lock with an earlier name";
+    EXPECT_EQ(lease->name(), name() + "/" + std::string(tail));
+    leases.push_back(std::move(*lease));
+  }
+  // Each is still held, and releasing one frees that one alone.
+  Client& other = client();
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    DistributedLock lock = other.lock(leases[i].name());
+    EXPECT_FALSE(lock.try_acquire().has_value()) << leases[i].name();
+    EXPECT_TRUE(leases[i].release());
+    EXPECT_TRUE(lock.try_acquire().has_value()) << leases[i].name();
+    const bool others_held = i + 1 == leases.size() || leases[i + 1].held();
+    EXPECT_TRUE(others_held) << leases[i].name();
+  }
+}
+
+TEST_P(Contract, C14_NamesThatConsistOfLittleElseAreLocks) {
+  // Without the prefix that keeps the other names of this suite apart, so only names that nobody uses for a lock.
+  Client& holder = client();
+  std::deque<Lease> leases;
+  for (const std::string_view bare : {"."sv, ".."sv, "/"sv, "//"sv, "../.."sv, "-"sv, " "sv, "%"sv, "'"sv, "{}"sv}) {
+    DistributedLock lock = holder.lock(std::string(bare));
+    auto lease = lock.try_acquire();
+    ASSERT_TRUE(lease.has_value()) << '"' << bare << '"';
+    leases.push_back(std::move(*lease));
+  }
+  Client& other = client();
+  for (Lease& lease : leases) {
+    EXPECT_FALSE(other.lock(lease.name()).try_acquire().has_value()) << '"' << lease.name() << '"';
+    EXPECT_TRUE(lease.release());
+  }
+}
+
+TEST_P(Contract, C14_EveryLengthUpToTheLongestIsALock) {
+  Client& holder = client();
+  Client& other = client();
+  const std::string start = name() + "/";
+  for (std::size_t length = start.size() + 1; length <= longest; length += length < longest - 20 ? 17 : 1) {
+    const std::string padded = start + std::string(length - start.size(), 'x');
+    const auto lease = holder.lock(padded).try_acquire();
+    ASSERT_TRUE(lease.has_value()) << length << " bytes";
+    EXPECT_FALSE(other.lock(padded).try_acquire().has_value()) << length << " bytes";
+  }
+  EXPECT_TRUE(holder.lock("\u0391").try_acquire().has_value());
+  EXPECT_TRUE(holder.lock("~").try_acquire().has_value());
+}
+
+TEST_P(Contract, C14_LongNamesThatDifferInTheLastByteAreDifferentLocks) {
+  Client& holder = client();
+  const std::string start = name() + "/";
+  const std::string padding(longest - 1 - start.size(), 'y');
+  std::deque<Lease> leases;
+  for (const char last : {'a', 'b', 'A', '0', '/', '.', ' '}) {
+    auto lease = holder.lock(start + padding + last).try_acquire();
+    ASSERT_TRUE(lease.has_value()) << "ending in '" << last << "'";
+    leases.push_back(std::move(*lease));
+  }
+  auto shorter = holder.lock(start + padding).try_acquire();
+  ASSERT_TRUE(shorter.has_value());
+  for (Lease& lease : leases) EXPECT_TRUE(lease.release());
+}
+
+TEST_P(Contract, C14_LongNamesOfWideCharactersAreLocks) {
+  Client& holder = client();
+  const std::string start = name() + "/";
+  std::string wide = start;
+  while (wide.size() + 4 <= longest) wide += "\U0001f512";
+  const auto lease = holder.lock(wide).try_acquire();
+  EXPECT_TRUE(lease.has_value());
+  EXPECT_FALSE(client().lock(wide).try_acquire().has_value());
+}
+
+TEST_P(Contract, C14_NamesAreRefusedUnlessTheyAreProperText) {
+  Client& asked = client();
+  const std::string too_long(longest + 1, 'z');
+  const std::vector<std::string_view> refused = {
+      ""sv,
+      too_long,
+      "\0"sv,
+      "a\0"sv,
+      "a\0b"sv,
+      "\n"sv,
+      "a\nb"sv,
+      "\r"sv,
+      "\t"sv,
+      "a\x01"sv,
+      "\x1f"sv,
+      "\x1b[31m"sv,
+      "\x7f"sv,
+      "a\x7f"sv,
+      "\xc2\x80"sv,
+      "a\xc2\x9f"sv,  // U+0080 and U+009F, controls too
+      "\x80"sv,
+      "\xbf"sv,
+      "a\xff"sv,
+      "\xfe"sv,
+      "\xc0\xaf"sv,
+      "\xc1\xbf"sv,
+      "\xe0\x80\xaf"sv,
+      "\xf0\x80\x80\xaf"sv,  // overlong forms of '/'
+      "\xc0\x80"sv,          // and of NUL
+      "\xed\xa0\x80"sv,
+      "\xed\xbf\xbf"sv,
+      "\xed\xa0\xbd\xed\xb4\x92"sv,  // surrogates
+      "\xf4\x90\x80\x80"sv,
+      "\xf8\x88\x80\x80\x80"sv,  // beyond U+10FFFF
+      "\xc3"sv,
+      "a\xe2\x82"sv,
+      "\xf0\x9f\x94"sv,
+      "\xe2\x28\xa1"sv,  // cut short
+  };
+  for (const std::string_view bad : refused) {
+    try {
+      (void)asked.lock(std::string(bad));
+      ADD_FAILURE() << "accepted: " << ::testing::PrintToString(bad.substr(0, 40));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument) << ::testing::PrintToString(bad.substr(0, 40));
+    }
+  }
+}
+
+TEST_P(Contract, C14_TheSameNameIsTheSameLockForAllClients) {
+  const std::string shared = name("caf\u00e9 {1} %2F '\"");
+  const auto lease = client().lock(shared).try_acquire();
+  ASSERT_TRUE(lease.has_value());
+  EXPECT_FALSE(client().lock(shared).try_acquire().has_value());
+}
+
+TEST_P(Contract, C14_InspectTellsWhatIsHeld) {
+  DLOCK_APPLIES_IF(caps().can_inspect, "the backend does not answer questions");
+  Client& holder = client({.label = "inspected"});
+  Client& asking = client();
+  for (const std::string_view tail : {"plain"sv, "a/b"sv, "a%2Fb"sv, "caf\u00e9"sv, ".."sv, "{x}"sv, "'\""sv}) {
+    const std::string full = name(tail);
+    const auto lease = holder.lock(full).try_acquire();
+    ASSERT_TRUE(lease.has_value());
+    const LockInfo info = asking.inspect(full);
+    EXPECT_EQ(info.name, full);
+    EXPECT_TRUE(info.held);
+    EXPECT_EQ(info.token, lease->token());
+    EXPECT_EQ(info.holder, holder.holder());
+  }
+  EXPECT_FALSE(asking.inspect(name("plain")).held);
+  EXPECT_FALSE(asking.inspect(name("never")).held);
+}
+
+TEST_P(Contract, C14_ListTellsNamesByteByByte) {
+  DLOCK_APPLIES_IF(caps().can_list, "the backend cannot list its locks");
+  Client& holder = client();
+  std::deque<Lease> leases;
+  for (const std::string_view tail : look_alikes) {
+    leases.push_back(*holder.lock(name() + "/" + std::string(tail)).try_acquire());
+  }
+  const auto all = holder.list();
+  for (const Lease& lease : leases) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const LockInfo& each) { return each.name == lease.name(); });
+    ASSERT_NE(found, all.end()) << lease.name();
+    EXPECT_TRUE(found->held) << lease.name();
+    EXPECT_EQ(found->token, lease.token()) << lease.name();
+  }
+  EXPECT_TRUE(
+      std::is_sorted(all.begin(), all.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; }));
+}
+
+}  // namespace dlock::conformance

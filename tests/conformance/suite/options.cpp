@@ -1,0 +1,107 @@
+// What contracts 8, 10 and 14 say of options: wrong ones are invalid_argument, before anything is sent.
+#include <chrono>
+#include <limits>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(options)
+
+namespace {
+
+using namespace std::chrono_literals;
+
+using Seconds = std::chrono::duration<double>;
+
+// The same complaint in every form of acquire.
+void expect_refused(DistributedLock& lock, const AcquireOptions& options) {
+  std::error_code error;
+  (void)lock.acquire(options, error);
+  EXPECT_EQ(error, errc::invalid_argument);
+  EXPECT_THROW((void)lock.acquire(options), Error);
+  EXPECT_EQ(Pending(lock, options).get().error, errc::invalid_argument);
+}
+
+}  // namespace
+
+TEST_P(Contract, C08_WaitsThatMakeNoSenseAreRefused) {
+  DistributedLock lock = client().lock(name());
+  expect_refused(lock, {.wait = -1ns});
+  expect_refused(lock, {.wait = std::chrono::hours::min()});
+  expect_refused(lock, {.wait = Seconds(std::numeric_limits<double>::quiet_NaN())});
+  expect_refused(lock, {.wait = Seconds(-std::numeric_limits<double>::infinity())});
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire_for(-1ns, {}, error).has_value());
+  EXPECT_EQ(error, errc::invalid_argument);
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C08_WaitsBeyondAllBoundsAreUnlimited) {
+  DistributedLock lock = client().lock(name());
+  EXPECT_TRUE(take(lock, {.wait = std::chrono::hours::max()}).held());
+  EXPECT_TRUE(take(lock, {.wait = Seconds(std::numeric_limits<double>::infinity())}).held());
+  EXPECT_TRUE(take(lock, {.wait = Seconds(1e300)}).held());
+  EXPECT_TRUE(take(lock, {.wait = forever}).held());
+}
+
+TEST_P(Contract, C10_LeasesOutsideTheBoundsAreRefused) {
+  DistributedLock lock = client().lock(name());
+  expect_refused(lock, {.lease = 0ns});
+  expect_refused(lock, {.lease = -1s});
+  expect_refused(lock, {.lease = Seconds(std::numeric_limits<double>::quiet_NaN())});
+  if (caps().min_lease > 0ns) expect_refused(lock, {.lease = caps().min_lease - 1ns});
+  if (caps().max_lease < std::chrono::nanoseconds::max()) expect_refused(lock, {.lease = caps().max_lease + 1ns});
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C10_LeasesAtTheBoundsAreAccepted) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  EXPECT_FALSE(Pending(lock, {.lease = caps().min_lease}).get().error);
+  Pending longest(lock, {.lease = caps().max_lease});
+  pass_until(longest.event(), "the shortest lease keeps the lock");
+  EXPECT_FALSE(longest.get().error);
+}
+
+TEST_P(Contract, C09_WhatTheBackendCannotDoIsUnsupported) {
+  Client& asked = client();
+  const auto expect_unsupported = [](bool supported, const auto& call) {
+    if (supported) {
+      EXPECT_NO_THROW(call());
+      return;
+    }
+    try {
+      call();
+      ADD_FAILURE() << "the backend does what it says it cannot";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::unsupported);
+    }
+  };
+  expect_unsupported(caps().can_inspect, [&] { (void)asked.inspect(name()); });
+  expect_unsupported(caps().can_list, [&] { (void)asked.list(); });
+  expect_unsupported(caps().can_break, [&] { (void)asked.break_lock(name()); });
+  EXPECT_NO_THROW((void)asked.diagnose());
+}
+
+TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
+  DLOCK_APPLIES_IF(caps().can_break, "the backend cannot break locks");
+  Client& breaker = client();
+  EXPECT_FALSE(breaker.break_lock(name()));
+  DistributedLock lock = client().lock(name());
+  const Lease lease = take(lock);
+  EXPECT_TRUE(breaker.break_lock(name()));
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C09_CapabilitiesAreConstant) {
+  const Capabilities first = client().capabilities();
+  const Capabilities second = client().capabilities();
+  EXPECT_EQ(first.backend, second.backend);
+  EXPECT_EQ(first.strategy, second.strategy);
+  EXPECT_FALSE(first.backend.empty());
+  EXPECT_GT(first.min_lease, 0ns);
+  EXPECT_LE(first.min_lease, first.max_lease);
+}
+
+}  // namespace dlock::conformance

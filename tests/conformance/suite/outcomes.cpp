@@ -1,0 +1,124 @@
+// Contract 9: busy is not an error, a failure is not busy, and an unknown outcome is resolved.
+#include <optional>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(outcomes)
+
+namespace {
+
+using namespace std::chrono_literals;
+
+}  // namespace
+
+TEST_P(Contract, C09_BusyIsNotAnError) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  std::error_code error = make_error_code(errc::protocol);
+  EXPECT_FALSE(others.try_acquire({}, error).has_value());
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_FALSE(others.try_acquire_for(1ms, {}, error).has_value());
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_NO_THROW((void)others.try_acquire());
+  EXPECT_NO_THROW(EXPECT_FALSE(others.try_lock()));
+}
+
+TEST_P(Contract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  const Lease lease = take(lock);
+  std::error_code error;
+  const Lease none = others.acquire({.wait = 0ns}, error);
+  EXPECT_EQ(error, errc::timed_out);
+  EXPECT_FALSE(none.has_value());
+  try {
+    (void)others.acquire({.wait = 0ns});
+    ADD_FAILURE() << "an acquire of a busy lock must throw";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::timed_out);
+  }
+}
+
+TEST_P(Contract, C09_AGrantClearsTheErrorCode) {
+  DistributedLock lock = client().lock(name());
+  std::error_code error = make_error_code(errc::protocol);
+  const auto lease = lock.try_acquire({}, error);
+  EXPECT_TRUE(lease.has_value());
+  EXPECT_FALSE(error);
+}
+
+TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
+  DLOCK_NEEDS(cut);
+  const ClientOptions impatient{.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+  DistributedLock lock = client(impatient, Link::disturbed).lock(name());
+  fixture().cut();
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_THROW((void)lock.try_acquire(), Error);
+  EXPECT_THROW((void)lock.try_lock(), Error);
+  EXPECT_THROW((void)lock.try_lock_for(1ms), Error);
+  fixture().heal();
+}
+
+TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
+  DLOCK_NEEDS(cut);
+  const ClientOptions impatient{.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+  DistributedLock lock = client(impatient, Link::disturbed).lock(name());
+  Lease lease = take(lock, {.lease = this->lease()});
+  fixture().cut();
+  EXPECT_THROW((void)lease.release(), Error);
+  EXPECT_FALSE(lease.held());
+  fixture().heal();
+  DistributedLock next = client().lock(name());
+  EXPECT_TRUE(take(next).held());
+}
+
+TEST_P(Contract, C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess) {
+  DLOCK_NEEDS(lose_answer);
+  step_time_if_possible();
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  DistributedLock others = client().lock(name());
+  fixture().lose_next_answer();
+  Pending trying(lock, {.wait = 0ns});
+  pass_until(trying.event(), "a try whose answer is lost does not end");
+  Outcome outcome = trying.get();
+  if (!outcome.error) {
+    EXPECT_TRUE(outcome.lease.held());
+    EXPECT_FALSE(is_free(name()));
+    EXPECT_TRUE(outcome.lease.release());
+  }
+  Pending next(others, {});
+  pass_until(next.event(), "a grant whose answer was lost is not cleaned up");
+  EXPECT_TRUE(next.lease().release());
+  await_no_residue(name());
+}
+
+TEST_P(Contract, C09_AWaitWhoseAnswerIsLostEndsWithTheLock) {
+  DLOCK_NEEDS(lose_answer);
+  step_time_if_possible();
+  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  fixture().lose_next_answer();
+  Pending waiting(lock, {});
+  pass_until(waiting.event(), "an acquire whose answer is lost waits for itself");
+  Lease lease = waiting.lease();
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(lease.release());
+  await_no_residue(name());
+}
+
+TEST_P(Contract, C09_BusyLocksAreCountedAsBusyNotAsFailures) {
+  DistributedLock lock = client().lock(name());
+  Client& counting = client();
+  DistributedLock others = counting.lock(name());
+  const Lease lease = take(lock);
+  (void)others.try_acquire();
+  EXPECT_EQ(counting.stats().busy, 1U);
+  EXPECT_EQ(counting.stats().failed, 0U);
+}
+
+}  // namespace dlock::conformance

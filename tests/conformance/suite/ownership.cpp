@@ -1,0 +1,121 @@
+// Contract 5: only the owner releases or renews.
+#include <optional>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(ownership)
+
+TEST_P(Contract, C05_StaleReleaseNeverFreesTheNextHolder) {
+  DLOCK_NEEDS(kill_hold);
+  DistributedLock stale_lock = client().lock(name());
+  DistributedLock next_lock = client().lock(name());
+  Lease stale = take(stale_lock);
+  fixture().kill_hold(name());
+  Lease next = take(next_lock);
+  EXPECT_FALSE(stale.release());
+  EXPECT_TRUE(next.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(Contract, C05_StaleReleaseAfterTheLeaseRanOutNeverFreesTheNextHolder) {
+  step_time_if_possible();
+  DistributedLock stale_lock = client().lock(name());
+  DistributedLock next_lock = client().lock(name());
+  Lease stale = take(stale_lock, fixed());
+  Pending entering(next_lock, {});
+  pass_until(entering.event(), "nobody enters after a lease has run out");
+  Lease next = entering.lease();
+  EXPECT_FALSE(stale.release());
+  EXPECT_TRUE(next.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(Contract, C05_DestroyingAStaleLeaseNeverFreesTheNextHolder) {
+  DLOCK_NEEDS(kill_hold);
+  DistributedLock stale_lock = client().lock(name());
+  DistributedLock next_lock = client().lock(name());
+  std::optional<Lease> stale = take(stale_lock);
+  fixture().kill_hold(name());
+  Lease next = take(next_lock);
+  stale.reset();
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(Contract, C05_StaleRenewalNeverTouchesTheNextHolder) {
+  DLOCK_NEEDS(kill_hold);
+  step_time_if_possible();
+  DistributedLock stale_lock = client().lock(name());
+  DistributedLock next_lock = client().lock(name());
+  const Lease stale = take(stale_lock, renewed());
+  const LossEvent loss(stale);
+  fixture().kill_hold(name());
+  Lease next = take(next_lock);
+  pass_until(loss.event(), "a renewal after the next holder has entered is not refused");
+  EXPECT_FALSE(stale.held());
+  EXPECT_TRUE(next.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(Contract, C05_AHolderCutOffNeverTouchesTheNextHolderWhenItIsBack) {
+  DLOCK_NEEDS(cut);
+  DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
+  step_time_if_possible();
+  Client& disturbed = client({.lease = lease()}, Link::disturbed);
+  DistributedLock stale_lock = disturbed.lock(name());
+  DistributedLock next_lock = client().lock(name());
+  Lease stale = take(stale_lock);
+  fixture().cut();
+  Pending entering(next_lock, {});
+  pass_until(entering.event(), "nobody enters after the holder was cut off");
+  Lease next = entering.lease();
+  fixture().heal();
+  // That the client reaches the service again shows that whatever it had to send has arrived.
+  DistributedLock other = disturbed.lock(name("other"));
+  Pending reconnecting(other, {});
+  pass_until(reconnecting.event(), "a client that was cut off does not come back");
+  EXPECT_FALSE(reconnecting.get().error);
+  EXPECT_FALSE(stale.release());
+  EXPECT_TRUE(next.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(Contract, C05_AWaiterThatGivesUpNeverTouchesTheHolder) {
+  DistributedLock lock = client().lock(name());
+  DistributedLock others = client().lock(name());
+  Lease lease = take(lock);
+  Pending waiting(others, {});
+  waiting.cancel();
+  EXPECT_EQ(waiting.get().error, errc::cancelled);
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(Contract, C05_ClosingAClientNeverTouchesTheLeasesOfOthers) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  Client& gone = client();
+  DistributedLock same = gone.lock(name());
+  Pending waiting(same, {});
+  close(gone);
+  EXPECT_EQ(waiting.get().error, errc::closed);
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(Contract, C05_OwnersAreDifferentForEveryAcquire) {
+  DistributedLock lock = client().lock(name());
+  const OwnerId first = take(lock).owner();
+  const OwnerId second = take(lock).owner();
+  EXPECT_NE(first, OwnerId());
+  EXPECT_NE(first, second);
+}
+
+}  // namespace dlock::conformance

@@ -1,0 +1,294 @@
+#include "suite/plain_lock.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <ostream>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(plain_lock)
+
+namespace {
+
+template <class Lock>
+class LockOf final : public AnyLock {
+ public:
+  explicit LockOf(DistributedLock lock) : lock_(std::move(lock)) {}
+
+  void lock() override { lock_.lock(); }
+  bool try_lock() override { return lock_.try_lock(); }
+  bool try_lock_for(std::chrono::nanoseconds wait) override { return lock_.try_lock_for(wait); }
+  void unlock() noexcept override { lock_.unlock(); }
+  [[nodiscard]] const Lease& lease() const noexcept override { return lock_.lease(); }
+
+ private:
+  Lock lock_;
+};
+
+// In a thread of its own, with a deadline, because a thread that waits for ever cannot be ended.
+bool lock_in_time(AnyLock& lock) {
+  return lock.try_lock_for(guard());
+}
+
+}  // namespace
+
+std::vector<Adapter> adapters() {
+  return {
+      {"DistributedLock",
+       [](DistributedLock lock) { return std::make_unique<LockOf<DistributedLock>>(std::move(lock)); }},
+      {"RecursiveLock", [](DistributedLock lock) { return std::make_unique<LockOf<RecursiveLock>>(std::move(lock)); }}};
+}
+
+void PrintTo(const Adapter& adapter, std::ostream* out) {
+  *out << adapter.name;
+}
+
+std::unique_ptr<AnyLock> PlainLock::make(const std::string& name, const AcquireOptions& options,
+                                         ClientOptions client_options, Link link) {
+  DistributedLock lock = client(std::move(client_options), link).lock(name);
+  lock.set_defaults(options);
+  return std::get<1>(GetParam()).make(std::move(lock));
+}
+
+TEST_P(PlainLock, C01_WhileOneHoldsNobodyElseEnters) {
+  const auto mine = make(name());
+  const auto others = make(name());
+  const std::scoped_lock guarded(*mine);
+  EXPECT_TRUE(mine->lease().held());
+  EXPECT_FALSE(others->try_lock());
+  EXPECT_FALSE(others->lease().has_value());
+  EXPECT_FALSE(is_free(name()));
+}
+
+TEST_P(PlainLock, C01_AHundredContendersCountWithoutLosingOne) {
+  const std::vector<std::shared_ptr<AnyLock>> locks{make(name()), make(name()), make(name()), make(name())};
+  std::atomic<int> counter{0};
+  std::atomic<int> failures{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < 100; ++i) {
+      threads.emplace_back([&, lock = locks[i % locks.size()]] {
+        if (!lock_in_time(*lock)) {
+          failures.fetch_add(1);
+          return;
+        }
+        const int value = counter.load(std::memory_order_relaxed);
+        std::this_thread::yield();
+        counter.store(value + 1, std::memory_order_relaxed);
+        lock->unlock();
+      });
+    }
+  }
+  EXPECT_EQ(failures.load(), 0);
+  EXPECT_EQ(counter.load(), 100);
+}
+
+TEST_P(PlainLock, C03_LossShowsInTheLeaseUnderneath) {
+  DLOCK_NEEDS(kill_hold);
+  step_time_if_possible();
+  const auto lock = make(name(), renewed());
+  ASSERT_TRUE(lock->try_lock());
+  const LossEvent loss(lock->lease());
+  fixture().kill_hold(name());
+  pass_until(loss.event(), "the loss of a killed hold is not signalled");
+  EXPECT_FALSE(lock->lease().held());
+  lock->unlock();
+  EXPECT_FALSE(lock->lease().has_value());
+}
+
+TEST_P(PlainLock, C03_UnlockIsNoLoss) {
+  const auto lock = make(name());
+  ASSERT_TRUE(lock->try_lock());
+  const std::stop_token lost = lock->lease().lost();
+  lock->unlock();
+  EXPECT_FALSE(lost.stop_requested());
+}
+
+TEST_P(PlainLock, C04_TokensGrow) {
+  const auto one = make(name());
+  const auto two = make(name());
+  FencingToken last;
+  for (int i = 0; i < 100; ++i) {
+    AnyLock& lock = i % 2 == 0 ? *one : *two;
+    ASSERT_TRUE(lock.try_lock());
+    EXPECT_GT(lock.lease().token(), last);
+    last = lock.lease().token();
+    lock.unlock();
+  }
+}
+
+TEST_P(PlainLock, C05_StaleUnlockNeverFreesTheNextHolder) {
+  DLOCK_NEEDS(kill_hold);
+  const auto stale = make(name());
+  const auto next = make(name());
+  ASSERT_TRUE(stale->try_lock());
+  fixture().kill_hold(name());
+  ASSERT_TRUE(lock_in_time(*next));
+  stale->unlock();
+  EXPECT_TRUE(next->lease().held());
+  EXPECT_FALSE(is_free(name()));
+  next->unlock();
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(PlainLock, C06_ATryThatTimedOutLeavesNothing) {
+  const auto mine = make(name());
+  const auto others = make(name());
+  ASSERT_TRUE(mine->try_lock());
+  EXPECT_FALSE(others->try_lock());
+  EXPECT_FALSE(others->try_lock_for(std::chrono::milliseconds(20)));
+  mine->unlock();
+  await_no_residue(name());
+  ASSERT_TRUE(lock_in_time(*mine));
+  mine->unlock();
+}
+
+TEST_P(PlainLock, C08_ATimedTryEndsAtItsDeadline) {
+  const auto mine = make(name());
+  const auto others = make(name());
+  const std::scoped_lock guarded(*mine);
+  const TimePoint start = now();
+  EXPECT_FALSE(others->try_lock_for(std::chrono::milliseconds(50)));
+  EXPECT_GE(now() - start, std::chrono::milliseconds(50));
+  EXPECT_FALSE(others->try_lock_for(std::chrono::nanoseconds(0)));
+}
+
+TEST_P(PlainLock, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
+  DLOCK_NEEDS(cut);
+  using std::chrono::milliseconds;
+  const ClientOptions impatient{
+      .response_timeout = milliseconds(200), .connect_timeout = milliseconds(200), .close_timeout = milliseconds(200)};
+  const auto lock = make(name(), {}, impatient, Link::disturbed);
+  fixture().cut();
+  EXPECT_THROW((void)lock->try_lock(), Error);
+  EXPECT_THROW((void)lock->try_lock_for(milliseconds(1)), Error);
+  EXPECT_FALSE(lock->lease().has_value());
+  fixture().heal();
+}
+
+TEST_P(PlainLock, C10_TheLeaseUnderneathIsRenewed) {
+  DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "leases are not renewed one by one");
+  step_time_if_possible();
+  const auto observer = std::make_shared<RecordingObserver>();
+  const auto lock = make(name(), renewed(), {.observer = observer});
+  ASSERT_TRUE(lock->try_lock());
+  pass_until(observer->renewals(name()), "a lease is not renewed", 3);
+  EXPECT_TRUE(lock->lease().held());
+  lock->unlock();
+}
+
+TEST_P(PlainLock, C11_AWaitingThreadIsWoken) {
+  const auto mine = make(name());
+  const auto others = make(name());
+  ASSERT_TRUE(mine->try_lock());
+  bool entered = false;
+  {
+    const std::jthread waiting([&] {
+      entered = lock_in_time(*others);
+      others->unlock();
+    });
+    EXPECT_FALSE(is_free(name()));
+    mine->unlock();
+  }
+  EXPECT_TRUE(entered);
+}
+
+TEST_P(PlainLock, C13_UnlockFreesTheLockAndMayBeRepeated) {
+  const auto lock = make(name());
+  lock->unlock();
+  ASSERT_TRUE(lock->try_lock());
+  lock->unlock();
+  EXPECT_FALSE(lock->lease().has_value());
+  EXPECT_TRUE(is_free(name()));
+  lock->unlock();
+  ASSERT_TRUE(lock->try_lock());
+  lock->unlock();
+}
+
+TEST_P(PlainLock, C13_UnlockOfALostLockIsQuiet) {
+  DLOCK_NEEDS(kill_hold);
+  const auto lock = make(name());
+  ASSERT_TRUE(lock->try_lock());
+  fixture().kill_hold(name());
+  lock->unlock();
+  EXPECT_FALSE(lock->lease().has_value());
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(PlainLock, C13_DestroyingALockThatIsLockedFreesIt) {
+  auto lock = make(name());
+  ASSERT_TRUE(lock->try_lock());
+  lock.reset();
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(PlainLock, C15_EveryThreadOfOneObjectHasItsOwnTurn) {
+  const auto lock = make(name());
+  std::atomic<int> inside{0};
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 10; ++k) {
+          if (!lock_in_time(*lock)) {
+            wrong.fetch_add(1);
+            return;
+          }
+          if (inside.fetch_add(1) != 0 || !lock->lease().held()) wrong.fetch_add(1);
+          inside.fetch_sub(1);
+          lock->unlock();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(PlainLock, C15_UnlockOnAnotherThreadHasNoEffect) {
+  const auto lock = make(name());
+  ASSERT_TRUE(lock->try_lock());
+  {
+    const std::jthread other([&] { lock->unlock(); });
+  }
+  EXPECT_TRUE(lock->lease().held());
+  EXPECT_FALSE(is_free(name()));
+  lock->unlock();
+}
+
+TEST_P(PlainLock, C15_TwoLocksAreTakenTogetherWithoutDeadlock) {
+  const auto a = make(name("a"));
+  const auto b = make(name("b"));
+  std::atomic<int> turns{0};
+  const auto both = [&](AnyLock& first, AnyLock& second) {
+    for (int i = 0; i < 20; ++i) {
+      const std::scoped_lock guarded(first, second);
+      turns.fetch_add(1);
+    }
+  };
+  {
+    const std::jthread one([&] { both(*a, *b); });
+    const std::jthread two([&] { both(*b, *a); });
+  }
+  EXPECT_EQ(turns.load(), 40);
+  EXPECT_TRUE(is_free(name("a")));
+  EXPECT_TRUE(is_free(name("b")));
+}
+
+TEST_P(PlainLock, C15_StandardGuardsWork) {
+  const auto lock = make(name());
+  {
+    std::unique_lock guarded(*lock, std::defer_lock);
+    EXPECT_TRUE(guarded.try_lock());
+    EXPECT_FALSE(is_free(name()));
+  }
+  EXPECT_TRUE(is_free(name()));
+  { const std::lock_guard guarded(*lock); }
+  EXPECT_TRUE(is_free(name()));
+}
+
+}  // namespace dlock::conformance

@@ -1,0 +1,96 @@
+// Contract 16: not reentrant by default; RecursiveLock adds reentrancy for each thread on top of any backend.
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(reentrancy)
+
+TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
+  DistributedLock lock = client().lock(name());
+  const Lease lease = take(lock);
+  EXPECT_FALSE(lock.try_acquire().has_value());
+  EXPECT_FALSE(lock.try_lock());
+}
+
+TEST_P(Contract, C16_LockingTwiceOnOneThreadIsRefused) {
+  DistributedLock lock = client().lock(name());
+  ASSERT_TRUE(lock.try_lock());
+  EXPECT_FALSE(lock.try_lock());
+  try {
+    lock.lock();
+    ADD_FAILURE() << "a second lock() on the same thread must throw";
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
+  }
+  lock.unlock();
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C16_ARecursiveLockCountsForItsThread) {
+  RecursiveLock lock(client().lock(name()));
+  lock.lock();
+  const FencingToken token = lock.lease().token();
+  lock.lock();
+  EXPECT_TRUE(lock.try_lock());
+  EXPECT_TRUE(lock.try_lock_for(std::chrono::milliseconds(1)));
+  EXPECT_EQ(lock.hold_count(), 4U);
+  EXPECT_EQ(lock.lease().token(), token);
+  for (std::size_t left = 3; left > 0; --left) {
+    lock.unlock();
+    EXPECT_EQ(lock.hold_count(), left);
+    EXPECT_TRUE(lock.lease().held());
+    EXPECT_FALSE(is_free(name()));
+  }
+  lock.unlock();
+  EXPECT_EQ(lock.hold_count(), 0U);
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C16_ARecursiveLockKeepsOtherThreadsOut) {
+  RecursiveLock lock(client().lock(name()));
+  const std::scoped_lock guarded(lock);
+  bool entered = true;
+  std::size_t count = 1;
+  {
+    const std::jthread other([&] {
+      entered = lock.try_lock();
+      count = lock.hold_count();
+    });
+  }
+  EXPECT_FALSE(entered);
+  EXPECT_EQ(count, 0U);
+  EXPECT_EQ(lock.hold_count(), 1U);
+}
+
+TEST_P(Contract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
+  DLOCK_NEEDS(kill_hold);
+  step_time_if_possible();
+  DistributedLock inner = client().lock(name());
+  inner.set_defaults(renewed());
+  RecursiveLock lock(std::move(inner));
+  lock.lock();
+  lock.lock();
+  const LossEvent loss(lock.lease());
+  fixture().kill_hold(name());
+  pass_until(loss.event(), "the loss of a killed hold is not signalled");
+  try {
+    lock.lock();
+    ADD_FAILURE() << "entering again under a lost lease must throw";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::lost);
+  }
+  EXPECT_FALSE(lock.lease().held());
+  lock.unlock();
+  lock.unlock();
+  EXPECT_EQ(lock.hold_count(), 0U);
+  lock.lock();
+  EXPECT_TRUE(lock.lease().held());
+  lock.unlock();
+}
+
+}  // namespace dlock::conformance

@@ -1,0 +1,182 @@
+// Contract 13: a release reports whether the lease was still ours; destroying a lease releases it, bounded in time.
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(release)
+
+namespace {
+
+using namespace std::chrono_literals;
+
+ClientOptions impatient() {
+  return {.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+}
+
+// Whatever is documented to be bounded by the options above ends long before this, even on a busy machine.
+constexpr auto far_too_long = 10s;
+
+}  // namespace
+
+TEST_P(Contract, C13_AReleaseFreesTheLockAtOnce) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C13_ASecondReleaseSaysNo) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  EXPECT_TRUE(lease.release());
+  EXPECT_FALSE(lease.release());
+  std::error_code error = make_error_code(errc::protocol);
+  EXPECT_FALSE(lease.release(error));
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_FALSE(Lease().release());
+}
+
+TEST_P(Contract, C13_AReleaseOfAKilledHoldSaysNo) {
+  DLOCK_NEEDS(kill_hold);
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  fixture().kill_hold(name());
+  EXPECT_FALSE(lease.release());
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_P(Contract, C13_AReleaseOfALeaseThatRanOutSaysNo) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock, fixed());
+  const LossEvent loss(lease);
+  pass_until(loss.event(), "a lease of fixed length does not end");
+  EXPECT_FALSE(lease.release());
+}
+
+TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
+  DistributedLock lock = client().lock(name());
+  for (int round = 0; round < 20; ++round) {
+    Lease lease = take(lock);
+    bool first = false;
+    bool second = false;
+    {
+      const std::jthread one([&] { first = lease.release(); });
+      const std::jthread two([&] { second = lease.release(); });
+    }
+    EXPECT_NE(first, second);
+    ASSERT_TRUE(is_free(name()));
+  }
+}
+
+TEST_P(Contract, C13_AnAsynchronousReleaseReports) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  std::promise<std::pair<std::error_code, bool>> answer;
+  lease.async_release([&](std::error_code ec, bool was_ours) { answer.set_value({ec, was_ours}); });
+  EXPECT_FALSE(lease.held());
+  auto future = answer.get_future();
+  const auto [error, was_ours] = await(future, "an asynchronous release is not answered");
+  EXPECT_FALSE(error) << error.message();
+  EXPECT_TRUE(was_ours);
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C13_DestroyingALeaseReleasesIt) {
+  step_time_if_possible();
+  DistributedLock lock = client().lock(name());
+  { const Lease lease = take(lock); }
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C13_AssigningToALeaseReleasesWhatItHeld) {
+  step_time_if_possible();
+  DistributedLock one = client().lock(name("one"));
+  DistributedLock two = client().lock(name("two"));
+  Lease lease = take(one);
+  lease = take(two);
+  EXPECT_TRUE(is_free(name("one")));
+  EXPECT_FALSE(is_free(name("two")));
+  EXPECT_TRUE(lease.held());
+  lease = Lease();
+  EXPECT_TRUE(is_free(name("two")));
+}
+
+TEST_P(Contract, C13_MovingALeaseKeepsTheLock) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  const FencingToken token = lease.token();
+  Lease moved = std::move(lease);
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_EQ(moved.token(), token);
+  EXPECT_TRUE(moved.release());
+}
+
+TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
+  DLOCK_NEEDS(stall);
+  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  std::optional<Lease> lease = take(lock);
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  lease.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  fixture().resume();
+  DistributedLock next = client().lock(name());
+  EXPECT_TRUE(take(next).held());
+}
+
+TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
+  DLOCK_NEEDS(stall);
+  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  lock.lock();
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  lock.unlock();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  fixture().resume();
+}
+
+TEST_P(Contract, C13_DestroyingAClientOfAStalledServiceIsBounded) {
+  DLOCK_NEEDS(stall);
+  Client& stalled = client(impatient(), Link::disturbed);
+  DistributedLock lock = stalled.lock(name());
+  const Lease lease = take(lock, {.lease = this->lease()});
+  fixture().stall();
+  const auto start = std::chrono::steady_clock::now();
+  close(stalled);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  EXPECT_FALSE(lease.held());
+  fixture().resume();
+  DistributedLock next = client().lock(name());
+  EXPECT_TRUE(take(next).held());
+}
+
+TEST_P(Contract, C13_UnlockOfALostLockIsQuiet) {
+  DLOCK_NEEDS(kill_hold);
+  DistributedLock lock = client().lock(name());
+  ASSERT_TRUE(lock.try_lock());
+  fixture().kill_hold(name());
+  lock.unlock();
+  EXPECT_FALSE(lock.lease().has_value());
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C13_AReleaseIsObservedOnce) {
+  const auto observer = std::make_shared<RecordingObserver>();
+  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lease lease = take(lock);
+  EXPECT_TRUE(lease.release());
+  EXPECT_FALSE(lease.release());
+  observer->releases(name()).wait("a release is not observed");
+  settle();
+  EXPECT_EQ(observer->releases(name()).count(), 1U);
+}
+
+}  // namespace dlock::conformance

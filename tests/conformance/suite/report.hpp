@@ -1,0 +1,29 @@
+// What is said at the end of a run: above all, what was not tested.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlock::conformance {
+
+class Report final : public ::testing::EmptyTestEventListener {
+ public:
+  void OnTestPartResult(const ::testing::TestPartResult& result) override;
+  void OnTestEnd(const ::testing::TestInfo& info) override;
+  // Prints the lists and counts to standard output.
+  void OnTestProgramEnd(const ::testing::UnitTest& unit_test) override;
+
+  // As documented for run().
+  [[nodiscard]] int exit_status(const ::testing::UnitTest& unit_test) const;
+
+ private:
+  using Entries = std::vector<std::pair<std::string, std::string>>;  // test, reason
+  std::string skip_reason_;
+  Entries not_applicable_;
+  Entries untested_;
+};
+
+}  // namespace dlock::conformance

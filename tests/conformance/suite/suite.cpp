@@ -1,0 +1,97 @@
+#include <dlock/conformance/suite.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <iostream>
+#include <utility>
+#include <vector>
+
+#include "suite/contract.hpp"
+#include "suite/plain_lock.hpp"
+#include "suite/report.hpp"
+#include "suite/watchdog.hpp"
+
+namespace dlock::conformance {
+
+void link_exclusion();
+void link_validity();
+void link_loss();
+void link_fencing();
+void link_ownership();
+void link_residue();
+void link_crash();
+void link_deadlines();
+void link_outcomes();
+void link_renewal();
+void link_waking();
+void link_release();
+void link_names();
+void link_threads();
+void link_lifetime();
+void link_reentrancy();
+void link_options();
+void link_plain_lock();
+
+namespace {
+
+void link_all_tests() {
+  for (const auto link : {link_exclusion, link_validity, link_loss, link_fencing, link_ownership, link_residue,
+                          link_crash, link_deadlines, link_outcomes, link_renewal, link_waking, link_release,
+                          link_names, link_threads, link_lifetime, link_reentrancy, link_options, link_plain_lock}) {
+    link();
+  }
+}
+
+std::vector<Subject>& subjects() {
+  static std::vector<Subject> all;
+  return all;
+}
+
+// A thousand leases need a thousand descriptors in some backends.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) std::cerr << "cannot raise the limit of open files\n";
+}
+
+}  // namespace
+
+void add_subject(Subject subject) {
+  subjects().push_back(std::move(subject));
+}
+
+int run(int argc, char** argv) {
+  if (const auto status = run_as_helper(argc, argv)) return *status;
+  link_all_tests();
+  raise_descriptor_limit();
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc > 1) {
+    std::cerr << "unknown argument \"" << argv[1] << "\"\n";
+    return exit_failed;
+  }
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  auto* report = new Report;  // GoogleTest owns its listeners
+  listeners.Append(report);
+  listeners.Append(new Watchdog);
+  const int failed = RUN_ALL_TESTS();
+  if (GTEST_FLAG_GET(list_tests)) return exit_passed;
+  if (failed != 0) return exit_failed;
+  return report->exit_status(*::testing::UnitTest::GetInstance());
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Contract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
+
+INSTANTIATE_TEST_SUITE_P(, Contract, ::testing::ValuesIn(subjects()),
+                         [](const ::testing::TestParamInfo<Subject>& subject) { return subject.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(, PlainLock,
+                         ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(adapters())),
+                         [](const ::testing::TestParamInfo<PlainLock::ParamType>& both) {
+                           return std::get<0>(both.param).name + "_" + std::get<1>(both.param).name;
+                         });
+
+}  // namespace dlock::conformance

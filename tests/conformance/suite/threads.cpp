@@ -1,0 +1,202 @@
+// Contract 15: all public objects may be used from any thread, by many at once.
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "suite/contract.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(threads)
+
+namespace {
+
+constexpr int many = 1000;
+
+}  // namespace
+
+TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  bool was_ours = false;
+  {
+    const std::jthread other([&] { was_ours = lease.release(); });
+  }
+  EXPECT_TRUE(was_ours);
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
+  DistributedLock lock = client().lock(name());
+  auto lease = std::make_unique<Lease>(take(lock));
+  {
+    const std::jthread other([given = std::move(lease)]() mutable { given.reset(); });
+  }
+  EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C15_ManyThreadsMayShareALockAndItsLeases) {
+  DistributedLock lock = client().lock(name());
+  Lease lease = take(lock);
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 50; ++k) {
+          if (!lease.held() || lease.lost().stop_requested() || lease.token().value() == 0) wrong.fetch_add(1);
+          if (lock.try_acquire().has_value()) wrong.fetch_add(1);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
+  Client& shared = client();
+  std::atomic<int> granted{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 16; ++i) {
+      threads.emplace_back([&, i] {
+        DistributedLock lock = shared.lock(name(std::to_string(i)));
+        for (int k = 0; k < 20; ++k) {
+          if (auto lease = lock.try_acquire(); lease && lease->release()) granted.fetch_add(1);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(granted.load(), 16 * 20);
+}
+
+TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
+  Client& holder = client();
+  Client& waiter = client();
+  std::deque<DistributedLock> locks;
+  std::deque<Lease> leases;
+  std::deque<Pending> waiters;
+  for (int i = 0; i < many; ++i) {
+    auto lease = holder.lock(name(std::to_string(i))).try_acquire();
+    ASSERT_TRUE(lease.has_value()) << "lease number " << i;
+    leases.push_back(std::move(*lease));
+  }
+  for (const Lease& lease : leases) {
+    locks.push_back(waiter.lock(lease.name()));
+    waiters.emplace_back(locks.back(), AcquireOptions{});
+  }
+  for (const Lease& lease : leases) ASSERT_TRUE(lease.held());
+  EXPECT_EQ(holder.stats().held, static_cast<std::uint64_t>(many));
+  for (Lease& lease : leases) lease.async_release([](std::error_code /*ec*/, bool /*was_ours*/) {});
+  std::deque<Lease> next;
+  for (Pending& each : waiters) next.push_back(each.lease());
+  for (const Lease& lease : next) ASSERT_TRUE(lease.held());
+  EXPECT_EQ(waiter.stats().waiting, 0U);
+}
+
+TEST_P(Contract, C15_AHandlerRunsOnceForEveryAcquire) {
+  Client& shared = client();
+  DistributedLock lock = shared.lock(name());
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Lease lease = take(lock);
+  for (int i = 0; i < 100; ++i) {
+    lock.async_acquire({}, [calls](std::error_code /*ec*/, const Lease& /*lease*/) { calls->fetch_add(1); });
+  }
+  close(shared);
+  EXPECT_EQ(calls->load(), 100);
+}
+
+TEST_P(Contract, C15_AnAcquireInAHandlerDoesNotDeadlock) {
+  Client& shared = client();
+  DistributedLock lock = shared.lock(name());
+  DistributedLock busy = shared.lock(name("busy"));
+  const Lease held = take(busy);
+  Event ended;
+  std::string wrong;
+  const auto blocking_call = [&] {
+    try {
+      const Lease inner = shared.lock(name("free")).acquire();
+      if (!inner.held()) wrong = "an acquire ended without lease";
+    } catch (const std::system_error& e) {
+      if (e.code() != std::errc::resource_deadlock_would_occur) wrong = e.what();
+    }
+    try {
+      (void)busy.acquire();
+      wrong = "an acquire of a lock that is held ended with success";
+    } catch (const std::system_error& e) {
+      if (e.code() != std::errc::resource_deadlock_would_occur) wrong = e.what();
+    }
+  };
+  Pending outer(lock, {}, [&](Lease& /*lease*/) {
+    blocking_call();
+    ended.set();
+  });
+  ended.wait("an acquire in a handler deadlocks");
+  EXPECT_EQ(wrong, "");
+  EXPECT_TRUE(outer.lease().held());
+}
+
+TEST_P(Contract, C15_AnAsynchronousAcquireInAHandlerIsServed) {
+  Client& shared = client();
+  DistributedLock lock = shared.lock(name());
+  DistributedLock inner_lock = shared.lock(name("inner"));
+  std::optional<Pending> inner;
+  Event started;
+  Pending outer(lock, {}, [&](Lease& /*lease*/) {
+    inner.emplace(inner_lock, AcquireOptions{});
+    started.set();
+  });
+  started.wait("a handler does not run");
+  EXPECT_TRUE(inner->lease().held());
+}
+
+TEST_P(Contract, C15_AHandlerThatThrowsIsContained) {
+  Client& shared = client();
+  DistributedLock lock = shared.lock(name());
+  DistributedLock after = shared.lock(name("after"));
+  lock.async_acquire({}, [](std::error_code /*ec*/, const Lease& /*lease*/) { throw std::runtime_error("thrown"); });
+  // Its lease was destroyed when the exception left the handler.
+  EXPECT_TRUE(take(lock).held());
+  EXPECT_TRUE(take(after).held());
+  settle();
+  EXPECT_EQ(shared.stats().callback_exceptions, 1U);
+}
+
+TEST_P(Contract, C15_AnObserverThatThrowsIsContained) {
+  struct Throwing final : Observer {
+    void acquired(const AcquiredEvent& /*event*/) override { throw std::runtime_error("thrown"); }
+    void released(const ReleasedEvent& /*event*/) override { throw std::runtime_error("thrown"); }
+  };
+  Client& shared = client({.observer = std::make_shared<Throwing>()});
+  DistributedLock lock = shared.lock(name());
+  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(lock).release());
+  settle();
+  EXPECT_GE(shared.stats().callback_exceptions, 2U);
+}
+
+TEST_P(Contract, C15_AWaitingAcquireCostsNoThread) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  Client& holder = client();
+  Client& waiter = client();
+  DistributedLock lock = holder.lock(name());
+  DistributedLock others = waiter.lock(name());
+  const Lease lease = take(lock);
+  EXPECT_FALSE(others.try_acquire().has_value());  // whatever is made once is there now
+  const auto before = threads();
+  std::deque<Pending> waiters;
+  for (int i = 0; i < 100; ++i) waiters.emplace_back(others, AcquireOptions{});
+  settle();
+  EXPECT_LE(threads(), before);
+}
+
+}  // namespace dlock::conformance

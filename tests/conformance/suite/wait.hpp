@@ -1,0 +1,112 @@
+// Waiting for events, with a guard against hangs. Nothing here sleeps.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <dlock/clock.hpp>
+#include <dlock/lease.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock::conformance {
+
+// How long something that must happen may take before it counts as a hang.
+[[nodiscard]] std::chrono::milliseconds guard();
+
+// Thrown, and reported by GoogleTest as a failure, when the guard ran out.
+class Hang : public std::runtime_error {
+ public:
+  explicit Hang(const std::string& what) : std::runtime_error("hang: " + what) {}
+};
+
+// Something that happens a number of times.
+class Event {
+ public:
+  void set();
+  [[nodiscard]] bool happened(std::size_t times = 1) const;
+  [[nodiscard]] std::size_t count() const;
+  // False: not yet, after `limit`.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds limit, std::size_t times = 1) const;
+  // Throws Hang.
+  void wait(const std::string& what, std::size_t times = 1) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::size_t count_ = 0;
+};
+
+// The loss signal of a lease as an event.
+class LossEvent {
+ public:
+  explicit LossEvent(const Lease& lease) : callback_(lease.lost(), [event = event_] { event->set(); }) {}
+
+  [[nodiscard]] const Event& event() const noexcept { return *event_; }
+  [[nodiscard]] bool happened() const { return event_->happened(); }
+
+ private:
+  std::shared_ptr<Event> event_ = std::make_shared<Event>();
+  std::stop_callback<std::function<void()>> callback_;
+};
+
+// How an acquire ended.
+struct Outcome {
+  std::error_code error;
+  Lease lease;
+};
+
+// An acquire in progress. Destroying it cancels and waits for the end, so that a test may leave at any point.
+class Pending {
+ public:
+  // Runs on the engine thread as soon as the lock is granted, before get() returns; may take the lease for itself.
+  using OnGrant = std::function<void(Lease&)>;
+
+  // options.cancel is replaced; see cancel().
+  Pending(DistributedLock& lock, const AcquireOptions& options, OnGrant on_grant = nullptr);
+  Pending(Pending&&) noexcept = default;
+  Pending& operator=(Pending&&) = delete;
+  ~Pending();
+
+  void cancel() { state_->cancel.request_stop(); }
+  [[nodiscard]] bool done() const { return state_->ended.happened(); }
+  [[nodiscard]] const Event& event() const noexcept { return state_->ended; }
+  // Waits for the end; throws Hang. Once.
+  [[nodiscard]] Outcome get();
+  // The same, and throws unless it was granted.
+  [[nodiscard]] Lease lease();
+
+ private:
+  struct State {
+    std::string name;
+    std::stop_source cancel;
+    Event ended;
+    Outcome outcome;  // written before `ended`
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// An acquire that must succeed; throws Hang after the guard, whatever the client's clock says.
+[[nodiscard]] Lease take(DistributedLock& lock, const AcquireOptions& options = {});
+
+// Releases without waiting for the answer; for handlers, which must not block.
+void release_soon(Lease lease);
+
+// Throws Hang when the future is not ready within the guard.
+template <class T>
+T await(std::future<T>& future, const std::string& what) {
+  if (future.wait_for(guard()) != std::future_status::ready) throw Hang(what);
+  return future.get();
+}
+
+}  // namespace dlock::conformance
