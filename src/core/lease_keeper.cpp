@@ -9,6 +9,12 @@ namespace dlock::detail {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
+namespace {
+
+constexpr nanoseconds kShortestPause = milliseconds(1);
+
+}  // namespace
+
 LeaseKeeper::LeaseKeeper(Terms terms, TimePoint granted, TimePoint valid_until, std::uint64_t random) noexcept
     : terms_(terms), valid_until_(valid_until), random_(random) {
   plan_renewal(granted);
@@ -28,7 +34,7 @@ LeaseKeeper::Step LeaseKeeper::due(TimePoint now) noexcept {
   if (!renewing_ && now >= next_renewal_) {
     renewing_ = true;
     next_renewal_ = TimePoint::max();
-    return {Action::renew, loss_time()};
+    return {Action::renew, wake_at_next(now).wake};
   }
   return wake_at_next(now);
 }
@@ -46,7 +52,7 @@ LeaseKeeper::Step LeaseKeeper::renewal_failed(TimePoint now) noexcept {
   if (lost_ || now >= loss_time()) return due(now);
   // A twelfth of the lease, but at least eight more tries in what is left, and no busy loop.
   const nanoseconds left = loss_time() - now;
-  const nanoseconds pause = std::max<nanoseconds>(std::min(terms_.lease / 12, left / 8), milliseconds(1));
+  const nanoseconds pause = std::max(std::min(terms_.lease / 12, left / 8), kShortestPause);
   next_renewal_ = saturating_add(now, jittered(pause));
   return wake_at_next(now);
 }
@@ -69,7 +75,11 @@ LeaseKeeper::Step LeaseKeeper::wake_at_next(TimePoint now) noexcept {
 }
 
 void LeaseKeeper::plan_renewal(TimePoint from) noexcept {
-  if (terms_.renew) next_renewal_ = saturating_add(from, jittered(terms_.lease / 3));
+  if (!terms_.renew || from >= loss_time()) return;
+  // The lease counts from when it was asked for; if the answer took long, a third of it may be more than is left.
+  const nanoseconds left = loss_time() - from;
+  const nanoseconds pause = std::max(std::min(terms_.lease / 3, left / 2), kShortestPause);
+  next_renewal_ = saturating_add(from, jittered(pause));
 }
 
 nanoseconds LeaseKeeper::jittered(nanoseconds d) noexcept {
