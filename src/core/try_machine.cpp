@@ -7,6 +7,12 @@ namespace dlock::detail {
 
 using std::chrono::nanoseconds;
 
+namespace {
+
+constexpr nanoseconds kShortestPause = std::chrono::milliseconds(1);
+
+}  // namespace
+
 TryMachine::TryMachine(TryPolicy policy, bool wait, std::function<std::uint64_t()> random)
     : policy_(policy), wait_(wait), random_(std::move(random)), backoff_(policy.backoff_min) {}
 
@@ -64,8 +70,8 @@ TryMachine::Step TryMachine::failed(const Failure& failure, TimePoint now) {
     return {.report = Report::failed, .final = true};
   }
   state_ = State::backing_off;
-  const nanoseconds pause = between(backoff_ / 2, backoff_);
-  backoff_ = std::min(backoff_ * 2, policy_.backoff_max);
+  const nanoseconds pause = std::max(between(backoff_ / 2, backoff_), kShortestPause);
+  backoff_ = backoff_ > policy_.backoff_max / 2 ? policy_.backoff_max : backoff_ * 2;
   return {.report = Report::unreachable, .wake = saturating_add(now, pause)};
 }
 
@@ -89,8 +95,10 @@ TryMachine::Step TryMachine::wait_for_change(TimePoint now) {
   state_ = State::waiting;
   nanoseconds pause = between(policy_.poll_min, policy_.poll_max);
   // A lock that runs out tells nobody. A little later than announced, because the service's clock decides.
-  if (retry_after_) pause = std::min(pause, *retry_after_ + between(nanoseconds(0), std::chrono::milliseconds(2)));
-  return {.wake = saturating_add(now, std::max<nanoseconds>(pause, std::chrono::milliseconds(1)))};
+  if (retry_after_ && *retry_after_ < pause) {
+    pause = std::min(pause, *retry_after_ + between(nanoseconds(0), std::chrono::milliseconds(2)));
+  }
+  return {.wake = saturating_add(now, std::max(pause, kShortestPause))};
 }
 
 nanoseconds TryMachine::between(nanoseconds low, nanoseconds high) {
