@@ -23,6 +23,11 @@ constexpr std::size_t kMaxUrlBytes = 65536;
   throw Error(errc::invalid_argument, "URL: " + why);
 }
 
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
 std::string decode(std::string_view text, const std::string& part) {
   auto decoded = util::percent_decode(text);
   if (!decoded) refuse(part + " has a '%' without two hexadecimal digits");
@@ -58,13 +63,34 @@ std::string parse_scheme(std::string_view text) {
   return scheme;
 }
 
-std::uint16_t parse_port(std::string_view text, const std::string& host) {
+std::uint16_t parse_port(std::string_view text, std::string_view host) {
   unsigned port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535) {
-    refuse("port " + detail::quoted(text) + " of host \"" + host + "\" is not a number from 1 to 65535");
+    // Not shown: in a URL that lacks its '@', or has an unescaped '/' in the password, it is the password.
+    refuse("the port of host " + detail::quoted(host) + " is not a number from 1 to 65535");
   }
   return static_cast<std::uint16_t>(port);
+}
+
+// The key of a parameter as a message may show it; in a malformed URL anything may stand in its place.
+std::string shown_key(std::string_view key) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
+  return !key.empty() && std::all_of(key.begin(), key.end(), plain) ? "parameter " + detail::quoted(key)
+                                                                    : std::string("a parameter");
+}
+
+// "address" or "address%25zone" (RFC 6874).
+std::string parse_ipv6(std::string_view text) {
+  std::string name = decode(text, "IPv6 address");
+  const std::size_t zone = std::min(name.find('%'), name.size());
+  const auto allowed_in_zone = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
+  const bool good_address = zone != 0 && name.find_first_not_of("0123456789abcdefABCDEF:.") >= zone;
+  const bool good_zone = zone == name.size() ||
+                         (zone + 1 < name.size() && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(zone) + 1,
+                                                                name.end(), allowed_in_zone));
+  if (!good_address || !good_zone) refuse("malformed IPv6 address " + detail::quoted(name));
+  return name;
 }
 
 Url::Host parse_host(std::string_view text) {
@@ -75,10 +101,7 @@ Url::Host parse_host(std::string_view text) {
   if (text.front() == '[') {
     const std::size_t close = text.find(']');
     if (close == std::string_view::npos) refuse("IPv6 address without closing ']'");
-    host.name = std::string(text.substr(1, close - 1));
-    if (host.name.empty() || host.name.find_first_not_of("0123456789abcdefABCDEF:.%") != std::string::npos) {
-      refuse("malformed IPv6 address " + detail::quoted(host.name));
-    }
+    host.name = parse_ipv6(text.substr(1, close - 1));
     const std::string_view rest = text.substr(close + 1);
     has_port = !rest.empty();
     if (has_port && rest.front() != ':') refuse("unexpected text after ']'");
@@ -90,6 +113,7 @@ Url::Host parse_host(std::string_view text) {
     if (has_port) port = *after_colon;
     host.name = decode(text, "host");
     if (host.name.empty()) refuse("empty host before the port");
+    if (std::any_of(host.name.begin(), host.name.end(), is_control)) refuse("host has a control character");
   }
   if (has_port) host.port = parse_port(port, host.name);
   return host;
@@ -110,8 +134,7 @@ std::vector<Url::Host> parse_hosts(std::string_view text) {
 
 Url Url::parse(std::string_view text) {
   if (text.size() > kMaxUrlBytes) refuse("longer than 64 KiB");
-  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  if (std::any_of(text.begin(), text.end(), control)) refuse("has a control character");
+  if (std::any_of(text.begin(), text.end(), is_control)) refuse("has a control character");
   if (text.find('#') != std::string_view::npos) refuse("fragments (#...) have no meaning here; write '#' as %23");
 
   Url url;
@@ -131,6 +154,10 @@ Url Url::parse(std::string_view text) {
     user_text = user;
     url.user_ = decode(user, "user");
     if (password) url.password_ = decode(*password, "password");
+  }
+  if (!authority.empty() && !url.user_ && path.find('@') != std::string_view::npos) {
+    // Most likely an unescaped '/' in a password, which would then be shown as part of the path.
+    refuse("the path has an '@'; write it as %40, and a '/' in a password as %2F");
   }
   url.hosts_ = parse_hosts(authority);
   url.path_ = decode(path, "path");
@@ -152,11 +179,11 @@ void Url::parse_query(std::string_view query) {
     const std::string_view raw = query;
     const auto raw_value = cut(query, '=');
     std::string key = decode(query, "a parameter's name");
-    if (key.empty() || !raw_value) refuse("parameter " + detail::quoted(key) + " is not of the form key=value");
-    std::string value = decode(*raw_value, "parameter \"" + key + "\"");
+    if (key.empty() || !raw_value) refuse(shown_key(key) + " is not of the form key=value");
+    std::string value = decode(*raw_value, shown_key(key));
     const auto same_key = [&](const auto& parameter) { return parameter.first == key; };
     if (std::any_of(parameters_.begin(), parameters_.end(), same_key)) {
-      refuse("parameter " + detail::quoted(key) + " is given twice");
+      refuse(shown_key(key) + " is given twice");
     }
     const bool secret = may_be_secret(key);
     redacted_ += std::exchange(shown_separator, '&') + (secret ? std::string(query) + "=***" : std::string(raw));
