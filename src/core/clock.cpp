@@ -57,7 +57,7 @@ void ManualClock::advance(std::chrono::nanoseconds by) {
     const std::lock_guard lock(mutex_);
     if (by <= std::chrono::nanoseconds::zero()) return;
     now_ = saturating_add(now_, by);
-    wall_ += by;
+    wall_ = saturating_add(wall_, by);
     listeners = listeners_;
   }
   for (const auto& weak : listeners) {
@@ -67,7 +67,7 @@ void ManualClock::advance(std::chrono::nanoseconds by) {
 
 void ManualClock::step_wall(std::chrono::nanoseconds by) {
   const std::lock_guard lock(mutex_);
-  wall_ += by;
+  wall_ = saturating_add(wall_, by);
 }
 
 }  // namespace dlock
