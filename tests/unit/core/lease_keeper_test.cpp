@@ -218,8 +218,8 @@ TEST(LeaseKeeper, ARenewalThatTookLongToArriveIsFollowedByAnotherInTime) {
 }
 
 TEST(LeaseKeeper, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
-  for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)), nanoseconds(10ms),
-                                  nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
+  for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)),
+                                  nanoseconds(10ms), nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
     for (const TimePoint end : {TimePoint::max(), lease_valid_until(kStart, lease), TimePoint::min()}) {
       LeaseKeeper keeper({.lease = lease, .renew = true}, kStart, end, 7);
       auto wake = keeper.start().wake;
