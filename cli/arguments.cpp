@@ -62,7 +62,7 @@ class Parser {
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
   void add_name(CLI::App* app);
   void add_acquire_options(CLI::App* app);
-  void take_durations();
+  void take_values();
   [[noreturn]] void explain_extras(const SplitWords& split) const;
   Arguments finish(const SplitWords& split);
 
@@ -103,8 +103,8 @@ Parser::Parser() {
 
   CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));
   list->add_flag("--held", result_.held_only, "Only those that are held");
-  CLI::Option* names = list->add_flag("--names", result_.names_only, "Print the names alone, one a line");
-  list->add_flag("--json", result_.json, "Print JSON")->excludes(names);
+  list->add_flag("--names", result_.names_only, "Print the names alone, one a line");
+  list->add_flag("--json", result_.json, "Print JSON");
 
   CLI::App* break_lock = add_verb(Verb::break_lock, "break", "Take a lock away from its holder", query_footer("break"));
   add_name(break_lock);
@@ -135,9 +135,8 @@ void Parser::add_name(CLI::App* app) {
 }
 
 void Parser::add_acquire_options(CLI::App* app) {
-  CLI::Option* wait =
-      app->add_option("--wait", wait_.text, "Wait at most this long for the lock (default forever)")->type_name("TIME");
-  app->add_flag("--try", try_once_, "Do not wait: exit with 75 if somebody else holds the lock")->excludes(wait);
+  app->add_option("--wait", wait_.text, "Wait at most this long for the lock (default forever)")->type_name("TIME");
+  app->add_flag("--try", try_once_, "Do not wait: exit with 75 if somebody else holds the lock");
   app->add_option("--lease", lease_.text, "How long the service keeps the lock if it does not hear from dlock")
       ->type_name("TIME");
 }
@@ -151,7 +150,9 @@ Duration to_duration(const DurationOption& option) {
   return *value;
 }
 
-void Parser::take_durations() {
+void Parser::take_values() {
+  if (try_once_ && !wait_.text.empty()) throw UsageError("--try and --wait exclude each other");
+  if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   if (!wait_.text.empty()) result_.wait = to_duration(wait_);
   if (try_once_) result_.wait = Duration();
   if (!lease_.text.empty()) result_.lease = to_duration(lease_);
@@ -188,7 +189,7 @@ Arguments Parser::finish(const SplitWords& split) {
     if (split.name) result_.name = *split.name;
     result_.command = split.command;
   }
-  take_durations();
+  take_values();
   return std::move(result_);
 }
 
@@ -213,7 +214,8 @@ std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& wo
   } catch (const CLI::ExtrasError&) {
     explain_extras(split);
   } catch (const CLI::ParseError& error) {
-    if (words.empty()) throw UsageError("what is to be done? See dlock --help");
+    if (words.empty()) throw UsageError("there is no command; see dlock --help");
+    if (app_.get_subcommands().empty()) explain_extras(split);
     throw UsageError(error.what());
   }
   return finish(split);

@@ -46,7 +46,7 @@ std::string run_footer() {
              "  dlock run nightly-report -- ./report.sh\n"
              "  dlock run --try --hold-at-least 5m nightly-report -- ./report.sh     from cron, on every host\n"
              "  dlock run --wait 30s deploy -- sh -c 'make && make deploy'\n"
-             "  DLOCK_URL=redis://db1 dlock run orders/42 -- ./fix --fence-env DLOCK_TOKEN\n"
+             "  DLOCK_URL=redis://db1 dlock run orders/42 -- sh -c './import --fence \"$DLOCK_TOKEN\"'\n"
              "\n"
              "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token) and DLOCK_URL (without password).\n"
              "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group. When dlock dies,\n"

@@ -62,7 +62,6 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
                                       {"DLOCK_URL", Url::parse(url).without_secrets()}}};
   const auto outcome = Supervisor({.command = command,
                                    .inherited = inherited,
-                                   .reporter = *reporter,
                                    .signals = signals,
                                    .lease = lease,
                                    .kill_after = arguments.kill_after.value(),

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -195,7 +196,7 @@ void Supervisor::replace_guardian() noexcept {
   guardian_->gone();
   try {
     guardian_.emplace();
-    guarded_until_ = TimePoint::min();
+    guard(std::exchange(guarded_until_, TimePoint::min()));
   } catch (const std::exception& error) {
     say(fmt::format("warning: the guardian process died and cannot be replaced: {}", error.what()));
   }

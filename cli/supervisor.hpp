@@ -11,7 +11,6 @@
 #include "cli/child.hpp"
 #include "cli/guardian.hpp"
 #include "cli/lease_watch.hpp"
-#include "cli/reporter.hpp"
 #include "cli/signal_queue.hpp"
 #include "cli/system.hpp"
 #include "cli/terminal.hpp"
@@ -23,7 +22,6 @@ class Supervisor {
   struct Setup {
     const Command& command;
     const Inherited& inherited;
-    const Reporter& reporter;
     SignalQueue& signals;
     Lease& lease;
     std::chrono::nanoseconds kill_after;

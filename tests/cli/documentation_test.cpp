@@ -1,0 +1,99 @@
+// --help, the manual page and the completion say the same.
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "support/cli_test.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+const std::vector<std::string> verbs{"run", "hold", "status", "list", "break", "doctor", "backends"};
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string manual() {
+  // In roff a hyphen that is to be a minus sign is escaped.
+  return std::regex_replace(contents(DLOCK_TEST_SOURCES "/cli/dlock.1"), std::regex(R"(\\-)"), "-");
+}
+
+std::set<std::string> options_in(const std::string& help) {
+  std::set<std::string> found;
+  const std::string options = help.substr(0, help.find("Examples:"));
+  const std::regex option("--[a-z-]+");
+  for (auto it = std::sregex_iterator(options.begin(), options.end(), option); it != std::sregex_iterator(); ++it) {
+    found.insert(it->str());
+  }
+  return found;
+}
+
+std::vector<std::string> completions(const std::vector<std::string>& words) {
+  std::string script =
+      "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _dlock; printf '%s\\n' \"${COMPREPLY[@]}\"";
+  std::vector<std::string> command{"bash", "-c", script, DLOCK_TEST_SOURCES "/cli/dlock.bash-completion"};
+  command.insert(command.end(), words.begin(), words.end());
+  const Finished result = run(command);
+  EXPECT_EQ(result.err, "");
+  std::vector<std::string> lines;
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+class Documentation : public CliTest {};
+
+TEST_F(Documentation, EveryCommandShowsExamplesInItsHelp) {
+  for (const std::string& verb : verbs) {
+    const Finished help = run({dlock_path(), verb, "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_EQ(help.err, "");
+    EXPECT_THAT(help.out, testing::HasSubstr("Examples:\n  ")) << verb;
+  }
+  EXPECT_THAT(run({dlock_path(), "--help"}).out, testing::HasSubstr("Examples:\n  dlock run"));
+}
+
+TEST_F(Documentation, EveryOptionIsInTheManualAndInTheCompletion) {
+  const std::string manual_text = manual();
+  for (const std::string& verb : verbs) {
+    const auto options = options_in(run({dlock_path(), verb, "--help"}).out);
+    EXPECT_THAT(options, testing::Contains("--help"));
+    const auto offered = completions({dlock_path(), verb, "--"});
+    for (const std::string& option : options) {
+      EXPECT_THAT(manual_text, testing::HasSubstr(option)) << verb;
+      EXPECT_THAT(offered, testing::Contains(option)) << verb;
+    }
+    EXPECT_EQ(offered.size(), options.size()) << verb << ": the completion offers what does not exist";
+  }
+}
+
+TEST_F(Documentation, TheCompletionOffersTheCommands) {
+  const auto offered = completions({dlock_path(), ""});
+  for (const std::string& verb : verbs) EXPECT_THAT(offered, testing::Contains(verb));
+}
+
+TEST_F(Documentation, TheCompletionOffersTheNamesOfLocks) {
+  ASSERT_EQ(run(dlock("run", {"nightly-report", "--", "true"})).status, 0);
+  ASSERT_EQ(run(dlock("run", {"with space", "--", "true"})).status, 0);
+  EXPECT_THAT(completions({dlock_path(), "status", "--url", url(), "ni"}), testing::ElementsAre("nightly-report"));
+  EXPECT_THAT(completions({dlock_path(), "run", "--url", url(), "wi"}), testing::ElementsAre("with\\ space"));
+}
+
+TEST_F(Documentation, EveryExitStatusIsInHelpManualAndGuide) {
+  const std::string help = run({dlock_path(), "--help"}).out;
+  const std::string manual_text = manual();
+  const std::string guide = contents(DLOCK_TEST_SOURCES "/docs/cli.md");
+  for (const char* status : {"64", "69", "70", "71", "74", "75", "76", "77", "78", "79", "126", "127"}) {
+    EXPECT_THAT(help, testing::HasSubstr("\n  " + std::string(status) + " ")) << "--help";
+    EXPECT_THAT(manual_text, testing::HasSubstr("\n.B " + std::string(status) + "\n")) << "manual";
+    EXPECT_THAT(guide, testing::HasSubstr("\n| " + std::string(status) + " |")) << "guide";
+  }
+}
+
+}  // namespace
+}  // namespace dlock::cli::test

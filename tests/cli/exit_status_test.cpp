@@ -1,0 +1,93 @@
+// What dlock run exits with, and that the lock is free afterwards.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "support/cli_test.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+class ExitStatus : public CliTest {
+ protected:
+  Finished run_shell(const std::string& script) { return run(dlock("run", {"job", "--", "sh", "-c", script})); }
+  std::string file_with(const std::string& text, std::filesystem::perms permissions) {
+    std::string path = scratch_.path() + "/file";
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, permissions);
+    return path;
+  }
+
+ private:
+  ScratchDirectory scratch_;
+};
+
+TEST_F(ExitStatus, IsTheCommandsOwn) {
+  EXPECT_EQ(run_shell("exit 0").status, 0);
+  EXPECT_EQ(run_shell("exit 1").status, 1);
+  EXPECT_EQ(run_shell("exit 255").status, 255);
+  EXPECT_TRUE(lock_is_free());
+}
+
+TEST_F(ExitStatus, IsThatOfASignalWhenOneEndedTheCommand) {
+  EXPECT_EQ(run_shell("kill -KILL $$").status, 128 + SIGKILL);
+  EXPECT_EQ(run_shell("kill -SEGV $$").status, 128 + SIGSEGV);
+  EXPECT_TRUE(lock_is_free());
+}
+
+TEST_F(ExitStatus, Is127ForACommandThatIsNotThere) {
+  const Finished missing = run(dlock("run", {"job", "--", "no-such-command-anywhere"}));
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_EQ(missing.err, "dlock: cannot run \"no-such-command-anywhere\": No such file or directory\n");
+  EXPECT_EQ(run(dlock("run", {"job", "--", "/no/such/path"})).status, 127);
+  EXPECT_EQ(run(dlock("run", {"job", "--", ""})).status, 127);
+  EXPECT_TRUE(lock_is_free());
+}
+
+TEST_F(ExitStatus, Is126ForACommandThatCannotBeExecuted) {
+  using std::filesystem::perms;
+  EXPECT_EQ(run(dlock("run", {"job", "--", file_with("data", perms::owner_read)})).status, 126);
+  EXPECT_EQ(run(dlock("run", {"job", "--", scratch().path()})).status, 126);
+  EXPECT_TRUE(lock_is_free());
+}
+
+TEST_F(ExitStatus, AScriptWithoutInterpreterLineRunsInTheShellAsInShells) {
+  using std::filesystem::perms;
+  EXPECT_EQ(run(dlock("run", {"job", "--", file_with("exit 9\n", perms::owner_all)})).status, 9);
+}
+
+TEST_F(ExitStatus, Is126WhenTheEnvironmentIsTooBigForTheCommand) {
+  // The URL in DLOCK_URL is three times as long as the directory that it comes from, so there is a size of arguments
+  // that dlock can just be started with and the command cannot.
+  ScratchDirectory parent;
+  std::string runtime = parent.path();
+  for (int i = 0; i < 5; ++i) runtime += "/" + std::string(200, ' ');
+  std::filesystem::create_directories(runtime);
+  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", runtime}}, .stack_limit = 1 << 20};
+  std::vector<std::string> command{dlock_path(), "run", "job", "--", "true"};
+  command.resize(command.size() + 300, std::string(1000, 'x'));
+  Finished result = run(command, options);
+  while (result.status == 125 && command.size() > 6) {  // 125: dlock itself could not be started
+    command.pop_back();
+    result = run(command, options);
+  }
+  EXPECT_EQ(result.status, 126);
+  EXPECT_EQ(result.err, "dlock: cannot run \"true\": Argument list too long\n");
+}
+
+TEST_F(ExitStatus, Is69WhenTheServiceCannotBeUsedAndTheCommandDoesNotRun) {
+  const std::string file = file_with("", std::filesystem::perms::owner_all);
+  const Finished result = run({dlock_path(), "run", "--url", "file://" + file, "job", "--", "echo", "ran"});
+  EXPECT_NE(result.status, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, testing::StartsWith("dlock: "));
+}
+
+TEST_F(ExitStatus, Is74WhenStandardOutputCannotBeWritten) {
+  EXPECT_EQ(run({"sh", "-c", dlock_path() + " backends >/dev/full"}).status, 74);
+  EXPECT_EQ(run({"sh", "-c", dlock_path() + " hold --url " + url() + " job >/dev/full"}).status, 74);
+  EXPECT_TRUE(lock_is_free());
+}
+
+}  // namespace
+}  // namespace dlock::cli::test

@@ -1,0 +1,165 @@
+// A command never outlives its lock: the lock is lost, dlock is killed, the command leaves processes behind.
+#include <sched.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "support/cli_test.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+class Loss : public CliTest {
+ protected:
+  // The file backend's locks are lost when their file is removed.
+  void remove_lock_files() const {
+    for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+
+  static std::optional<pid_t> guardian_of(pid_t pid) {
+    for (const auto& [child, name] : children_of(pid)) {
+      if (name == "lock-guard") return child;
+    }
+    return std::nullopt;
+  }
+};
+
+TEST_F(Loss, OfTheLockTerminatesTheCommandAndExitsWith79) {
+  Process run(run_probe({"listen"}));
+  (void)run.line();
+  remove_lock_files();
+  const Finished result = run.finish();
+  EXPECT_EQ(result.out, std::to_string(SIGTERM) + "\n");
+  EXPECT_EQ(result.status, 79);
+  EXPECT_THAT(result.err, testing::StartsWith("dlock: lost \"job\""));
+}
+
+TEST_F(Loss, OfTheLockKillsACommandThatIgnoresTermWithItsWholeGroup) {
+  Process run(run_probe({"family"}, {"--kill-after", "50ms"}));
+  const auto pids = pids_in(run.line());
+  const Watched leader(pids.at(0));
+  const Watched grandchild(pids.at(1));
+  remove_lock_files();
+  EXPECT_EQ(run.wait(), 79);
+  EXPECT_TRUE(leader.is_dead());
+  EXPECT_TRUE(grandchild.is_dead());
+}
+
+TEST_F(Loss, OfTheLockEndsACommandThatIsStopped) {
+  Process run(run_probe({"listen"}));
+  const pid_t command = pids_in(run.line()).at(0);
+  ASSERT_EQ(::kill(command, SIGSTOP), 0);
+  remove_lock_files();
+  EXPECT_EQ(run.wait(), 79);
+}
+
+TEST_F(Loss, KillOfDlockFreesTheLockAndKillsTheCommandWithItsWholeGroup) {
+  Process run(run_probe({"family"}));
+  const auto pids = pids_in(run.line());
+  const Watched leader(pids.at(0));
+  const Watched grandchild(pids.at(1));
+  Process waiter(run_probe({"environment", "DLOCK_NAME"}));
+  run.signal(SIGKILL);
+  EXPECT_TRUE(leader.wait_for_death());
+  EXPECT_TRUE(grandchild.wait_for_death());
+  EXPECT_EQ(waiter.finish().out, "job\n");
+}
+
+TEST_F(Loss, KillOfDlockLeavesNoGuardianBehind) {
+  Process run(run_probe({"wait"}));
+  (void)run.line();
+  const auto guardian = guardian_of(run.pid());
+  ASSERT_TRUE(guardian);
+  const Watched watched(*guardian);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(watched.wait_for_death());
+}
+
+TEST_F(Loss, KillOfAWaitingDlockDelaysNobody) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  Process killed(run_probe({"wait"}));
+  Process waiter(run_probe({"environment", "DLOCK_NAME"}));
+  killed.signal(SIGKILL);
+  holder.close_input();
+  EXPECT_EQ(waiter.finish().out, "job\n");
+}
+
+TEST_F(Loss, TheGuardianHoldsNoDescriptorButItsOwn) {
+  Process run(run_probe({"wait"}));
+  (void)run.line();
+  const auto guardian = guardian_of(run.pid());
+  ASSERT_TRUE(guardian);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(*guardian) + "/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry).string();
+    EXPECT_TRUE(target.starts_with("pipe:") || target == "anon_inode:[timerfd]") << target;
+    EXPECT_GT(entry.path().filename().string(), "2");
+  }
+}
+
+TEST_F(Loss, AGuardianThatWasKilledIsReplaced) {
+  Process run(run_probe({"family"}));
+  const auto pids = pids_in(run.line());
+  const Watched leader(pids.at(0));
+  const Watched grandchild(pids.at(1));
+  const auto first = guardian_of(run.pid());
+  ASSERT_TRUE(first);
+  ASSERT_EQ(::kill(*first, SIGKILL), 0);
+  auto second = guardian_of(run.pid());
+  while (!second || *second == *first) {  // ended by ctest's time limit if it never comes
+    ::sched_yield();
+    second = guardian_of(run.pid());
+  }
+  // The new guardian has its orders before dlock looks at the next signal.
+  run.signal(SIGUSR1);
+  EXPECT_EQ(run.line(), "usr1");
+  run.signal(SIGKILL);
+  EXPECT_TRUE(leader.wait_for_death());
+  EXPECT_TRUE(grandchild.wait_for_death());
+}
+
+#ifdef DLOCK_TEST_WITH_MEMORY
+TEST_F(Loss, TheGuardianKillsTheCommandWhenDlockIsStoppedPastTheLease) {
+  Process run(
+      {dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "500ms", "job", "--", probe_path(), "family"});
+  const auto pids = pids_in(run.line());
+  const Watched leader(pids.at(0));
+  const Watched grandchild(pids.at(1));
+  run.signal(SIGSTOP);
+  EXPECT_TRUE(leader.wait_for_death());
+  EXPECT_TRUE(grandchild.wait_for_death());
+  run.signal(SIGCONT);
+  EXPECT_EQ(run.wait(), 79);
+}
+
+TEST_F(Loss, ALeaseIsRenewedWhileTheCommandRuns) {
+  Process run({dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "700ms", "job", "--", "sh", "-c",
+               "sleep 2; exit 4"});
+  EXPECT_EQ(run.wait(), 4);
+}
+#endif
+
+TEST_F(Loss, WhatTheCommandLeavesBehindEndsBeforeTheLockIsFree) {
+  Process run(run_probe({"orphan"}, {"--kill-after", "50ms"}));
+  const Watched orphan(pids_in(run.line()).at(1));
+  const Finished result = run.finish();
+  EXPECT_EQ(result.status, 5);
+  EXPECT_TRUE(orphan.is_dead());
+  EXPECT_THAT(result.err, testing::HasSubstr("left processes behind"));
+}
+
+TEST_F(Loss, WhatLeavesTheGroupStays) {
+  Process run(dlock("run", {"job", "--", "sh", "-c", "mkfifo \"$1\"; setsid \"$0\" listen >\"$1\" & head -n 1 \"$1\"",
+                            probe_path(), scratch().path() + "/fifo"}));
+  const auto daemon = pids_in(run.line());
+  ASSERT_EQ(daemon.size(), 1U);
+  const Watched watched(daemon.at(0));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_FALSE(watched.is_dead());
+  ASSERT_EQ(::kill(daemon.at(0), SIGKILL), 0);
+}
+
+}  // namespace
+}  // namespace dlock::cli::test

@@ -1,0 +1,115 @@
+// dlock run as the foreground job of a terminal.
+#include <csignal>
+
+#include "support/cli_test.hpp"
+#include "support/job_shell.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+constexpr const char* control_c = "\x03";
+constexpr const char* control_z = "\x1a";
+
+class OnATerminal : public CliTest {};
+
+TEST_F(OnATerminal, TheCommandIsInTheForeground) {
+  JobShell shell(run_probe({"terminal"}));
+  EXPECT_EQ(shell.line(), "foreground");
+}
+
+TEST_F(OnATerminal, ControlCReachesTheCommand) {
+  JobShell shell(run_probe({"listen"}));
+  (void)shell.line();
+  shell.type(control_c);
+  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+  EXPECT_EQ(shell.job_news(), "exited 33");
+}
+
+TEST_F(OnATerminal, ControlCReachesACommandWhoseInputIsRedirected) {
+  JobShell shell(run_probe({"listen"}), true);
+  (void)shell.line();
+  shell.type(control_c);
+  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+  EXPECT_EQ(shell.job_news(), "exited 33");
+}
+
+TEST_F(OnATerminal, WhatIsTypedReachesTheCommand) {
+  JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word; echo \"got $word\""}));
+  shell.type("hello\n");
+  EXPECT_EQ(shell.line(), "got hello");
+  EXPECT_EQ(shell.job_news(), "exited 0");
+}
+
+TEST_F(OnATerminal, ACommandThatAsksForTheTerminalLaterGetsIt) {
+  JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word </dev/tty; echo \"got $word\""}), true);
+  shell.type("hello\n");
+  EXPECT_EQ(shell.line(), "got hello");
+  EXPECT_EQ(shell.job_news(), "exited 0");
+}
+
+TEST_F(OnATerminal, ControlZStopsTheJobAndForegroundContinuesIt) {
+  JobShell shell(run_probe({"listen"}));
+  (void)shell.line();
+  shell.type(control_z);
+  EXPECT_EQ(shell.job_news(), "stopped");
+  EXPECT_FALSE(lock_is_free()) << "a stopped job keeps a lock that does not run out";
+  shell.foreground();
+  shell.type(control_c);
+  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+  EXPECT_EQ(shell.job_news(), "exited 33");
+}
+
+TEST_F(OnATerminal, ControlZStopsAJobWhoseInputIsRedirected) {
+  JobShell shell(run_probe({"listen"}), true);
+  (void)shell.line();
+  shell.type(control_z);
+  EXPECT_EQ(shell.job_news(), "stopped");
+  shell.foreground();
+  shell.type(control_c);
+  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+  EXPECT_EQ(shell.job_news(), "exited 33");
+}
+
+TEST_F(OnATerminal, SomebodyWhoWaitsIsToldForWhomAndControlCEndsTheWait) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  JobShell shell(run_probe({"wait"}));
+  EXPECT_EQ(
+      shell.line(), "dlock: waiting for \"job\", held by " + [&] {
+        const std::string status = run(dlock("status", {"job"})).out;
+        const auto start = status.find("holder") + 8;
+        return status.substr(start, status.find('\n', start) - start);
+      }());
+  shell.type(control_c);
+  EXPECT_EQ(shell.job_news(), "exited 130");
+}
+
+TEST_F(OnATerminal, AWaitCanBeStoppedAndContinued) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  JobShell shell(run_probe({"environment", "DLOCK_NAME"}));
+  EXPECT_THAT(shell.line(), testing::StartsWith("dlock: waiting for \"job\""));
+  shell.type(control_z);
+  EXPECT_EQ(shell.job_news(), "stopped");
+  holder.close_input();
+  shell.foreground();
+  EXPECT_EQ(shell.line(), "job");
+  EXPECT_EQ(shell.job_news(), "exited 0");
+}
+
+TEST_F(OnATerminal, OutputIsColouredUnlessTheUserObjects) {
+  const std::string command = dlock_path() + " status --url " + url() + " job | cat; " + dlock_path() +
+                              " status --url " + url() + " job; NO_COLOR=1 " + dlock_path() + " status --url " + url() +
+                              " job";
+  JobShell shell({"/usr/bin/env", "TERM=xterm", "sh", "-c", command});
+  const auto state = [&shell] {
+    (void)shell.line();
+    return shell.line();
+  };
+  EXPECT_EQ(state(), "state  free");
+  EXPECT_EQ(state(), "state  \x1b[32mfree\x1b[0m");
+  EXPECT_EQ(state(), "state  free");
+}
+
+}  // namespace
+}  // namespace dlock::cli::test

@@ -1,0 +1,197 @@
+// Bad input: refused with status 64 before anything is done, naming the part that is wrong, and without passwords.
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "support/cli_test.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+class Usage : public CliTest {
+ protected:
+  // dlock WORDS... must fail with 64 and say `complaint`; no command may run.
+  static void expect_refused(const std::vector<std::string>& words, const std::string& complaint) {
+    std::vector<std::string> command{dlock_path()};
+    command.insert(command.end(), words.begin(), words.end());
+    const Finished result = run(command);
+    EXPECT_EQ(result.status, 64) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, testing::StartsWith("dlock: "));
+    EXPECT_THAT(result.err, testing::HasSubstr(complaint));
+  }
+  void expect_name_refused(const std::string& name, const std::string& complaint) {
+    expect_refused({"run", "--url", url(), name, "--", "echo", "ran"}, complaint);
+    expect_refused({"hold", "--url", url(), name}, complaint);
+    expect_refused({"status", "--url", url(), name}, complaint);
+    expect_refused({"break", "--yes", "--url", url(), name}, complaint);
+  }
+};
+
+TEST_F(Usage, AMissingCommandIsRefused) {
+  expect_refused({}, "there is no command");
+  expect_refused({"frobnicate"}, "not a dlock command");
+  expect_refused({"run", "job", "--"}, "no command after \"--\"");
+}
+
+TEST_F(Usage, RunWithoutTheSeparatorIsRefused) {
+  expect_refused({"run", "job", "echo", "ran"}, "\"--\" is missing");
+  expect_refused({"run", "job"}, "\"--\" and a command are missing");
+}
+
+TEST_F(Usage, AMissingNameIsRefused) {
+  expect_refused({"run", "--", "echo", "ran"}, "NAME is required");
+  expect_refused({"status"}, "NAME is required");
+  expect_refused({"hold"}, "NAME is required");
+  expect_refused({"break", "--yes"}, "NAME is required");
+}
+
+TEST_F(Usage, TooManyArgumentsAreRefused) {
+  expect_refused({"run", "job", "job2", "--", "echo", "ran"}, "more arguments");
+  expect_refused({"status", "job", "job2"}, "more arguments");
+  expect_refused({"run", "job", "--", "job2", "--", "echo"}, "two lock names");
+}
+
+TEST_F(Usage, AnUnknownOptionIsNamedWithoutItsValue) {
+  expect_refused({"run", "--password=hunter2", "job", "--", "echo", "ran"}, "--password: no such option\n");
+  expect_refused({"run", "-phunter2", "job", "--", "echo", "ran"}, "-p: no such option\n");
+}
+
+TEST_F(Usage, ContradictoryOptionsAreRefused) {
+  expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--try and --wait");
+  expect_refused({"list", "--json", "--names"}, "--json and --names");
+}
+
+TEST_F(Usage, AWrongTimeIsRefusedNamingTheOption) {
+  for (const char* option : {"--wait", "--lease", "--hold-at-least", "--kill-after"}) {
+    for (const char* value : {"5", "5 sec", "-5s", "nan", "1e400s", "s", "9223372036854775807ms9", "99999999999999d"}) {
+      expect_refused({"run", std::string(option) + "=" + value, "job", "--", "echo", "ran"},
+                     std::string(option) + ": ");
+    }
+    expect_refused({"run", std::string(option) + "=", "job", "--", "echo", "ran"}, std::string(option) + ": ");
+  }
+}
+
+TEST_F(Usage, ALeaseOfZeroIsRefused) {
+  expect_refused({"run", "--url", url(), "--lease", "0", "job", "--", "echo", "ran"}, "lease");
+}
+
+TEST_F(Usage, AWrongNameIsRefused) {
+  expect_name_refused("", "name");
+  expect_name_refused(std::string(513, 'x'), "name");
+  expect_name_refused("line\nbreak", "name");
+  expect_name_refused("\x7f", "name");
+  expect_name_refused("\xff\xfe", "name");
+  expect_name_refused("\xc0\xaf", "name");      // overlong
+  expect_name_refused("\xed\xa0\x80", "name");  // a surrogate
+}
+
+TEST_F(Usage, AnyOtherNameIsData) {
+  for (const char* name : {"/", ".", "..", "../../etc/passwd", "a/", " ", "%", "*", "?", "'\"", "; rm -rf /", "$1",
+                           "{}", "--", "-x", "--help", "--try", "\xC3\xA4\xF0\x9F\x94\x92"}) {
+    const Finished result =
+        run({dlock_path(), "run", "--url", url(), "--", name, "--", probe_path(), "arguments", "ran"});
+    EXPECT_EQ(result.out, "ran\n") << name << result.err;
+    EXPECT_THAT(run({dlock_path(), "status", "--url", url(), "--", name}).out, testing::HasSubstr("last token"))
+        << name;
+  }
+}
+
+TEST_F(Usage, ANameOf512BytesIsAccepted) {
+  EXPECT_EQ(run(dlock("run", {std::string(512, 'x'), "--", "true"})).status, 0);
+}
+
+TEST_F(Usage, AWrongUrlIsRefused) {
+  expect_refused({"run", "--url", "nonsense", "job", "--", "echo", "ran"}, "URL");
+  expect_refused({"run", "--url", "gopher://x", "job", "--", "echo", "ran"}, "gopher");
+  expect_refused({"run", "--url", url() + "?colour=blue", "job", "--", "echo", "ran"}, "colour");
+  expect_refused({"run", "--url", url() + "?lease=1s&lease=2s", "job", "--", "echo", "ran"}, "lease");
+  expect_refused({"run", "--url", "file:///%zz", "job", "--", "echo", "ran"}, "URL");
+}
+
+TEST_F(Usage, APasswordIsNeverPrinted) {
+  const std::string secret = "hunter2";
+  const std::vector<std::string> urls{
+      "redis://user:hunter2@localhost:0/x",
+      "gopher://user:hunter2@h",
+      "memory://:hunter2@h?x=1",
+      "file://u:hunter2@/x/\x01",
+      "postgresql://u:hunter2@h:99999/d",
+      "zookeeper://h/?password=hunter2",
+      "://hunter2@x",
+      "memory://?auth=digest:u:hunter2",
+      "file:///x?sslpassword=hunter2&a=%zz",
+      "redis://user:hunter2@[::1/",
+  };
+  for (const std::string& url : urls) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"run", "--url", url, "job", "--", "true"},
+             {"run", "--url=" + url, "--bogus", "job", "--", "true"},
+             {"run", "--wait", url, "job", "--", "true"},
+             {"run", url, url, "--", "true"},
+             {"run", "--url", url, url},
+             {"status", url, url},
+             {url},
+             {"doctor", "--url", url},
+             {"list", "--json=" + url},
+         }) {
+      std::vector<std::string> command{dlock_path()};
+      command.insert(command.end(), words.begin(), words.end());
+      const Finished result = run(command);
+      EXPECT_THAT(result.out + result.err, testing::Not(testing::HasSubstr(secret))) << testing::PrintToString(words);
+    }
+    const Finished from_environment = run({dlock_path(), "doctor"}, {.environment = {{"DLOCK_URL", url}}});
+    EXPECT_THAT(from_environment.out + from_environment.err, testing::Not(testing::HasSubstr(secret))) << url;
+  }
+}
+
+#ifdef DLOCK_TEST_WITH_MEMORY
+TEST_F(Usage, APasswordDoesNotReachTheCommand) {
+  const Process::Options options{.environment = {{"DLOCK_URL", "file://" + scratch().path() + "?label=x"}}};
+  EXPECT_EQ(run({dlock_path(), "run", "job", "--", probe_path(), "environment", "DLOCK_URL"}, options).out,
+            "file://" + scratch().path() + "?label=x\n");
+}
+#endif
+
+class Location : public CliTest {};
+
+TEST_F(Location, TheUrlOptionComesBeforeTheEnvironment) {
+  const Process::Options options{.environment = {{"DLOCK_URL", "gopher://x"}}};
+  EXPECT_EQ(run(dlock("run", {"job", "--", "true"}), options).status, 0);
+  EXPECT_EQ(run({dlock_path(), "run", "job", "--", "true"}, options).status, 64);
+}
+
+TEST_F(Location, TheEnvironmentNamesTheService) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  const Process::Options options{.environment = {{"DLOCK_URL", url()}}};
+  EXPECT_EQ(run({dlock_path(), "run", "--try", "job", "--", "true"}, options).status, 75);
+}
+
+TEST_F(Location, TheDefaultIsADirectoryOfThisUserInTheRuntimeDirectory) {
+  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", scratch().path()}, {"DLOCK_URL", ""}}};
+  const Finished result = run({dlock_path(), "run", "job", "--", probe_path(), "environment", "DLOCK_URL"}, options);
+  EXPECT_EQ(result.out, "file://" + scratch().path() + "/dlock\n") << result.err;
+  struct stat status {};
+  ASSERT_EQ(::stat((scratch().path() + "/dlock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0700U);
+}
+
+TEST_F(Location, ADefaultDirectoryThatOthersCanReachIsRefused) {
+  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", scratch().path()}}};
+  const std::string directory = scratch().path() + "/dlock";
+  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
+  const Finished open = run({dlock_path(), "run", "job", "--", "echo", "ran"}, options);
+  EXPECT_EQ(open.status, 77);
+  EXPECT_EQ(open.out, "");
+  EXPECT_THAT(open.err, testing::HasSubstr(directory + " is open to other users"));
+  std::filesystem::remove(directory);
+  std::filesystem::create_directory_symlink(scratch().path(), directory);
+  const Finished link = run({dlock_path(), "run", "job", "--", "echo", "ran"}, options);
+  EXPECT_EQ(link.status, 77);
+  EXPECT_THAT(link.err, testing::HasSubstr(directory + " is a symbolic link"));
+}
+
+}  // namespace
+}  // namespace dlock::cli::test
