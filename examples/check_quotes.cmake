@@ -1,0 +1,30 @@
+# cmake -D PAGE=page.md -D QUOTED=file -P check_quotes.cmake
+# The blocks of code on the page that follow "<!-- quoted: NAME -->", put together, must be the whole file of that name,
+# blank lines aside: so that what the page shows is what is compiled.
+cmake_minimum_required(VERSION 3.25)
+get_filename_component(name "${QUOTED}" NAME)
+file(READ "${PAGE}" page)
+file(READ "${QUOTED}" code)
+set(opening "<!-- quoted: ${name} -->\n```cpp\n")
+string(LENGTH "${opening}" opening_length)
+
+set(quoted "")
+while(TRUE)
+  string(FIND "${page}" "${opening}" begin)
+  if(begin EQUAL -1)
+    break()
+  endif()
+  math(EXPR begin "${begin} + ${opening_length}")
+  string(SUBSTRING "${page}" ${begin} -1 page)
+  string(FIND "${page}" "```" end)
+  string(SUBSTRING "${page}" 0 ${end} block)
+  string(APPEND quoted "${block}")
+endwhile()
+
+foreach(text IN ITEMS code quoted)
+  string(STRIP "${${text}}" ${text})
+  string(REGEX REPLACE "\n+" "\n" ${text} "${${text}}")
+endforeach()
+if(NOT quoted STREQUAL code)
+  message(FATAL_ERROR "${PAGE} does not quote the whole of ${QUOTED}. What it quotes is:\n${quoted}")
+endif()
