@@ -48,9 +48,8 @@ class LockTable {
                  const dlock::Clock& clock) {
     const std::lock_guard lock(mutex_);
     const auto row = rows_.find(name);
-    const auto now = clock.now();
-    if (row == rows_.end() || row->second.owner != owner || row->second.expires <= now) return false;
-    row->second.expires = dlock::saturating_add(now, lease);
+    if (row == rows_.end() || row->second.owner != owner || row->second.expires <= clock.now()) return false;
+    row->second.expires = dlock::saturating_add(clock.now(), lease);
     return true;
   }
 
@@ -85,6 +84,7 @@ class TableBackend final : public dlock::TryBackend {
             .scope = dlock::Scope::process,
             .lease_kind = dlock::LeaseKind::per_lock,
             .fencing = dlock::FencingDurability::wall_clock,
+            .wakes_waiters = false,
             .can_inspect = true,
             .can_break = true};
   }
