@@ -87,11 +87,13 @@ void Acquisition::busy() {
 
 void Acquisition::unreachable(Failure why) {
   if (finished_) return;
+  if (!why.code) why.code = errc::unavailable;
   deadline_.unreachable(std::move(why));
   check_deadline();
 }
 
 void Acquisition::failed(Failure why) {
+  if (!why.code) why.code = errc::protocol;  // a failure without a code would look like success to the caller
   abort(std::move(why));
 }
 

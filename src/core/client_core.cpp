@@ -18,17 +18,18 @@ std::shared_ptr<ClientCore> ClientCore::create(std::shared_ptr<engine::Engine> e
                              .response_timeout = core->response_timeout_,
                              .connect_timeout = core->connect_timeout_};
   std::exception_ptr problem;
-  util::Event made;
-  (void)core->engine_->dispatch([&] {  // a new engine refuses nothing
+  const auto made = std::make_shared<util::Event>();
+  (void)core->engine_->dispatch([&, made] {  // a new engine refuses nothing
     try {
       core->backend_ = factory(*core, config);
+      if (!core->backend_) throw Error(errc::unsupported, "the factory of the backend made nothing");
       core->capabilities_ = core->backend_->capabilities();
     } catch (...) {
       problem = std::current_exception();
     }
-    made.set();
+    made->set();
   });
-  core->engine_->wait(made);
+  core->engine_->wait(*made);
   if (problem) {
     core->engine_->stop();
     std::rethrow_exception(problem);
@@ -155,14 +156,16 @@ void ClientCore::release_unwanted(const Grant& grant) {
 std::shared_ptr<LeaseState> ClientCore::hold(Grant grant, const AcquireOptions& options, TimePoint started) {
   const bool own_lease = capabilities_.lease_kind == LeaseKind::per_lock;
   const TimePoint now = engine_->now();
+  TimePoint fixed_end = TimePoint::max();
   if (!options.renew && !own_lease) {
     // The service keeps the lock with the session or process, so the fixed length is ours to keep.
-    grant.valid_until = std::min(grant.valid_until, saturating_add(now, grant.lease));
+    fixed_end = saturating_add(now, options.lease ? options.lease->value() : default_lease_);
+    grant.valid_until = std::min(grant.valid_until, fixed_end);
   }
   auto state = std::make_shared<LeaseState>(shared_from_this(), clock_, grant, fork_generation_);
   const LeaseKeeper::Terms terms{.lease = grant.lease, .renew = options.renew && own_lease};
   const OwnerId owner = grant.owner;
-  auto held = std::make_unique<HeldLease>(*this, std::move(grant), terms, !options.renew && !own_lease, state);
+  auto held = std::make_unique<HeldLease>(*this, std::move(grant), terms, fixed_end, state);
   held->start();
   held_.insert_or_assign(owner, std::move(held));
   add(counters_.held);
@@ -195,7 +198,9 @@ void ClientCore::lost(const OwnerId& owner, Failure why) {
 void ClientCore::lease_lost(HeldLease& held, Failure why) {
   if (held.lost()) return;
   held.set_lost();
+  subtract(counters_.held);
   (void)held.state()->mark_lost();  // false where the program noticed first, or released just now
+  if (held.state()->phase() == LeaseState::Phase::released) return;  // the release is on its way, and will find out
   add(counters_.lost);
   notify([state = held.state()] { state->fire_lost(); });
   if (observer_) {
@@ -203,7 +208,7 @@ void ClientCore::lease_lost(HeldLease& held, Failure why) {
       observer->lost(event);
     });
   }
-  if (held.fixed_length() && held.in_backend()) {
+  if (held.has_fixed_end() && held.in_backend()) {
     // No lease in the service runs out by itself here.
     held.set_gone_from_backend();
     release_unwanted(held.grant());
@@ -217,6 +222,10 @@ void ClientCore::release(std::shared_ptr<LeaseState> lease, ReleaseCompletion do
   }
   if (lease->expired()) (void)lease->mark_lost();
   const bool was_held = lease->mark_released();
+  if (!was_held && lease->phase() == LeaseState::Phase::released) {  // another thread's release, perhaps under way
+    done({}, false);
+    return;
+  }
   const bool accepted = engine_->dispatch(
       [this, self = shared_from_this(), lease, was_held, done] { finish_release(lease, was_held, done); });
   if (!accepted) done({}, false);  // close() made it lost and released it
@@ -231,7 +240,6 @@ void ClientCore::finish_release(const std::shared_ptr<LeaseState>& lease, bool w
   }
   const auto held = std::move(found->second);
   held_.erase(found);
-  subtract(counters_.held);
   if (!was_held) {
     lease_lost(*held, {errc::lost, "the lease of lock \"" + lease->name() + "\" had run out when it was released"});
     done({}, false);
@@ -239,7 +247,8 @@ void ClientCore::finish_release(const std::shared_ptr<LeaseState>& lease, bool w
     if (held->in_backend()) release_unwanted(held->grant());
     return;
   }
-  release_in_backend(held->grant(), [this, lease, done](const ReleaseOutcome& outcome) {
+  if (!held->lost()) subtract(counters_.held);
+  const auto finish = [this, lease, done](const ReleaseOutcome& outcome) {
     const bool was_ours = outcome.status == ReleaseOutcome::Status::released;
     if (was_ours) add(counters_.released);
     if (observer_) {
@@ -249,7 +258,12 @@ void ClientCore::finish_release(const std::shared_ptr<LeaseState>& lease, bool w
       });
     }
     done(outcome.status == ReleaseOutcome::Status::failed ? outcome.failure : Failure{}, was_ours);
-  });
+  };
+  if (held->in_backend()) {
+    release_in_backend(held->grant(), finish);
+  } else {  // lost while the release was on its way
+    finish({.status = ReleaseOutcome::Status::not_owner});
+  }
 }
 
 void ClientCore::release_in_backend(const Grant& grant, std::function<void(const ReleaseOutcome&)> done) {
@@ -293,7 +307,8 @@ OwnerId ClientCore::new_owner_id() {
 }
 
 void ClientCore::notify(std::function<void()> user_code) {
-  const bool accepted = engine_->notify([self = shared_from_this(), user_code] { self->run_user_code(user_code); });
+  const bool accepted =
+      !foreign_process() && engine_->notify([self = shared_from_this(), user_code] { self->run_user_code(user_code); });
   if (!accepted) run_user_code(user_code);
 }
 
@@ -321,9 +336,7 @@ void ClientCore::run_user_code(const std::function<void()>& user_code) noexcept 
 
 void ClientCore::close() noexcept {
   if (foreign_process()) {
-    // The engine's thread is in the parent; its mutex may be locked forever. Leave everything as it is, reachable.
-    static const auto* const kept = new std::shared_ptr<ClientCore>(shared_from_this());
-    (void)kept;
+    keep_forever();
     return;
   }
   if (engine_->must_not_block()) {
@@ -335,6 +348,18 @@ void ClientCore::close() noexcept {
   engine_->wait(*closed, close_timeout_);
   (void)engine_->dispatch([this, self = shared_from_this()] { backend_.reset(); });
   engine_->stop();
+}
+
+void ClientCore::keep_forever() {
+  // The engine's thread is in the parent, and its mutex may be locked for good. Everything stays as it is, reachable.
+  struct Kept {
+    std::shared_ptr<ClientCore> core;
+    Kept* next;
+  };
+  static std::atomic<Kept*> kept{nullptr};
+  auto* const one_more = new Kept{shared_from_this(), kept.load()};
+  while (!kept.compare_exchange_weak(one_more->next, one_more)) {
+  }
 }
 
 void ClientCore::close_on_engine_thread() {
@@ -355,18 +380,17 @@ void ClientCore::close_on_engine_thread() {
 
 void ClientCore::begin_close(std::function<void()> closed) {
   closing_ = true;
-  closed_ = std::move(closed);
   auto acquisitions = std::exchange(acquisitions_, {});
   for (const auto& [id, acquisition] : acquisitions) acquisition->abort(failures::closed());
   acquisitions.clear();  // gives up the contentions, before the backend is told to close
   const auto held = std::exchange(held_, {});
   for (const auto& [owner, lease] : held) {
-    subtract(counters_.held);
     const bool in_backend = lease->in_backend();
     lease->set_gone_from_backend();
     lease_lost(*lease, {errc::closed, "the client was closed while it held lock \"" + lease->grant().name + "\""});
     if (in_backend) release_unwanted(lease->grant());
   }
+  closed_ = std::move(closed);  // only now: a release that is answered at once must not end what others still need
   close_backend_when_released();
 }
 

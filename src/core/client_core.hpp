@@ -95,6 +95,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   void begin_close(std::function<void()> closed);
   void close_backend_when_released();
   void close_on_engine_thread();
+  void keep_forever();
 
   const std::shared_ptr<engine::Engine> engine_;
   const std::shared_ptr<const Clock> clock_;

@@ -1,5 +1,6 @@
 #include "core/held_lease.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -7,21 +8,21 @@
 
 namespace dlock::detail {
 
-HeldLease::HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, bool fixed_length,
+HeldLease::HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, TimePoint fixed_end,
                      std::shared_ptr<LeaseState> state)
     : core_(core),
       grant_(std::move(grant)),
       state_(std::move(state)),
       keeper_(terms, state_->granted_at(), grant_.valid_until, grant_.owner.low()),
       timer_(core.executor()),
-      fixed_length_(fixed_length) {}
+      fixed_end_(fixed_end) {}
 
 void HeldLease::start() {
   follow(keeper_.start());
 }
 
 void HeldLease::extended(TimePoint valid_until) {
-  const auto step = keeper_.extended(core_.executor().now(), valid_until);
+  const auto step = keeper_.extended(core_.executor().now(), std::min(valid_until, fixed_end_));
   state_->extend(keeper_.valid_until());
   follow(step);
 }
@@ -31,7 +32,15 @@ void HeldLease::set_lost() noexcept {
   timer_.disarm();
 }
 
+bool HeldLease::noticed_by_program() {
+  if (state_->phase() != LeaseState::Phase::lost) return false;
+  // It looked at the clock just before a renewal arrived, or before our timer ran. What it was told stays true.
+  core_.lease_lost(*this, {errc::lost, "the lease of lock \"" + grant_.name + "\" ran out before it was renewed"});
+  return true;
+}
+
 void HeldLease::follow(LeaseKeeper::Step step) {
+  if (noticed_by_program()) return;
   if (step.wake) {
     timer_.arm(*step.wake, [this] { follow(keeper_.due(core_.executor().now())); });
   } else {
@@ -52,7 +61,7 @@ void HeldLease::renew() {
 }
 
 void HeldLease::renewal_ended(const RenewOutcome& outcome) {
-  if (lost_) return;
+  if (lost_ || noticed_by_program()) return;
   const TimePoint now = core_.executor().now();
   switch (outcome.status) {
     case RenewOutcome::Status::renewed: {

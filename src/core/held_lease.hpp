@@ -13,7 +13,9 @@ namespace dlock::detail {
 // Lives in tasks, owned by the core from the grant to the release.
 class HeldLease {
  public:
-  HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, bool fixed_length,
+  // `fixed_end`: ends then by this client's clock alone, while the service would keep the lock; TimePoint::max() for
+  // not.
+  HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, TimePoint fixed_end,
             std::shared_ptr<LeaseState> state);
 
   void start();
@@ -22,8 +24,7 @@ class HeldLease {
 
   [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
   [[nodiscard]] const std::shared_ptr<LeaseState>& state() const noexcept { return state_; }
-  // Ends by this client's clock alone, while the service would keep the lock.
-  [[nodiscard]] bool fixed_length() const noexcept { return fixed_length_; }
+  [[nodiscard]] bool has_fixed_end() const noexcept { return fixed_end_ != TimePoint::max(); }
   // Lost, but not yet given back by the program.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
   // Stops the keeper.
@@ -35,13 +36,14 @@ class HeldLease {
  private:
   void follow(LeaseKeeper::Step step);
   void renew();
+  [[nodiscard]] bool noticed_by_program();
 
   ClientCore& core_;
   Grant grant_;
   std::shared_ptr<LeaseState> state_;
   LeaseKeeper keeper_;
   Timer timer_;
-  const bool fixed_length_;
+  const TimePoint fixed_end_;
   bool lost_ = false;
   bool in_backend_ = true;
 };

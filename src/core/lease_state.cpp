@@ -15,8 +15,11 @@ LeaseState::LeaseState(std::shared_ptr<ClientCore> core, std::shared_ptr<const C
       fork_generation_(fork_generation),
       valid_until_(grant.valid_until) {}
 
-bool LeaseState::held() const noexcept {
-  return phase() == Phase::held && !foreign_process() && !expired();
+bool LeaseState::held() noexcept {
+  if (phase() != Phase::held || foreign_process()) return false;
+  if (!expired()) return true;
+  (void)mark_lost();
+  return false;
 }
 
 bool LeaseState::foreign_process() const noexcept {

@@ -25,8 +25,9 @@ class LeaseState {
 
   [[nodiscard]] static Lease make_lease(std::shared_ptr<LeaseState> state) noexcept { return Lease(std::move(state)); }
 
-  // Any thread, never blocks.
-  [[nodiscard]] bool held() const noexcept;
+  // Any thread, never blocks. Once it was false because of the time, it stays false: a renewal that arrives in the same
+  // instant comes too late.
+  [[nodiscard]] bool held() noexcept;
   [[nodiscard]] bool expired() const noexcept { return clock_->now() >= valid_until(); }
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_.load(std::memory_order_acquire); }
   void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }

@@ -6,7 +6,7 @@
 //
 // It behaves like ThreadEngine: tasks are serialised, a dispatch from outside a task runs right away unless earlier
 // dispatches are still queued, and user code given to notify() runs on "the engine thread" (must_not_block()), but not
-// inside a task.
+// inside a task, so that its dispatches run right away.
 #pragma once
 
 #include <algorithm>
@@ -52,10 +52,15 @@ class ManualEngine final : public engine::Engine {
       }
       return true;
     }
-    if (stopped_) return false;
-    const auto timer = timers_.pop_due(now());
-    if (timer) run_task(*timer);
-    return timer.has_value();
+    if (stopped_ || !timers_.next() || *timers_.next() > now()) return false;
+    run_task([this] {  // all that are due, before anything that they post
+      for (std::size_t left = timers_.size(); left > 0; --left) {
+        const auto timer = timers_.pop_due(now());
+        if (!timer) return;
+        (*timer)();
+      }
+    });
+    return true;
   }
 
   // Runs everything that becomes due until then, stopping the clock at each deadline.
@@ -97,7 +102,7 @@ class ManualEngine final : public engine::Engine {
   }
   [[nodiscard]] bool dispatch(Task task) override {
     if (stopped_) return false;
-    if (!inside_task_ && !busy_ && queued_dispatches_ == 0) {
+    if (!inside_task_ && (inside_user_code_ || (!busy_ && queued_dispatches_ == 0))) {
       run_task(task);
       return true;
     }

@@ -1,0 +1,530 @@
+// What happens to a lease between its grant and its end: renewal, extension, loss, release.
+#include "core/held_lease.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "tests/support/core_fixture.hpp"
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using RenewStatus = RenewOutcome::Status;
+using ReleaseStatus = ReleaseOutcome::Status;
+
+class HeldLeaseTest : public test::CoreTest {
+ protected:
+  void SetUp() override { open(); }
+  void answer_renewals() {
+    service_->on_renew = [this](auto& renewal) {
+      renewal.done({.status = RenewStatus::renewed, .valid_until = service_->valid_until(renewal.grant.lease)});
+    };
+  }
+};
+
+class SessionLeaseTest : public HeldLeaseTest {
+ protected:
+  void SetUp() override {
+    service_->capabilities.lease_kind = LeaseKind::session;
+    HeldLeaseTest::SetUp();
+  }
+};
+
+class ProcessLeaseTest : public HeldLeaseTest {
+ protected:
+  void SetUp() override {
+    service_->capabilities.lease_kind = LeaseKind::process;
+    HeldLeaseTest::SetUp();
+  }
+};
+
+// --- Renewal ---------------------------------------------------------------------------------------------------------
+
+TEST_F(HeldLeaseTest, IsRenewedAboutEveryThirdOfTheLease) {
+  answer_renewals();
+  const Lease lease = hold();
+  for (int i = 0; i < 3600; ++i) {
+    engine_->advance(1s);
+    ASSERT_TRUE(lease.held());
+    ASSERT_GT(lease.valid_until(), now() + 15s);
+  }
+  EXPECT_GE(service_->renewals_asked, 320U);
+  EXPECT_LE(service_->renewals_asked, 410U);
+  EXPECT_EQ(stats().renewed, service_->renewals_asked);
+  EXPECT_EQ(observer_->count("renewed x"), service_->renewals_asked);
+  EXPECT_FALSE(lease.lost().stop_requested());
+}
+
+TEST_F(HeldLeaseTest, AServiceThatDoesNotAnswerRenewalsLosesTheLeaseInTime) {
+  const Lease lease = hold();
+  const TimePoint end = lease.valid_until();
+  std::optional<TimePoint> signalled;
+  const std::stop_callback on_lost(lease.lost(), [&] { signalled = now(); });
+  engine_->advance(60s);
+  EXPECT_EQ(service_->renewals_asked, 1U);
+  ASSERT_TRUE(signalled);
+  EXPECT_LT(*signalled, end);
+  EXPECT_GT(*signalled, end - 50ms);
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(lease.valid_until(), end);
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_EQ(observer_->count("lost x"), 1U);
+  EXPECT_EQ(observer_->last_lost.reason.code, errc::lost);
+}
+
+TEST_F(HeldLeaseTest, AFailedRenewalIsRetriedAndWarnedOf) {
+  int failures = 3;
+  service_->on_renew = [&](auto& renewal) {
+    if (failures-- > 0) return renewal.done({.status = RenewStatus::failed, .failure = {errc::unavailable, "blip"}});
+    renewal.done({.status = RenewStatus::renewed, .valid_until = service_->valid_until(renewal.grant.lease)});
+  };
+  const Lease lease = hold();
+  engine_->advance(20s);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(stats().renew_failed, 3U);
+  EXPECT_GE(stats().renewed, 1U);
+  EXPECT_EQ(observer_->count("warning x"), 3U);
+  engine_->advance(60s);
+  EXPECT_TRUE(lease.held());
+}
+
+TEST_F(HeldLeaseTest, ARenewalThatSaysNotYoursLosesTheLeaseAtOnce) {
+  const Lease lease = hold();
+  const std::stop_token lost = lease.lost();
+  engine_->advance(12s);
+  answer_renewal({.status = RenewStatus::lost, .failure = {errc::lost, "broken by an operator"}});
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
+  engine_->advance(60s);
+  EXPECT_EQ(service_->renewals_asked, 1U);
+}
+
+TEST_F(HeldLeaseTest, ALateRenewalRevivesNothing) {
+  const Lease lease = hold();
+  engine_->advance(40s);
+  ASSERT_FALSE(lease.held());
+  const TimePoint end = lease.valid_until();
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(lease.valid_until(), end);
+  EXPECT_TRUE(lease.lost().stop_requested());
+}
+
+TEST_F(HeldLeaseTest, AProcessThatSleptThroughTheLeaseIsToldByItsFirstLook) {
+  answer_renewals();
+  const Lease lease = hold();
+  engine_->manual_clock().advance(31s);
+  EXPECT_FALSE(lease.held()) << "nothing has run yet";
+  EXPECT_TRUE(lease.lost().stop_requested()) << "seen at once by whoever asks";
+  engine_->run();
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(service_->renewals_asked, 0U) << "what is over is not renewed";
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_EQ(observer_->count("lost x"), 1U);
+}
+
+TEST_F(HeldLeaseTest, ARenewalThatArrivesAfterTheProgramSawTheEndRevivesNothing) {
+  const Lease lease = hold();
+  engine_->advance(12s);
+  ASSERT_EQ(service_->renewals.size(), 1U);
+  const TimePoint renewed_until = now() + 30s;
+  engine_->manual_clock().advance(25s);
+  EXPECT_FALSE(lease.held());
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = renewed_until});
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(stats().lost, 1U);
+}
+
+TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
+  // The program reads the clock a moment after the engine did: to it the lease is over, to the engine renewed.
+  answer_renewals();
+  const auto outcome = acquire();
+  const auto state = [&] {
+    std::shared_ptr<LeaseState> out;
+    core_->acquire("y", {}, [&](AcquireResult result) { out = std::move(result.lease); });
+    grant(*service_->contends[1]);
+    return out;
+  }();
+  ASSERT_TRUE(state->mark_lost());
+  engine_->advance(60s);
+  EXPECT_EQ(service_->renewals_asked, 0U);
+  EXPECT_EQ(stats().lost, 1U) << "and the core has noticed";
+  EXPECT_EQ(observer_->count("lost y"), 1U);
+  Lease lease = LeaseState::make_lease(state);
+  EXPECT_FALSE(lease.held());
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+}
+
+TEST_F(HeldLeaseTest, AFixedLengthIsNotRenewedAndEnds) {
+  Lease lease = hold({.lease = 10s, .renew = false});
+  std::optional<TimePoint> signalled;
+  const std::stop_callback on_lost(lease.lost(), [&] { signalled = now(); });
+  const TimePoint end = lease.valid_until();
+  engine_->advance(20s);
+  EXPECT_EQ(service_->renewals_asked, 0U);
+  ASSERT_TRUE(signalled);
+  EXPECT_LE(*signalled, end);
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(service_->released.empty()) << "the service frees it by itself";
+}
+
+TEST_F(HeldLeaseTest, AShortLeaseAndASlowServiceGetAlong) {
+  // Answers take most of the response timeout, the lease is barely longer.
+  const auto outcome = acquire({.lease = 3s});
+  const Grant granted = service_->grant_of(service_->last_contend().request);
+  engine_->advance(1800ms);
+  task([&] { service_->last_contend().grant(granted); });
+  ASSERT_EQ(outcome->calls, 1);
+  for (int i = 0; i < 100; ++i) {
+    while (service_->renewals.empty()) {
+      engine_->advance(10ms);
+      ASSERT_TRUE(outcome->lease.held()) << "renewal " << i << " was not asked for in time";
+    }
+    const TimePoint sent = now();
+    engine_->advance(500ms);
+    answer_renewal({.status = RenewStatus::renewed, .valid_until = lease_valid_until(sent, 3s)});
+    ASSERT_TRUE(outcome->lease.held());
+  }
+}
+
+// --- Sessions --------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionLeaseTest, LivesAsLongAsTheSessionIsHeardOf) {
+  const Lease lease = hold();
+  for (int i = 0; i < 100; ++i) {
+    engine_->advance(10s);
+    ASSERT_TRUE(lease.held());
+    task([&] { service_->host().extended(lease.owner(), lease_valid_until(now(), 30s)); });
+    ASSERT_EQ(lease.valid_until(), lease_valid_until(now(), 30s));
+  }
+  EXPECT_EQ(service_->renewals_asked, 0U);
+  engine_->advance(30s);
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lease.lost().stop_requested());
+}
+
+TEST_F(SessionLeaseTest, ALateExtensionRevivesNothing) {
+  const Lease lease = hold();
+  engine_->advance(31s);
+  ASSERT_FALSE(lease.held());
+  task([&] { service_->host().extended(lease.owner(), now() + 30s); });
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_F(SessionLeaseTest, AnExtensionNeverShortens) {
+  const Lease lease = hold();
+  const TimePoint end = lease.valid_until();
+  task([&] { service_->host().extended(lease.owner(), now() + 1s); });
+  EXPECT_EQ(lease.valid_until(), end);
+}
+
+TEST_F(SessionLeaseTest, TheLossOfTheSessionIsTheLossOfTheLease) {
+  const Lease lease = hold();
+  const std::stop_token lost = lease.lost();
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "the session expired"}); });
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(observer_->last_lost.reason.detail, "the session expired");
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "again"}); });
+  EXPECT_EQ(stats().lost, 1U);
+}
+
+TEST_F(SessionLeaseTest, ALossWithoutAReasonGetsOne) {
+  const Lease lease = hold();
+  task([&] { service_->host().lost(lease.owner(), {}); });
+  EXPECT_EQ(observer_->last_lost.reason.code, errc::lost);
+  EXPECT_NE(observer_->last_lost.reason.detail.find("\"x\""), std::string::npos);
+}
+
+TEST_F(SessionLeaseTest, NewsOfUnknownOwnersAreIgnored) {
+  task([&] {
+    service_->host().lost(OwnerId(1, 2), {errc::lost, ""});
+    service_->host().extended(OwnerId(1, 2), now() + 1h);
+  });
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(SessionLeaseTest, AFixedLengthEndsThoughTheSessionLivesOn) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  const Lease lease = hold({.lease = 10s, .renew = false});
+  const TimePoint end = now() + 10s;
+  EXPECT_LE(lease.valid_until(), end);
+  engine_->advance(5s);
+  task([&] { service_->host().extended(lease.owner(), now() + 30s); });
+  EXPECT_LE(lease.valid_until(), end) << "a fixed length is not extended";
+  engine_->advance(5s);
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lease.lost().stop_requested());
+  EXPECT_EQ(service_->released.size(), 1U) << "nobody else would free it";
+}
+
+TEST_F(SessionLeaseTest, AFixedLengthLongerThanTheSessionIsExtendedUpToItsEnd) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  const auto outcome = acquire({.lease = 60s, .renew = false});
+  const TimePoint start = now();
+  Grant grant = service_->grant_of(service_->last_contend().request);
+  grant.valid_until = lease_valid_until(now(), 20s);
+  task([&] { service_->last_contend().grant(grant); });
+  for (int i = 0; i < 5; ++i) {
+    engine_->advance(10s);
+    task([&] { service_->host().extended(outcome->lease.owner(), lease_valid_until(now(), 20s)); });
+    ASSERT_TRUE(outcome->lease.held());
+  }
+  EXPECT_LE(outcome->lease.valid_until(), start + 60s);
+  engine_->advance(10s);
+  EXPECT_FALSE(outcome->lease.held());
+}
+
+// --- Processes -------------------------------------------------------------------------------------------------------
+
+TEST_F(ProcessLeaseTest, DoesNotRunOut) {
+  const Lease lease = hold();
+  EXPECT_EQ(lease.valid_until(), TimePoint::max());
+  EXPECT_EQ(engine_->pending_timers(), 0U);
+  engine_->advance(std::chrono::hours(24 * 365));
+  EXPECT_TRUE(lease.held());
+}
+
+TEST_F(ProcessLeaseTest, AFixedLengthEndsAndIsReleased) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease lease = hold({.lease = 10s, .renew = false});
+  EXPECT_EQ(lease.valid_until(), now() + 10s);
+  engine_->advance(10s);
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lease.lost().stop_requested());
+  ASSERT_EQ(service_->released.size(), 1U);
+  EXPECT_FALSE(release(lease)->was_ours);
+  EXPECT_EQ(service_->released.size(), 1U) << "not twice";
+}
+
+TEST_F(ProcessLeaseTest, AFixedLengthIsReleasedOnceThoughTheProgramReleasesAtTheSameTime) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease lease = hold({.lease = 10s, .renew = false});
+  // The program's release has begun, but the timer that ends the lease runs before the release's task.
+  auto released = std::make_shared<Released>();
+  Timer timer(*engine_);
+  (void)engine_->dispatch([&] {
+    timer.arm(now() + 9s, [&] {
+      lease.async_release([released](std::error_code, bool was_ours) {
+        ++released->calls;
+        released->was_ours = was_ours;
+      });
+    });
+  });
+  engine_->sleep_through(lease.valid_until() - now() - 1ns);
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_TRUE(released->was_ours);
+  EXPECT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+// --- Release ---------------------------------------------------------------------------------------------------------
+
+TEST_F(HeldLeaseTest, ReleasingAHeldLeaseIsConfirmed) {
+  Lease lease = hold();
+  engine_->advance(3s);
+  const auto released = release(lease);
+  EXPECT_FALSE(lease.held()) << "from the start of the call";
+  EXPECT_EQ(released->calls, 0);
+  answer_release({.status = ReleaseStatus::released});
+  ASSERT_EQ(released->calls, 1);
+  EXPECT_TRUE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  EXPECT_EQ(stats().released, 1U);
+  EXPECT_EQ(stats().held, 0U);
+  EXPECT_EQ(observer_->count("released x"), 1U);
+  EXPECT_EQ(observer_->last_released.hold, 3s);
+  EXPECT_FALSE(lease.lost().stop_requested()) << "a release is no loss";
+  engine_->advance(60s);
+  EXPECT_FALSE(lease.lost().stop_requested());
+  EXPECT_EQ(service_->renewals_asked, 0U);
+}
+
+TEST_F(HeldLeaseTest, ASecondReleaseAnswersFalse) {
+  Lease lease = hold();
+  const auto first = release(lease);
+  const auto second = release(lease);
+  EXPECT_EQ(second->calls, 1);
+  EXPECT_FALSE(second->was_ours);
+  EXPECT_FALSE(second->failure.code);
+  answer_release({.status = ReleaseStatus::released});
+  EXPECT_TRUE(first->was_ours);
+  EXPECT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(HeldLeaseTest, TheReleaseOfALostLeaseAnswersFalseAndStillTellsTheService) {
+  Lease lease = hold();
+  engine_->advance(40s);
+  ASSERT_FALSE(lease.held());
+  const auto released = release(lease);
+  ASSERT_EQ(released->calls, 1) << "without waiting for the service";
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  ASSERT_EQ(service_->released.size(), 1U) << "it may keep the lock for us; the owner id keeps the next holder safe";
+  EXPECT_EQ(service_->released[0].owner, lease.owner());
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_EQ(stats().released, 0U);
+}
+
+TEST_F(HeldLeaseTest, TheReleaseOfALeaseThatSleptThroughItsEndAnswersFalse) {
+  Lease lease = hold();
+  engine_->manual_clock().advance(31s);
+  const auto released = std::make_shared<Released>();
+  lease.async_release([released](std::error_code, bool was_ours) {
+    ++released->calls;
+    released->was_ours = was_ours;
+  });
+  engine_->run();
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_TRUE(lease.lost().stop_requested());
+  EXPECT_EQ(observer_->count("lost x"), 1U);
+}
+
+TEST_F(HeldLeaseTest, WhatTheServiceCalledLostIsNotReleasedThere) {
+  Lease lease = hold();
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  EXPECT_FALSE(release(lease)->was_ours);
+  EXPECT_TRUE(service_->released.empty());
+}
+
+TEST_F(HeldLeaseTest, AServiceThatSaysNotYoursMakesTheReleaseAnswerFalse) {
+  Lease lease = hold();
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::not_owner});
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  EXPECT_EQ(observer_->count("released x unconfirmed"), 1U);
+}
+
+TEST_F(HeldLeaseTest, AnUnconfirmedReleaseIsAFailure) {
+  Lease lease = hold();
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::failed, .failure = {errc::ambiguous, "no answer"}});
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(released->failure.code, errc::ambiguous);
+  EXPECT_EQ(stats().released, 0U);
+}
+
+TEST_F(HeldLeaseTest, ALossReportedWhileTheReleaseIsQueuedIsNoLossSignal) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease lease = hold();
+  const std::stop_token lost = lease.lost();
+  engine_->set_busy(true);
+  (void)engine_->dispatch([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  auto released = std::make_shared<Released>();
+  lease.async_release([released](std::error_code, bool was_ours) {
+    ++released->calls;
+    released->was_ours = was_ours;
+  });
+  engine_->set_busy(false);
+  engine_->run();
+  EXPECT_FALSE(lost.stop_requested());
+  ASSERT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(observer_->count("lost x"), 0U);
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(HeldLeaseTest, ARenewalUnderWayWhenTheLeaseIsReleasedDoesNoHarm) {
+  Lease lease = hold();
+  engine_->advance(12s);
+  ASSERT_EQ(service_->renewals.size(), 1U);
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::released});
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
+  EXPECT_TRUE(released->was_ours);
+  EXPECT_FALSE(lease.held());
+  engine_->advance(60s);
+  EXPECT_EQ(service_->renewals_asked, 1U);
+}
+
+TEST_F(HeldLeaseTest, DestroyingALeaseReleasesItAndWaitsForAtMostTheCloseTimeout) {
+  const TimePoint start = now();
+  { const Lease lease = hold(); }
+  EXPECT_EQ(now(), start + 2s) << "the service did not answer";
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(HeldLeaseTest, DestroyingALostLeaseDoesNotWait) {
+  TimePoint lost_at;
+  {
+    const Lease lease = hold();
+    engine_->advance(60s);
+    lost_at = now();
+  }
+  EXPECT_EQ(now(), lost_at);
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(HeldLeaseTest, AReleasedLeaseIsDestroyedWithoutASecondRelease) {
+  {
+    Lease lease = hold();
+    (void)release(lease);
+  }
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(HeldLeaseTest, MovingALeaseMovesTheLockAndAssignmentReleasesTheOld) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease a = hold({}, "a");
+  Lease b = hold({}, "b");
+  Lease moved = std::move(a);
+  EXPECT_TRUE(moved.held());
+  EXPECT_EQ(service_->released.size(), 0U);
+  moved = std::move(b);
+  ASSERT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(service_->released[0].name, "a");
+  EXPECT_EQ(moved.name(), "b");
+  Lease& self = moved;
+  moved = std::move(self);
+  EXPECT_TRUE(moved.held()) << "self-assignment";
+}
+
+TEST_F(HeldLeaseTest, TheGaugeCountsWhatIsHeldNow) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease a = hold({}, "a");
+  Lease b = hold({}, "b");
+  EXPECT_EQ(stats().held, 2U);
+  task([&] { service_->host().lost(a.owner(), {errc::lost, ""}); });
+  EXPECT_EQ(stats().held, 1U) << "a lost lease is not held";
+  (void)release(a);
+  EXPECT_EQ(stats().held, 1U);
+  (void)release(b);
+  EXPECT_EQ(stats().held, 0U);
+}
+
+TEST_F(HeldLeaseTest, AnEmptyLeaseIsHarmless) {
+  Lease lease;
+  EXPECT_FALSE(lease.has_value());
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lease.release());
+  EXPECT_EQ(lease.token(), FencingToken());
+  EXPECT_EQ(lease.name(), "");
+  EXPECT_EQ(lease.owner(), OwnerId());
+  EXPECT_FALSE(lease.lost().stop_possible());
+  EXPECT_LT(lease.valid_until(), now());
+  int calls = 0;
+  lease.async_release([&](std::error_code ec, bool was_ours) {
+    ++calls;
+    EXPECT_FALSE(ec);
+    EXPECT_FALSE(was_ours);
+  });
+  EXPECT_EQ(calls, 1);
+  Lease other = std::move(lease);
+  EXPECT_FALSE(other.has_value());
+}
+
+}  // namespace
+}  // namespace dlock::detail
