@@ -20,19 +20,24 @@ using namespace std::chrono_literals;
 
 constexpr const char* kInstances = "/proc/sys/user/max_inotify_instances";
 constexpr const char* kWatches = "/proc/sys/user/max_inotify_watches";
-constexpr const char* kNotPermitted = "not permitted: ";
+const std::string kNotPermitted = "not permitted: ";
+
+void require_permitted(bool done, const std::string& what) {
+  const int error = errno;
+  if (!done) require(false, kNotPermitted + what + ": " + std::strerror(error));
+}
 
 void limit(const char* what, int value) {
   const int fd = ::open(what, O_WRONLY | O_CLOEXEC);
   const std::string text = std::to_string(value);
-  const bool set = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  require(set, std::string(kNotPermitted) + "setting " + what + ": " + std::strerror(errno));
+  require_permitted(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), what);
   ::close(fd);
 }
 
 std::string with_limit(const char* what, int value, const std::function<void()>& body) {
   return in_child([&] {
-    require(::unshare(CLONE_NEWUSER) == 0, std::string(kNotPermitted) + "unshare(CLONE_NEWUSER): " + strerror(errno));
+    // Refused to a process with several threads, too, such as every one that is built with ThreadSanitizer.
+    require_permitted(::unshare(CLONE_NEWUSER) == 0, "unshare(CLONE_NEWUSER)");
     limit(what, value);
     body();
   });
@@ -64,7 +69,7 @@ class FileDegradedTest : public testing::Test {
     require(lease.release(), "the release failed");
     require(served.get_future().wait_for(kHang) == std::future_status::ready, "the waiters were not served");
     require(recorder->warnings().size() == 1, "warned " + std::to_string(recorder->warnings().size()) + " times");
-    const auto& warning = recorder->warnings()[0].reason;
+    const Failure warning = recorder->warnings()[0].reason;
     require(warning.detail.find("inotify") != std::string::npos, warning.detail);
     for (const auto& finding : client.diagnose()) {
       if (finding.check == "inotify") severity_ = finding.severity;

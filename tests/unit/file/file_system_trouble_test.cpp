@@ -26,13 +26,17 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr const char* kNotPermitted = "not permitted: ";
+const std::string kNotPermitted = "not permitted: ";
 constexpr uid_t kNobody = 65534;
 
-void write_or_throw(const char* path, const std::string& text) {
+void require_permitted(bool done, const std::string& what) {
+  const int error = errno;
+  if (!done) require(false, kNotPermitted + what + ": " + std::strerror(error));
+}
+
+void write_to(const char* path, const std::string& text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-  require(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()),
-          std::string(kNotPermitted) + path + ": " + std::strerror(errno));
+  require_permitted(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), path);
   ::close(fd);
 }
 
@@ -40,20 +44,23 @@ void write_or_throw(const char* path, const std::string& text) {
 void enter_mount_namespace() {
   const uid_t user = ::getuid();
   if (user == 0) {
-    require(::unshare(CLONE_NEWNS) == 0, std::string(kNotPermitted) + "unshare(CLONE_NEWNS): " + std::strerror(errno));
+    require_permitted(::unshare(CLONE_NEWNS) == 0, "unshare(CLONE_NEWNS)");
   } else {
-    require(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0,
-            std::string(kNotPermitted) + "unshare(CLONE_NEWUSER | CLONE_NEWNS): " + std::strerror(errno));
-    write_or_throw("/proc/self/setgroups", "deny");
-    write_or_throw("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
+    require_permitted(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare(CLONE_NEWUSER | CLONE_NEWNS)");
+    write_to("/proc/self/setgroups", "deny");
+    write_to("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
   }
-  require(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0,
-          std::string(kNotPermitted) + "mount: " + std::strerror(errno));
+  require_permitted(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount");
 }
 
-void mount_tmpfs(const std::string& path, const std::string& options, unsigned long flags = 0) {
-  require(::mount("tmpfs", path.c_str(), "tmpfs", flags, options.c_str()) == 0,
-          std::string(kNotPermitted) + "mount tmpfs: " + std::strerror(errno));
+void mount_tmpfs(const std::string& path, const std::string& options) {
+  require_permitted(::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) == 0, "mounting a tmpfs");
+}
+
+// Permissions mean nothing to root.
+void become_nobody() {
+  require_permitted(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
+                    "becoming nobody");
 }
 
 #define EXPECT_WELL(outcome)                                                                        \
@@ -171,11 +178,7 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
   EXPECT_WELL(in_child([&] {
-    // Permissions mean nothing to root.
-    if (::getuid() == 0) {
-      require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
-              std::string(kNotPermitted) + "becoming nobody: " + std::strerror(errno));
-    }
+    if (::getuid() == 0) become_nobody();
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
     const auto started = std::chrono::steady_clock::now();
@@ -198,7 +201,7 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
   const auto lease = connect(scratch_.url()).lock("a").acquire();
   EXPECT_WELL(in_child([&] {
-    require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "becoming nobody");
+    become_nobody();
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
     require(client.lock("b").try_acquire().has_value(), "their own is fine");
@@ -218,7 +221,7 @@ TEST_F(FileSystemTroubleTest, AGroupSharesItsLocks) {
   ::umask(before);
   client.reset();
   EXPECT_WELL(in_child([&] {
-    require(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "becoming nobody");
+    become_nobody();
     const auto mine = connect(url).lock("a").acquire({.wait = 0s});
     require(mine.token() > first, "the token did not grow");
   }));

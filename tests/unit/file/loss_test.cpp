@@ -133,7 +133,7 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
   const auto client = connect(scratch_.url());
   const auto lease = holder.lock("a").acquire();
   client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
-  fs::remove_all(scratch_.locks());
+  fs::rename(scratch_.locks(), scratch_.path() + "/moved");
   auto future = granted.get_future();
   ASSERT_EQ(future.wait_for(kHang), std::future_status::ready);
   EXPECT_FALSE(future.get());

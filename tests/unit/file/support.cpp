@@ -161,13 +161,14 @@ void write_file(const std::string& path, const std::string& content) {
   out << content;
 }
 
-std::size_t open_descriptors() {
+std::size_t open_descriptors(const std::string& ending) {
   std::size_t count = 0;
-  for (auto it = std::filesystem::directory_iterator("/proc/self/fd"); it != std::filesystem::directory_iterator();
-       ++it) {
-    ++count;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // somebody closed it meanwhile
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!gone && target.ends_with(ending)) ++count;
   }
-  return count - 1;  // the iterator's own
+  return ending.empty() ? count - 1 : count;  // without the iterator's own
 }
 
 OpenBackend::OpenBackend(const std::string& url, ClientOptions options)

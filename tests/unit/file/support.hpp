@@ -70,8 +70,8 @@ void require(bool condition, const std::string& what);
 
 [[nodiscard]] std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& content);
-// How many descriptors this process has open.
-[[nodiscard]] std::size_t open_descriptors();
+// How many descriptors this process has open on files whose path ends like that.
+[[nodiscard]] std::size_t open_descriptors(const std::string& ending = {});
 
 // A client whose backend can be looked at.
 struct OpenBackend {
