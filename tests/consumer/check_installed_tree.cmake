@@ -1,0 +1,28 @@
+# An installed tree can be moved to another place or machine, and shows nothing of how it was built: no path of the
+# source or build tree, and no library that is dlock's private matter.
+file(GLOB_RECURSE files "${LIBRARY_DIR}/cmake/dlock/*" "${LIBRARY_DIR}/pkgconfig/*" "${PREFIX}/include/dlock/*")
+set(wanted
+  "${LIBRARY_DIR}/cmake/dlock/dlockConfig.cmake"
+  "${LIBRARY_DIR}/cmake/dlock/dlockConfigVersion.cmake"
+  "${LIBRARY_DIR}/cmake/dlock/dlockTargets.cmake"
+  "${LIBRARY_DIR}/pkgconfig/dlock.pc"
+  "${PREFIX}/include/dlock/dlock.hpp"
+  "${PREFIX}/include/dlock/try_backend.hpp")
+foreach(file IN LISTS wanted)
+  if(NOT file IN_LIST files)
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
+
+foreach(file IN LISTS files)
+  file(READ "${file}" text)
+  foreach(place IN ITEMS "${SOURCE_DIR}" "${BUILD_DIR}" "${PREFIX}")
+    string(FIND "${text}" "${place}" position)
+    if(position GREATER_EQUAL 0)
+      message(FATAL_ERROR "${file} mentions ${place}")
+    endif()
+  endforeach()
+  if(text MATCHES "[^a-z](asio|xxhash|dlock_developer_flags)")
+    message(FATAL_ERROR "${file} mentions ${CMAKE_MATCH_1}")
+  endif()
+endforeach()
