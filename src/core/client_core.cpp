@@ -396,6 +396,7 @@ void ClientCore::begin_close(std::function<void()> closed) {
 
 void ClientCore::close_backend_when_released() {
   if (!closed_ || pending_releases_ != 0) return;
+  if (!backend_) return;  // a release that was answered by the backend's destructor, or later still
   backend_->close(std::exchange(closed_, nullptr));
 }
 

@@ -101,6 +101,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   std::function<void(Renewal&)> on_renew;
   std::function<void(Release&)> on_release;
   std::function<void(std::function<void()>)> on_close;  // default: done at once
+  std::function<void()> on_destruction;
 
   std::vector<std::shared_ptr<Contend>> contends;
   std::vector<Renewal> renewals;  // all that were not answered by a hook
@@ -123,6 +124,7 @@ class FakeBackend final : public Backend {
   ~FakeBackend() override {
     service_->require_task();
     EXPECT_EQ(service_->live_contentions(), 0U) << "the backend goes before its contentions";
+    if (service_->on_destruction) service_->on_destruction();
     service_->host_ = nullptr;
   }
 

@@ -1,0 +1,234 @@
+// Where and how the program's own code is called: completion handlers, observers, lost() callbacks.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/lock_impl.hpp"
+#include "tests/support/core_fixture.hpp"
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+class HandlersTest : public test::CoreTest {
+ protected:
+  void SetUp() override {
+    open();
+    service_->answer_everything();
+  }
+};
+
+TEST_F(HandlersTest, UserCodeRunsOutsideTasksInTheOrderOfTheCalls) {
+  std::vector<int> order;
+  for (int i = 0; i < 5; ++i) {
+    core_->notify([&, i] {
+      order.push_back(i);
+      EXPECT_FALSE(engine_->inside_task());
+      EXPECT_TRUE(engine_->must_not_block());
+    });
+  }
+  EXPECT_TRUE(order.empty()) << "never inside the call";
+  engine_->run();
+  EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4}));
+}
+
+TEST_F(HandlersTest, TheObserverIsToldOutsideTasksInTheOrderOfTheEvents) {
+  observer_->on_event = [&] { EXPECT_FALSE(engine_->inside_task()); };
+  {
+    Lease lease = hold();
+    engine_->advance(12s);
+    const auto released = release(lease);
+  }
+  task([&] {
+    service_->host().connection({ConnectionEvent::State::reconnecting, {errc::unavailable, "gone"}});
+    service_->host().connection({ConnectionEvent::State::connected, {}});
+    service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
+  });
+  EXPECT_EQ(observer_->events(), (std::vector<std::string>{"acquired x", "renewed x", "released x", "reconnecting",
+                                                           "connected", "warning "}));
+  EXPECT_EQ(stats().reconnects, 1U);
+}
+
+TEST_F(HandlersTest, TheAcquiredEventTellsHowLongItTook) {
+  service_->on_contend = nullptr;
+  const auto outcome = acquire();
+  engine_->advance(7s);
+  grant(service_->last_contend());
+  EXPECT_EQ(observer_->last_acquired.wait, 7s);
+  EXPECT_EQ(observer_->last_acquired.token, FencingToken(1));
+}
+
+TEST_F(HandlersTest, AThrowingHandlerIsCountedAndReportedAndDoesNoHarm) {
+  core_->notify([] { throw std::runtime_error("oops"); });
+  core_->notify([] { throw 42; });
+  engine_->run();
+  EXPECT_EQ(stats().callback_exceptions, 2U);
+  EXPECT_EQ(observer_->count("warning "), 2U);
+  const Lease lease = hold();
+  EXPECT_TRUE(lease.held());
+}
+
+TEST_F(HandlersTest, AThrowingObserverIsCountedOnly) {
+  observer_->on_event = [] { throw std::runtime_error("oops"); };
+  const Lease lease = hold();
+  engine_->run();
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(stats().callback_exceptions, 2U) << "the event, and the warning about it";
+}
+
+TEST_F(HandlersTest, LostCallbacksRunOutsideTasks) {
+  const Lease lease = hold();
+  bool called = false;
+  const std::stop_callback on_lost(lease.lost(), [&] {
+    called = true;
+    EXPECT_FALSE(engine_->inside_task());
+    EXPECT_FALSE(lease.held());
+  });
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, ""}); });
+  EXPECT_TRUE(called);
+}
+
+TEST_F(HandlersTest, AcquiringInsideAHandlerWorksWhenTheBackendAnswersAtOnce) {
+  bool done = false;
+  core_->notify([&] {
+    const LockImpl lock(core_, "y");
+    Failure failure;
+    Lease lease = lock.acquire({}, failure);
+    EXPECT_FALSE(failure.code);
+    EXPECT_TRUE(lease.held());
+    EXPECT_TRUE(lease.release());
+    done = true;
+  });
+  engine_->run();
+  EXPECT_TRUE(done);
+}
+
+TEST_F(HandlersTest, AcquiringInsideAHandlerIsRefusedWhenItWouldHaveToWait) {
+  service_->on_contend = nullptr;
+  bool done = false;
+  core_->notify([&] {
+    const LockImpl lock(core_, "y");
+    Failure failure;
+    const Lease lease = lock.acquire({}, failure);
+    EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
+    EXPECT_FALSE(lease.has_value());
+    done = true;
+  });
+  engine_->run();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(service_->live_contentions(), 0U) << "given up";
+  EXPECT_EQ(stats().waiting, 0U);
+}
+
+TEST_F(HandlersTest, AGrantThatBeatsTheRefusalInsideAHandlerIsReleased) {
+  service_->on_contend = nullptr;
+  core_->notify([&] {
+    const LockImpl lock(core_, "y");
+    Failure failure;
+    const Lease lease = lock.acquire({}, failure);
+    // The answer is already there when the cancellation comes.
+    (void)engine_->dispatch(
+        [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
+  });
+  engine_->run();
+  EXPECT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(stats().held, 0U);
+}
+
+TEST_F(HandlersTest, ReleasingInsideAHandlerIsRefusedWhenItWouldHaveToWaitButGoesOn) {
+  Lease lease = hold();
+  service_->on_release = nullptr;
+  bool done = false;
+  core_->notify([&] {
+    std::error_code ec;
+    EXPECT_FALSE(lease.release(ec));
+    EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
+    done = true;
+  });
+  engine_->run();
+  EXPECT_TRUE(done);
+  EXPECT_FALSE(lease.held());
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(HandlersTest, DestroyingALeaseInsideAHandlerDoesNotWait) {
+  service_->on_release = nullptr;
+  std::optional<Lease> lease = hold();
+  core_->notify([&] { lease.reset(); });
+  const TimePoint start = now();
+  engine_->run();
+  EXPECT_EQ(now(), start);
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
+  int depth = 0;
+  int deepest = 0;
+  int rounds = 0;
+  std::function<void()> again = [&] {
+    deepest = std::max(deepest, ++depth);
+    if (++rounds < 10000) {
+      core_->acquire("y", {}, [&](AcquireResult result) {
+        core_->notify([&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
+          (void)lease->release();
+          again();
+        });
+      });
+    }
+    --depth;
+  };
+  core_->notify(again);
+  engine_->run();
+  EXPECT_EQ(rounds, 10000);
+  EXPECT_EQ(deepest, 1);
+}
+
+TEST_F(HandlersTest, HandlersOfABatchRunEachOnce) {
+  service_->on_contend = nullptr;
+  std::vector<std::shared_ptr<Outcome>> outcomes;
+  for (int i = 0; i < 100; ++i) outcomes.push_back(acquire({}, std::to_string(i)));
+  for (const auto& contend : std::vector(service_->contends)) grant(*contend);
+  for (const auto& outcome : outcomes) {
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_TRUE(outcome->lease.held());
+  }
+}
+
+TEST_F(HandlersTest, ASynchronousAcquireWaitsUntilItIsGranted) {
+  service_->on_contend = [&](auto& contend) { contend.busy(); };
+  Timer timer(*engine_);
+  (void)engine_->dispatch([&] {
+    timer.arm(now() + 3s,
+              [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
+  });
+  const LockImpl lock(core_, "y");
+  Failure failure;
+  const TimePoint start = now();
+  const Lease lease = lock.acquire({}, failure);
+  EXPECT_FALSE(failure.code);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(now(), start + 3s);
+}
+
+TEST_F(HandlersTest, ASynchronousReleaseGivesUpAfterTheResponseTimeout) {
+  Lease lease = hold();
+  service_->on_release = nullptr;
+  const TimePoint start = now();
+  std::error_code ec;
+  EXPECT_FALSE(lease.release(ec));
+  EXPECT_EQ(ec, errc::unavailable);
+  EXPECT_LE(now(), start + 2500ms);
+  EXPECT_FALSE(lease.held());
+}
+
+}  // namespace
+}  // namespace dlock::detail
