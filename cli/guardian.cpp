@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <system_error>
+#include <utility>
 
 #include "cli/system.hpp"
 
@@ -53,7 +55,12 @@ void arm(int timer, std::int64_t deadline_ns) noexcept {
   }
 }
 
-[[noreturn]] void become_guardian(int orders) noexcept {
+// The descriptors of the guardian; dlock's own are all above these, see Inherited.
+constexpr int orders_fd = 0;
+constexpr int timer_fd = 1;
+constexpr int ready_fd = 2;
+
+[[noreturn]] void become_guardian(int orders, int ready) noexcept {
   sigset_t all;
   ::sigfillset(&all);
   (void)::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -62,30 +69,34 @@ void arm(int timer, std::int64_t deadline_ns) noexcept {
   (void)::prctl(PR_SET_NAME, "lock-guard");
   (void)!::chdir("/");  // must not keep a file system busy; if it does, no harm to the lock
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-  // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
-  const int low = orders < timer ? orders : timer;
-  const int high = orders < timer ? timer : orders;
-  if (low > 0) (void)::close_range(0, static_cast<unsigned>(low) - 1, 0);
-  (void)::close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
-  if (::close_range(static_cast<unsigned>(high) + 1, ~0U, 0) != 0) {
-    for (int fd = 0; fd < 65536; ++fd) {
-      if (fd != orders && fd != timer) (void)::close(fd);  // most are not open
-    }
+  if (timer < 0 || ::dup2(orders, orders_fd) < 0 || ::dup2(timer, timer_fd) < 0 || ::dup2(ready, ready_fd) < 0) {
+    ::_exit(1);
   }
-  guard(orders, timer);
+  // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
+  if (::close_range(ready_fd + 1, ~0U, 0) != 0) {
+    for (int fd = ready_fd + 1; fd < 65536; ++fd) (void)::close(fd);  // most are not open
+  }
+  if (::write(ready_fd, "r", 1) != 1) ::_exit(1);
+  (void)::close(ready_fd);
+  guard(orders_fd, timer_fd);
 }
 
 }  // namespace
 
 Guardian::Guardian() {
   auto [read_end, write_end] = make_pipe();
+  auto [ready_read, ready_write] = make_pipe();
   check(::fcntl(write_end.get(), F_SETFL, O_NONBLOCK), "fcntl");
   pid_ = check(::fork(), "fork");
-  if (pid_ == 0) {
-    (void)::close(write_end.get());
-    become_guardian(read_end.get());
-  }
+  if (pid_ == 0) become_guardian(read_end.get(), ready_write.get());
   orders_ = std::move(write_end);
+  ready_write.reset();
+  char word = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(ready_read.get(), &word, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n != 1) throw std::system_error(EAGAIN, std::generic_category(), "the guardian process did not start");
 }
 
 Guardian::~Guardian() {

@@ -17,7 +17,7 @@ namespace dlock::cli {
 
 class Guardian {
  public:
-  // Throws std::system_error when the process cannot be made.
+  // Returns when the guardian is in place. Throws std::system_error when the process cannot be made.
   Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;

@@ -89,8 +89,8 @@ namespace {
   std::string holder;
   if (client.capabilities().can_inspect) holder = client.inspect(name).holder;
   throw Error(errc::unsupported,
-              fmt::format("the {} backend cannot take a lock away; end the holder instead{}", client.capabilities().backend,
-                          holder.empty() ? "" : " (" + holder + ", as host:pid:label)"));
+              fmt::format("the {} backend cannot take a lock away; end the holder instead{}",
+                          client.capabilities().backend, holder.empty() ? "" : " (" + holder + ", as host:pid:label)"));
 }
 
 }  // namespace
