@@ -23,7 +23,7 @@ class Engine : public Executor {
   [[nodiscard]] virtual bool submit(Task task) = 0;
 
   // Runs user code on the engine thread, outside the serialisation, in the order of the calls. False: the engine was
-  // stopped and the code will never run. Any thread.
+  // stopped and the code will never run; never from inside a task. Any thread.
   [[nodiscard]] virtual bool notify(Task user_code) = 0;
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.

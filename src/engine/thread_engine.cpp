@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <asio/post.hpp>
 #include <string>
@@ -18,10 +19,21 @@ std::string describe(int error) {
   return std::system_category().message(error);
 }
 
-// The engine whose task this thread is inside of; tasks of different engines may nest.
-thread_local const ThreadEngine* inside_task_of = nullptr;
-
 }  // namespace
+
+// The engines whose tasks this thread is inside of, the innermost first: tasks of different engines may nest.
+struct ThreadEngine::Inside {
+  explicit Inside(const ThreadEngine& of) noexcept : engine(&of), outer(std::exchange(innermost, this)) {}
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { innermost = outer; }
+
+  const ThreadEngine* const engine;
+  const Inside* const outer;
+  static thread_local const Inside* innermost;
+};
+
+thread_local const ThreadEngine::Inside* ThreadEngine::Inside::innermost = nullptr;
 
 class ThreadEngine::AsioDescriptor final : public Descriptor {
  public:
@@ -36,8 +48,8 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
     const auto what = interest == Interest::readable ? asio::posix::stream_descriptor::wait_read
                                                      : asio::posix::stream_descriptor::wait_write;
     descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
-                                  handler = std::move(handler)](std::error_code ec) {
-      engine.run_task([&] {
+                                  handler = std::move(handler)](std::error_code ec) mutable {
+      engine.run_task([alive = std::move(alive), handler = std::move(handler), ec] {
         if (!alive.expired()) handler(ec);
       });
     });
@@ -61,9 +73,15 @@ class ThreadEngine::MovedClock final : public ClockListener {
 };
 
 std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random) {
-  auto engine = std::make_shared<ThreadEngine>(std::move(clock), std::move(random));
-  engine->launch();
-  return engine;
+  try {
+    auto engine = std::make_shared<ThreadEngine>(std::move(clock), std::move(random));
+    engine->launch();
+    return engine;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::system_error& e) {  // Asio's, when descriptors run out
+    throw Error(errc::unavailable, std::string("cannot start the engine: ") + e.what());
+  }
 }
 
 ThreadEngine::ThreadEngine(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random)
@@ -78,7 +96,12 @@ ThreadEngine::~ThreadEngine() = default;
 void ThreadEngine::launch() {
   const int fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
   if (fd < 0) throw Error(errc::unavailable, "cannot create a timer descriptor: " + describe(errno));
-  timer_descriptor_.assign(fd);
+  std::error_code ec;
+  timer_descriptor_.assign(fd, ec);
+  if (ec) {
+    (void)::close(fd);  // nothing was written to it
+    throw Error(errc::unavailable, "cannot watch a timer descriptor: " + ec.message());
+  }
   wait_for_timer_descriptor();
   moved_clock_ = std::make_shared<MovedClock>(weak_from_this());
   clock_->add_listener(moved_clock_);
@@ -104,33 +127,42 @@ void ThreadEngine::run_thread() noexcept {
   io_.run();
 }
 
-bool ThreadEngine::enqueue(Task handler) {
+bool ThreadEngine::enqueue(Task handler, bool although_stopping) {
   const util::MutexLock lock(gate_);
-  if (stopped_) return false;
+  if (stopped_ && !although_stopping) return false;
   asio::post(io_, std::move(handler));
   return true;
 }
 
-void ThreadEngine::run(const Task& task) {
-  const ThreadEngine* const outer = std::exchange(inside_task_of, this);
+void ThreadEngine::run(Task task) {
+  const Inside inside(*this);
   task();
+  task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
   arm_timer();
-  inside_task_of = outer;
 }
 
-void ThreadEngine::run_task(const Task& task) {
+void ThreadEngine::run_task(Task task) {
   ++queued_;  // callers that would run inline stand back, or they could starve this thread and its timers
   const util::MutexLock lock(mutex_);
   --queued_;
-  run(task);
+  run(std::move(task));
 }
 
 bool ThreadEngine::inside_task() const noexcept {
-  return inside_task_of == this;
+  for (const Inside* inside = Inside::innermost; inside != nullptr; inside = inside->outer) {
+    if (inside->engine == this) return true;
+  }
+  return false;
 }
 
 bool ThreadEngine::submit(Task task) {
-  return enqueue([this, task = std::move(task)] { run_task(task); });
+  return enqueue([this, task = std::move(task)]() mutable { run_task(std::move(task)); });
+}
+
+bool ThreadEngine::notify(Task user_code) {
+  // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
+  // mutex. The thread cannot end before that task does.
+  return enqueue(std::move(user_code), inside_task());
 }
 
 bool ThreadEngine::dispatch(Task task) {
@@ -138,22 +170,22 @@ bool ThreadEngine::dispatch(Task task) {
     if (must_not_block()) {  // in a handler: nothing of this thread is queued that the task could overtake
       const util::MutexLock lock(mutex_);
       if (stopped_) return false;
-      run(task);
+      run(std::move(task));
       return true;
     }
     // Never overtake a dispatch that had to queue: the calls of one thread take effect in their order.
     if (queued_ == 0 && mutex_.try_lock()) {
       const bool inline_now = !stopped_ && queued_ == 0;
-      if (inline_now) run(task);
+      if (inline_now) run(std::move(task));
       mutex_.unlock();
       if (inline_now) return true;
     }
   }
   ++queued_;
-  const bool accepted = enqueue([this, task = std::move(task)] {
+  const bool accepted = enqueue([this, task = std::move(task)]() mutable {
     const util::MutexLock lock(mutex_);
     --queued_;
-    run(task);
+    run(std::move(task));
   });
   if (!accepted) --queued_;
   return accepted;
@@ -172,7 +204,7 @@ Executor::TimerId ThreadEngine::schedule(TimePoint at, Task task) {
 }
 
 void ThreadEngine::cancel(TimerId id) noexcept {
-  timers_.cancel(id);
+  if (id != 0) timers_.cancel(id);
 }
 
 std::unique_ptr<Descriptor> ThreadEngine::watch(int fd) {
@@ -233,15 +265,16 @@ void ThreadEngine::wait_for_timer_descriptor() {
 }
 
 void ThreadEngine::stop() {
-  (void)enqueue([this] {
-    const util::MutexLock lock(mutex_);
-    std::error_code ignored;  // closing reports nothing that could be acted on
-    timer_descriptor_.close(ignored);
-    work_.reset();
-  });
   {
+    // In one step, or the thread could end between the two and leave behind what was accepted in the meantime.
     const util::MutexLock lock(gate_);
     stopped_ = true;
+    asio::post(io_, [this] {
+      const util::MutexLock serialised(mutex_);
+      std::error_code ignored;  // closing reports nothing that could be acted on
+      timer_descriptor_.close(ignored);
+      work_.reset();
+    });
   }
   if (must_not_block()) {
     thread_.detach();

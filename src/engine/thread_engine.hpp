@@ -34,7 +34,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   [[nodiscard]] bool dispatch(Task task) override;
   [[nodiscard]] bool submit(Task task) override;
-  [[nodiscard]] bool notify(Task user_code) override { return enqueue(std::move(user_code)); }
+  [[nodiscard]] bool notify(Task user_code) override;
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) override;
   [[nodiscard]] bool must_not_block() const noexcept override;
   void stop() override;
@@ -42,16 +42,17 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   // For backends of this tree that speak Asio themselves. Handlers must run through run_task().
   [[nodiscard]] asio::io_context& io_context() noexcept { return io_; }
   // Runs a task from an Asio handler on the engine thread.
-  void run_task(const Task& task) DLOCK_EXCLUDES(mutex_);
+  void run_task(Task task) DLOCK_EXCLUDES(mutex_);
 
  private:
   class AsioDescriptor;
   class MovedClock;
+  struct Inside;
 
   void launch();
   void run_thread() noexcept;
-  bool enqueue(Task handler) DLOCK_EXCLUDES(gate_);
-  void run(const Task& task) DLOCK_REQUIRES(mutex_);
+  bool enqueue(Task handler, bool although_stopping = false) DLOCK_EXCLUDES(gate_);
+  void run(Task task) DLOCK_REQUIRES(mutex_);
   [[nodiscard]] bool inside_task() const noexcept;
   void run_due_timers() DLOCK_REQUIRES(mutex_);
   void arm_timer() DLOCK_REQUIRES(mutex_);

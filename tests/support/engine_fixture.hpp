@@ -1,0 +1,62 @@
+// A thread engine on a manual clock, and ways to hold it up.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include <dlock/clock.hpp>
+
+#include "engine/thread_engine.hpp"
+#include "util/event.hpp"
+
+namespace dlock::test {
+
+// Keeps an engine inside a task until it is unblocked or destroyed.
+class BlockedEngine {
+ public:
+  explicit BlockedEngine(engine::Engine& engine) {
+    engine.post([inside = inside_, go_on = go_on_] {
+      inside->set();
+      (void)go_on->wait();
+    });
+    (void)inside_->wait();
+  }
+  BlockedEngine(const BlockedEngine&) = delete;
+  BlockedEngine& operator=(const BlockedEngine&) = delete;
+  ~BlockedEngine() { unblock(); }
+  void unblock() const { go_on_->set(); }
+
+ private:
+  std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
+  std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  static constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);  // only ever reached by a hang
+
+  [[nodiscard]] std::shared_ptr<engine::ThreadEngine> start() const {
+    return engine::ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
+  }
+  void TearDown() override {
+    if (engine_) engine_->stop();
+  }
+  // Returns when everything that was queued before has run.
+  void flush() {
+    util::Event flushed;
+    ASSERT_TRUE(engine_->submit([&] { flushed.set(); }));
+    ASSERT_TRUE(flushed.wait(kHang));
+    // set() has returned when the next task runs.
+    util::Event again;
+    ASSERT_TRUE(engine_->submit([&] { again.set(); }));
+    ASSERT_TRUE(again.wait(kHang));
+  }
+
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
+  std::shared_ptr<engine::ThreadEngine> engine_ = start();
+};
+
+}  // namespace dlock::test

@@ -1,0 +1,327 @@
+#include "engine/thread_engine.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlock/clock.hpp>
+
+#include "tests/support/engine_fixture.hpp"
+
+namespace dlock::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ThreadEngineTest : public test::EngineTest {};
+
+TEST_F(ThreadEngineTest, AnIdleEngineDispatchesOnTheCallersThread) {
+  std::thread::id ran_on;
+  EXPECT_TRUE(engine_->dispatch([&] { ran_on = std::this_thread::get_id(); }));
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+}
+
+TEST_F(ThreadEngineTest, PostNeverRunsInsideTheCall) {
+  util::Event ran;
+  std::thread::id ran_on;
+  engine_->post([&] {
+    ran_on = std::this_thread::get_id();
+    ran.set();
+  });
+  ASSERT_TRUE(ran.wait(kHang));
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST_F(ThreadEngineTest, ADispatchFromInsideATaskIsQueued) {
+  bool inner = false;
+  bool inner_ran_inside = true;
+  util::Event done;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    EXPECT_TRUE(engine_->dispatch([&] {
+      inner = true;
+      done.set();
+    }));
+    inner_ran_inside = inner;
+  }));
+  EXPECT_FALSE(inner_ran_inside);
+  ASSERT_TRUE(done.wait(kHang));
+}
+
+TEST_F(ThreadEngineTest, ADispatchToABusyEngineDoesNotWaitForIt) {
+  const test::BlockedEngine blocked(*engine_);
+  util::Event ran;
+  EXPECT_TRUE(engine_->dispatch([&] { ran.set(); }));
+  EXPECT_FALSE(ran.is_set());
+  blocked.unblock();
+  EXPECT_TRUE(ran.wait(kHang));
+}
+
+TEST_F(ThreadEngineTest, TheDispatchesOfAThreadTakeEffectInTheirOrder) {
+  std::vector<std::vector<int>> seen(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) EXPECT_TRUE(engine_->dispatch([&seen, t, i] { seen[t].push_back(i); }));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  flush();
+  for (const auto& numbers : seen) {
+    ASSERT_EQ(numbers.size(), 2000U);
+    EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
+  }
+}
+
+TEST_F(ThreadEngineTest, PostsOfAThreadRunInTheirOrder) {
+  std::vector<int> seen;
+  for (int i = 0; i < 1000; ++i) engine_->post([&seen, i] { seen.push_back(i); });
+  flush();
+  ASSERT_EQ(seen.size(), 1000U);
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+// Under TSan this also shows that each task sees what the one before it did.
+TEST_F(ThreadEngineTest, NoTwoTasksRunAtTheSameTime) {
+  long counter = 0;
+  std::atomic<int> inside = 0;
+  const auto task = [&] {
+    EXPECT_EQ(inside.fetch_add(1), 0);
+    ++counter;
+    inside.fetch_sub(1);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        if ((i + t) % 3 == 0) {
+          engine_->post(task);
+        } else {
+          EXPECT_TRUE(engine_->dispatch(task));
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  flush();
+  EXPECT_EQ(counter, 8000);
+}
+
+TEST_F(ThreadEngineTest, UserCodeRunsOnTheEngineThreadOutsideTasks) {
+  util::Event done;
+  EXPECT_FALSE(engine_->must_not_block());
+  EXPECT_TRUE(engine_->notify([&] {
+    EXPECT_TRUE(engine_->must_not_block());
+    bool inner = false;
+    EXPECT_TRUE(engine_->dispatch([&] { inner = true; }));
+    EXPECT_TRUE(inner) << "inline, because nothing else is inside a task";
+    done.set();
+  }));
+  ASSERT_TRUE(done.wait(kHang));
+}
+
+TEST_F(ThreadEngineTest, ATaskMustNotBlockOnWhateverThreadItRuns) {
+  bool inside = false;
+  EXPECT_TRUE(engine_->dispatch([&] { inside = engine_->must_not_block(); }));
+  EXPECT_TRUE(inside);
+  EXPECT_FALSE(engine_->must_not_block());
+}
+
+TEST_F(ThreadEngineTest, TasksOfTwoEnginesMayNest) {
+  const auto other = start();
+  util::Event queued;
+  bool ran_inside = true;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    EXPECT_TRUE(other->dispatch([&] {
+      EXPECT_TRUE(engine_->must_not_block()) << "still inside the outer task";
+      bool ran = false;
+      EXPECT_TRUE(engine_->dispatch([&] {
+        ran = true;
+        queued.set();
+      }));
+      ran_inside = ran;
+    }));
+    EXPECT_FALSE(other->must_not_block());
+  }));
+  EXPECT_FALSE(ran_inside) << "never inside another task of the same engine";
+  EXPECT_TRUE(queued.wait(kHang));
+  other->stop();
+}
+
+TEST_F(ThreadEngineTest, WhatATaskHoldsIsDestroyedAsPartOfIt) {
+  // Destructors may use the executor (a Timer does), so they must be serialised with tasks.
+  struct Probe {
+    explicit Probe(ThreadEngine& e, std::atomic<int>& q) : engine(&e), queued(&q) {}
+    Probe(const Probe&) = delete;
+    Probe& operator=(const Probe&) = delete;
+    ~Probe() {
+      bool inline_now = false;
+      const bool accepted = engine->dispatch([&inline_now, live = live] {
+        if (*live) inline_now = true;
+      });
+      *live = false;
+      if (accepted && !inline_now) ++*queued;
+    }
+    ThreadEngine* engine;
+    std::atomic<int>* queued;
+    std::shared_ptr<bool> live = std::make_shared<bool>(true);
+  };
+  std::atomic<int> destroyed_inside_tasks = 0;
+  const auto make_probe = [&] { return std::make_shared<Probe>(*engine_, destroyed_inside_tasks); };
+  engine_->post([probe = make_probe()] {});
+  flush();
+  EXPECT_EQ(destroyed_inside_tasks, 1) << "post";
+  EXPECT_TRUE(engine_->dispatch([probe = make_probe()] {}));
+  flush();
+  EXPECT_EQ(destroyed_inside_tasks, 2) << "dispatch on this thread";
+  {
+    const test::BlockedEngine blocked(*engine_);
+    EXPECT_TRUE(engine_->dispatch([probe = make_probe()] {}));
+    blocked.unblock();
+  }
+  flush();
+  EXPECT_EQ(destroyed_inside_tasks, 3) << "queued dispatch";
+  EXPECT_TRUE(engine_->dispatch([&] { (void)engine_->schedule(engine_->now(), [probe = make_probe()] {}); }));
+  clock_->advance(1ns);
+  flush();
+  flush();
+  EXPECT_EQ(destroyed_inside_tasks, 4) << "timer";
+}
+
+TEST_F(ThreadEngineTest, SignalsAreBlockedOnItsThread) {
+  util::Event done;
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  EXPECT_TRUE(engine_->notify([&] {
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    done.set();
+  }));
+  ASSERT_TRUE(done.wait(kHang));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM}) {
+    EXPECT_EQ(sigismember(&blocked, signal), 1) << signal;
+  }
+  sigset_t ours;
+  pthread_sigmask(SIG_SETMASK, nullptr, &ours);
+  EXPECT_EQ(sigismember(&ours, SIGTERM), 0) << "the caller's own mask is as before";
+}
+
+TEST_F(ThreadEngineTest, HandsOutRandomNumbersFromItsSource) {
+  EXPECT_EQ(engine_->random(), 4U);
+}
+
+TEST_F(ThreadEngineTest, WaitingEndsWithTheEventOrTheLimit) {
+  util::Event event;
+  EXPECT_FALSE(engine_->wait(event, 1ms));
+  engine_->post([&] { event.set(); });
+  EXPECT_TRUE(engine_->wait(event, kHang));
+}
+
+// --- Timers ----------------------------------------------------------------------------------------------------------
+
+TEST_F(ThreadEngineTest, TimersRunWhenTheManualClockSaysSo) {
+  std::vector<int> ran;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    (void)engine_->schedule(engine_->now() + 2s, [&] { ran.push_back(2); });
+    (void)engine_->schedule(engine_->now() + 1s, [&] { ran.push_back(1); });
+    (void)engine_->schedule(engine_->now() + 3s, [&] { ran.push_back(3); });
+  }));
+  flush();
+  EXPECT_TRUE(ran.empty());
+  clock_->advance(2s);
+  flush();
+  EXPECT_EQ(ran, (std::vector{1, 2}));
+  clock_->advance(1s);
+  flush();
+  EXPECT_EQ(ran, (std::vector{1, 2, 3}));
+}
+
+TEST_F(ThreadEngineTest, ATimerThatIsDueAlreadyRunsSoonButNotInsideTheCall) {
+  util::Event ran;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    (void)engine_->schedule(engine_->now() - 1h, [&] { ran.set(); });
+    EXPECT_FALSE(ran.is_set());
+  }));
+  EXPECT_TRUE(ran.wait(kHang));
+}
+
+TEST_F(ThreadEngineTest, ACancelledTimerDoesNotRun) {
+  bool ran = false;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    const auto id = engine_->schedule(engine_->now() + 1s, [&] { ran = true; });
+    engine_->cancel(id);
+    engine_->cancel(id);
+    engine_->cancel(0);
+  }));
+  clock_->advance(5s);
+  flush();
+  EXPECT_FALSE(ran);
+}
+
+TEST_F(ThreadEngineTest, TimersThatArmEachOtherKeepNothingElseWaiting) {
+  std::atomic<bool> go_on = true;
+  std::function<void()> again = [&] {
+    if (go_on) (void)engine_->schedule(engine_->now(), again);
+  };
+  EXPECT_TRUE(engine_->dispatch(again));
+  flush();
+  flush();
+  go_on = false;
+  flush();
+}
+
+TEST_F(ThreadEngineTest, TimersRunOnTheRealClock) {
+  const auto engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  util::Event second;
+  TimePoint first_at;
+  TimePoint second_at;
+  const TimePoint start = engine->now();
+  EXPECT_TRUE(engine->dispatch([&] {
+    (void)engine->schedule(start + 20ms, [&] {
+      second_at = engine->now();
+      second.set();
+    });
+    (void)engine->schedule(start + 5ms, [&] { first_at = engine->now(); });
+    (void)engine->schedule(start + 1h, [] { FAIL(); });
+    (void)engine->schedule(TimePoint::max(), [] { FAIL(); });
+  }));
+  ASSERT_TRUE(second.wait(kHang));
+  engine->stop();
+  EXPECT_GE(first_at, start + 5ms);
+  EXPECT_GE(second_at, start + 20ms);
+}
+
+TEST_F(ThreadEngineTest, AnEarlierTimerReplacesALaterWakeUpOnTheRealClock) {
+  const auto engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  util::Event ran;
+  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1h, [] { FAIL(); }); }));
+  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1ms, [&] { ran.set(); }); }));
+  EXPECT_TRUE(ran.wait(kHang));
+  util::Event past;
+  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(TimePoint::min(), [&] { past.set(); }); }));
+  EXPECT_TRUE(past.wait(kHang));
+  engine->stop();
+}
+
+TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
+  util::Event done;
+  auto timer = std::make_shared<Timer>(*engine_);
+  EXPECT_TRUE(engine_->dispatch([&] {
+    timer->arm(engine_->now() + 1s, [&] {
+      timer.reset();
+      done.set();
+    });
+    EXPECT_TRUE(timer->armed());
+  }));
+  clock_->advance(1s);
+  ASSERT_TRUE(done.wait(kHang));
+}
+
+}  // namespace
+}  // namespace dlock::engine
