@@ -1,6 +1,7 @@
 #include "mutants/mutant_backend.hpp"
 
 #include <chrono>
+#include <future>
 #include <utility>
 
 namespace dlock::conformance {
@@ -90,6 +91,7 @@ Grant MutantBackend::make_grant(const LockRequest& request, FencingToken token, 
 }
 
 std::unique_ptr<Contention> MutantBackend::contend(const LockRequest& request, GrantSink& sink) {
+  if (service_->mutation() == Mutation::blocks) std::promise<void>().get_future().wait();
   if (request.wait) {
     auto waiting = std::make_unique<Waiting>(*this, request, sink);
     waiting->ask();

@@ -1,55 +1,19 @@
 // The suite tested: each broken backend must fail the test that is there for it, and the correct one must pass it.
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
+#include <chrono>
 #include <ostream>
 #include <string>
-#include <system_error>
-#include <vector>
 
+#include "mutants/run_program.hpp"
+
+namespace dlock::conformance {
 namespace {
 
-struct Finished {
-  int status = -1;
-  std::string output;
-};
-
-// Runs the program to its end; a hang of what it tests ends after a short guard.
 Finished run(const std::string& mutation, const std::string& test) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  std::vector<std::string> arguments{DLOCK_MUTANT_PROGRAM, "--mutation=" + mutation, "--gtest_filter=*." + test + "/*",
-                                     "--gtest_color=no"};
-  std::vector<char*> argv;
-  for (std::string& each : arguments) argv.push_back(each.data());
-  argv.push_back(nullptr);
-  std::string guard = "DLOCK_CONFORMANCE_GUARD_MS=1500";
-  std::vector<char*> environment{guard.data(), nullptr};
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, DLOCK_MUTANT_PROGRAM, &actions, nullptr, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  if (error != 0) throw std::system_error(error, std::generic_category(), DLOCK_MUTANT_PROGRAM);
-  Finished result;
-  std::array<char, 4096> buffer{};
-  for (ssize_t got = 0; (got = read(ends[0], buffer.data(), buffer.size())) != 0;) {
-    if (got > 0) result.output.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status)) result.status = WEXITSTATUS(status);
-  return result;
+  return run_program(
+      {DLOCK_MUTANT_PROGRAM, "--mutation=" + mutation, "--gtest_filter=*." + test + "/*", "--gtest_color=no"},
+      std::chrono::milliseconds(1500));
 }
 
 struct Expectation {
@@ -99,3 +63,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<Expectation>& each) { return each.param.mutation; });
 
 }  // namespace
+}  // namespace dlock::conformance

@@ -24,6 +24,7 @@ constexpr std::pair<Mutation, std::string_view> names[] = {
     {Mutation::last_comes_first, "last_comes_first"},
     {Mutation::release_lies, "release_lies"},
     {Mutation::release_waits_for_lease, "release_waits_for_lease"},
+    {Mutation::blocks, "blocks"},
     {Mutation::forgotten_clean_up, "forgotten_clean_up"},
 };
 

@@ -24,6 +24,7 @@ enum class Mutation {
   last_comes_first,         // the last waiter is served first, though the capabilities say fair
   release_lies,             // a release of a lost lock reports that it was still held
   release_waits_for_lease,  // a release reports success, but the lock stays until its lease runs out
+  blocks,                   // a call into the backend never returns
   forgotten_clean_up,       // what could not be released at once is left to its lease
 };
 

@@ -40,14 +40,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    return app.exit(e) == 0 ? conformance::exit_passed : conformance::exit_usage;
   }
 
   try {
     (void)dlock::connect(url);
   } catch (const dlock::Error& e) {
     std::cerr << "dlock-conformance: " << e.what() << '\n';
-    return 2;
+    return conformance::exit_usage;
   }
   conformance::add_subject({subject_name(url), [url] { return std::make_unique<conformance::UrlFixture>(url); }});
 

@@ -1,4 +1,5 @@
 // Contract 16: not reentrant by default; RecursiveLock adds reentrancy for each thread on top of any backend.
+#include <algorithm>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -65,6 +66,19 @@ TEST_P(Contract, C16_ARecursiveLockKeepsOtherThreadsOut) {
   EXPECT_FALSE(entered);
   EXPECT_EQ(count, 0U);
   EXPECT_EQ(lock.hold_count(), 1U);
+}
+
+TEST_P(Contract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
+  step_time_if_possible();
+  const auto half = std::max(lease() / 2, caps().min_lease);
+  DistributedLock inner = client().lock(name());
+  inner.set_defaults({.lease = half, .renew = false});
+  RecursiveLock lock(std::move(inner));
+  lock.lock();
+  ASSERT_LE(lock.lease().valid_until(), now() + half);
+  const LossEvent loss(lock.lease());
+  pass_until(loss.event(), "a lease of fixed length does not end");
+  lock.unlock();
 }
 
 TEST_P(Contract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {

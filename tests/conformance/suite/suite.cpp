@@ -70,7 +70,7 @@ int run(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (argc > 1) {
     std::cerr << "unknown argument \"" << argv[1] << "\"\n";
-    return exit_failed;
+    return exit_usage;
   }
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   auto* report = new Report;  // GoogleTest owns its listeners
