@@ -6,61 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/memory/store_fixture.hpp"
+
 namespace dlock::memory {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-struct RecordingSession final : Session {
-  RecordingSession(MemoryStore& store, std::string holder) : Session(std::move(holder)), store_(store) {
-    store_.attach(*this);
-  }
-  ~RecordingSession() { store_.detach(*this); }
-
-  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override {
-    news.push_back("granted " + std::to_string(owner.low()));
-    last_token = token;
-    last_since = since;
-  }
-  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override {
-    news.push_back("first " + std::to_string(owner.low()));
-    last_lease_ends = lease_ends;
-  }
-  void freed(std::uint64_t watch) override { news.push_back("freed " + std::to_string(watch)); }
-  void killed() override { news.push_back("killed"); }
-
-  std::vector<std::string> news;
-  FencingToken last_token;
-  TimePoint last_since;
-  TimePoint last_lease_ends;
-
- private:
-  MemoryStore& store_;
-};
-
-class MemoryStoreTest : public testing::Test {
- protected:
-  static LockRequest request(std::uint64_t owner, std::chrono::nanoseconds lease = 30s, std::string name = "lock") {
-    return {.name = std::move(name), .owner = OwnerId(0, owner), .holder = "host:1:a", .lease = lease};
-  }
-  MemoryStore::Answer try_acquire(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.try_acquire(request(owner, lease), a, clock);
-  }
-  MemoryStore::Answer enqueue(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.enqueue(request(owner, lease), a, clock);
-  }
-  bool release(std::uint64_t owner) { return store.release("lock", OwnerId(0, owner), clock); }
-  bool renew(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.renew("lock", OwnerId(0, owner), lease, clock);
-  }
-
-  ManualClock clock;
-  MemoryStore store;
-  RecordingSession a{store, "host:1:a"};
-  RecordingSession b{store, "host:1:b"};
-};
 
 // --- Owners ----------------------------------------------------------------------------------------------------------
 
@@ -190,121 +142,6 @@ TEST_F(MemoryStoreTest, NamesInUseAreNotForgotten) {
   for (std::uint64_t i = 0; i < 5000; ++i) {
     ASSERT_TRUE(store.release("held " + std::to_string(i), OwnerId(0, i), clock)) << i;
   }
-}
-
-// --- The queue -------------------------------------------------------------------------------------------------------
-
-TEST_F(MemoryStoreTest, AReleaseHandsTheLockToTheFirstInLine) {
-  (void)try_acquire(1);
-  EXPECT_TRUE(enqueue(2).first_in_line);
-  EXPECT_FALSE(store.enqueue(request(3), b, clock).first_in_line);
-  clock.advance(10s);
-  EXPECT_TRUE(release(1));
-
-  EXPECT_THAT(a.news, ElementsAre("granted 2"));
-  EXPECT_EQ(a.last_since, clock.now());
-  EXPECT_THAT(b.news, ElementsAre("first 3"));
-  EXPECT_EQ(b.last_lease_ends, clock.now() + 30s);
-  EXPECT_TRUE(renew(2));
-}
-
-TEST_F(MemoryStoreTest, AReleaseTellsOneWaiterOnly) {
-  (void)try_acquire(1);
-  for (std::uint64_t owner = 2; owner <= 100; ++owner) (void)enqueue(owner);
-  (void)release(1);
-  EXPECT_THAT(a.news, ElementsAre("granted 2", "first 3"));
-}
-
-TEST_F(MemoryStoreTest, WaitersAreServedInTheOrderTheyCame) {
-  (void)try_acquire(1);
-  for (std::uint64_t owner = 2; owner <= 50; ++owner) (void)enqueue(owner);
-  FencingToken last;
-  for (std::uint64_t owner = 1; owner < 50; ++owner) {
-    ASSERT_TRUE(release(owner)) << owner;
-    ASSERT_GT(a.last_token, last);
-    last = a.last_token;
-  }
-  EXPECT_TRUE(release(50));
-}
-
-TEST_F(MemoryStoreTest, AskingAgainKeepsThePlaceInTheQueue) {
-  (void)try_acquire(1);
-  (void)enqueue(2);
-  (void)enqueue(3);
-  EXPECT_TRUE(enqueue(2).first_in_line);
-  EXPECT_EQ(store.inspect("lock", clock).waiters, 2U);
-}
-
-TEST_F(MemoryStoreTest, AWaiterWhoGotTheLockIsGrantedWhenItAsksAgain) {
-  (void)try_acquire(1);
-  (void)enqueue(2);
-  (void)release(1);
-  const auto answer = enqueue(2);
-  EXPECT_TRUE(answer.granted);
-  EXPECT_EQ(answer.token, a.last_token);
-}
-
-TEST_F(MemoryStoreTest, NobodyOvertakesTheQueue) {
-  (void)try_acquire(1, 30s);
-  (void)enqueue(2);
-  clock.advance(30s);
-  EXPECT_FALSE(try_acquire(3).granted);
-  EXPECT_THAT(a.news, ElementsAre("granted 2"));
-}
-
-TEST_F(MemoryStoreTest, AWaiterThatLeavesIsSkipped) {
-  (void)try_acquire(1);
-  (void)enqueue(2);
-  (void)enqueue(3);
-  EXPECT_FALSE(release(2));
-  EXPECT_THAT(a.news, ElementsAre("first 3"));
-  (void)release(1);
-  EXPECT_THAT(a.news, ElementsAre("first 3", "granted 3"));
-}
-
-TEST_F(MemoryStoreTest, AWaiterThatLeavesTheMiddleOfTheQueueIsNoNews) {
-  (void)try_acquire(1);
-  (void)enqueue(2);
-  (void)enqueue(3);
-  EXPECT_FALSE(release(3));
-  EXPECT_THAT(a.news, IsEmpty());
-}
-
-TEST_F(MemoryStoreTest, AWaiterWhoseLeaseRanOutUnnoticedGivesWayToTheNext) {
-  (void)try_acquire(1, 30s);
-  (void)enqueue(2, 10s);
-  (void)enqueue(3);
-  (void)release(1);
-  clock.advance(10s);
-  EXPECT_FALSE(renew(2, 10s));
-  EXPECT_THAT(a.news, ElementsAre("granted 2", "first 3", "granted 3"));
-}
-
-// --- Watching --------------------------------------------------------------------------------------------------------
-
-TEST_F(MemoryStoreTest, WatchesAreToldWhenTheLockBecomesFree) {
-  (void)try_acquire(1);
-  const auto watch = store.watch("lock", b);
-  EXPECT_THAT(b.news, IsEmpty());
-  (void)release(1);
-  EXPECT_THAT(b.news, ElementsAre("freed " + std::to_string(watch)));
-}
-
-TEST_F(MemoryStoreTest, WatchesAreNotToldWhileTheLockGoesFromHandToHand) {
-  (void)try_acquire(1);
-  (void)store.watch("lock", b);
-  (void)enqueue(2);
-  (void)release(1);
-  EXPECT_THAT(b.news, IsEmpty());
-  (void)store.break_lock("lock", clock);
-  EXPECT_EQ(b.news.size(), 1U);
-}
-
-TEST_F(MemoryStoreTest, AnEndedWatchIsToldNothing) {
-  (void)try_acquire(1);
-  store.unwatch("lock", store.watch("lock", b));
-  (void)release(1);
-  EXPECT_THAT(b.news, IsEmpty());
 }
 
 // --- Administration --------------------------------------------------------------------------------------------------

@@ -1,0 +1,262 @@
+// What becomes of the backend's requests when messages get lost, late or doubled.
+#include "backends/memory/memory_faults.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/memory/backend_fixture.hpp"
+
+namespace dlock::memory {
+namespace {
+
+using Fate = Delivery::Fate;
+using testing::ElementsAre;
+using testing::Gt;
+using testing::SizeIs;
+
+class MemoryFaultsTest : public BackendTest {
+ protected:
+  std::unique_ptr<MemoryBackend> a = make("a");
+  std::unique_ptr<MemoryBackend> b = make("b");
+};
+
+// --- Messages that get lost ------------------------------------------------------------------------------------------
+
+TEST_F(MemoryFaultsTest, ALostRequestIsRepeated) {
+  disturb(Operation::enqueue, {.fate = Fate::lost});
+  const auto attempt = contend(*a);
+  engine.advance(2s);
+  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(errc::ambiguous));
+  heal();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(MemoryFaultsTest, ALostReplyIsFoundOutByTheOwnerId) {
+  disturb(Operation::enqueue, {.reply_lost = true});
+  const auto attempt = contend(*a);
+  EXPECT_EQ(residue(), 1U);
+  const auto token = store->inspect("lock", engine.clock()).token;
+  heal();
+  engine.advance(3s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->token, token) << "another lease was taken";
+}
+
+TEST_F(MemoryFaultsTest, ALostReplyOfATryIsCleanedUp) {
+  disturb(Operation::try_acquire, {.reply_lost = true});
+  auto attempt = contend(*a, false);
+  EXPECT_EQ(residue(), 1U);
+  engine.advance(2s);
+  EXPECT_EQ(attempt->failure, errc::ambiguous);
+  attempt->contention.reset();
+  engine.run();
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, ACleanUpGoesOnUntilItIsConfirmed) {
+  disturb(Operation::try_acquire, {.reply_lost = true});
+  auto attempt = contend(*a, false, 1h);
+  engine.advance(2s);
+  disturb_everything({.fate = Fate::refused});
+  attempt->contention.reset();
+  engine.advance(60s);
+  EXPECT_EQ(residue(), 1U);
+  heal();
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, ACleanUpOfAWaiterOutlastsAnyOutage) {
+  const auto holder = contend(*a, true, 24h);
+  auto quitter = contend(*b, true, 10ms);
+  disturb_everything({.fate = Fate::refused});
+  quitter->contention.reset();
+  engine.advance(1h);
+  EXPECT_EQ(residue(), 2U);
+  heal();
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 1U);
+}
+
+TEST_F(MemoryFaultsTest, ALostHandOverIsFoundOutByAskingAgain) {
+  const auto holder = contend(*a);
+  const auto waiter = contend(*b, true, 1h);
+  disturb(Operation::notice, {.fate = Fate::lost});
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+  EXPECT_FALSE(waiter->grant);
+  engine.advance(10s);
+  EXPECT_TRUE(waiter->grant);
+}
+
+TEST_F(MemoryFaultsTest, AWaiterThatIsNotToldThatItIsFirstAsksInTime) {
+  const auto holder = contend(*a, true, 1h);
+  const auto second = contend(*a, true, 1s);
+  const auto third = contend(*b);
+  disturb(Operation::notice, {.fate = Fate::lost});
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+  engine.advance(10s);
+  EXPECT_TRUE(second->grant || third->grant);
+  EXPECT_LE(residue(), 2U);
+}
+
+TEST_F(MemoryFaultsTest, AnUnansweredRenewalFailsAtTheResponseTimeout) {
+  const auto holder = contend(*a);
+  disturb(Operation::renew, {.fate = Fate::lost});
+  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::failed);
+  heal();
+  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(MemoryFaultsTest, AnUnansweredReleaseIsReportedAndCarriedOn) {
+  const auto holder = contend(*a, true, 1h);
+  disturb(Operation::release, {.fate = Fate::lost});
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::failed);
+  EXPECT_EQ(residue(), 1U);
+  heal();
+  engine.advance(4s);
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, AQuestionThatIsNotAnsweredIsUnavailable) {
+  disturb_everything({.fate = Fate::lost});
+  std::vector<std::error_code> answers;
+  a->inspect("lock", [&](const Result<LockInfo>& r) { answers.push_back(r.failure().code); });
+  a->list([&](const Result<std::vector<LockInfo>>& r) { answers.push_back(r.failure().code); });
+  a->break_lock("lock", [&](const Result<bool>& r) { answers.push_back(r.failure().code); });
+  engine.advance(2s);
+  EXPECT_THAT(answers, ElementsAre(errc::unavailable, errc::unavailable, errc::ambiguous));
+}
+
+TEST_F(MemoryFaultsTest, DiagnoseReportsAStoreThatCannotBeReached) {
+  std::vector<Finding> findings;
+  const auto keep = [&](Result<std::vector<Finding>> r) { findings = std::move(r.value()); };
+  a->diagnose(keep);
+  engine.run();
+  EXPECT_EQ(findings.front().severity, Finding::Severity::ok);
+  disturb_everything({.fate = Fate::refused});
+  a->diagnose(keep);
+  EXPECT_EQ(findings.front().severity, Finding::Severity::error);
+}
+
+// --- Messages that are late or come twice ----------------------------------------------------------------------------
+
+TEST_F(MemoryFaultsTest, ASlowReplyShortensTheLeaseNotTheSafety) {
+  disturb(Operation::enqueue, {.delay = 500ms, .reply_delay = 500ms});
+  const TimePoint sent = engine.now();
+  const auto attempt = contend(*a);
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 30s));
+  EXPECT_EQ(store->inspect("lock", engine.clock()).remaining, 29500ms);
+}
+
+TEST_F(MemoryFaultsTest, AGrantThatArrivesAfterItsLeaseIsAskedForAgain) {
+  disturb(Operation::enqueue, {.reply_delay = 1s});
+  const auto attempt = contend(*a, true, 500ms);
+  engine.advance(500ms);
+  heal();
+  engine.advance(500ms);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_THAT(attempt->grant->valid_until, Gt(engine.now()));
+}
+
+TEST_F(MemoryFaultsTest, AGrantForAnAcquireThatWasGivenUpIsReleased) {
+  disturb(Operation::enqueue, {.delay = 1s});
+  auto attempt = contend(*a, true, 1h);
+  attempt->contention.reset();
+  engine.run();
+  EXPECT_EQ(residue(), 0U);
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, ARequestThatArrivesAfterItsOwnCleanUpIsCleanedUpToo) {
+  disturb(Operation::enqueue, {.delay = 10s});
+  auto attempt = contend(*a, true, 1h);
+  engine.advance(3s);
+  attempt->contention.reset();
+  engine.advance(6s);
+  EXPECT_EQ(residue(), 0U);
+  engine.advance(10s);
+  EXPECT_EQ(residue(), 0U) << "a late request took the lock for nobody";
+}
+
+TEST_F(MemoryFaultsTest, ATryThatArrivesAfterItsOwnCleanUpIsCleanedUpToo) {
+  disturb(Operation::try_acquire, {.delay = 10s});
+  auto attempt = contend(*a, false, 1h);
+  engine.advance(2s);
+  attempt->contention.reset();
+  engine.advance(8s);
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, ADuplicatedRequestChangesNothing) {
+  disturb_everything({.duplicate = 1s});
+  const auto holder = contend(*a);
+  const auto waiter = contend(*b);
+  ASSERT_TRUE(holder->grant);
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 2U);
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+  engine.advance(1s);
+  EXPECT_TRUE(waiter->grant) << "the duplicate of a release hit the next holder";
+  EXPECT_EQ(residue(), 1U);
+}
+
+TEST_F(MemoryFaultsTest, AHandOverThatWasAlreadyFoundOutIsIgnored) {
+  const auto holder = contend(*a);
+  const auto waiter = contend(*b, true, 1h);
+  disturb(Operation::notice, {.delay = 30s});
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+  engine.advance(10s);
+  ASSERT_TRUE(waiter->grant);
+  waiter->contention.reset();
+  engine.advance(30s);
+  EXPECT_EQ(residue(), 1U) << "late news ended a lease";
+}
+
+// --- Outages ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryFaultsTest, AWaiterSurvivesAnOutage) {
+  disturb_everything({.fate = Fate::refused});
+  const auto attempt = contend(*a);
+  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(errc::unavailable));
+  engine.advance(60s);
+  EXPECT_THAT(attempt->unreachable_reports, SizeIs(testing::AllOf(Gt(50U), testing::Lt(200U))));
+  heal();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(MemoryFaultsTest, AnAcquireThatNeverGotThroughLeavesNothingToCleanUp) {
+  disturb_everything({.fate = Fate::refused});
+  auto attempt = contend(*a);
+  attempt->contention.reset();
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, AHeldRequestArrivesAtResume) {
+  disturb_everything({.fate = Fate::held});
+  const auto attempt = contend(*a);
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->grant);
+  heal();
+  store->faults().resume();
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(MemoryFaultsTest, HeldRequestsOfAClosedClientAreDropped) {
+  disturb_everything({.fate = Fate::held});
+  auto attempt = contend(*a);
+  attempt->contention.reset();
+  a.reset();
+  heal();
+  store->faults().resume();
+  engine.run();
+  EXPECT_EQ(residue(), 0U);
+}
+
+}  // namespace
+}  // namespace dlock::memory
