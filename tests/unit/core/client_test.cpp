@@ -1,0 +1,321 @@
+// Client and connect() with a real engine.
+#include <dlock/client.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/error.hpp>
+
+#include "tests/support/fake_backend.hpp"
+#include "tests/support/recording_observer.hpp"
+#include "tests/support/simple_backend.hpp"
+#include "util/event.hpp"
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);
+
+class ClientTest : public testing::Test {
+ protected:
+  [[nodiscard]] Client make(ClientOptions options = {}, std::string_view url = "simple://") {
+    if (options.label.empty()) options.label = "test";
+    return connect(url, std::move(options), service_->factory());
+  }
+  // The words with which connect() refuses.
+  std::string refusal(ClientOptions options, std::string_view url = "simple://") {
+    try {
+      (void)make(std::move(options), url);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      return e.detail();
+    }
+    ADD_FAILURE() << "accepted";
+    return {};
+  }
+  std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
+};
+
+TEST_F(ClientTest, SaysWhoItIsWithoutSecrets) {
+  const Client client = make({}, "simple://u:hunter2@h");
+  EXPECT_EQ(client.url(), "simple://u:***@h");
+  EXPECT_EQ(client.holder().substr(client.holder().rfind(':')), ":test");
+  EXPECT_NE(client.holder().find(':' + std::to_string(getpid()) + ':'), std::string::npos);
+  EXPECT_EQ(client.capabilities().backend, "simple");
+}
+
+TEST_F(ClientTest, TheCommonParametersComeFromTheUrl) {
+  const Client client =
+      make({}, "simple://?label=billing&lease=5s&response_timeout=1s&connect_timeout=1s&close_timeout=1s");
+  EXPECT_NE(client.holder().find(":billing"), std::string::npos);
+  const Lease lease = client.lock("x").acquire();
+  EXPECT_LE(lease.valid_until(), LeaseClock::now() + 5s);
+}
+
+TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
+  EXPECT_NE(refusal({.lease = 0s}).find("lease"), std::string::npos);
+  EXPECT_NE(refusal({.lease = -1s}).find("lease"), std::string::npos);
+  EXPECT_NE(refusal({.lease = 1ms}).find("lease"), std::string::npos) << "below the backend's minimum";
+  EXPECT_NE(refusal({.lease = forever}).find("lease"), std::string::npos);
+  EXPECT_NE(refusal({.response_timeout = 0s}).find("response_timeout"), std::string::npos);
+  EXPECT_NE(refusal({.connect_timeout = -1s}).find("connect_timeout"), std::string::npos);
+  EXPECT_NE(refusal({.close_timeout = 0s}).find("close_timeout"), std::string::npos);
+  EXPECT_NE(refusal({.response_timeout = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())})
+                .find("response_timeout"),
+            std::string::npos);
+  EXPECT_NE(refusal({.label = "a\nb"}).find("label"), std::string::npos);
+  EXPECT_NE(refusal({.label = std::string(65, 'x')}).find("label"), std::string::npos);
+  EXPECT_NE(refusal({}, "simple://?lease=5").find("lease"), std::string::npos);
+  EXPECT_NE(refusal({}, "simple://?close_timeout=0").find("close_timeout"), std::string::npos);
+  EXPECT_NE(refusal({}, "simple://?leese=5s").find("leese"), std::string::npos);
+  EXPECT_NE(refusal({}, "simple").find("scheme"), std::string::npos);
+}
+
+TEST_F(ClientTest, AnUnknownSchemeIsRefused) {
+  EXPECT_THROW((void)connect("nonesuch://h"), Error);
+}
+
+TEST_F(ClientTest, WhatAFactoryThrowsComesOutOfConnect) {
+  const auto throws = [](auto what) {
+    return [what](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { throw what; };
+  };
+  EXPECT_THROW((void)connect("x://", {}, throws(Error(errc::access_denied, "no"))), Error);
+  EXPECT_THROW((void)connect("x://", {}, throws(std::runtime_error("no"))), std::runtime_error);
+}
+
+TEST_F(ClientTest, AFactoryThatMakesNothingIsAnError) {
+  const auto nothing = [](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { return nullptr; };
+  EXPECT_THROW((void)connect("x://", {}, nothing), Error);
+}
+
+TEST_F(ClientTest, NamesAreCheckedWhereTheyEnter) {
+  const Client client = make();
+  for (const std::string& bad : {std::string(), std::string(513, 'x'), std::string("a\0b", 3), std::string("\xff")}) {
+    EXPECT_THROW((void)client.lock(bad), Error);
+    EXPECT_THROW((void)client.inspect(bad), Error);
+    EXPECT_THROW((void)client.break_lock(bad), Error);
+  }
+  EXPECT_EQ(client.lock(std::string(512, 'x')).name().size(), 512U);
+}
+
+TEST_F(ClientTest, WhatTheBackendCannotDoIsUnsupported) {
+  const Client client = make();
+  for (const std::function<void()>& question : std::vector<std::function<void()>>{
+           [&] { (void)client.inspect("x"); }, [&] { (void)client.list(); }, [&] { (void)client.break_lock("x"); }}) {
+    try {
+      question();
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::unsupported);
+      EXPECT_NE(e.detail().find("simple"), std::string::npos);
+    }
+  }
+  EXPECT_TRUE(client.diagnose().empty());
+}
+
+TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
+  const Client client = make();
+  util::Event done;
+  client.lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
+    EXPECT_THROW((void)client.inspect("x"), Error);  // unsupported, said at once
+    EXPECT_TRUE(client.diagnose().empty());
+    done.set();
+  });
+  EXPECT_TRUE(done.wait(kHang));
+}
+
+TEST_F(ClientTest, MayBeDestroyedInAHandler) {
+  auto client = std::make_unique<Client>(make());
+  DistributedLock lock = client->lock("x");
+  DistributedLock rival = client->lock("x");
+  util::Event done;
+  util::Event waiter_done;
+  std::optional<Lease> kept;
+  lock.async_acquire({}, [&](std::error_code, Lease lease) {
+    kept = std::move(lease);
+    rival.async_acquire({}, [&](std::error_code ec, const Lease&) {
+      EXPECT_EQ(ec, errc::closed);
+      waiter_done.set();
+    });
+    client.reset();
+    done.set();
+  });
+  ASSERT_TRUE(done.wait(kHang));
+  EXPECT_TRUE(waiter_done.wait(kHang));
+  EXPECT_FALSE(kept->held());
+  EXPECT_TRUE(kept->lost().stop_requested());
+  std::error_code ec;
+  EXPECT_FALSE(lock.acquire({}, ec).has_value());
+  EXPECT_EQ(ec, errc::closed);
+}
+
+TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
+  util::Event done;
+  {
+    auto client = std::make_unique<Client>(make());
+    DistributedLock lock = client->lock("x");
+    struct SetOnExit {
+      explicit SetOnExit(util::Event& e) : event(e) {}
+      ~SetOnExit() { event.set(); }
+      util::Event& event;
+    };
+    lock.async_acquire(
+        {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
+  }
+  EXPECT_TRUE(done.wait(kHang));
+}
+
+TEST_F(ClientTest, AssignmentClosesTheOldClient) {
+  Client client = make();
+  const Lease lease = client.lock("x").acquire();
+  client = make();
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(service_->held("x"));
+  const Lease again = client.lock("x").acquire();
+  EXPECT_TRUE(again.held());
+}
+
+TEST_F(ClientTest, NoHandlerRunsAfterTheDestructor) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> gone = false;
+    std::atomic<int> calls = 0;
+    {
+      const Client client = make();
+      DistributedLock lock = client.lock("x");
+      for (int i = 0; i < 20; ++i) {
+        lock.async_acquire({}, [&](std::error_code, const Lease&) {
+          EXPECT_FALSE(gone);
+          ++calls;
+        });
+      }
+    }
+    gone = true;
+    EXPECT_EQ(calls, 20) << "but each runs once";
+  }
+}
+
+TEST_F(ClientTest, LocksAndLeasesMayOutliveIt) {
+  std::optional<DistributedLock> lock;
+  std::optional<Lease> lease;
+  {
+    const Client client = make();
+    lock = client.lock("x");
+    lease = client.lock("y").acquire();
+    lock->lock();
+  }
+  EXPECT_FALSE(lease->held());
+  EXPECT_FALSE(lease->release());
+  EXPECT_FALSE(lock->lease().held());
+  lock->unlock();
+  EXPECT_THROW(lock->lock(), Error);
+  std::error_code handler_ec;
+  lock->async_acquire({}, [&](std::error_code ec, const Lease&) { handler_ec = ec; });
+  EXPECT_EQ(handler_ec, errc::closed);
+}
+
+TEST_F(ClientTest, BlockedAcquiresEndWhenItIsDestroyed) {
+  auto client = std::make_unique<Client>(make());
+  const Lease lease = client->lock("x").acquire();
+  std::vector<std::thread> threads;
+  std::atomic<int> closed = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, lock = std::make_shared<DistributedLock>(client->lock("x"))] {
+      std::error_code ec;
+      (void)lock->acquire({}, ec);
+      if (ec == errc::closed) ++closed;
+    });
+  }
+  while (client->stats().waiting < 4) std::this_thread::yield();
+  client.reset();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(closed, 4);
+}
+
+TEST_F(ClientTest, AHungServiceHoldsTheDestructorUpForTheCloseTimeoutOnly) {
+  const auto hung = std::make_shared<test::FakeService>();
+  hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
+  Lease lease;
+  {
+    const Client client = connect("fake://", {.label = "test", .close_timeout = 20ms}, hung->factory());
+    lease = client.lock("x").acquire();
+  }
+  EXPECT_EQ(hung->released.size(), 1U);
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_F(ClientTest, TheObserverHearsOfALife) {
+  const auto observer = std::make_shared<test::RecordingObserver>();
+  {
+    const Client client = make({.observer = observer});
+    EXPECT_TRUE(client.lock("x").acquire().release());
+    const Lease lease = client.lock("y").acquire();
+  }
+  const auto events = observer->events();
+  EXPECT_EQ(events, (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
+}
+
+// The counter is not atomic: only the lock protects it. Under TSan the lock must also publish it.
+TEST_F(ClientTest, ManyThreadsShareAClient) {
+  const Client client = make();
+  int counter = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      DistributedLock lock = client.lock("x");
+      for (int i = 0; i < 50; ++i) {
+        Lease lease = lock.acquire();
+        ++counter;
+        EXPECT_TRUE(lease.release());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(counter, 400);
+  EXPECT_EQ(client.stats().acquired, 400U);
+  EXPECT_EQ(client.stats().released, 400U);
+  EXPECT_EQ(client.stats().held, 0U);
+  EXPECT_EQ(client.stats().waiting, 0U);
+}
+
+TEST_F(ClientTest, CancellingRacesWithEverything) {
+  const Client client = make();
+  for (int round = 0; round < 200; ++round) {
+    std::stop_source stop;
+    DistributedLock lock = client.lock("x");
+    std::optional<Lease> blocker;
+    if (round % 2 == 0) blocker = lock.acquire();
+    std::thread canceller([&] { stop.request_stop(); });
+    std::error_code ec;
+    const Lease lease = lock.acquire({.cancel = stop.get_token()}, ec);
+    canceller.join();
+    EXPECT_EQ(lease.held(), !ec);
+    if (ec) {
+      EXPECT_EQ(ec, errc::cancelled);
+    }
+  }
+  EXPECT_EQ(client.stats().waiting, 0U);
+}
+
+TEST_F(ClientTest, RandomNumbersMayComeFromTheProgram) {
+  std::atomic<std::uint64_t> n = 0;
+  const Client client = make({.random = [&] { return ++n; }});
+  const Lease lease = client.lock("x").acquire();
+  EXPECT_EQ(lease.owner(), OwnerId(1, 2));
+}
+
+}  // namespace
+}  // namespace dlock

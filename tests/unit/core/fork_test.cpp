@@ -1,0 +1,182 @@
+// In a child made by fork() what the parent holds is the parent's business.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include <dlock/client.hpp>
+#include <dlock/error.hpp>
+#include <dlock/recursive_lock.hpp>
+
+#include "tests/support/simple_backend.hpp"
+
+// A child that starts an engine of its own is what one of these tests is about.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier): TSan's name for it
+  return "die_after_fork=0";
+}
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Runs f in a child; answers 0, or the number of the first check that failed, or a signal's name.
+class Child {
+ public:
+  void check(bool ok) {
+    ++number_;
+    if (!ok && failed_ == 0) failed_ = number_;
+  }
+  static std::string run(const std::function<void(Child&)>& f) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      alarm(30);  // a hang in the child ends as a signal
+      Child child;
+      f(child);
+      _exit(child.failed_);
+    }
+    int status = 0;
+    if (waitpid(pid, &status, 0) != pid) return "no child";
+    if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+    return WEXITSTATUS(status) == 0 ? "good" : "check " + std::to_string(WEXITSTATUS(status)) + " failed";
+  }
+
+ private:
+  int number_ = 0;
+  int failed_ = 0;
+};
+
+class ForkTest : public testing::Test {
+ protected:
+  [[nodiscard]] Client make() { return connect("simple://", {.label = "test"}, service_->factory()); }
+  std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
+  std::optional<Client> client_ = make();
+};
+
+TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
+  std::optional<Lease> lease = client_->lock("x").acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              child.check(!lease->held());
+              child.check(!lease->lost().stop_requested());
+              child.check(!lease->release());
+              child.check(lease->name() == "x");
+              lease.reset();
+              child.check(service_->held("x"));
+            }),
+            "good");
+  EXPECT_TRUE(lease->held());
+  EXPECT_TRUE(lease->release());
+}
+
+TEST_F(ForkTest, EverythingElseAnswersClosedInTheChild) {
+  DistributedLock lock = client_->lock("x");
+  EXPECT_EQ(Child::run([&](Child& child) {
+              std::error_code ec;
+              child.check(!lock.acquire({}, ec).has_value());
+              child.check(ec == errc::closed);
+              child.check(!lock.try_acquire({}, ec));
+              child.check(ec == errc::closed);
+              try {
+                (void)client_->inspect("x");
+                child.check(false);
+              } catch (const Error& e) {
+                child.check(e.code() == errc::closed);
+              }
+            }),
+            "good");
+}
+
+TEST_F(ForkTest, HandlersRunExactlyOnceInTheChildToo) {
+  DistributedLock lock = client_->lock("x");
+  Lease lease = client_->lock("y").acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              int acquires = 0;
+              int releases = 0;
+              lock.async_acquire({}, [&](std::error_code ec, const Lease&) {
+                ++acquires;
+                child.check(ec == errc::closed);
+              });
+              lease.async_release([&](std::error_code, bool was_ours) {
+                ++releases;
+                child.check(!was_ours);
+              });
+              child.check(acquires == 1);
+              child.check(releases == 1);
+            }),
+            "good");
+}
+
+TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
+  std::optional<Client> second = make();
+  std::optional<Client> third = make();
+  std::optional<DistributedLock> lock = client_->lock("x");
+  lock->lock();
+  std::optional<RecursiveLock> recursive(second->lock("y"));
+  recursive->lock();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              lock.reset();
+              recursive.reset();
+              client_.reset();
+              second.reset();
+              third.reset();
+              child.check(service_->held("x"));
+              child.check(service_->held("y"));
+            }),
+            "good");
+  EXPECT_TRUE(lock->lease().held());
+  EXPECT_TRUE(recursive->lease().held());
+}
+
+TEST_F(ForkTest, ALeaseMayOutliveItsClientInTheChild) {
+  std::optional<Lease> lease = client_->lock("x").acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              client_.reset();
+              child.check(!lease->held());
+              lease.reset();
+            }),
+            "good");
+}
+
+TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
+  DistributedLock lock = client_->lock("x");
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) (void)lock.acquire().release();
+  });
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(Child::run([&](Child& child) {
+                std::error_code ec;
+                child.check(!lock.acquire({}, ec).has_value());
+                child.check(ec == errc::closed);
+                client_.reset();
+              }),
+              "good");
+  }
+  done = true;
+  busy.join();
+}
+
+TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
+  const Lease lease = client_->lock("x").acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              auto service = std::make_shared<test::SimpleService>();
+              const Client own = connect("simple://", {.label = "child"}, service->factory());
+              Lease mine = own.lock("x").acquire();
+              child.check(mine.held());
+              child.check(mine.owner() != lease.owner());
+              child.check(own.holder().find(':' + std::to_string(getpid()) + ':') != std::string::npos);
+              child.check(mine.release());
+            }),
+            "good");
+  EXPECT_TRUE(lease.held());
+}
+
+}  // namespace
+}  // namespace dlock
