@@ -87,8 +87,8 @@ TryOutcome FileBackend::attempt(const LockRequest& request) {
     // Our own descriptors of one open() would not exclude each other; this does.
     if (known->lease) return known->lease->owner == request.owner ? granted(request, known->lease->token) : busy();
   }
-  watch_directory();
   if (auto problem = follow_directory()) return failed(std::move(*problem));
+  watch_directory();
   if (known == nullptr && !request.wait) {
     if (auto answer = glance(file, request)) return std::move(*answer);
   }

@@ -149,7 +149,8 @@ void FileBackend::arm_poll(NameState& state) {
 void FileBackend::poll(NameState& state) {
   arm_poll(state);
   revalidate(state);
-  check(state);
+  state.recheck_step = kRecheckDelays.size();  // the next poll is soon enough
+  look(state);
   settle(state);
 }
 
@@ -166,7 +167,7 @@ void FileBackend::warn_of_polling(int error) {
 // --------------------------------------------------------------------------------------------------------------
 
 void FileBackend::watch_directory() {
-  if (directory_subscription_.active()) return;
+  if (directory_subscription_.active() || !directory_.is_current()) return;
   const int error = inotify_.subscribe(directory_.fd(), kDirectoryEvents, directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
   arm_loss_check();
