@@ -369,6 +369,7 @@ void ClientCore::close_on_engine_thread() {
       if (std::exchange(*finished, true)) return;  // the time limit and the backend's word may both come
       timer->disarm();
       engine_->post([this, self] {
+        closed_ = nullptr;  // if releases are still under way it holds us, through `finish`
         backend_.reset();
         engine_->stop();
       });

@@ -213,7 +213,7 @@ TEST_F(ClosingTest, LostLeasesAreGivenBackOnce) {
 // --- Inside a handler ------------------------------------------------------------------------------------------------
 
 TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
-  const Lease lease = hold();
+  Lease lease = hold();
   TimePoint inside;
   core_->notify([&] {
     const TimePoint start = engine_->now();
@@ -231,7 +231,10 @@ TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
   EXPECT_FALSE(service_->has_backend());
   EXPECT_EQ(engine_->now(), inside + 2s);
   EXPECT_EQ(engine_->pending_timers(), 0U);
-  core_.reset();
+  const std::weak_ptr<ClientCore> weak = std::exchange(core_, nullptr);
+  service_->releases.clear();
+  lease = Lease();
+  EXPECT_TRUE(weak.expired()) << "nothing is left of it";
 }
 
 TEST_F(ClosingTest, ClosingInsideAHandlerEndsWhenTheReleasesAreDone) {
