@@ -19,7 +19,7 @@ namespace dlock::cli {
 
 namespace {
 
-// A person at a terminal is told after this long what dlock is waiting for.
+// After this long, a person at a terminal is told for whom dlock waits, and a log why it waits if the service is ill.
 constexpr std::chrono::milliseconds patience{1000};
 
 // A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.
@@ -61,14 +61,19 @@ class Attempt {
   std::jthread thread_;
 };
 
-void tell_who_holds(const Client& client, const std::string& name) {
-  std::string holder;
-  try {
-    holder = client.inspect(name).holder;
-  } catch (const std::exception&) {
-    // Only a courtesy: the wait itself reports what matters.
+void explain_wait(const Client& client, const std::string& name) {
+  const bool to_a_person = ::isatty(STDERR_FILENO) == 1;
+  std::string why;
+  if (client.capabilities().can_inspect) {
+    try {
+      const std::string holder = client.inspect(name).holder;
+      if (!holder.empty()) why = ", held by " + holder;
+    } catch (const Error& error) {
+      say(fmt::format("waiting for \"{}\", and trouble with the service: {}", name, error.what()));
+      return;
+    }
   }
-  say(fmt::format("waiting for \"{}\"{}", name, holder.empty() ? "" : ", held by " + holder));
+  if (to_a_person) say(fmt::format("waiting for \"{}\"{}", name, why));
 }
 
 std::variant<Lease, int> conclude(Attempt& attempt, const Arguments& arguments, std::optional<int> signal) {
@@ -95,12 +100,12 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
                                  SignalQueue& signals) {
   signals.keep_user_signals_pending();
   Attempt attempt(client, arguments);
-  bool tell = !arguments.quiet && ::isatty(STDERR_FILENO) == 1;
+  bool explain = !arguments.quiet;
   std::optional<int> ended_by;
   for (;;) {
     pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
                         {.fd = signals.fd(), .events = POLLIN, .revents = 0}};
-    const int ready = ::poll(sources, 2, tell ? static_cast<int>(patience.count()) : -1);
+    const int ready = ::poll(sources, 2, explain ? static_cast<int>(patience.count()) : -1);
     if (ready < 0 && errno != EINTR) check(ready, "poll");
     while (const std::optional<int> signal = signals.next()) {
       if (*signal == SIGTSTP) (void)signals.stop_job();  // ignored or orphaned: then TSTP has no effect, as usual
@@ -110,8 +115,8 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
     }
     if (ready > 0 && sources[0].revents != 0) break;
     if (ready == 0) {
-      tell = false;
-      tell_who_holds(client, arguments.name);
+      explain = false;
+      explain_wait(client, arguments.name);
     }
   }
   signals.read_all_signals();

@@ -70,7 +70,8 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
                            .run();
   guardian.reset();
   if (outcome.lost) {
-    say(fmt::format("lost \"{}\"{}; the command was ended", arguments.name, reporter->loss_reason()));
+    say(fmt::format("lost \"{}\"{}; the command {}", arguments.name, reporter->loss_reason(),
+                    outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status)));
     return static_cast<int>(ExitCode::lost);
   }
   if (outcome.started && keep(lease, hold_until, signals).reason == Kept::lost) {

@@ -47,7 +47,6 @@ Supervisor::Outcome Supervisor::run() {
     if (phase_ != Phase::done) look_at_lease();
   }
   if (guardian_) (void)guardian_->watch(0, TimePoint::max());  // dead or not, it has nothing left to guard
-  outcome_.lost = outcome_.lost || !setup_.lease.held();
   return outcome_;
 }
 
@@ -73,6 +72,7 @@ void Supervisor::look_at_lease() {
 void Supervisor::end_group(LeaseWatch::Action action) {
   if (action == LeaseWatch::Action::none) return;
   outcome_.lost = true;
+  outcome_.ended_early = true;
   if (action == LeaseWatch::Action::kill) {
     child_.signal(SIGKILL);
     if (phase_ == Phase::sweeping) {
@@ -154,6 +154,8 @@ void Supervisor::resume() {
 }
 
 void Supervisor::child_ended(int code, int status) {
+  // Whoever relies on the status relies on the lock having been held throughout.
+  outcome_.lost = outcome_.lost || !setup_.lease.held();
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();

@@ -29,9 +29,10 @@ class Supervisor {
   };
 
   struct Outcome {
-    int status = 0;        // as a shell would say it
-    bool started = false;  // false: the command could not be run, and status says why
-    bool lost = false;     // the lock was lost before everything had ended
+    int status = 0;            // as a shell would say it
+    bool started = false;      // false: the command could not be run, and status says why
+    bool lost = false;         // the lock was lost, or was about to be, before the command had ended
+    bool ended_early = false;  // the command, or what it had left behind, was told to end because of that
   };
 
   Supervisor(const Setup& setup, std::optional<Guardian>& guardian);

@@ -75,12 +75,28 @@ TEST_F(ExitStatus, Is126WhenTheEnvironmentIsTooBigForTheCommand) {
   EXPECT_EQ(result.err, "dlock: cannot run \"true\": Argument list too long\n");
 }
 
-TEST_F(ExitStatus, Is69WhenTheServiceCannotBeUsedAndTheCommandDoesNotRun) {
-  const std::string file = file_with("", std::filesystem::perms::owner_all);
-  const Finished result = run({dlock_path(), "run", "--url", "file://" + file, "job", "--", "echo", "ran"});
-  EXPECT_NE(result.status, 0);
+TEST_F(ExitStatus, Is69WhenTheServiceCannotBeReachedAndTheCommandDoesNotRun) {
+  const Finished result =
+      run({dlock_path(), "run", "--url", "file:///proc/no-place-for-locks", "job", "--", "echo", "ran"});
+  EXPECT_EQ(result.status, 69);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, testing::StartsWith("dlock: "));
+}
+
+TEST_F(ExitStatus, SaysWhyWhenDescriptorsRunOutAndTheCommandDoesNotRun) {
+  const std::string command = dlock_path() + " run --wait 50ms --url " + url() + " job -- echo ran";
+  // However many are left, dlock either runs the command or says why not; never anything between.
+  for (int limit = 3; limit < 30; ++limit) {
+    const Finished result = run({"sh", "-c", "ulimit -n " + std::to_string(limit) + "; exec " + command});
+    if (result.status == 0) {
+      EXPECT_EQ(result.out, "ran\n");
+    } else {
+      EXPECT_THAT(result.status, testing::AnyOf(69, 71, 127)) << limit << result.err;  // 127: not even exec works
+      EXPECT_EQ(result.out, "");
+      EXPECT_NE(result.err, "");
+    }
+  }
+  EXPECT_TRUE(lock_is_free());
 }
 
 TEST_F(ExitStatus, Is74WhenStandardOutputCannotBeWritten) {
