@@ -30,13 +30,17 @@ constexpr std::chrono::nanoseconds saturate_to_nanoseconds(std::chrono::duration
     if constexpr (std::is_unsigned_v<Rep> && sizeof(Rep) >= sizeof(std::int64_t)) {
       if (d.count() > static_cast<Rep>(std::numeric_limits<std::int64_t>::max())) return nanoseconds::max();
     }
-    using Wide = std::chrono::duration<std::int64_t, Period>;
-    const Wide wide(static_cast<std::int64_t>(d.count()));
-    if constexpr (std::ratio_greater_v<Period, std::nano>) {
-      if (wide > std::chrono::duration_cast<Wide>(nanoseconds::max())) return nanoseconds::max();
-      if (wide < std::chrono::duration_cast<Wide>(nanoseconds::min())) return nanoseconds::min();
-    }
-    return std::chrono::duration_cast<nanoseconds>(wide);
+    // count * num / den, whole nanoseconds and the rest apart: a period need not divide a nanosecond (1/60 s does not).
+    using InNanoseconds = std::ratio_divide<Period, std::nano>;
+    const auto count = static_cast<std::int64_t>(d.count());
+    const std::int64_t whole = count / InNanoseconds::den;
+    const std::int64_t rest = count % InNanoseconds::den * InNanoseconds::num / InNanoseconds::den;
+    if (whole > nanoseconds::max().count() / InNanoseconds::num) return nanoseconds::max();
+    if (whole < nanoseconds::min().count() / InNanoseconds::num) return nanoseconds::min();
+    const std::int64_t sum = whole * InNanoseconds::num;
+    if (rest > 0 && sum > nanoseconds::max().count() - rest) return nanoseconds::max();
+    if (rest < 0 && sum < nanoseconds::min().count() - rest) return nanoseconds::min();
+    return nanoseconds(sum + rest);
   }
 }
 

@@ -90,6 +90,21 @@ TEST(Duration, FinerThanNanosecondsIsCutOff) {
   EXPECT_EQ(Duration(Picoseconds::max()).value(), nanoseconds(std::numeric_limits<std::int64_t>::max() / 1000));
 }
 
+TEST(Duration, PeriodsThatAreNoWholeNumberOfNanosecondsConvertToo) {
+  using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+  using Samples = std::chrono::duration<int, std::ratio<1, 44100>>;
+  using Thirds = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;
+  constexpr Duration one_second(Frames(60));
+  EXPECT_EQ(one_second.value(), 1s);
+  EXPECT_EQ(Duration(Frames(1)).value(), 16666666ns);
+  EXPECT_EQ(Duration(Frames(-1)).value(), -16666666ns);
+  EXPECT_EQ(Duration(Samples(44100)).value(), 1s);
+  EXPECT_EQ(Duration(Samples(-44101)).value(), -1s - 22675ns);
+  EXPECT_EQ(Duration(Thirds(3 * 9223372036)).value(), 9223372036s);
+  expect_saturates<Frames>();
+  expect_saturates<Thirds>();
+}
+
 TEST(Duration, Compares) {
   EXPECT_LT(Duration(1s), Duration(1min));
   EXPECT_EQ(Duration(60s), Duration(1min));
