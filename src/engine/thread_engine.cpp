@@ -134,7 +134,7 @@ bool ThreadEngine::enqueue(Task handler, bool although_stopping) {
   return true;
 }
 
-void ThreadEngine::run(Task task) {
+void ThreadEngine::run(Task task) noexcept {
   const Inside inside(*this);
   task();
   task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance

@@ -52,7 +52,8 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void launch();
   void run_thread() noexcept;
   bool enqueue(Task handler, bool although_stopping = false) DLOCK_EXCLUDES(gate_);
-  void run(Task task) DLOCK_REQUIRES(mutex_);
+  // A task that throws ends the program: it has left the mutex and what that guards in an unknown state.
+  void run(Task task) noexcept DLOCK_REQUIRES(mutex_);
   [[nodiscard]] bool inside_task() const noexcept;
   void run_due_timers() DLOCK_REQUIRES(mutex_);
   void arm_timer() DLOCK_REQUIRES(mutex_);
