@@ -40,6 +40,7 @@ class FileBackend final : public TryBackend {
 
   // How much work was done since the start; any thread.
   [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return kernel_tries_; }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
   [[nodiscard]] std::uint64_t wake_ups() const noexcept { return wake_ups_; }
 
  private:
@@ -119,6 +120,7 @@ class FileBackend final : public TryBackend {
   Timer loss_check_;  // instead of the directory's subscription
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::atomic<std::uint64_t> kernel_tries_{0};
+  std::atomic<std::uint64_t> looks_{0};
   std::atomic<std::uint64_t> wake_ups_{0};
 };
 

@@ -114,6 +114,7 @@ void FileBackend::look(NameState& state) {
     wake_first(state);
     return;
   }
+  ++looks_;
   auto lock = look_at_lock(state.fd.get(), state.file);
   if (!lock.ok() || lock.value() == LockState::free) {
     wake_first(state);  // an error is found again, and reported, by the try

@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,9 +16,12 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "backends/file/lock_file.hpp"
 #include "backends/file/system_failure.hpp"
+#include "backends/file/unique_fd.hpp"
 #include "support.hpp"
 
 namespace dlock::file::test {
@@ -136,6 +140,52 @@ TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
     fs::remove(locks() + "/filler");
     auto future = granted.get_future();
     require(future.wait_for(kHang) == std::future_status::ready && future.get(), "did not recover");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=64k");
+    // Held by a program without a record, so that there is still everything to be written.
+    const std::string file = locks() + "/a.lock";
+    UniqueFd stranger(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    require(take_lock(stranger.get(), file).ok(), "take_lock");
+    fill(locks() + "/filler");
+    OpenBackend one(scratch_.url());
+    OpenBackend two(scratch_.url());
+    for (auto* open : {&one, &two}) {
+      open->client.lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
+      (void)open->client.inspect("a");
+    }
+    drop_lock(stranger.get());
+    stranger.reset();
+    // Time for a few tries of each, 20 ms apart and more; a storm makes thousands.
+    (void)failure_of([&] { (void)one.client.lock("b").acquire({.wait = 500ms}); });
+    require(one.backend->kernel_tries() + two.backend->kernel_tries() < 100,
+            "tries: " + std::to_string(one.backend->kernel_tries() + two.backend->kernel_tries()));
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AHalfWrittenRecordIsTakenBack) {
+  EXPECT_WELL(in_child([&] {
+    const auto client = connect(scratch_.url());
+    const auto first = client.lock("old").acquire().token();
+    const std::string before = read_file(locks() + "/old.lock");
+    // The kernel writes up to the limit and refuses the rest.
+    require(::signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "signal");
+    rlimit limit{};
+    require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
+    const rlim_t unlimited = std::exchange(limit.rlim_cur, 100);
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    require_failure(try_failure(client, "new"), errc::unavailable, locks() + "/new.lock", "File too large");
+    require_failure(try_failure(client, "old"), errc::unavailable, locks() + "/old.lock", "File too large");
+    require(read_file(locks() + "/new.lock").empty(), "half a record stayed in the new file");
+    require(read_file(locks() + "/old.lock") == before, "half a record stayed in the old file");
+    limit.rlim_cur = unlimited;
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    require(client.lock("old").acquire().token() > first, "the token did not grow");
+    require(client.lock("new").try_acquire().has_value(), "did not recover");
   }));
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,52 +13,11 @@
 #include <vector>
 
 #include "backends/file/unique_fd.hpp"
+#include "poll_executor.hpp"
 #include "support.hpp"
 
 namespace dlock::file::test {
 namespace {
-
-// Reads descriptors only when told to, so that events pile up.
-class PollExecutor final : public Executor {
- public:
-  void run() {
-    for (;;) {
-      pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-      if (!handler_ || ::poll(&ready, 1, 0) <= 0) return;
-      std::exchange(handler_, nullptr)(std::error_code());
-    }
-  }
-  void fail() { std::exchange(handler_, nullptr)(std::make_error_code(std::errc::io_error)); }
-  bool refuse = false;
-
-  [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
-  void post(Task task) override { task(); }
-  [[nodiscard]] TimerId schedule(TimePoint, Task) override { return 1; }
-  void cancel(TimerId) noexcept override {}
-  [[nodiscard]] std::uint64_t random() override { return 4; }
-  [[nodiscard]] std::unique_ptr<dlock::Descriptor> watch(int fd) override {
-    if (refuse) throw Error(errc::unavailable, "no room");
-    fd_ = fd;
-    return std::make_unique<Watched>(*this);
-  }
-
- private:
-  class Watched final : public dlock::Descriptor {
-   public:
-    explicit Watched(PollExecutor& executor) : executor_(executor) {}
-    ~Watched() override { executor_.handler_ = nullptr; }
-    void async_wait(Interest, std::function<void(std::error_code)> handler) override {
-      executor_.handler_ = std::move(handler);
-    }
-
-   private:
-    PollExecutor& executor_;
-  };
-
-  ManualClock clock_;
-  int fd_ = -1;
-  std::function<void(std::error_code)> handler_;
-};
 
 struct Listening final : Inotify::Listener {
   void on_event(std::uint32_t mask, std::string_view name) override {
@@ -209,10 +167,10 @@ TEST_F(InotifyTest, AFailureLeavesTheNextCallAChance) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   Listening listener;
   Inotify::Subscription subscription;
-  executor_.refuse = true;
+  executor_.refuse_descriptors = true;
   EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), ENOMEM);
   EXPECT_FALSE(subscription.active());
-  executor_.refuse = false;
+  executor_.refuse_descriptors = false;
   EXPECT_EQ(inotify_.subscribe(-1, IN_CLOSE_WRITE, listener, subscription), ENOENT);
   EXPECT_FALSE(subscription.active());
   EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
