@@ -52,7 +52,7 @@ TEST_P(Contract, C09_AGrantClearsTheErrorCode) {
 
 TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
   DLOCK_NEEDS(cut);
-  const ClientOptions impatient{.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+  const ClientOptions impatient{.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
   DistributedLock lock = client(impatient, Link::disturbed).lock(name());
   fixture().cut();
   std::error_code error;
@@ -66,7 +66,7 @@ TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
 
 TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   DLOCK_NEEDS(cut);
-  const ClientOptions impatient{.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+  const ClientOptions impatient{.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
   DistributedLock lock = client(impatient, Link::disturbed).lock(name());
   Lease lease = take(lock, {.lease = this->lease()});
   fixture().cut();

@@ -21,6 +21,9 @@ class LockOf final : public AnyLock {
   void lock() override { lock_.lock(); }
   bool try_lock() override { return lock_.try_lock(); }
   bool try_lock_for(std::chrono::nanoseconds wait) override { return lock_.try_lock_for(wait); }
+  bool try_lock_until(std::chrono::steady_clock::time_point deadline) override {
+    return lock_.try_lock_until(deadline);
+  }
   void unlock() noexcept override { lock_.unlock(); }
   [[nodiscard]] const Lease& lease() const noexcept override { return lock_.lease(); }
 
@@ -156,11 +159,25 @@ TEST_P(PlainLock, C08_ATimedTryEndsAtItsDeadline) {
   EXPECT_FALSE(others->try_lock_for(std::chrono::nanoseconds(0)));
 }
 
+TEST_P(PlainLock, C08_ATryUntilADeadlineTakesAnyTimePoint) {
+  using Steady = std::chrono::steady_clock;
+  const auto mine = make(name());
+  const auto others = make(name());
+  ASSERT_TRUE(mine->try_lock_until(Steady::time_point::max()));
+  EXPECT_FALSE(others->try_lock_until(Steady::time_point::min()));
+  const auto deadline = Steady::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(others->try_lock_until(deadline));
+  EXPECT_GE(Steady::now(), deadline);
+  mine->unlock();
+  ASSERT_TRUE(others->try_lock_until(Steady::time_point::min()));
+  others->unlock();
+}
+
 TEST_P(PlainLock, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
   DLOCK_NEEDS(cut);
   using std::chrono::milliseconds;
   const ClientOptions impatient{
-      .response_timeout = milliseconds(200), .connect_timeout = milliseconds(200), .close_timeout = milliseconds(200)};
+      .response_timeout = milliseconds(100), .connect_timeout = milliseconds(100), .close_timeout = milliseconds(100)};
   const auto lock = make(name(), {}, impatient, Link::disturbed);
   fixture().cut();
   EXPECT_THROW((void)lock->try_lock(), Error);

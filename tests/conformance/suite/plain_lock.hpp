@@ -26,6 +26,7 @@ class AnyLock {
   virtual void lock() = 0;
   virtual bool try_lock() = 0;
   virtual bool try_lock_for(std::chrono::nanoseconds wait) = 0;
+  virtual bool try_lock_until(std::chrono::steady_clock::time_point deadline) = 0;
   virtual void unlock() noexcept = 0;
   [[nodiscard]] virtual const Lease& lease() const noexcept = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 ClientOptions impatient() {
-  return {.response_timeout = 200ms, .connect_timeout = 200ms, .close_timeout = 200ms};
+  return {.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
 }
 
 // Whatever is documented to be bounded by the options above ends long before this, even on a busy machine.

@@ -90,7 +90,7 @@ TEST_P(Contract, C06_AWaiterOfAClosedClientLeavesNothing) {
 TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
   DistributedLock lock = client().lock(name());
   DistributedLock others = client().lock(name());
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 40; ++round) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
     Pending next(lock, {});  // the hand-over goes on either way

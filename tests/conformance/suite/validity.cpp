@@ -56,6 +56,20 @@ TEST_P(Contract, C02_AHolderThatWasStoppedPastItsLeaseSeesThatFirst) {
   EXPECT_TRUE(lease.held());
 }
 
+TEST_P(Contract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
+  DLOCK_NEEDS(processes);
+  DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::process, "leases run out by time");
+  Worker holder = worker();
+  (void)holder.acquire(name(), lease());
+  holder.stop();
+  EXPECT_FALSE(is_free(name()));
+  holder.send("held");
+  holder.resume();
+  EXPECT_EQ(holder.receive(), "held 1");
+  EXPECT_EQ(holder.ask("release", "released "), "1");
+  EXPECT_TRUE(is_free(name()));
+}
+
 TEST_P(Contract, C02_AReleasedLeaseIsNotHeld) {
   DistributedLock lock = client().lock(name());
   Lease lease = take(lock);

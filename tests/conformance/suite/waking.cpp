@@ -62,7 +62,7 @@ TEST_P(Contract, C11_AWaitingThreadIsWoken) {
 TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
   DistributedLock lock = client().lock(name());
   DistributedLock others = client().lock(name());
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 30; ++round) {
     std::optional<Lease> lease = take(lock);
     std::jthread releasing([&] { lease.reset(); });
     Pending waiting(others, {});

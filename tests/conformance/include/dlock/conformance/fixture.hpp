@@ -74,9 +74,9 @@ class Fixture {
   [[nodiscard]] virtual std::shared_ptr<ManualClock> clock() { return nullptr; }
 
   // Takes the lock away from its holder, in the service and without telling the client.
-  virtual void kill_hold(const std::string& name) { (void)name; }
+  virtual void kill_hold(const std::string& /*name*/) {}
   // Ends everything that the service knows of a client, as if its machine had died.
-  virtual void kill_session(Client& client) { (void)client; }
+  virtual void kill_session(Client& /*client*/) {}
 
   // Stalled: what clients send arrives at the latest after resume(), and answers do not come before that.
   virtual void stall() {}
@@ -89,7 +89,7 @@ class Fixture {
 
   // How many entries (holders, waiters, queue nodes, rows) the service keeps that could delay others at this name.
   // What only remembers a token does not count.
-  [[nodiscard]] virtual std::size_t residue(const std::string& name) { return name.size() * 0; }
+  [[nodiscard]] virtual std::size_t residue(const std::string& /*name*/) { return 0; }
   // How many requests the service has carried out so far.
   [[nodiscard]] virtual std::uint64_t requests() { return 0; }
   // Stops the service cleanly and starts it again, with the data that it keeps across restarts.
