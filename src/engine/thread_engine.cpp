@@ -79,8 +79,8 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
     return engine;
   } catch (const Error&) {
     throw;
-  } catch (const std::system_error& e) {  // Asio's, when descriptors run out
-    throw Error(errc::unavailable, std::string("cannot start the engine: ") + e.what());
+  } catch (const std::system_error&) {  // Asio's
+    throw Error(errc::unavailable, "cannot start the engine: no descriptors or no memory left for its event queue");
   }
 }
 
