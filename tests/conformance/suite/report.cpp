@@ -32,6 +32,11 @@ void print(std::string_view title, const std::vector<std::pair<std::string, std:
 
 }  // namespace
 
+void Report::OnTestIterationStart(const ::testing::UnitTest& /*unit_test*/, int /*iteration*/) {
+  not_applicable_.clear();
+  untested_.clear();
+}
+
 void Report::OnTestPartResult(const ::testing::TestPartResult& result) {
   if (result.skipped()) skip_reason_ = first_line(result.summary());
 }

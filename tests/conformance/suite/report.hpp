@@ -11,6 +11,7 @@ namespace dlock::conformance {
 
 class Report final : public ::testing::EmptyTestEventListener {
  public:
+  void OnTestIterationStart(const ::testing::UnitTest& unit_test, int iteration) override;
   void OnTestPartResult(const ::testing::TestPartResult& result) override;
   void OnTestEnd(const ::testing::TestInfo& info) override;
   // Prints the lists and counts to standard output.
