@@ -122,6 +122,7 @@ Json capabilities_json(const Capabilities& c) {
           {"lease_kind", to_string(c.lease_kind)},
           {"fencing", to_string(c.fencing)},
           {"fair", c.fair},
+          {"wakes_waiters", c.wakes_waiters},
           {"wakes_one", c.wakes_one},
           {"counts_waiters", c.counts_waiters},
           {"can_inspect", c.can_inspect},

@@ -78,7 +78,9 @@ class Timer {
       run();
     });
   }
-  void disarm() noexcept { executor_->cancel(std::exchange(id_, 0)); }
+  void disarm() noexcept {
+    if (id_ != 0) executor_->cancel(std::exchange(id_, 0));
+  }
   [[nodiscard]] bool armed() const noexcept { return id_ != 0; }
 
  private:

@@ -89,8 +89,10 @@ class DistributedLock {
   // until this thread's unlock().
   [[nodiscard]] const Lease& lease() const noexcept;
 
-  // Options that lock(), try_lock() and their timed forms use (their `wait` is given by the call).
+  // Options that lock(), try_lock() and their timed forms use, also through a RecursiveLock (their `wait` is given by
+  // the call).
   void set_defaults(const AcquireOptions& options);
+  [[nodiscard]] AcquireOptions defaults() const;
 
  private:
   friend class Client;

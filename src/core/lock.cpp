@@ -130,4 +130,8 @@ void DistributedLock::set_defaults(const AcquireOptions& options) {
   impl_->set_defaults(options);
 }
 
+AcquireOptions DistributedLock::defaults() const {
+  return impl_->defaults();
+}
+
 }  // namespace dlock

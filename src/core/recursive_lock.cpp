@@ -22,11 +22,7 @@ class RecursiveLock::Impl {
       leases_.increment();
       return true;
     }
-    if (wait == forever) {
-      leases_.put(lock_.acquire());
-      return true;
-    }
-    auto lease = lock_.try_acquire_for(std::max(wait, Duration()));
+    auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
     if (!lease) return false;
     leases_.put(*std::move(lease));
     return true;
@@ -50,8 +46,8 @@ RecursiveLock& RecursiveLock::operator=(RecursiveLock&&) noexcept = default;
 RecursiveLock::~RecursiveLock() = default;
 
 void RecursiveLock::lock() {
-  (void)impl_->enter(forever);
-}  // true, or it throws
+  (void)impl_->enter(forever);  // true, or it throws
+}
 
 bool RecursiveLock::try_lock() {
   return impl_->enter(Duration());
