@@ -48,8 +48,8 @@ struct ConnectionEvent {
   Failure reason;  // why it broke; empty for `connected`
 };
 
-// Something that a person should know and that no call reports: a failed renewal that will be retried, an unsafe
-// setting of the service, a callback that threw.
+// Something that a person should know and that no call reports: a failed renewal that will be retried, a wait that
+// cannot reach the service (once for each kind of trouble), an unsafe setting of the service, a callback that threw.
 struct WarningEvent {
   std::string name;  // empty where it concerns no single lock
   Failure reason;

@@ -26,9 +26,12 @@ class AcquireDeadline {
     answered_ = true;
     problem_.reset();
   }
-  void unreachable(Failure why) {
+  // Answers whether that is news: not what was known before.
+  bool unreachable(Failure why) {
+    const bool news = !problem_ || problem_->code != why.code || problem_->detail != why.detail;
     answered_ = true;
     problem_ = std::move(why);
+    return news;
   }
 
   // When to look again; TimePoint::max() for never.

@@ -88,7 +88,8 @@ void Acquisition::busy() {
 void Acquisition::unreachable(Failure why) {
   if (finished_) return;
   if (!why.code) why.code = errc::unavailable;
-  deadline_.unreachable(std::move(why));
+  // A wait without limit would otherwise hide the trouble from everybody.
+  if (deadline_.unreachable(why)) core_.warn({request_.name, std::move(why)});
   check_deadline();
 }
 

@@ -124,6 +124,24 @@ TEST_F(AcquisitionTest, AnUnreachableServiceIsReportedAtTheDeadline) {
   EXPECT_EQ(outcome->failure.detail, "out of reach");
 }
 
+TEST_F(AcquisitionTest, TheObserverHearsOncePerTroubleThatAWaitCannotReachTheService) {
+  const auto outcome = acquire({}, "a");
+  const auto say = [&](const Failure& why) {
+    task([&] { service_->last_contend().report([&](GrantSink& sink) { sink.unreachable(why); }); });
+    engine_->run();
+  };
+  say({errc::unavailable, "refused"});
+  say({errc::unavailable, "refused"});
+  EXPECT_EQ(observer_->count("warning a"), 1U);
+  EXPECT_EQ(observer_->last_warning.reason.detail, "refused");
+  say({errc::unavailable, "too many open files"});
+  EXPECT_EQ(observer_->count("warning a"), 2U);
+  task([&] { service_->last_contend().busy(); });
+  say({errc::unavailable, "too many open files"});
+  EXPECT_EQ(observer_->count("warning a"), 3U) << "it had been reached in between";
+  EXPECT_EQ(outcome->calls, 0);
+}
+
 TEST_F(AcquisitionTest, TheLastNewsIsReported) {
   const auto outcome = acquire({.wait = 5s});
   task([&] { service_->last_contend().unreachable(); });
