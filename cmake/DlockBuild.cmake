@@ -6,6 +6,12 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
+# An installed program finds the shared library from where it lies itself, so that the tree can be moved.
+if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS AND NOT DEFINED CMAKE_INSTALL_RPATH)
+  file(RELATIVE_PATH dlock_rpath "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/${dlock_rpath}")
+endif()
+
 # Developer flags; attached PRIVATE or through BUILD_INTERFACE, never exported.
 add_library(dlock_developer_flags INTERFACE)
 target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow

@@ -1,5 +1,7 @@
 # No public header may include anything but other public headers and the C++ standard library, whose headers are the
 # only ones with neither a dot nor a slash in their names.
+cmake_minimum_required(VERSION 3.25)
+
 file(GLOB_RECURSE headers "${INCLUDE_DIR}/*.hpp")
 if(NOT headers)
   message(FATAL_ERROR "no headers in ${INCLUDE_DIR}")

@@ -1,5 +1,7 @@
 # An installed tree can be moved to another place or machine, and shows nothing of how it was built: no path of the
 # source or build tree, and no library that is dlock's private matter.
+cmake_minimum_required(VERSION 3.25)
+
 file(GLOB_RECURSE files "${LIBRARY_DIR}/cmake/dlock/*" "${LIBRARY_DIR}/pkgconfig/*" "${PREFIX}/include/dlock/*")
 set(wanted
   "${LIBRARY_DIR}/cmake/dlock/dlockConfig.cmake"

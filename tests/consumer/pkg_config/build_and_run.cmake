@@ -1,4 +1,6 @@
 # Builds the Makefile project against an installed dlock and runs its program.
+cmake_minimum_required(VERSION 3.25)
+
 file(MAKE_DIRECTORY "${BUILD_DIR}")
 set(ENV{PKG_CONFIG_PATH} "${LIBRARY_DIR}/pkgconfig")
 set(program_dir "${CMAKE_CURRENT_LIST_DIR}/../program")

@@ -18,7 +18,9 @@ class TableBackend::Interest final : public dlock::Watch {
   std::multimap<std::string, std::shared_ptr<std::function<void()>>>::iterator place_;
 };
 
-dlock::Capabilities TableBackend::capabilities() const noexcept { return {.backend = "table"}; }
+dlock::Capabilities TableBackend::capabilities() const noexcept {
+  return {.backend = "table"};
+}
 
 void TableBackend::try_acquire(const dlock::LockRequest& request, TryHandler done) {
   const dlock::TimePoint now = host().executor().now();
