@@ -38,7 +38,8 @@ class EngineTest : public testing::Test {
  protected:
   static constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);  // only ever reached by a hang
 
-  [[nodiscard]] std::shared_ptr<engine::ThreadEngine> start() const {
+  // By its interface: tests are not the ones to hold its mutex.
+  [[nodiscard]] std::shared_ptr<engine::Engine> start() const {
     return engine::ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
   }
   void TearDown() override {
@@ -56,7 +57,7 @@ class EngineTest : public testing::Test {
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
-  std::shared_ptr<engine::ThreadEngine> engine_ = start();
+  std::shared_ptr<engine::Engine> engine_ = start();
 };
 
 }  // namespace dlock::test

@@ -71,7 +71,8 @@ TEST(Names, EveryScalarValueButControlsIsAccepted) {
     const bool control = c < 0x20 || (c >= 0x7f && c <= 0x9f);
     EXPECT_EQ(problem_with_name(encode(c)).has_value(), control) << "U+" << std::hex << c;
   }
-  for (const std::uint32_t c : {0x7e, 0xa0, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xfffd, 0xffff, 0x10000, 0x10ffff}) {
+  for (const std::uint32_t c :
+       {0x7eU, 0xa0U, 0x7ffU, 0x800U, 0xd7ffU, 0xe000U, 0xfffdU, 0xffffU, 0x10000U, 0x10ffffU}) {
     EXPECT_EQ(problem_with_name(encode(c)), std::nullopt) << "U+" << std::hex << c;
   }
 }

@@ -67,7 +67,7 @@ TEST_F(ThreadEngineLifetimeTest, AfterwardsEverythingIsRefused) {
 TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
   for (const bool inside_task : {true, false}) {
     auto engine = start();
-    const std::weak_ptr<ThreadEngine> weak = engine;
+    const std::weak_ptr<Engine> weak = engine;
     util::Event stopped;
     const auto stop = [&] {
       engine->stop();
@@ -82,7 +82,7 @@ TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
 
 TEST_F(ThreadEngineLifetimeTest, StoppingInsideATaskOfAnotherThreadDoesNotWait) {
   auto engine = start();
-  const std::weak_ptr<ThreadEngine> weak = engine;
+  const std::weak_ptr<Engine> weak = engine;
   EXPECT_TRUE(engine->dispatch([&] { engine->stop(); }));
   EXPECT_FALSE(engine->dispatch([] { FAIL(); }));
   engine.reset();
@@ -170,7 +170,7 @@ TEST_F(ThreadEngineLifetimeTest, WithoutDescriptorsItIsUnavailableAndLeavesNothi
     rlimit tight = old;
     tight.rlim_cur = descriptors;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
-    std::shared_ptr<ThreadEngine> engine;
+    std::shared_ptr<Engine> engine;
     std::exception_ptr thrown;
     try {
       engine = start();

@@ -158,7 +158,7 @@ TEST_F(ThreadEngineTest, TasksOfTwoEnginesMayNest) {
 TEST_F(ThreadEngineTest, WhatATaskHoldsIsDestroyedAsPartOfIt) {
   // Destructors may use the executor (a Timer does), so they must be serialised with tasks.
   struct Probe {
-    explicit Probe(ThreadEngine& e, std::atomic<int>& q) : engine(&e), queued(&q) {}
+    explicit Probe(Engine& e, std::atomic<int>& q) : engine(&e), queued(&q) {}
     Probe(const Probe&) = delete;
     Probe& operator=(const Probe&) = delete;
     ~Probe() {
@@ -169,7 +169,7 @@ TEST_F(ThreadEngineTest, WhatATaskHoldsIsDestroyedAsPartOfIt) {
       *live = false;
       if (accepted && !inline_now) ++*queued;
     }
-    ThreadEngine* engine;
+    Engine* engine;
     std::atomic<int>* queued;
     std::shared_ptr<bool> live = std::make_shared<bool>(true);
   };
@@ -277,7 +277,7 @@ TEST_F(ThreadEngineTest, TimersThatArmEachOtherKeepNothingElseWaiting) {
 }
 
 TEST_F(ThreadEngineTest, TimersRunOnTheRealClock) {
-  const auto engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  const std::shared_ptr<Engine> engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
   util::Event second;
   TimePoint first_at;
   TimePoint second_at;
@@ -298,7 +298,7 @@ TEST_F(ThreadEngineTest, TimersRunOnTheRealClock) {
 }
 
 TEST_F(ThreadEngineTest, AnEarlierTimerReplacesALaterWakeUpOnTheRealClock) {
-  const auto engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  const std::shared_ptr<Engine> engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
   util::Event ran;
   EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1h, [] { FAIL(); }); }));
   EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1ms, [&] { ran.set(); }); }));
