@@ -36,7 +36,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
  private:
   void carry_out(TryMachine::Step step, TryOutcome outcome = {}) {
     const auto self = shared_from_this();  // a report may be the last thing before the contention goes
-    if (step.final) timer_.disarm();  // the watch goes with the contention: we may be inside its callback
+    if (step.final) timer_.disarm();       // the watch goes with the contention: we may be inside its callback
     if (step.wake) timer_.arm(*step.wake, [this] { carry_out(machine_.timer()); });
     report(step.report, std::move(outcome));
     if (given_up_ || step.final) return;
