@@ -4,6 +4,7 @@
 //   Client client = connect("simple://", {}, service->factory());
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@ class SimpleService : public std::enable_shared_from_this<SimpleService> {
 
   // Takes the lock away from its holder, who is not told.
   void steal(const std::string& name) { free(name); }
+  std::atomic<int> live_backends = 0;
   [[nodiscard]] bool held(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     const auto found = locks_.find(name);
@@ -62,7 +64,10 @@ class SimpleService : public std::enable_shared_from_this<SimpleService> {
 class SimpleBackend final : public TryBackend {
  public:
   SimpleBackend(BackendHost& host, std::shared_ptr<SimpleService> service)
-      : TryBackend(host), service_(std::move(service)) {}
+      : TryBackend(host), service_(std::move(service)) {
+    ++service_->live_backends;
+  }
+  ~SimpleBackend() override { --service_->live_backends; }
 
   [[nodiscard]] Capabilities capabilities() const noexcept override {
     return {.backend = "simple", .lease_kind = service_->kind_};

@@ -360,6 +360,24 @@ TEST_F(HeldLeaseTest, ASecondReleaseAnswersFalse) {
   EXPECT_EQ(stats().lost, 0U);
 }
 
+TEST_F(HeldLeaseTest, ASecondReleaseThatOvertakesTheFirstDoesNotTakeItsPlace) {
+  std::shared_ptr<LeaseState> state;
+  core_->acquire("x", {}, [&](AcquireResult result) { state = std::move(result.lease); });
+  grant(service_->last_contend());
+  ASSERT_TRUE(state->mark_released());  // the first has come this far on another thread
+  int calls = 0;
+  core_->release(state, [&](const Failure& failure, bool was_ours) {
+    ++calls;
+    EXPECT_FALSE(failure.code);
+    EXPECT_FALSE(was_ours);
+  });
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(service_->released.empty()) << "that is for the first to do";
+  EXPECT_EQ(stats().lost, 0U);
+  EXPECT_EQ(observer_->count("lost x"), 0U);
+}
+
 TEST_F(HeldLeaseTest, TheReleaseOfALostLeaseAnswersFalseAndStillTellsTheService) {
   Lease lease = hold();
   engine_->advance(40s);
