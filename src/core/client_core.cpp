@@ -55,8 +55,7 @@ bool ClientCore::foreign_process() const noexcept {
   return util::fork_generation() != fork_generation_;
 }
 
-// --- Acquire
-// -----------------------------------------------------------------------------------------------------------
+// --- Acquire --------------------------------------------------------------------------------------------------------
 
 std::optional<Failure> ClientCore::problem_with_lease(std::chrono::nanoseconds lease) const {
   if (lease >= capabilities_.min_lease && lease <= capabilities_.max_lease) return std::nullopt;
@@ -150,8 +149,7 @@ void ClientCore::release_unwanted(const Grant& grant) {
   release_in_backend(grant, [](const ReleaseOutcome&) {});  // nobody to tell; the backend goes on by itself
 }
 
-// --- Leases
-// ------------------------------------------------------------------------------------------------------------
+// --- Leases ---------------------------------------------------------------------------------------------------------
 
 std::shared_ptr<LeaseState> ClientCore::hold(Grant grant, const AcquireOptions& options, TimePoint started) {
   const bool own_lease = capabilities_.lease_kind == LeaseKind::per_lock;
@@ -277,8 +275,7 @@ void ClientCore::release_in_backend(const Grant& grant, std::function<void(const
   });
 }
 
-// --- The rest
-// ----------------------------------------------------------------------------------------------------------
+// --- The rest -------------------------------------------------------------------------------------------------------
 
 void ClientCore::with_backend(std::function<void(Backend*)> f) {
   if (foreign_process()) {
@@ -331,8 +328,7 @@ void ClientCore::run_user_code(const std::function<void()>& user_code) noexcept 
   }
 }
 
-// --- Close
-// -------------------------------------------------------------------------------------------------------------
+// --- Close ----------------------------------------------------------------------------------------------------------
 
 void ClientCore::close() noexcept {
   if (foreign_process()) {

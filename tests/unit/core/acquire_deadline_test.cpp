@@ -39,12 +39,22 @@ TEST(AcquireDeadline, AfterTheFirstAnswerOnlyTheWaitCounts) {
 TEST(AcquireDeadline, TheLastNewsDecidesWhatIsReported) {
   AcquireDeadline deadline(kStart, 1s, 2s);
   deadline.busy();
-  deadline.unreachable({errc::ambiguous, "the line went dead"});
+  (void)deadline.unreachable({errc::ambiguous, "the line went dead"});
   EXPECT_EQ(deadline.verdict("x").code, errc::ambiguous);
   EXPECT_EQ(deadline.verdict("x").detail, "the line went dead");
   EXPECT_FALSE(deadline.was_busy());
   deadline.busy();
   EXPECT_EQ(deadline.verdict("x").code, errc::timed_out);
+}
+
+TEST(AcquireDeadline, TellsWhatIsNewFromWhatIsKnown) {
+  AcquireDeadline deadline(kStart, 1s, 2s);
+  EXPECT_TRUE(deadline.unreachable({errc::unavailable, "refused"}));
+  EXPECT_FALSE(deadline.unreachable({errc::unavailable, "refused"}));
+  EXPECT_TRUE(deadline.unreachable({errc::unavailable, "reset"}));
+  EXPECT_TRUE(deadline.unreachable({errc::ambiguous, "reset"}));
+  deadline.busy();
+  EXPECT_TRUE(deadline.unreachable({errc::ambiguous, "reset"})) << "it had recovered in between";
 }
 
 TEST(AcquireDeadline, TheVerdictNamesTheLock) {

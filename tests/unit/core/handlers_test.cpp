@@ -67,6 +67,16 @@ TEST_F(HandlersTest, TheAcquiredEventTellsHowLongItTook) {
   EXPECT_EQ(observer_->last_acquired.token, FencingToken(1));
 }
 
+TEST_F(HandlersTest, AWaitThatCannotReachTheServiceIsWarnedOfOnceForEachKindOfTrouble) {
+  service_->on_contend = nullptr;
+  const auto outcome = acquire();
+  for (int i = 0; i < 5; ++i) task([&] { service_->last_contend().unreachable(); });
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  EXPECT_EQ(observer_->last_warning.reason.code, errc::unavailable);
+  task([&] { service_->last_contend().unreachable(errc::ambiguous); });
+  EXPECT_EQ(observer_->count("warning x"), 2U);
+}
+
 TEST_F(HandlersTest, AThrowingHandlerIsCountedAndReportedAndDoesNoHarm) {
   core_->notify([] { throw std::runtime_error("oops"); });
   core_->notify([] { throw 42; });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/scripted_try_backend.hpp"
 
 namespace dlock {
 namespace {
@@ -19,94 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using Status = TryOutcome::Status;
 
-class Host final : public BackendHost {
- public:
-  explicit Host(Executor& executor) : executor_(executor) {}
-  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure) override {}
-  void connection(ConnectionEvent) override {}
-  void warn(WarningEvent) override {}
-  [[nodiscard]] OwnerId new_owner_id() override { return {1, ++last_}; }
-
- private:
-  Executor& executor_;
-  std::uint64_t last_ = 0;
-};
-
-class ScriptedBackend final : public TryBackend {
- public:
-  ScriptedBackend(BackendHost& host, TryPolicy policy) : TryBackend(host, policy) {}
-
-  ~ScriptedBackend() override {
-    if (on_destruction) on_destruction();
-  }
-
-  [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "scripted"}; }
-  void try_acquire(const LockRequest& request, TryHandler done) override {
-    tried.push_back(request);
-    if (on_try) return on_try(std::move(done));
-    tries.push_back(std::move(done));
-  }
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string&, std::function<void()> changed) override {
-    if (!can_watch) return nullptr;
-    watches.push_back(changed);
-    if (on_watch) on_watch();
-    return std::make_unique<CountedWatch>(*this);
-  }
-  void renew(const Grant&, RenewHandler) override { ADD_FAILURE(); }
-  void release(const Grant& grant, ReleaseHandler done) override {
-    released.push_back(grant);
-    done({.status = ReleaseOutcome::Status::released});
-  }
-
-  bool can_watch = true;
-  std::function<void(TryHandler)> on_try;
-  std::function<void()> on_watch;
-  std::function<void()> on_destruction;
-  std::vector<LockRequest> tried;
-  std::vector<TryHandler> tries;
-  std::vector<std::function<void()>> watches;
-  std::vector<Grant> released;
-  int live_watches = 0;
-  bool in_changed = false;
-
- private:
-  class CountedWatch final : public Watch {
-   public:
-    explicit CountedWatch(ScriptedBackend& backend) : backend_(backend) { ++backend_.live_watches; }
-    ~CountedWatch() override {
-      --backend_.live_watches;
-      EXPECT_FALSE(backend_.in_changed) << "a watch was destroyed inside its own callback";
-    }
-
-   private:
-    ScriptedBackend& backend_;
-  };
-};
-
-class Sink final : public GrantSink {
- public:
-  void granted(Grant grant) override {
-    reports.push_back("granted");
-    last_grant = std::move(grant);
-    ++final;
-  }
-  void busy() override { reports.push_back("busy"); }
-  void unreachable(Failure why) override {
-    reports.push_back("unreachable");
-    last_failure = std::move(why);
-  }
-  void failed(Failure why) override {
-    reports.push_back("failed");
-    last_failure = std::move(why);
-    ++final;
-  }
-  std::vector<std::string> reports;
-  Grant last_grant;
-  Failure last_failure;
-  int final = 0;
-};
+using test::ScriptedTryBackend;
 
 class TryBackendTest : public testing::Test {
  protected:
@@ -151,9 +65,9 @@ class TryBackendTest : public testing::Test {
 
   const OwnerId owner_{1, 2};
   std::shared_ptr<test::ManualEngine> engine_ = std::make_shared<test::ManualEngine>();
-  Host host_{*engine_};
-  std::unique_ptr<ScriptedBackend> backend_ = std::make_unique<ScriptedBackend>(host_, TryPolicy{});
-  Sink sink_;
+  test::SilentHost host_{*engine_};
+  std::unique_ptr<ScriptedTryBackend> backend_ = std::make_unique<ScriptedTryBackend>(host_, TryPolicy{});
+  test::RecordingSink sink_;
   std::unique_ptr<Contention> contention_;
 };
 

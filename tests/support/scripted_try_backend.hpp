@@ -1,0 +1,106 @@
+// A TryBackend whose tries and watches the test speaks for, and what it needs around it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/try_backend.hpp>
+
+namespace dlock::test {
+
+class SilentHost final : public BackendHost {
+ public:
+  explicit SilentHost(Executor& executor) : executor_(executor) {}
+  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId&, TimePoint) override {}
+  void lost(const OwnerId&, Failure) override {}
+  void connection(ConnectionEvent) override {}
+  void warn(WarningEvent) override {}
+  [[nodiscard]] OwnerId new_owner_id() override { return {1, ++last_}; }
+
+ private:
+  Executor& executor_;
+  std::uint64_t last_ = 0;
+};
+
+class ScriptedTryBackend final : public TryBackend {
+ public:
+  ScriptedTryBackend(BackendHost& host, TryPolicy policy) : TryBackend(host, policy) {}
+
+  ~ScriptedTryBackend() override {
+    if (on_destruction) on_destruction();
+  }
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "scripted"}; }
+  void try_acquire(const LockRequest& request, TryHandler done) override {
+    tried.push_back(request);
+    if (on_try) return on_try(std::move(done));
+    tries.push_back(std::move(done));
+  }
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string&, std::function<void()> changed) override {
+    if (!can_watch) return nullptr;
+    watches.push_back(changed);
+    if (on_watch) on_watch();
+    return std::make_unique<CountedWatch>(*this);
+  }
+  void renew(const Grant&, RenewHandler) override { ADD_FAILURE(); }
+  void release(const Grant& grant, ReleaseHandler done) override {
+    released.push_back(grant);
+    done({.status = ReleaseOutcome::Status::released});
+  }
+
+  bool can_watch = true;
+  std::function<void(TryHandler)> on_try;
+  std::function<void()> on_watch;
+  std::function<void()> on_destruction;
+  std::vector<LockRequest> tried;
+  std::vector<TryHandler> tries;
+  std::vector<std::function<void()>> watches;
+  std::vector<Grant> released;
+  int live_watches = 0;
+  bool in_changed = false;
+
+ private:
+  class CountedWatch final : public Watch {
+   public:
+    explicit CountedWatch(ScriptedTryBackend& backend) : backend_(backend) { ++backend_.live_watches; }
+    ~CountedWatch() override {
+      --backend_.live_watches;
+      EXPECT_FALSE(backend_.in_changed) << "a watch was destroyed inside its own callback";
+    }
+
+   private:
+    ScriptedTryBackend& backend_;
+  };
+};
+
+class RecordingSink final : public GrantSink {
+ public:
+  void granted(Grant grant) override {
+    reports.push_back("granted");
+    last_grant = std::move(grant);
+    ++final;
+  }
+  void busy() override { reports.push_back("busy"); }
+  void unreachable(Failure why) override {
+    reports.push_back("unreachable");
+    last_failure = std::move(why);
+  }
+  void failed(Failure why) override {
+    reports.push_back("failed");
+    last_failure = std::move(why);
+    ++final;
+  }
+  std::vector<std::string> reports;
+  Grant last_grant;
+  Failure last_failure;
+  int final = 0;
+};
+
+}  // namespace dlock::test

@@ -1,0 +1,243 @@
+// Giving leases back: held, lost and empty ones, once and twice, and in races with their loss.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "core/lease_state.hpp"
+#include "tests/support/core_fixture.hpp"
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using RenewStatus = RenewOutcome::Status;
+using ReleaseStatus = ReleaseOutcome::Status;
+
+class ReleaseTest : public test::CoreTest {
+ protected:
+  void SetUp() override { open(); }
+};
+
+TEST_F(ReleaseTest, ReleasingAHeldLeaseIsConfirmed) {
+  Lease lease = hold();
+  engine_->advance(3s);
+  const auto released = release(lease);
+  EXPECT_FALSE(lease.held()) << "from the start of the call";
+  EXPECT_EQ(released->calls, 0);
+  answer_release({.status = ReleaseStatus::released});
+  ASSERT_EQ(released->calls, 1);
+  EXPECT_TRUE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  EXPECT_EQ(stats().released, 1U);
+  EXPECT_EQ(stats().held, 0U);
+  EXPECT_EQ(observer_->count("released x"), 1U);
+  EXPECT_EQ(observer_->last_released.hold, 3s);
+  EXPECT_FALSE(lease.lost().stop_requested()) << "a release is no loss";
+  engine_->advance(60s);
+  EXPECT_FALSE(lease.lost().stop_requested());
+  EXPECT_EQ(service_->renewals_asked, 0U);
+}
+
+TEST_F(ReleaseTest, ASecondReleaseAnswersFalse) {
+  Lease lease = hold();
+  const auto first = release(lease);
+  const auto second = release(lease);
+  EXPECT_EQ(second->calls, 1);
+  EXPECT_FALSE(second->was_ours);
+  EXPECT_FALSE(second->failure.code);
+  answer_release({.status = ReleaseStatus::released});
+  EXPECT_TRUE(first->was_ours);
+  EXPECT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(ReleaseTest, ASecondReleaseThatOvertakesTheFirstDoesNotTakeItsPlace) {
+  std::shared_ptr<LeaseState> state;
+  core_->acquire("x", {}, [&](AcquireResult result) { state = std::move(result.lease); });
+  grant(service_->last_contend());
+  ASSERT_TRUE(state->mark_released());  // the first has come this far on another thread
+  int calls = 0;
+  core_->release(state, [&](const Failure& failure, bool was_ours) {
+    ++calls;
+    EXPECT_FALSE(failure.code);
+    EXPECT_FALSE(was_ours);
+  });
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(service_->released.empty()) << "that is for the first to do";
+  EXPECT_EQ(stats().lost, 0U);
+  EXPECT_EQ(observer_->count("lost x"), 0U);
+}
+
+TEST_F(ReleaseTest, TheReleaseOfALostLeaseAnswersFalseAndStillTellsTheService) {
+  Lease lease = hold();
+  engine_->advance(40s);
+  ASSERT_FALSE(lease.held());
+  const auto released = release(lease);
+  ASSERT_EQ(released->calls, 1) << "without waiting for the service";
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  ASSERT_EQ(service_->released.size(), 1U) << "it may keep the lock for us; the owner id keeps the next holder safe";
+  EXPECT_EQ(service_->released[0].owner, lease.owner());
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_EQ(stats().released, 0U);
+}
+
+TEST_F(ReleaseTest, TheReleaseOfALeaseThatSleptThroughItsEndAnswersFalse) {
+  Lease lease = hold();
+  engine_->manual_clock().advance(31s);
+  const auto released = std::make_shared<Released>();
+  lease.async_release([released](std::error_code, bool was_ours) {
+    ++released->calls;
+    released->was_ours = was_ours;
+  });
+  engine_->run();
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(stats().lost, 1U);
+  EXPECT_TRUE(lease.lost().stop_requested());
+  EXPECT_EQ(observer_->count("lost x"), 1U);
+}
+
+TEST_F(ReleaseTest, WhatTheServiceCalledLostIsNotReleasedThere) {
+  Lease lease = hold();
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  EXPECT_FALSE(release(lease)->was_ours);
+  EXPECT_TRUE(service_->released.empty());
+}
+
+TEST_F(ReleaseTest, AServiceThatSaysNotYoursMakesTheReleaseAnswerFalse) {
+  Lease lease = hold();
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::not_owner});
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_FALSE(released->failure.code);
+  EXPECT_EQ(observer_->count("released x unconfirmed"), 1U);
+}
+
+TEST_F(ReleaseTest, AnUnconfirmedReleaseIsAFailure) {
+  Lease lease = hold();
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::failed, .failure = {errc::ambiguous, "no answer"}});
+  EXPECT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(released->failure.code, errc::ambiguous);
+  EXPECT_EQ(stats().released, 0U);
+}
+
+TEST_F(ReleaseTest, ALossReportedWhileTheReleaseIsQueuedIsNoLossSignal) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease lease = hold();
+  const std::stop_token lost = lease.lost();
+  engine_->set_busy(true);
+  (void)engine_->dispatch([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  auto released = std::make_shared<Released>();
+  lease.async_release([released](std::error_code, bool was_ours) {
+    ++released->calls;
+    released->was_ours = was_ours;
+  });
+  engine_->set_busy(false);
+  engine_->run();
+  EXPECT_FALSE(lost.stop_requested());
+  ASSERT_EQ(released->calls, 1);
+  EXPECT_FALSE(released->was_ours);
+  EXPECT_EQ(observer_->count("lost x"), 0U);
+  EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(ReleaseTest, ARenewalUnderWayWhenTheLeaseIsReleasedDoesNoHarm) {
+  Lease lease = hold();
+  engine_->advance(12s);
+  ASSERT_EQ(service_->renewals.size(), 1U);
+  const auto released = release(lease);
+  answer_release({.status = ReleaseStatus::released});
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
+  EXPECT_TRUE(released->was_ours);
+  EXPECT_FALSE(lease.held());
+  engine_->advance(60s);
+  EXPECT_EQ(service_->renewals_asked, 1U);
+}
+
+TEST_F(ReleaseTest, DestroyingALeaseReleasesItAndWaitsForAtMostTheCloseTimeout) {
+  const TimePoint start = now();
+  { const Lease lease = hold(); }
+  EXPECT_EQ(now(), start + 2s) << "the service did not answer";
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(ReleaseTest, DestroyingALostLeaseDoesNotWait) {
+  TimePoint lost_at;
+  {
+    const Lease lease = hold();
+    engine_->advance(60s);
+    lost_at = now();
+  }
+  EXPECT_EQ(now(), lost_at);
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(ReleaseTest, AReleasedLeaseIsDestroyedWithoutASecondRelease) {
+  {
+    Lease lease = hold();
+    (void)release(lease);
+  }
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(ReleaseTest, MovingALeaseMovesTheLockAndAssignmentReleasesTheOld) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease a = hold({}, "a");
+  Lease b = hold({}, "b");
+  Lease moved = std::move(a);
+  EXPECT_TRUE(moved.held());
+  EXPECT_EQ(service_->released.size(), 0U);
+  moved = std::move(b);
+  ASSERT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(service_->released[0].name, "a");
+  EXPECT_EQ(moved.name(), "b");
+  Lease& self = moved;
+  moved = std::move(self);
+  EXPECT_TRUE(moved.held()) << "self-assignment";
+}
+
+TEST_F(ReleaseTest, TheGaugeCountsWhatIsHeldNow) {
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  Lease a = hold({}, "a");
+  Lease b = hold({}, "b");
+  EXPECT_EQ(stats().held, 2U);
+  task([&] { service_->host().lost(a.owner(), {errc::lost, ""}); });
+  EXPECT_EQ(stats().held, 1U) << "a lost lease is not held";
+  (void)release(a);
+  EXPECT_EQ(stats().held, 1U);
+  (void)release(b);
+  EXPECT_EQ(stats().held, 0U);
+}
+
+TEST_F(ReleaseTest, AnEmptyLeaseIsHarmless) {
+  Lease lease;
+  EXPECT_FALSE(lease.has_value());
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lease.release());
+  EXPECT_EQ(lease.token(), FencingToken());
+  EXPECT_EQ(lease.name(), "");
+  EXPECT_EQ(lease.owner(), OwnerId());
+  EXPECT_FALSE(lease.lost().stop_possible());
+  EXPECT_LT(lease.valid_until(), now());
+  int calls = 0;
+  lease.async_release([&](std::error_code ec, bool was_ours) {
+    ++calls;
+    EXPECT_FALSE(ec);
+    EXPECT_FALSE(was_ours);
+  });
+  EXPECT_EQ(calls, 1);
+  Lease other = std::move(lease);
+  EXPECT_FALSE(other.has_value());
+}
+
+}  // namespace
+}  // namespace dlock::detail
