@@ -66,8 +66,7 @@ Capabilities FileBackend::capabilities() const noexcept {
           .max_lease = std::chrono::nanoseconds::max()};
 }
 
-// --- Acquire
-// -----------------------------------------------------------------------------------------------------------
+// --- Acquire ---
 
 void FileBackend::try_acquire(const LockRequest& request, TryHandler done) {
   TryOutcome outcome = busy();
@@ -217,8 +216,7 @@ std::optional<Failure> FileBackend::follow_directory() {
   return std::nullopt;
 }
 
-// --- Release
-// -----------------------------------------------------------------------------------------------------------
+// --- Release ---
 
 void FileBackend::release(const Grant& grant, ReleaseHandler done) {
   NameState* const state = find(encode_file_name(grant.name));
@@ -248,8 +246,7 @@ void FileBackend::renew(const Grant& grant, RenewHandler done) {
   }
 }
 
-// --- Names
-// -------------------------------------------------------------------------------------------------------------
+// --- Names ---
 
 NameState* FileBackend::find(const std::string& file) noexcept {
   const auto found = names_.find(file);

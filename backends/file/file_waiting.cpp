@@ -33,8 +33,7 @@ constexpr milliseconds kLossCheck(1000);
 
 }  // namespace
 
-// --- The queue of waiters
-// ----------------------------------------------------------------------------------------------
+// --- The queue of waiters ---
 
 void NameState::on_event(std::uint32_t mask, std::string_view /*entry*/) {
   backend.file_event(*this, mask);
@@ -138,8 +137,7 @@ void FileBackend::deliver_wake(NameState& state) {
   (*changed)();  // may try, be granted, give up: nothing here is touched afterwards
 }
 
-// --- Without inotify
-// ---------------------------------------------------------------------------------------------------
+// --- Without inotify ---
 
 void FileBackend::arm_poll(NameState& state) {
   const auto spread = static_cast<std::uint64_t>((kPollMax - kPollMin).count()) + 1;
@@ -164,8 +162,7 @@ void FileBackend::warn_of_polling(int error) {
                                        "): waiting polls instead, see fs.inotify in sysctl"}});
 }
 
-// --- Loss
-// --------------------------------------------------------------------------------------------------------------
+// --- Loss ---
 
 void FileBackend::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;

@@ -79,4 +79,22 @@ constexpr std::chrono::time_point<Clock, std::chrono::nanoseconds> saturating_ad
   return t < Point::min() - d ? Point::min() : t + d;
 }
 
+namespace detail {
+
+// How long it is until a deadline; nothing if it has passed, forever if that does not fit. Deadlines in coarse units
+// may lie far beyond what nanoseconds can count.
+template <class Clock, class AnyDuration>
+constexpr Duration time_left(std::chrono::time_point<Clock, AnyDuration> deadline,
+                             typename Clock::time_point now) noexcept {
+  using std::chrono::nanoseconds;
+  const nanoseconds end = Duration(deadline.time_since_epoch()).value();
+  const nanoseconds start = Duration(now.time_since_epoch()).value();
+  if (end <= start) return Duration();
+  if (end == nanoseconds::max()) return forever;
+  if (start < nanoseconds::zero() && end > nanoseconds::max() + start) return forever;
+  return end - start;
+}
+
+}  // namespace detail
+
 }  // namespace dlock

@@ -79,8 +79,7 @@ class DistributedLock {
   }
   template <class AnyClock, class AnyDuration>
   [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
-    const auto now = AnyClock::now();
-    return try_lock_within(deadline <= now ? Duration() : until(now.time_since_epoch(), deadline.time_since_epoch()));
+    return try_lock_within(detail::time_left(deadline, AnyClock::now()));
   }
   // Releases this thread's lease, bounded in time like ~Lease. No effect if this thread holds none.
   void unlock() noexcept;
@@ -99,14 +98,6 @@ class DistributedLock {
   explicit DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
   void start_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler);
   bool try_lock_within(Duration wait);
-
-  template <class A, class B>
-  static Duration until(A now, B deadline) {
-    // deadline - now may overflow when now is negative; half a century is long enough to wait.
-    constexpr auto limit = std::chrono::hours(24 * 366 * 50);
-    if (now < A::zero() && deadline > B(limit)) return forever;
-    return deadline - now;
-  }
 
   std::unique_ptr<detail::LockImpl> impl_;
 };

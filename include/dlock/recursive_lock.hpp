@@ -38,8 +38,7 @@ class RecursiveLock {
   }
   template <class AnyClock, class AnyDuration>
   [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
-    const auto now = AnyClock::now();
-    return try_lock_within(deadline <= now ? Duration() : Duration(deadline - now));
+    return try_lock_within(detail::time_left(deadline, AnyClock::now()));
   }
   // Never throws; bounded in time like ~Lease.
   void unlock() noexcept;

@@ -133,5 +133,20 @@ TEST(LeaseValidUntil, LeavesAMarginForClocksThatDrift) {
   EXPECT_EQ(lease_valid_until(TimePoint::max() - 1s, 1h), TimePoint::max());
 }
 
+TEST(TimeLeft, SaturatesForDeadlinesThatNanosecondsCannotCount) {
+  using Point = std::chrono::steady_clock::time_point;
+  using Hours =
+      std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<std::int64_t, std::ratio<3600>>>;
+  const Point now(5s);
+  EXPECT_EQ(detail::time_left(Point(7s), now), Duration(2s));
+  EXPECT_EQ(detail::time_left(Point(5s), now), Duration());
+  EXPECT_EQ(detail::time_left(Point(3s), now), Duration());
+  EXPECT_EQ(detail::time_left(Point::max(), now), forever);
+  EXPECT_EQ(detail::time_left(Hours::max(), now), forever);
+  EXPECT_EQ(detail::time_left(Hours::min(), now), Duration());
+  EXPECT_EQ(detail::time_left(Point::max() - 1s, Point(-5s)), forever);
+  EXPECT_EQ(detail::time_left(Point(1s), Point(-5s)), Duration(6s));
+}
+
 }  // namespace
 }  // namespace dlock
