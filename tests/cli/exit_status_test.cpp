@@ -83,7 +83,6 @@ TEST_F(ExitStatus, Is69WhenTheServiceCannotBeReachedAndTheCommandDoesNotRun) {
   EXPECT_THAT(result.err, testing::StartsWith("dlock: "));
 }
 
-#ifdef DLOCK_TEST_WITHOUT_DESCRIPTORS
 TEST_F(ExitStatus, SaysWhyWhenDescriptorsRunOutAndTheCommandDoesNotRun) {
   const std::string command = dlock_path() + " run --wait 50ms --url " + url() + " job -- echo ran";
   // However many are left, dlock either runs the command or says why not; never anything between.
@@ -99,7 +98,6 @@ TEST_F(ExitStatus, SaysWhyWhenDescriptorsRunOutAndTheCommandDoesNotRun) {
   }
   EXPECT_TRUE(lock_is_free());
 }
-#endif
 
 TEST_F(ExitStatus, Is74WhenStandardOutputCannotBeWritten) {
   EXPECT_EQ(run({"sh", "-c", dlock_path() + " backends >/dev/full"}).status, 74);
