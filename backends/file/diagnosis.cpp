@@ -23,9 +23,9 @@ namespace {
 
 using Severity = Finding::Severity;
 
-constexpr unsigned long kFewBytes = 1024UL * 1024;
-constexpr unsigned long kFewInodes = 100;
-constexpr rlim_t kFewDescriptors = 1024;
+constexpr unsigned long enough_bytes = 1024UL * 1024;
+constexpr unsigned long enough_inodes = 100;
+constexpr rlim_t enough_descriptors = 1024;
 
 std::string text_of(int error) {
   return std::generic_category().message(error);
@@ -81,10 +81,10 @@ Finding check_space(const LockDirectory& directory) {
     return {Severity::error, "free space", "cannot be examined: " + text_of(errno)};
   }
   const unsigned long bytes = status.f_bavail * status.f_frsize;
-  const bool few_inodes = status.f_files != 0 && status.f_favail < kFewInodes;  // 0: the file system has no limit
+  const bool few_inodes = status.f_files != 0 && status.f_favail < enough_inodes;  // 0: the file system has no limit
   Finding finding{Severity::ok, "free space", std::to_string(bytes / 1024) + " KiB"};
   if (status.f_files != 0) finding.message += ", " + std::to_string(status.f_favail) + " files";
-  if (bytes < kFewBytes || few_inodes) {
+  if (bytes < enough_bytes || few_inodes) {
     finding.severity = Severity::warning;
     finding.message += ": new locks will soon be refused";
   }
@@ -99,7 +99,7 @@ Finding check_descriptors() {
   if (limit.rlim_cur == RLIM_INFINITY) return {Severity::ok, "descriptors", "no limit"};
   Finding finding{Severity::ok, "descriptors", "at most " + std::to_string(limit.rlim_cur)};
   finding.message += "; every held lock takes one";
-  if (limit.rlim_cur < kFewDescriptors) {
+  if (limit.rlim_cur < enough_descriptors) {
     finding.severity = Severity::note;
     finding.message += ", see ulimit -n";
   }

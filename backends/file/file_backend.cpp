@@ -11,8 +11,8 @@ namespace dlock::file {
 
 namespace {
 
-constexpr int kMaxReplacements = 16;
-constexpr auto kTrustPath = std::chrono::milliseconds(250);
+constexpr int max_replacements = 16;
+constexpr auto trust_path = std::chrono::milliseconds(250);
 
 TryOutcome busy() {
   return {.status = TryOutcome::Status::busy};
@@ -93,7 +93,7 @@ TryOutcome FileBackend::attempt(const LockRequest& request) {
   }
   NameState& state = obtain(file, request.name);
   std::optional<TryOutcome> outcome;
-  for (int i = 0; i < kMaxReplacements && !outcome; ++i) outcome = attempt_on(state, request);
+  for (int i = 0; i < max_replacements && !outcome; ++i) outcome = attempt_on(state, request);
   if (!outcome) outcome = failed({errc::unavailable, directory_.path_of(file) + " is being replaced all the time"});
   if (outcome->status != TryOutcome::Status::granted && request.wait) {
     settle_later(file);  // keeps the descriptor for the watch that follows
@@ -127,7 +127,7 @@ std::optional<TryOutcome> FileBackend::retry_elsewhere(NameState& state) {
 
 std::optional<TryOutcome> FileBackend::answer_busy(NameState& state) {
   const TimePoint now = host().executor().now();
-  if (state.found_at != TimePoint::min() && now - state.found_at < kTrustPath) return busy();
+  if (state.found_at != TimePoint::min() && now - state.found_at < trust_path) return busy();
   // Somebody may hold the lock of a file that nobody finds any more.
   auto found = directory_.find(state.file);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);

@@ -16,9 +16,9 @@
 
 namespace dlock::file {
 
-inline constexpr std::string_view kLockSuffix = ".lock";
+inline constexpr std::string_view lock_suffix = ".lock";
 // The longest file name that encode_file_name() answers.
-inline constexpr std::size_t kMaxFileName = 200 + 5;
+inline constexpr std::size_t max_file_name = 200 + 5;
 
 [[nodiscard]] std::string encode_file_name(std::string_view lock_name);
 

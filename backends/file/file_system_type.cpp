@@ -13,7 +13,7 @@ struct Entry {
 };
 
 // From statfs(2), the kernel's include/uapi/linux/magic.h, and the file systems' own sources.
-constexpr std::array kTypes = {
+constexpr std::array known_types = {
     Entry{0x00006969, {"nfs", LockTrust::shared}},
     Entry{0x0000517b, {"smb", LockTrust::shared}},
     Entry{0xff534d42, {"cifs", LockTrust::shared}},
@@ -56,9 +56,9 @@ constexpr std::array kTypes = {
 }  // namespace
 
 FileSystemType file_system_type(std::uint32_t magic) noexcept {
-  const auto* const found =
-      std::find_if(kTypes.begin(), kTypes.end(), [magic](const Entry& entry) { return entry.magic == magic; });
-  return found != kTypes.end() ? found->type : FileSystemType{"unknown", LockTrust::unknown};
+  const auto* const found = std::find_if(known_types.begin(), known_types.end(),
+                                         [magic](const Entry& entry) { return entry.magic == magic; });
+  return found != known_types.end() ? found->type : FileSystemType{"unknown", LockTrust::unknown};
 }
 
 }  // namespace dlock::file

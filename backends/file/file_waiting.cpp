@@ -18,18 +18,18 @@ namespace {
 using std::chrono::milliseconds;
 
 // Every clean release closes a writable descriptor, and so does the kernel for a holder that dies.
-constexpr std::uint32_t kFileReplaced = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
-constexpr std::uint32_t kFileEvents = IN_CLOSE_WRITE | kFileReplaced;
-constexpr std::uint32_t kDirectoryGone = IN_DELETE_SELF | IN_MOVE_SELF;
-constexpr std::uint32_t kDirectoryEvents = IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | kDirectoryGone | IN_ONLYDIR;
-constexpr std::uint32_t kWatchGone = IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
+constexpr std::uint32_t file_replaced = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr std::uint32_t file_events = IN_CLOSE_WRITE | file_replaced;
+constexpr std::uint32_t directory_gone = IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr std::uint32_t directory_events = IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | directory_gone | IN_ONLYDIR;
+constexpr std::uint32_t watch_gone = IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
 
 // For a dying holder the kernel tells of the closed descriptor first and removes the lock a moment later.
-constexpr std::array kRecheckDelays = {milliseconds(1), milliseconds(4), milliseconds(16), milliseconds(64)};
+constexpr std::array recheck_delays = {milliseconds(1), milliseconds(4), milliseconds(16), milliseconds(64)};
 
-constexpr milliseconds kPollMin(50);
-constexpr milliseconds kPollMax(150);
-constexpr milliseconds kLossCheck(1000);
+constexpr milliseconds poll_min(50);
+constexpr milliseconds poll_max(150);
+constexpr milliseconds loss_check(1000);
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void FileBackend::stop_waiting(NameState& state) {
 void FileBackend::subscribe(NameState& state) {
   // A second subscription to the same file is the first one, so replacing it misses nothing.
   Inotify::Subscription fresh;
-  const int error = inotify_.subscribe(state.fd.get(), kFileEvents, state, fresh);
+  const int error = inotify_.subscribe(state.fd.get(), file_events, state, fresh);
   state.subscription = std::move(fresh);
   if (error == 0) {
     state.poll.disarm();
@@ -96,7 +96,7 @@ void FileBackend::subscribe(NameState& state) {
 }
 
 void FileBackend::file_event(NameState& state, std::uint32_t mask) {
-  if ((mask & (kFileReplaced | kWatchGone)) != 0) revalidate(state);
+  if ((mask & (file_replaced | watch_gone)) != 0) revalidate(state);
   check(state);
   settle(state);
 }
@@ -119,8 +119,8 @@ void FileBackend::look(NameState& state) {
     wake_first(state);  // an error is found again, and reported, by the try
     return;
   }
-  if (state.recheck_step == kRecheckDelays.size()) return;
-  const auto delay = kRecheckDelays[state.recheck_step++];
+  if (state.recheck_step == recheck_delays.size()) return;
+  const auto delay = recheck_delays[state.recheck_step++];
   state.recheck.arm(saturating_add(host().executor().now(), delay), [this, &state] { look(state); });
 }
 
@@ -140,15 +140,15 @@ void FileBackend::deliver_wake(NameState& state) {
 // --- Without inotify ---
 
 void FileBackend::arm_poll(NameState& state) {
-  const auto spread = static_cast<std::uint64_t>((kPollMax - kPollMin).count()) + 1;
-  const auto delay = kPollMin + milliseconds(host().executor().random() % spread);
+  const auto spread = static_cast<std::uint64_t>((poll_max - poll_min).count()) + 1;
+  const auto delay = poll_min + milliseconds(host().executor().random() % spread);
   state.poll.arm(saturating_add(host().executor().now(), delay), [this, &state] { poll(state); });
 }
 
 void FileBackend::poll(NameState& state) {
   arm_poll(state);
   revalidate(state);
-  state.recheck_step = kRecheckDelays.size();  // the next poll is soon enough
+  state.recheck_step = recheck_delays.size();  // the next poll is soon enough
   look(state);
   settle(state);
 }
@@ -166,13 +166,13 @@ void FileBackend::warn_of_polling(int error) {
 
 void FileBackend::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;
-  const int error = inotify_.subscribe(directory_.fd(), kDirectoryEvents, directory_listener_, directory_subscription_);
+  const int error = inotify_.subscribe(directory_.fd(), directory_events, directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
   arm_loss_check();
 }
 
 void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
-  if ((mask & (kDirectoryGone | kWatchGone)) != 0) {
+  if ((mask & (directory_gone | watch_gone)) != 0) {
     directory_suspect_ = true;
     if ((mask & (IN_IGNORED | IN_UNMOUNT)) != 0) directory_subscription_.reset();
     revalidate_all();
@@ -218,7 +218,7 @@ void FileBackend::arm_loss_check() {
     return;
   }
   if (loss_check_.armed()) return;
-  loss_check_.arm(saturating_add(host().executor().now(), kLossCheck), [this] {
+  loss_check_.arm(saturating_add(host().executor().now(), loss_check), [this] {
     watch_directory();  // there may be room for it by now
     revalidate_all();
     arm_loss_check();

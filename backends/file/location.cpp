@@ -9,17 +9,17 @@ namespace dlock::file {
 
 namespace {
 
-constexpr mode_t kAllModeBits = 07777;
-constexpr mode_t kOwnerBits = 0700;
+constexpr mode_t all_mode_bits = 07777;
+constexpr mode_t owner_bits = 0700;
 
 mode_t parse_mode(const std::string& text) {
   unsigned mode = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, mode, 8);
-  if (error != std::errc() || stop != end || mode > kAllModeBits) {
+  if (error != std::errc() || stop != end || mode > all_mode_bits) {
     throw Error(errc::invalid_argument, "mode: \"" + text + "\" is not an octal file mode such as 0700");
   }
-  if ((mode & kOwnerBits) != kOwnerBits) {
+  if ((mode & owner_bits) != owner_bits) {
     throw Error(errc::invalid_argument, "mode: \"" + text + "\" would keep the owner out of the directory; use 07xx");
   }
   return static_cast<mode_t>(mode);

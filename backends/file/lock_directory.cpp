@@ -20,11 +20,11 @@ namespace dlock::file {
 
 namespace {
 
-constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // A FIFO or device in the place of a lock file must not make us wait or become our terminal.
-constexpr int kFileFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-constexpr mode_t kFileBits = 0666;
-constexpr mode_t kSharedBits = 0066;
+constexpr int file_flags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+constexpr mode_t file_bits = 0666;
+constexpr mode_t shared_bits = 0066;
 
 std::vector<std::string> components_of(std::string_view path) {
   std::vector<std::string> components;
@@ -58,7 +58,7 @@ Failure directory_failure(int parent, const std::string& name, const std::string
 Result<UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode) {
   const bool made = ::mkdirat(parent, name.c_str(), mode & 0777) == 0;
   if (!made && errno != EEXIST) return system_failure("cannot make directory", path, errno);
-  UniqueFd fd(::openat(parent, name.c_str(), kDirectoryFlags));
+  UniqueFd fd(::openat(parent, name.c_str(), directory_flags));
   if (!fd) return directory_failure(parent, name, path, errno);
   // Past the umask: whoever asks for a mode means it.
   if (made && ::fchmod(fd.get(), mode) != 0) return system_failure("cannot set the mode of", path, errno);
@@ -75,7 +75,7 @@ Result<UniqueFd> open_or_make(const std::string& path, mode_t mode) {
     here.append("/").append(name);
     const bool last = i + 1 == components.size();
     // The way there may lead over links (/var/run); the directory itself must be one.
-    UniqueFd next(::openat(at.get(), name.c_str(), last ? kDirectoryFlags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+    UniqueFd next(::openat(at.get(), name.c_str(), last ? directory_flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!next) {
       if (errno != ENOENT) return directory_failure(at.get(), name, here, errno);
       auto made = make_directory(at.get(), name, here, mode);
@@ -116,7 +116,7 @@ LockDirectory::LockDirectory(std::string path, mode_t mode) : path_(join(compone
   if (!path.starts_with('/') || path_.empty()) {
     throw Error(errc::invalid_argument, "\"" + path + "\" is not the absolute path of a directory for locks");
   }
-  if (path_.size() + 1 + kMaxFileName >= PATH_MAX) {
+  if (path_.size() + 1 + max_file_name >= PATH_MAX) {
     throw Error(errc::invalid_argument, "the path of the directory is too long");
   }
   if (auto problem = reopen()) throw Error(*problem);
@@ -140,7 +140,7 @@ std::optional<Failure> LockDirectory::reopen() {
 Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
   constexpr int attempts = 16;  // each is lost only to somebody who makes or removes the file at the same time
   for (int i = 0; i < attempts; ++i) {
-    OpenFile opened{.fd = GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | kFileFlags); }),
+    OpenFile opened{.fd = GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | file_flags); }),
                     .identity = {}};
     if (!opened.fd && errno == ENOENT) {
       opened.fd = create(file);
@@ -164,13 +164,13 @@ Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
 }
 
 GuardedFd LockDirectory::create(const std::string& file) const {
-  if ((mode_ & kSharedBits) != 0) {
+  if ((mode_ & shared_bits) != 0) {
     auto fd = create_shared(file);
     if (fd || errno == EEXIST) return fd;
   }
-  const mode_t mode = mode_ & kFileBits;
+  const mode_t mode = mode_ & file_bits;
   auto fd =
-      GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | kFileFlags, mode); });
+      GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | file_flags, mode); });
   // Past the umask. A file system without permissions refuses, and then there is nothing to set.
   if (fd) (void)::fchmod(fd.get(), mode);
   return fd;
@@ -179,7 +179,7 @@ GuardedFd LockDirectory::create(const std::string& file) const {
 // Makes the file with its final permissions from the first moment on, so that another user of the group who comes at
 // the same time is not turned away. Fails where the file system cannot do that.
 GuardedFd LockDirectory::create_shared(const std::string& file) const {
-  const mode_t mode = mode_ & kFileBits;
+  const mode_t mode = mode_ & file_bits;
   auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode); });
   if (!fd) return fd;
   const std::string nameless = "/proc/self/fd/" + std::to_string(fd.get());
@@ -194,7 +194,7 @@ GuardedFd LockDirectory::create_shared(const std::string& file) const {
 }
 
 Result<std::optional<UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
-  UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | kFileFlags));
+  UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
   if (!fd) {
     if (errno == ENOENT) return std::optional<UniqueFd>();
     return system_failure("cannot open", path_of(file), errno);

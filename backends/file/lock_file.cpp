@@ -57,7 +57,7 @@ void drop_lock(int fd) noexcept {
 
 Result<FileContent> read_content(int fd, const std::string& path) {
   FileContent content;
-  content.bytes.resize(kMaxRecord + 1);
+  content.bytes.resize(max_record + 1);
   ssize_t got = 0;
   do {
     got = ::pread(fd, content.bytes.data(), content.bytes.size(), 0);

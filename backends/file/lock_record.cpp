@@ -13,9 +13,9 @@ namespace dlock::file {
 
 namespace {
 
-constexpr std::string_view kFirstLine = "dlock lock file, version 1";
-constexpr std::size_t kMaxHolder = 200;  // bytes, encoded
-constexpr auto kMaxToken = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+constexpr std::string_view first_line = "dlock lock file, version 1";
+constexpr std::size_t max_holder = 200;  // bytes, encoded
+constexpr auto max_token = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 bool plain_in_record(unsigned char c) noexcept {
   return c > ' ' && c != '%' && c != 0x7f;
@@ -23,8 +23,8 @@ bool plain_in_record(unsigned char c) noexcept {
 
 std::string encode_holder(std::string_view holder) {
   std::string text = percent_encode(holder, plain_in_record);
-  if (text.size() <= kMaxHolder) return text;
-  std::size_t end = kMaxHolder;
+  if (text.size() <= max_holder) return text;
+  std::size_t end = max_holder;
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
   while (end > 0 && continues(end)) --end;
   for (std::size_t back = 1; back <= 2 && back <= end; ++back) {
@@ -96,8 +96,8 @@ bool ReadRecord::belongs_to(std::string_view lock_name) const {
 
 std::string format_block(const LockRecord& record, std::string_view lock_name) {
   std::string block;
-  block.reserve(kRecordBlock);
-  block.append(kFirstLine).append("\n");
+  block.reserve(record_block);
+  block.append(first_line).append("\n");
   add_line(block, "token", std::to_string(record.token));
   add_line(block, "owner", record.owner.to_string());
   add_line(block, "holder", encode_holder(record.holder));
@@ -105,7 +105,7 @@ std::string format_block(const LockRecord& record, std::string_view lock_name) {
   add_line(block, "since", std::to_string(record.since));
   add_line(block, "name-hash", to_hex(hash128(lock_name)));
   add_line(block, "checksum", to_hex(hash128(block)));
-  block.resize(kRecordBlock - 1, ' ');
+  block.resize(record_block - 1, ' ');
   block.push_back('\n');
   return block;
 }
@@ -118,12 +118,12 @@ std::string format_name_line(std::string_view lock_name) {
 
 RecordContent parse_record(std::string_view content) {
   if (all_zero(content)) return NoRecord{};
-  if (content.size() < kRecordBlock) return BadRecord{"it is shorter than a record"};
-  const std::string_view block = content.substr(0, kRecordBlock);
+  if (content.size() < record_block) return BadRecord{"it is shorter than a record"};
+  const std::string_view block = content.substr(0, record_block);
   Lines lines(block);
   ReadRecord read;
   LockRecord& record = read.record;
-  if (lines.next() != kFirstLine) return BadRecord{"it does not begin with \"" + std::string(kFirstLine) + "\""};
+  if (lines.next() != first_line) return BadRecord{"it does not begin with \"" + std::string(first_line) + "\""};
   const bool token = parse_number(lines.value("token"), record.token);
   const auto owner = lines.value("owner");
   const auto holder = lines.value("holder");
@@ -135,13 +135,13 @@ RecordContent parse_record(std::string_view content) {
   if (!checksum || *checksum != to_hex(hash128(checked))) return BadRecord{"its checksum is wrong"};
   const auto owner_id = owner ? OwnerId::parse(*owner) : std::nullopt;
   auto holder_text = holder ? util::percent_decode(*holder) : std::nullopt;
-  if (!token || record.token > kMaxToken || !owner_id || !holder_text || !pid || !since || !name_hash) {
+  if (!token || record.token > max_token || !owner_id || !holder_text || !pid || !since || !name_hash) {
     return BadRecord{"one of its fields makes no sense"};
   }
   record.owner = *owner_id;
   record.holder = std::move(*holder_text);
   read.name_hash = *name_hash;
-  auto name = parse_name(content.substr(kRecordBlock), read.name_hash);
+  auto name = parse_name(content.substr(record_block), read.name_hash);
   if (auto* const bad = std::get_if<BadRecord>(&name)) return std::move(*bad);
   read.name = std::move(std::get<0>(name));
   return read;
@@ -152,7 +152,7 @@ std::int64_t microseconds(std::chrono::system_clock::time_point wall) noexcept {
 }
 
 std::optional<std::uint64_t> next_token(std::uint64_t stored, std::chrono::system_clock::time_point wall) noexcept {
-  if (stored >= kMaxToken) return std::nullopt;
+  if (stored >= max_token) return std::nullopt;
   const std::int64_t clock = microseconds(wall);
   return std::max(stored + 1, clock > 0 ? static_cast<std::uint64_t>(clock) : 0);
 }

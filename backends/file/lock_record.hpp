@@ -17,9 +17,9 @@
 
 namespace dlock::file {
 
-inline constexpr std::size_t kRecordBlock = 512;
+inline constexpr std::size_t record_block = 512;
 // No record is longer: the block and a name of 512 bytes, each of them escaped.
-inline constexpr std::size_t kMaxRecord = kRecordBlock + 5 + 3 * 512 + 1;
+inline constexpr std::size_t max_record = record_block + 5 + 3 * 512 + 1;
 
 struct LockRecord {
   std::uint64_t token = 0;
@@ -43,7 +43,7 @@ struct ReadRecord {
 
 using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
 
-// Exactly kRecordBlock bytes. A holder too long for the block is cut at a whole character.
+// Exactly record_block bytes. A holder too long for the block is cut at a whole character.
 [[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name);
 [[nodiscard]] std::string format_name_line(std::string_view lock_name);
 

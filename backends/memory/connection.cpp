@@ -90,7 +90,7 @@ void Connection::receive(const OwnerId& owner, Executor::Task news) {
 // --- Helpers ---------------------------------------------------------------------------------------------------------
 
 void Connection::after(std::chrono::nanoseconds delay, Executor::Task task) {
-  if (delay <= delay.zero()) return task();
+  if (delay <= std::chrono::nanoseconds::zero()) return task();
   (void)schedule(saturating_add(executor_.now(), delay), std::move(task));
 }
 

@@ -58,6 +58,7 @@ class Client {
   [[nodiscard]] std::vector<LockInfo> list() const;
   // Takes the lock away from whoever holds it; the holder finds out through its loss signal. True: somebody held it.
   // For operators: two programs may be at work until the old holder has noticed.
+  // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   bool break_lock(std::string_view name) const;
   // Reaches the service and looks for settings that endanger locks. Reports an unreachable service as a finding.
   [[nodiscard]] std::vector<Finding> diagnose() const;

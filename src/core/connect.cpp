@@ -14,7 +14,7 @@ namespace dlock {
 
 namespace {
 
-constexpr std::size_t kMaxDefaultLabelBytes = 64;
+constexpr std::size_t max_default_label_bytes = 64;
 
 // The URL's word goes before the program's: an operator can change it without a new build.
 void take_common_parameters(Url& url, ClientOptions& options) {
@@ -30,7 +30,7 @@ void require_positive(Duration duration, const char* name) {
 }
 
 void complete(ClientOptions& options) {
-  if (options.label.empty()) options.label = util::program_name().substr(0, kMaxDefaultLabelBytes);
+  if (options.label.empty()) options.label = util::program_name().substr(0, max_default_label_bytes);
   if (const auto problem = detail::problem_with_label(options.label)) throw Error(errc::invalid_argument, *problem);
   require_positive(options.lease, "lease");
   require_positive(options.response_timeout, "response_timeout");
@@ -51,13 +51,13 @@ Client connect(std::string_view url, ClientOptions options) {
   return connect(url, std::move(options), BackendFactory());
 }
 
-Client connect(std::string_view text, ClientOptions options, const BackendFactory& factory) {
-  Url url = Url::parse(text);
-  const BackendFactory make = factory ? factory : detail::find_backend(url.scheme());
-  take_common_parameters(url, options);
+Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory) {
+  Url parsed = Url::parse(url);
+  const BackendFactory make = factory ? factory : detail::find_backend(parsed.scheme());
+  take_common_parameters(parsed, options);
   complete(options);
   auto engine = engine::ThreadEngine::start(options.clock, options.random);
-  Client client(detail::ClientCore::create(std::move(engine), std::move(url), options, make));
+  Client client(detail::ClientCore::create(std::move(engine), std::move(parsed), options, make));
   check_lease(*client.core_, options.lease.value());
   return client;
 }

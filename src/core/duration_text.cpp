@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -18,16 +19,16 @@ struct Unit {
 };
 
 // The largest first.
-constexpr std::array<Unit, 7> kUnits = {{{"d", std::chrono::hours(24)},
-                                         {"h", std::chrono::hours(1)},
-                                         {"m", std::chrono::minutes(1)},
-                                         {"s", std::chrono::seconds(1)},
-                                         {"ms", std::chrono::milliseconds(1)},
-                                         {"us", std::chrono::microseconds(1)},
-                                         {"ns", std::chrono::nanoseconds(1)}}};
+constexpr std::array<Unit, 7> known_units = {{{"d", std::chrono::hours(24)},
+                                              {"h", std::chrono::hours(1)},
+                                              {"m", std::chrono::minutes(1)},
+                                              {"s", std::chrono::seconds(1)},
+                                              {"ms", std::chrono::milliseconds(1)},
+                                              {"us", std::chrono::microseconds(1)},
+                                              {"ns", std::chrono::nanoseconds(1)}}};
 
 const Unit* find_unit(std::string_view name) noexcept {
-  for (const Unit& unit : kUnits) {
+  for (const Unit& unit : known_units) {
     if (unit.name == name) return &unit;
   }
   return nullptr;
@@ -54,7 +55,7 @@ std::optional<Duration> parse_duration(std::string_view text) noexcept {
   }
   const double nanoseconds = number * static_cast<double>(unit->size.count());
   if (nanoseconds >= static_cast<double>(std::chrono::nanoseconds::max().count())) return std::nullopt;
-  return Duration(std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds + 0.5)));
+  return Duration(std::chrono::nanoseconds(std::llround(nanoseconds)));
 }
 
 namespace detail {
@@ -62,7 +63,7 @@ namespace detail {
 std::string to_text(std::chrono::nanoseconds duration) {
   if (duration == forever.value()) return "forever";
   if (duration == std::chrono::nanoseconds::zero()) return "0";
-  for (const Unit& unit : kUnits) {
+  for (const Unit& unit : known_units) {
     if (duration % unit.size == std::chrono::nanoseconds::zero()) {
       return std::to_string(duration / unit.size) + std::string(unit.name);
     }

@@ -11,7 +11,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-constexpr nanoseconds kShortestPause = milliseconds(1);
+constexpr nanoseconds shortest_pause = milliseconds(1);
 
 }  // namespace
 
@@ -52,7 +52,7 @@ LeaseKeeper::Step LeaseKeeper::renewal_failed(TimePoint now) noexcept {
   if (lost_ || now >= loss_time()) return due(now);
   // A twelfth of the lease, but at least eight more tries in what is left, and no busy loop.
   const nanoseconds left = loss_time() - now;
-  const nanoseconds pause = std::max(std::min(terms_.lease / 12, left / 8), kShortestPause);
+  const nanoseconds pause = std::max(std::min(terms_.lease / 12, left / 8), shortest_pause);
   next_renewal_ = saturating_add(now, jittered(pause));
   return wake_at_next(now);
 }
@@ -78,7 +78,7 @@ void LeaseKeeper::plan_renewal(TimePoint from) noexcept {
   if (!terms_.renew || from >= loss_time()) return;
   // The lease counts from when it was asked for; if the answer took long, a third of it may be more than is left.
   const nanoseconds left = loss_time() - from;
-  const nanoseconds pause = std::max(std::min(terms_.lease / 3, left / 2), kShortestPause);
+  const nanoseconds pause = std::max(std::min(terms_.lease / 3, left / 2), shortest_pause);
   next_renewal_ = saturating_add(from, jittered(pause));
 }
 

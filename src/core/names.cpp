@@ -8,9 +8,9 @@ namespace dlock::detail {
 
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 512;
-constexpr std::size_t kMaxLabelBytes = 64;
-constexpr std::size_t kMaxQuotedBytes = 80;
+constexpr std::size_t max_name_bytes = 512;
+constexpr std::size_t max_label_bytes = 64;
+constexpr std::size_t max_quoted_bytes = 80;
 
 struct Decoded {
   std::uint32_t code_point = 0;
@@ -63,11 +63,11 @@ std::optional<std::string> problem_with_text(std::string_view text, std::string_
 }  // namespace
 
 std::optional<std::string> problem_with_name(std::string_view name) {
-  return problem_with_text(name, "lock name", kMaxNameBytes);
+  return problem_with_text(name, "lock name", max_name_bytes);
 }
 
 std::optional<std::string> problem_with_label(std::string_view label) {
-  return problem_with_text(label, "label", kMaxLabelBytes);
+  return problem_with_text(label, "label", max_label_bytes);
 }
 
 bool is_scheme(std::string_view text) noexcept {
@@ -83,7 +83,7 @@ std::string quoted(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Decoded decoded = decode_utf8(text.substr(at));
     const std::size_t length = decoded.length == 0 ? 1 : decoded.length;
-    if (out.size() + length > kMaxQuotedBytes) return out + "...\"";
+    if (out.size() + length > max_quoted_bytes) return out + "...\"";
     if (decoded.length == 0 || is_control(decoded.code_point)) {
       for (std::size_t i = 0; i < length; ++i) {
         const auto byte = static_cast<std::uint8_t>(text[at + i]);

@@ -37,6 +37,7 @@ class Registry {
   [[nodiscard]] std::vector<std::string> schemes() {
     const util::MutexLock lock(mutex_);
     std::vector<std::string> out;
+    out.reserve(factories_.size());
     for (const auto& [name, factory] : factories_) out.push_back(name);
     return out;
   }

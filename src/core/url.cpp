@@ -17,7 +17,7 @@ namespace dlock {
 
 namespace {
 
-constexpr std::size_t kMaxUrlBytes = 65536;
+constexpr std::size_t max_url_bytes = 65536;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, "URL: " + why);
@@ -133,7 +133,7 @@ std::vector<Url::Host> parse_hosts(std::string_view text) {
 }  // namespace
 
 Url Url::parse(std::string_view text) {
-  if (text.size() > kMaxUrlBytes) refuse("longer than 64 KiB");
+  if (text.size() > max_url_bytes) refuse("longer than 64 KiB");
   if (std::any_of(text.begin(), text.end(), is_control)) refuse("has a control character");
   if (text.find('#') != std::string_view::npos) refuse("fragments (#...) have no meaning here; write '#' as %23");
 

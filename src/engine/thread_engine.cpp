@@ -175,10 +175,12 @@ bool ThreadEngine::dispatch(Task task) {
     }
     // Never overtake a dispatch that had to queue: the calls of one thread take effect in their order.
     if (queued_ == 0 && mutex_.try_lock()) {
-      const bool inline_now = !stopped_ && queued_ == 0;
-      if (inline_now) run(std::move(task));
+      if (!stopped_ && queued_ == 0) {
+        run(std::move(task));
+        mutex_.unlock();
+        return true;
+      }
       mutex_.unlock();
-      if (inline_now) return true;
     }
   }
   ++queued_;

@@ -30,7 +30,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const 
 }  // namespace
 
 void Event::set() noexcept {
-  if (state_.exchange(kSet, std::memory_order_acq_rel) == kWaiting) {
+  if (state_.exchange(state_set, std::memory_order_acq_rel) == state_waiting) {
     (void)syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);  // cannot fail on a valid address
   }
 }
@@ -39,11 +39,12 @@ bool Event::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
   if (is_set()) return true;
   MonotonicPoint until{};
   if (limit) until = saturating_add(MonotonicPoint(std::chrono::steady_clock::now()), *limit);
-  std::uint32_t idle = kIdle;
-  (void)state_.compare_exchange_strong(idle, kWaiting, std::memory_order_acq_rel);  // fails if waiting or set already
+  std::uint32_t idle = state_idle;
+  (void)state_.compare_exchange_strong(idle, state_waiting,
+                                       std::memory_order_acq_rel);  // fails if waiting or set already
   while (!is_set()) {
     if (limit && std::chrono::steady_clock::now() >= until) return is_set();
-    futex_wait(state_, kWaiting, limit ? &until : nullptr);
+    futex_wait(state_, state_waiting, limit ? &until : nullptr);
   }
   return true;
 }

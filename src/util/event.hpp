@@ -18,16 +18,16 @@ class Event {
   // Everything before set() is visible to whoever saw is_set() or came out of wait(). The event may be destroyed as
   // soon as a waiter has seen it only if somebody else keeps it alive until set() has returned.
   void set() noexcept;
-  [[nodiscard]] bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == kSet; }
+  [[nodiscard]] bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == state_set; }
 
   // Blocks until set, or until `limit` of real time has passed; answers is_set().
   bool wait(std::optional<std::chrono::nanoseconds> limit = std::nullopt) noexcept;
 
  private:
-  static constexpr std::uint32_t kIdle = 0;
-  static constexpr std::uint32_t kWaiting = 1;
-  static constexpr std::uint32_t kSet = 2;
-  std::atomic<std::uint32_t> state_{kIdle};
+  static constexpr std::uint32_t state_idle = 0;
+  static constexpr std::uint32_t state_waiting = 1;
+  static constexpr std::uint32_t state_set = 2;
+  std::atomic<std::uint32_t> state_{state_idle};
 };
 
 }  // namespace dlock::util

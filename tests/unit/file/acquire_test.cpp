@@ -118,7 +118,7 @@ TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
 TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
   for (const std::size_t size : {0U, 512U, 4096U}) {
     const auto client = open();
-    write_file(path_of("a"), std::string(std::min(size, kMaxRecord), '\0'));
+    write_file(path_of("a"), std::string(std::min(size, max_record), '\0'));
     EXPECT_TRUE(client.lock("a").try_acquire().has_value()) << size;
   }
 }
@@ -126,7 +126,7 @@ TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
 TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
   const auto client = open();
   const auto first = client.lock("a").acquire().token();
-  ASSERT_EQ(::truncate(path_of("a").c_str(), kRecordBlock), 0);
+  ASSERT_EQ(::truncate(path_of("a").c_str(), record_block), 0);
   EXPECT_GT(client.lock("a").acquire().token(), first);
   EXPECT_NE(read_file(path_of("a")).find("\nname a\n"), std::string::npos);
 }

@@ -55,7 +55,7 @@ TEST(FileName, NeverCutsAnEscapeInTwo) {
     const std::string file = encode_file_name(name);
     EXPECT_TRUE(is_shortened(file)) << file;
     EXPECT_FALSE(decode_file_name(file).has_value());
-    EXPECT_LE(file.size(), kMaxFileName);
+    EXPECT_LE(file.size(), max_file_name);
     const std::string stem = file.substr(0, file.find('~'));
     EXPECT_TRUE(decode_file_name(stem + ".lock").has_value()) << "cut inside an escape: " << stem;
     EXPECT_LE(stem.size(), 160U);
@@ -76,7 +76,7 @@ TEST(FileName, IsDifferentForDifferentNamesAndFitsAFileSystem) {
     if (!names.insert(name).second) continue;
     const std::string file = encode_file_name(name);
     EXPECT_TRUE(files.insert(file).second) << name << " shares " << file;
-    EXPECT_LE(file.size(), kMaxFileName);
+    EXPECT_LE(file.size(), max_file_name);
     EXPECT_EQ(file.find_first_of("/ "), std::string::npos);
     EXPECT_NE(file.front(), '.');
     if (is_shortened(file)) {

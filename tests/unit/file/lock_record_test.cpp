@@ -30,8 +30,8 @@ TEST(LockRecord, KeepsItsGoldenForm) {
       "name-hash 9be392d0ab6cd3114f998527e49e6e96\n"
       "checksum 8cc1599a431eac05e549e540a4e13a7f\n";
   const std::string block = format_block(kRecord, "orders/42");
-  EXPECT_EQ(block.size(), kRecordBlock);
-  EXPECT_EQ(block, text + std::string(kRecordBlock - 1 - text.size(), ' ') + "\n");
+  EXPECT_EQ(block.size(), record_block);
+  EXPECT_EQ(block, text + std::string(record_block - 1 - text.size(), ' ') + "\n");
   EXPECT_EQ(format_name_line("orders/42 \xc3\xa4"), "name orders/42%20\xc3\xa4\n");
 }
 
@@ -57,7 +57,7 @@ TEST(LockRecord, HoldsTheLongestNameAndHolder) {
   record.since = std::numeric_limits<std::int64_t>::min();
   record.holder = std::string(253, 'h') + ":1:" + std::string(64, ' ');
   const std::string text = format_block(record, name) + format_name_line(name);
-  EXPECT_EQ(text.size(), kMaxRecord);
+  EXPECT_EQ(text.size(), max_record);
   const auto content = parse_record(text);
   const auto* read = std::get_if<ReadRecord>(&content);
   ASSERT_NE(read, nullptr);
@@ -84,7 +84,7 @@ TEST(LockRecord, CutsALongHolderBetweenCharacters) {
 TEST(LockRecord, IsMissingInAnEmptyFileAndInOneOfZeroBytes) {
   EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record("")));
   EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(1, '\0'))));
-  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(kMaxRecord, '\0'))));
+  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(max_record, '\0'))));
 }
 
 TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
@@ -101,7 +101,7 @@ TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
 
 TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
   const std::string good = whole();
-  for (std::size_t size = 1; size < kRecordBlock; ++size) {
+  for (std::size_t size = 1; size < record_block; ++size) {
     EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good.substr(0, size)))) << size;
   }
   EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good + "more\n")));
