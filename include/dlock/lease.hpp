@@ -58,15 +58,16 @@ class [[nodiscard]] Lease {
 
   // Fires once when the lease can no longer be relied on, no later than valid_until() as far as the scheduler lets
   // the engine thread run; a loss that happened before is seen at once. Release does not fire it. Callbacks run on the
-  // client's engine thread, or on the thread that calls lost() when that one notices first; they must not block.
+  // client's engine thread, or on the thread that calls lost() when that one notices first; they must
+  // neither block nor throw.
   [[nodiscard]] std::stop_token lost() const;
 
   // Gives the lock back. True: it had been ours until now, nobody else can have entered. False: it was lost, released
   // or empty already; another holder, if there is one, is not touched. Blocks for one round trip, at most
-  // ClientOptions::response_timeout. held() is false from the start of the call. Throws Error when the service did not
-  // confirm (unavailable, ambiguous): dlock goes on trying in the background, and the service frees the lock when its
-  // lease runs out. On the engine thread, where nothing may block, it throws std::errc::resource_deadlock_would_occur
-  // unless the backend answers at once; use async_release() there.
+  // a quarter longer than ClientOptions::response_timeout. held() is false from the start of the call. Throws Error
+  // when the service did not confirm (unavailable, ambiguous): dlock goes on trying in the background, and the service
+  // frees the lock when its lease runs out. On the engine thread, where nothing may block, it throws
+  // std::errc::resource_deadlock_would_occur unless the backend answers at once; use async_release() there.
   bool release();
   bool release(std::error_code& ec) noexcept;
 

@@ -102,8 +102,8 @@ class DistributedLock {
   std::unique_ptr<detail::LockImpl> impl_;
 };
 
-// Runs f(lease) while holding the lock and releases it; returns what f returns. Throws what acquire() throws, or
-// Error(lost) if the lease was lost before f ended normally, so that success means "held throughout".
+// Runs f(lease) while holding the lock and releases it; returns what f returns. Throws what acquire(), f
+// and release() throw, or Error(lost) if the lease was lost before f ended normally: success means "held throughout".
 //
 //   int rows = dlock::with_lock(lock, {.wait = 5s}, [&](const dlock::Lease& lease) { return copy(lease.token()); });
 template <class F>
