@@ -16,7 +16,7 @@ endif()
 add_library(dlock_developer_flags INTERFACE)
 target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
-  # False alarms of GCC 12 in std::string (GCC bug 105651) and in std::optional and std::variant (bug 105593, 80635).
+  # False alarms of GCC 12 in std::string (GCC bug 105651) and in std::optional and its like (bug 80635).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
