@@ -89,7 +89,7 @@ constexpr Duration time_left(std::chrono::time_point<Clock, AnyDuration> deadlin
   using std::chrono::nanoseconds;
   const nanoseconds end = Duration(deadline.time_since_epoch()).value();
   const nanoseconds start = Duration(now.time_since_epoch()).value();
-  if (end <= start) return Duration();
+  if (end <= start) return {};
   if (end == nanoseconds::max()) return forever;
   if (start < nanoseconds::zero() && end > nanoseconds::max() + start) return forever;
   return end - start;
