@@ -83,7 +83,6 @@ class MutantService {
   mutable std::mutex mutex_;
   std::map<std::string, Lock> locks_;
   bool cut_ = false;
-  std::uint64_t tries_in_vain_ = 0;
 };
 
 }  // namespace dlock::conformance

@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Expectation{"residue_on_give_up", "C06_AWaiterThatTimedOutLeavesNothing"},
                       Expectation{"lost_wake_up", "C11_AWaiterIsWokenByARelease"},
                       Expectation{"early_expiry", "C01_ALeaseThatRanOutIsNotHeldWhenTheNextHolderEnters"},
-                      Expectation{"two_holders", "C01_AHundredThreadsCountWithoutLosingOne"},
+                      Expectation{"two_holders", "C01_WhileOneHoldsNobodyElseEnters"},
                       Expectation{"folded_case", "C14_LookAlikesAreDifferentLocks"},
                       Expectation{"decoded_name", "C14_LookAlikesAreDifferentLocks"},
                       Expectation{"busy_is_error", "C09_BusyIsNotAnError"},

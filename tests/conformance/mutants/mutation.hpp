@@ -16,7 +16,7 @@ enum class Mutation {
   residue_on_give_up,       // a waiter that gave up stays in the queue
   lost_wake_up,             // a release wakes nobody
   early_expiry,             // the service takes a lease for over when half of it is
-  two_holders,              // a busy lock is granted now and then
+  two_holders,              // a busy lock is granted, too
   folded_case,              // names that differ in case alone share a lock
   decoded_name,             // percent escapes in names are decoded
   busy_is_error,            // a busy lock is reported as a failure of the service
