@@ -1,0 +1,74 @@
+// A server that answers what a test wants, as broken or hostile as it likes.
+//
+//   ScriptedServer server([](const std::string& received) {
+//     return ScriptedServer::Answer{.bytes = "HTTP/1.1 400 Bad Request\r\n\r\n", .close = true};
+//   });
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tests/support/socket.hpp"
+
+namespace dlock::test {
+
+class ScriptedServer {
+ public:
+  struct Answer {
+    std::string bytes = {};
+    std::string repeat = {};  // sent after them, again and again, until the client goes
+    bool close = false;       // after them
+  };
+  // Called on the server's thread: with nothing when a connection has come, then with whatever has come since.
+  using Script = std::function<Answer(const std::string& received)>;
+  struct Counters {
+    std::size_t accepted = 0;
+    std::size_t ended = 0;  // by the client or by the script
+    std::uint64_t received = 0;
+    std::uint64_t sent = 0;
+  };
+
+  explicit ScriptedServer(Script script);
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+  ~ScriptedServer();
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.port(); }
+  [[nodiscard]] Counters counters() const;
+  // Waits until the condition holds. False: the hang guard ended the wait.
+  [[nodiscard]] bool wait_until(const std::function<bool(const Counters&)>& condition) const;
+
+ private:
+  struct Connection {
+    UniqueFd fd;
+    std::string to_send{};
+    std::string repeat{};
+    bool close_when_sent = false;
+  };
+
+  void run();
+  void wait_for_work() const;
+  void add(Connection& connection, const Answer& answer) const;
+  // False when the connection is over.
+  [[nodiscard]] bool serve(Connection& connection);
+  [[nodiscard]] bool send_what_is_due(Connection& connection);
+
+  Script script_;
+  Listener listener_;
+  UniqueFd stop_;
+  std::list<Connection> connections_;
+  Counters current_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  Counters counters_;
+  std::jthread thread_;
+};
+
+}  // namespace dlock::test

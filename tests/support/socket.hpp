@@ -1,0 +1,49 @@
+// Loopback and Unix-domain stream sockets, as tests need them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/unique_fd.hpp"
+
+namespace dlock::test {
+
+// Where a server listens: a port of 127.0.0.1, or the path of a Unix-domain socket.
+struct Endpoint {
+  std::uint16_t port = 0;
+  std::string path = {};
+
+  [[nodiscard]] static Endpoint loopback(std::uint16_t port) { return {.port = port}; }
+  [[nodiscard]] static Endpoint unix_socket(std::string path) { return {.path = std::move(path)}; }
+};
+
+// Starts to connect a non-blocking socket; the first use of it tells whether that succeeded. Empty: refused at once.
+[[nodiscard]] UniqueFd start_connect(const Endpoint& endpoint);
+// A connected, blocking socket. Throws std::system_error.
+[[nodiscard]] UniqueFd connect_to(const Endpoint& endpoint);
+
+// A port of 127.0.0.1 that can be closed and opened again without anybody taking it in between.
+class Listener {
+ public:
+  // On a port that the system picks.
+  Listener();
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  // -1 while closed.
+  [[nodiscard]] int fd() const noexcept { return listening_.get(); }
+  void open();
+  // From now on connections are refused.
+  void close() { listening_.reset(); }
+  // The next connection, non-blocking; empty if there is none.
+  [[nodiscard]] UniqueFd accept() const;
+
+ private:
+  UniqueFd reserved_;  // keeps the port while nobody listens
+  UniqueFd listening_;
+  std::uint16_t port_ = 0;
+};
+
+// Makes the close of this socket a reset (RST), which throws away what is under way.
+void reset_on_close(int fd);
+
+}  // namespace dlock::test
