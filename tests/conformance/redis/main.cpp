@@ -1,0 +1,18 @@
+#include <memory>
+#include <string>
+
+#include <dlock/conformance/suite.hpp>
+
+#include "redis/redis_fixture.hpp"
+
+int main(int argc, char** argv) {
+  using dlock::conformance::RedisFixture;
+  using dlock::conformance::RedisSetup;
+  const auto add = [](const std::string& name, RedisSetup setup, const std::string& strategy) {
+    dlock::conformance::add_subject({"redis_" + name, [=] { return std::make_unique<RedisFixture>(setup, strategy); }});
+  };
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) add(strategy, RedisSetup::plain, strategy);
+  add("tls", RedisSetup::tls, "queue");
+  add("acl", RedisSetup::acl, "queue");
+  return dlock::conformance::run(argc, argv);
+}

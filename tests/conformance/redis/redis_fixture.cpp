@@ -1,0 +1,127 @@
+#include "redis/redis_fixture.hpp"
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "backends/redis/keys.hpp"
+
+namespace dlock::conformance {
+
+namespace {
+
+using test::Direction;
+using test::Endpoint;
+using test::RedisConfig;
+using test::RedisServer;
+using test::Traffic;
+
+constexpr std::string_view prefix = "dlock:";
+
+RedisConfig config_for(RedisSetup setup) {
+  // Data has to survive a restart of the service.
+  RedisConfig config{.append_only = true};
+  config.tls = setup == RedisSetup::tls;
+  if (setup == RedisSetup::acl) {
+    config.password = "administrator";
+    config.user = test::RedisUser{};
+  }
+  return config;
+}
+
+// Started by the first fixture that needs it, so that helper processes, which make no fixtures, have no server.
+RedisServer& shared_server(RedisSetup setup) {
+  static std::array<std::unique_ptr<RedisServer>, 3> servers;
+  auto& server = servers.at(static_cast<std::size_t>(setup));
+  if (!server) server = std::make_unique<RedisServer>(config_for(setup));
+  return *server;
+}
+
+// The calls of a command, from INFO commandstats: "cmdstat_evalsha:calls=12,usec=...".
+std::uint64_t calls_in(std::string_view stats, std::string_view command) {
+  const std::string start = "cmdstat_" + std::string(command) + ":calls=";
+  const auto found = stats.find(start);
+  if (found == std::string_view::npos) return 0;
+  const std::string_view digits = stats.substr(found + start.size());
+  std::uint64_t calls = 0;
+  (void)std::from_chars(digits.data(), digits.data() + digits.size(), calls);  // a number follows, says Redis
+  return calls;
+}
+
+}  // namespace
+
+RedisFixture::RedisFixture(RedisSetup setup, std::string strategy)
+    : setup_(setup),
+      strategy_(std::move(strategy)),
+      server_(shared_server(setup)),
+      proxy_(Endpoint::loopback(server_.port())) {
+  (void)server_.command({"FLUSHALL"});
+}
+
+Client RedisFixture::make_client(ClientOptions options, Link link) {
+  if (link == Link::steady) return connect(url(), std::move(options));
+  return connect(server_.url_at(proxy_.port(), "strategy=" + strategy_), std::move(options));
+}
+
+std::optional<Missing> RedisFixture::missing(Feature feature) const {
+  using Kind = Missing::Kind;
+  switch (feature) {
+    case Feature::step_clock:
+      return Missing{Kind::untested, "the clock of a Redis server cannot be stepped"};
+    case Feature::kill_session:
+      return Missing{Kind::not_applicable, "there is no session: every lock has a lease of its own"};
+    case Feature::lose_answer:
+      if (setup_ != RedisSetup::tls) return std::nullopt;
+      return Missing{Kind::untested, "the proxy cannot tell an acquire in an encrypted stream"};
+    default:
+      return std::nullopt;
+  }
+}
+
+void RedisFixture::kill_hold(const std::string& name) {
+  (void)server_.command({"DEL", redis::keys_of(prefix, name).lock});
+}
+
+void RedisFixture::stall() {
+  proxy_.set({.mode = Traffic::Mode::hold});
+}
+
+void RedisFixture::resume() {
+  proxy_.pass();
+}
+
+void RedisFixture::cut() {
+  proxy_.refuse(true);
+  proxy_.drop();
+}
+
+void RedisFixture::heal() {
+  proxy_.refuse(false);
+}
+
+void RedisFixture::lose_next_answer() {
+  proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
+}
+
+std::size_t RedisFixture::residue(const std::string& name) {
+  const redis::Keys keys = redis::keys_of(prefix, name);
+  return static_cast<std::size_t>(server_.command({"EXISTS", keys.lock}).integer +
+                                  server_.command({"ZCARD", keys.queue}).integer);
+}
+
+std::uint64_t RedisFixture::requests() {
+  // What the scripts call counts as commands, too; these are those that only clients send.
+  constexpr std::array<std::string_view, 6> requests = {"eval", "evalsha", "wait", "ping", "subscribe", "unsubscribe"};
+  const std::string stats = server_.command({"INFO", "commandstats"}).text;
+  std::uint64_t count = 0;
+  for (const std::string_view request : requests) count += calls_in(stats, request);
+  return count;
+}
+
+void RedisFixture::restart() {
+  server_.stop();
+  server_.start();
+}
+
+}  // namespace dlock::conformance

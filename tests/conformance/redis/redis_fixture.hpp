@@ -1,0 +1,48 @@
+// Redis as a subject of the suite: a server of its own for each way to set it up, disturbed clients behind a proxy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <dlock/conformance/fixture.hpp>
+
+#include "tests/support/redis_server.hpp"
+#include "tests/support/tcp_proxy.hpp"
+
+namespace dlock::conformance {
+
+enum class RedisSetup {
+  plain,
+  tls,
+  acl,  // a user with no more rights than needed
+};
+
+class RedisFixture final : public Fixture {
+ public:
+  // The server is started by the first fixture of its setup and serves all later ones, emptied for each.
+  RedisFixture(RedisSetup setup, std::string strategy);
+
+  [[nodiscard]] std::string url() const override { return server_.url("strategy=" + strategy_); }
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
+  void kill_hold(const std::string& name) override;
+  void stall() override;
+  void resume() override;
+  void cut() override;
+  void heal() override;
+  void lose_next_answer() override;
+  [[nodiscard]] std::size_t residue(const std::string& name) override;
+  [[nodiscard]] std::uint64_t requests() override;
+  void restart() override;
+
+ private:
+  RedisSetup setup_;
+  std::string strategy_;
+  test::RedisServer& server_;
+  test::TcpProxy proxy_;
+};
+
+}  // namespace dlock::conformance

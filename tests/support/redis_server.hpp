@@ -1,0 +1,84 @@
+// A Redis server of a test's own: on a free port of 127.0.0.1, in a scratch directory, gone with the object.
+//
+//   RedisServer server({.append_only = true});
+//   Client client = connect(server.url());
+//   server.kill();
+//   server.start();                              // same port, same data
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/child_process.hpp"
+#include "tests/support/redis_connection.hpp"
+#include "tests/support/scratch_directory.hpp"
+#include "tests/support/throwaway_certificate.hpp"
+
+namespace dlock::test {
+
+// A user with few rights. The defaults are exactly those that the Redis backend needs.
+struct RedisUser {
+  std::string name = "locker";
+  std::string password = "locker-secret";
+  std::vector<std::string> rights = redis_rights();
+  std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "&dlock:w:*"};  // of keys and channels
+
+  [[nodiscard]] static std::vector<std::string> redis_rights();
+  // As `user` in a configuration file and ACL SETUSER take it, word by word.
+  [[nodiscard]] std::vector<std::string> rules() const;
+};
+
+struct RedisConfig {
+  bool append_only = false;
+  bool tls = false;                           // and nothing but TLS on the port
+  std::string password = {};                  // of the default user
+  std::optional<RedisUser> user = {};         // besides the default user
+  std::optional<std::uint16_t> primary = {};  // whose replica it is
+  std::vector<std::string> lines = {};        // more lines for the configuration file
+};
+
+class RedisServer {
+ public:
+  // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
+  explicit RedisServer(RedisConfig config = {});
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
+  // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
+  // Parameters such as "strategy=poll" may follow.
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port_, parameters); }
+  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const;
+
+  void stop();  // by SIGTERM: a clean shutdown
+  void kill();  // by SIGKILL
+  void start();
+  void freeze() const { process_->freeze(); }
+  void thaw() const { process_->thaw(); }
+  [[nodiscard]] const ChildProcess& process() const { return *process_; }
+
+  // A new connection as the default user, past TLS and past any proxy.
+  [[nodiscard]] RedisConnection connect() const;
+  // On a connection that is kept for this. Throws std::runtime_error for an error reply.
+  RedisReply command(const std::vector<std::string>& words);
+  // A field of INFO; empty if there is none.
+  [[nodiscard]] std::string info(const std::string& section, const std::string& field);
+
+ private:
+  void write_configuration() const;
+  [[nodiscard]] bool try_to_start();
+  [[nodiscard]] std::string socket_path() const { return directory_.path() + "/redis.sock"; }
+
+  RedisConfig config_;
+  ScratchDirectory directory_;
+  std::optional<ThrowawayCertificate> certificate_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<ChildProcess> process_;
+  std::optional<RedisConnection> admin_;
+};
+
+}  // namespace dlock::test
