@@ -126,8 +126,9 @@ void TcpProxy::refuse(bool refused) {
 }
 
 TcpProxy::Counters TcpProxy::counters() const {
-  const std::scoped_lock lock(mutex_);
-  return counters_;
+  Counters result;
+  on_loop([&] { result = current_; });
+  return result;
 }
 
 bool TcpProxy::wait_until(const std::function<bool(const Counters&)>& condition) const {
@@ -170,6 +171,7 @@ void TcpProxy::run() {
       if (!connection.over) move_bytes(connection, now);
     }
     std::erase_if(connections_, [](const auto& each) { return each.second.over; });
+    current_.open = connections_.size();
     drain_servers();
     publish_counters();
   }
@@ -292,7 +294,6 @@ void TcpProxy::drain_servers() {
 }
 
 void TcpProxy::publish_counters() {
-  current_.open = connections_.size();
   const std::scoped_lock lock(mutex_);
   counters_ = current_;
   changed_.notify_all();

@@ -76,6 +76,7 @@ class TcpProxy {
   // Refuses new connections, or accepts them again.
   void refuse(bool refused);
 
+  // All that happened before the call is counted.
   [[nodiscard]] Counters counters() const;
   // Waits until the condition holds. False: the hang guard ended the wait.
   [[nodiscard]] bool wait_until(const std::function<bool(const Counters&)>& condition) const;

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "redis/measurements.hpp"
+#include "redis/samples.hpp"
+
+namespace bench {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t waiter_counts[] = {2, 8, 64, 256};
+// Waiters are spread over so many clients, as over processes.
+constexpr std::size_t most_clients = 8;
+constexpr auto hold = 1ms;
+
+// What only clients send; what scripts call is counted by the server as well.
+std::uint64_t requests(dlock::test::RedisServer& server) {
+  const std::string stats = server.command({"INFO", "commandstats"}).text;
+  std::uint64_t count = 0;
+  for (const std::string_view name : {"eval", "evalsha", "ping", "subscribe", "unsubscribe"}) {
+    const std::string start = "cmdstat_" + std::string(name) + ":calls=";
+    const auto found = stats.find(start);
+    if (found != std::string::npos) count += std::stoull(stats.substr(found + start.size()));
+  }
+  return count;
+}
+
+struct Result {
+  Samples latency;
+  double requests_each = 0;
+  std::uint64_t fewest = 0;  // turns of the waiter that had the fewest
+  std::uint64_t most = 0;
+};
+
+// The lock itself orders the accesses to what the holders share.
+struct Shared {
+  Samples::Clock::time_point released{};
+  std::size_t last_holder = 0;
+  Samples latency;
+  std::atomic<std::uint64_t> turns{0};  // read by others, too
+};
+
+// Returns how many turns it had.
+std::uint64_t take_turns(dlock::DistributedLock& lock, std::size_t me, Shared& shared, const std::stop_token& stop) {
+  for (std::uint64_t turns = 0;; ++turns) {
+    std::error_code ec;
+    dlock::Lease lease = lock.acquire({.cancel = stop}, ec);
+    if (ec) return turns;
+    const auto now = Samples::Clock::now();
+    if (shared.released != Samples::Clock::time_point() && shared.last_holder != me) {
+      shared.latency.add(now - shared.released);
+    }
+    shared.turns.fetch_add(1);
+    std::this_thread::sleep_for(hold);
+    shared.last_holder = me;
+    shared.released = Samples::Clock::now();
+    (void)lease.release(ec);  // a lost lease would show as a hand-off that took long
+  }
+}
+
+Result run(dlock::test::RedisServer& server, const std::string& strategy, std::size_t waiters,
+           std::chrono::milliseconds length) {
+  std::vector<dlock::Client> clients;
+  for (std::size_t i = 0; i < std::min(waiters, most_clients); ++i) {
+    clients.push_back(dlock::connect(server.url("strategy=" + strategy)));
+  }
+  Shared shared;
+  std::vector<std::uint64_t> turns(waiters + 1);  // one of them holds
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i <= waiters; ++i) {
+    threads.emplace_back([&, i](const std::stop_token& stop) {
+      dlock::DistributedLock lock = clients[i % clients.size()].lock("hand-off");
+      turns[i] = take_turns(lock, i, shared, stop);
+    });
+  }
+  std::this_thread::sleep_for(length / 4);  // until all of them wait
+  const auto requests_before = requests(server);
+  const auto turns_before = shared.turns.load();
+  std::this_thread::sleep_for(length);
+  const auto requests_more = static_cast<double>(requests(server) - requests_before);
+  const auto turns_more = static_cast<double>(shared.turns.load() - turns_before);
+  for (std::jthread& each : threads) each.request_stop();
+  threads.clear();
+  return {.latency = std::move(shared.latency),
+          .requests_each = requests_more / std::max(turns_more, 1.0),
+          .fewest = *std::min_element(turns.begin(), turns.end()),
+          .most = *std::max_element(turns.begin(), turns.end())};
+}
+
+}  // namespace
+
+void measure_hand_off(dlock::test::RedisServer& server, const Plan& plan) {
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    for (const std::size_t waiters : waiter_counts) {
+      // Those who poll take turns once in a while only.
+      Result result = run(server, strategy, waiters, (strategy == "poll" ? 4 : 2) * plan.rounds * plan.round);
+      std::printf(
+          "hand-off, %-9s %3zu waiters   p50 %8.1f us   p99 %9.1f us   %5.2f requests each   turns %llu..%llu\n",
+          strategy.c_str(), waiters, result.latency.percentile(0.5), result.latency.percentile(0.99),
+          result.requests_each, static_cast<unsigned long long>(result.fewest),
+          static_cast<unsigned long long>(result.most));
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace bench

@@ -1,0 +1,173 @@
+// Passwords and permissions.
+#include <algorithm>
+
+#include "redis/redis_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+RedisConfig with_users() {
+  RedisConfig config;
+  config.password = "administrator";
+  config.user = RedisUser{};
+  return config;
+}
+
+class AccessTest : public RedisTest {
+ protected:
+  AccessTest() : RedisTest(with_users()) {}
+
+  void set_user(const RedisUser& user) {
+    std::vector<std::string> command = {"ACL", "SETUSER"};
+    const auto rules = user.rules();
+    command.insert(command.end(), rules.begin(), rules.end());
+    (void)server.command(command);
+  }
+  [[nodiscard]] std::string url_as(const std::string& who) const {
+    return "redis://" + who + "127.0.0.1:" + std::to_string(server.port());
+  }
+  // Acquire, a waiter that is served, release; what the first of them says that fails.
+  static std::error_code use(const Client& client, const Client& other_client) {
+    DistributedLock lock = client.lock("used");
+    DistributedLock others = other_client.lock("used");
+    Outcome first = Pending(lock, {.wait = 5s}).get();
+    if (first.error) return first.error;
+    Pending waiting(others, {.wait = 10s});
+    std::error_code error;
+    EXPECT_TRUE(first.lease.release(error));
+    if (error) return error;
+    Outcome second = waiting.get();
+    if (second.error) return second.error;
+    (void)second.lease.release(error);
+    return error;
+  }
+};
+
+TEST_F(AccessTest, AWrongPasswordIsDenied) {
+  for (const char* who : {"locker:wrong@", ":wrong@", "stranger:locker-secret@", ""}) {
+    const Client client = connect(url_as(who), impatient());
+    DistributedLock lock = client.lock("secret");
+    std::error_code error;
+    EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+    EXPECT_EQ(error, errc::access_denied) << who;
+    // It is not tried again and again until the deadline.
+    const auto start = std::chrono::steady_clock::now();
+    (void)lock.acquire({.wait = 1min}, error);
+    EXPECT_EQ(error, errc::access_denied) << who;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  }
+}
+
+TEST_F(AccessTest, APasswordIsNeverShown) {
+  const Client client = connect(url_as("locker:hidden-word@"), impatient());
+  DistributedLock lock = client.lock("secret");
+  EXPECT_EQ(client.url().find("hidden-word"), std::string::npos);
+  try {
+    (void)lock.try_acquire();
+    ADD_FAILURE() << "a wrong password must be an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("hidden-word"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
+  const RedisServer open;
+  const Client client = connect("redis://:password@127.0.0.1:" + std::to_string(open.port()), impatient());
+  DistributedLock lock = client.lock("secret");
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+}
+
+TEST_F(AccessTest, TheDefaultUserNeedsOnlyThePassword) {
+  const Client client = connect(url_as(":administrator@"));
+  DistributedLock lock = client.lock("secret");
+  EXPECT_TRUE(take(lock).release());
+}
+
+TEST_F(AccessTest, TheDocumentedRightsSuffice) {
+  const auto log = std::make_shared<EventLog>();
+  for (const char* strategy : {"strategy=queue", "strategy=broadcast", "strategy=poll"}) {
+    const Client client = steady({.observer = log}, strategy);
+    const Client other_client = steady({}, strategy);
+    const std::error_code error = use(client, other_client);
+    EXPECT_FALSE(error) << strategy << ": " << error.message();
+  }
+  EXPECT_EQ(log->warned.count(), 0U);
+}
+
+TEST_F(AccessTest, EveryMissingRightIsAnErrorOrAWarningAndNeverAHang) {
+  const auto rights = RedisUser::redis_rights();
+  for (const std::string& missing : rights) {
+    RedisUser user;
+    std::erase(user.rights, missing);
+    set_user(user);
+    const auto log = std::make_shared<EventLog>();
+    const Client client = steady({.observer = log}, "strategy=queue");
+    const Client other_client = steady({}, "strategy=queue");
+    const auto start = std::chrono::steady_clock::now();
+    const std::error_code error = use(client, other_client);
+    EXPECT_TRUE(!error || error == errc::access_denied) << missing << ": " << error.message();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long) << missing;
+    std::cout << missing << ": " << (error ? error.message() : "works") << ", " << log->warned.count() << " warnings\n";
+    (void)server.command({"FLUSHALL"});
+    set_user(RedisUser{});
+  }
+}
+
+TEST_F(AccessTest, WithoutTheRightToAcquireTheErrorNamesTheCommand) {
+  for (const char* missing : {"+set", "+get", "+evalsha"}) {
+    RedisUser user;
+    std::erase(user.rights, missing);
+    set_user(user);
+    const Client client = steady(impatient());
+    DistributedLock lock = client.lock("forbidden");
+    try {
+      (void)lock.try_acquire();
+      ADD_FAILURE() << missing << " is not needed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), errc::access_denied) << missing;
+      EXPECT_FALSE(error.detail().empty());
+    }
+  }
+}
+
+TEST_F(AccessTest, WithoutPublishAndSubscribeItPollsAndSaysSoOnce) {
+  RedisUser user;
+  for (const char* missing : {"+publish", "+subscribe", "+unsubscribe"}) std::erase(user.rights, missing);
+  user.patterns = {"~dlock:*", "~{dlock:*"};
+  set_user(user);
+  for (const char* strategy : {"strategy=queue", "strategy=broadcast"}) {
+    const auto log = std::make_shared<EventLog>();
+    const Client client = steady({.observer = log}, strategy);
+    for (int i = 0; i < 3; ++i) {
+      const std::error_code error = use(client, client);
+      EXPECT_FALSE(error) << strategy << ": " << error.message();
+    }
+    log->warned.wait(std::string("no warning with ") + strategy);
+    EXPECT_EQ(log->warned.count(), 1U) << strategy;
+  }
+}
+
+TEST_F(AccessTest, KeysOutsideThePatternAreDenied) {
+  const Client client = steady(impatient(), "prefix=elsewhere:");
+  DistributedLock lock = client.lock("forbidden");
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+}
+
+TEST_F(AccessTest, RightsTakenAwayWhileHoldingLoseTheLockInTime) {
+  const Client client = steady(impatient());
+  DistributedLock lock = client.lock("held");
+  const Lease lease = take(lock, {.lease = 500ms});
+  const LossEvent loss(lease);
+  (void)server.command({"ACL", "DELUSER", "locker"});
+  loss.event().wait("the loss is not signalled");
+  EXPECT_FALSE(lease.held());
+}
+
+}  // namespace
+
+}  // namespace dlock::test

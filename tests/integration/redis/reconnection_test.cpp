@@ -1,0 +1,123 @@
+// Connections that break and are set up again.
+#include "redis/redis_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+RedisConfig with_user() {
+  RedisConfig config;
+  config.password = "administrator";
+  config.user = RedisUser{};
+  return config;
+}
+
+// With a password, so that every new connection has to authenticate again.
+class ReconnectionTest : public RedisStrategyTest {
+ protected:
+  ReconnectionTest() : RedisStrategyTest(with_user()) {}
+
+  // Ends connections from the server's side; how many.
+  std::int64_t kill_connections(const std::vector<std::string>& filter) {
+    std::vector<std::string> command = {"CLIENT", "KILL"};
+    command.insert(command.end(), filter.begin(), filter.end());
+    return server.command(command).integer;
+  }
+};
+
+TEST_P(ReconnectionTest, AHolderSurvivesTheLossOfItsConnections) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log}, strategy());
+  DistributedLock lock = client.lock("held");
+  Lease lease = take(lock, {.lease = 2s});
+  for (std::size_t i = 1; i <= 3; ++i) {
+    proxy.drop(i % 2 == 0 ? Ending::reset : Ending::close);
+    log->renewals.wait("nothing is renewed on the new connection", i);
+  }
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(ReconnectionTest, AHolderAuthenticatesAgain) {
+  const Client client = steady({}, strategy());
+  DistributedLock lock = client.lock("held");
+  Lease lease = take(lock);
+  EXPECT_GE(kill_connections({"USER", "locker"}), 1);
+  DistributedLock another = client.lock("another");
+  EXPECT_TRUE(take(another).release());
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItsSubscriberIsAway) {
+  const Client holding = steady({}, strategy());
+  const Client waiting_client = disturbed({}, strategy());
+  DistributedLock lock = holding.lock("waited-for");
+  DistributedLock others = waiting_client.lock("waited-for");
+  for (int i = 0; i < 5; ++i) {
+    std::optional<Lease> lease = take(lock);
+    Pending waiting(others, {});
+    EXPECT_FALSE(others.try_acquire().has_value());
+    (void)kill_connections({"TYPE", "pubsub"});
+    lease.reset();
+    EXPECT_TRUE(waiting.lease().release());
+  }
+}
+
+TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItIsCutOff) {
+  const Client holding = steady({}, strategy());
+  const Client waiting_client = disturbed({}, strategy());
+  DistributedLock lock = holding.lock("waited-for");
+  DistributedLock others = waiting_client.lock("waited-for");
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {});
+  EXPECT_FALSE(others.try_acquire().has_value());
+  proxy.refuse(true);
+  proxy.drop();
+  lease.reset();
+  EXPECT_FALSE(waiting.done());
+  proxy.refuse(false);
+  EXPECT_TRUE(waiting.lease().release());
+  await_no_residue("waited-for");
+}
+
+TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
+  const Client holding = steady({}, strategy());
+  const Client waiting_client = disturbed({.response_timeout = 500ms}, strategy());
+  DistributedLock lock = holding.lock("waited-for");
+  DistributedLock others = waiting_client.lock("waited-for");
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {});
+  EXPECT_FALSE(others.try_acquire().has_value());
+  // Half-open: the server believes to be heard on the connections after the first.
+  for (std::size_t number = 1; number < proxy.counters().accepted; ++number) {
+    proxy.set(number, Direction::to_client, {.mode = Traffic::Mode::swallow});
+  }
+  lease.reset();
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_P(ReconnectionTest, AClientThatWasThereBeforeTheServerConnectsLater) {
+  proxy.refuse(true);
+  const Client client = disturbed(impatient(), strategy());
+  DistributedLock lock = client.lock("late");
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  Pending waiting(lock, {});
+  proxy.refuse(false);
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_P(ReconnectionTest, ASlowLineDeliversEverything) {
+  proxy.set({.drip_bytes = 7, .drip_interval = 1ms});
+  const Client client = disturbed({}, strategy());
+  DistributedLock lock = client.lock("slow");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(take(lock).release());
+}
+
+INSTANTIATE_TEST_SUITE_P(, ReconnectionTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

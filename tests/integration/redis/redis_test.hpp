@@ -1,0 +1,131 @@
+// What the tests on a real Redis server share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "backends/redis/keys.hpp"
+#include "suite/wait.hpp"
+#include "tests/support/redis_server.hpp"
+#include "tests/support/tcp_proxy.hpp"
+
+namespace dlock::test {
+
+using namespace std::chrono_literals;
+using conformance::Event;
+using conformance::LossEvent;
+using conformance::Outcome;
+using conformance::Pending;
+using conformance::take;
+
+// Short, for tests that let them run out in real time.
+inline ClientOptions impatient() {
+  return {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms};
+}
+
+// Whatever the options above bound ends long before this, even on a busy machine.
+inline constexpr auto far_too_long = 15s;
+
+// A lease that runs out after every test would have failed: what is free before then was freed.
+inline constexpr auto long_lease = 10min;
+
+class EventLog final : public Observer {
+ public:
+  void connection(const ConnectionEvent& event) override {
+    (event.state == ConnectionEvent::State::connected ? connected : reconnecting).set();
+  }
+  void warning(const WarningEvent& event) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      warnings_.push_back(event);
+    }
+    warned.set();
+  }
+  void renewed(const RenewedEvent& /*event*/) override { renewals.set(); }
+  void lost(const LostEvent& /*event*/) override { losses.set(); }
+
+  // How many warnings say this.
+  [[nodiscard]] std::size_t warnings_with(std::string_view text) const {
+    const std::scoped_lock lock(mutex_);
+    std::size_t count = 0;
+    for (const WarningEvent& each : warnings_) count += each.reason.detail.find(text) != std::string::npos ? 1 : 0;
+    return count;
+  }
+
+  Event connected;
+  Event reconnecting;
+  Event warned;
+  Event renewals;
+  Event losses;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<WarningEvent> warnings_;
+};
+
+// A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
+class RedisTest : public ::testing::Test {
+ protected:
+  explicit RedisTest(RedisConfig config = {}) : server(std::move(config)), proxy(Endpoint::loopback(server.port())) {}
+
+  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = {}) const {
+    return connect(server.url(parameters), std::move(options));
+  }
+  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = {}) const {
+    return connect(server.url_at(proxy.port(), parameters), std::move(options));
+  }
+  [[nodiscard]] static redis::Keys keys(const std::string& name) { return redis::keys_of("dlock:", name); }
+  // What the lock's key holds; empty if it is not there.
+  [[nodiscard]] std::string value(const std::string& name) { return server.command({"GET", keys(name).lock}).text; }
+  [[nodiscard]] bool is_held_by(const std::string& name, const Lease& lease) {
+    return value(name).find(lease.owner().to_string()) != std::string::npos;
+  }
+  // The lock's key and its queue.
+  [[nodiscard]] std::int64_t residue(const std::string& name) {
+    return server.command({"EXISTS", keys(name).lock}).integer + server.command({"ZCARD", keys(name).queue}).integer;
+  }
+  // What is cleaned up in the background is gone at some time; throws when the guard runs out.
+  void await_no_residue(const std::string& name) {
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (residue(name) != 0) {
+      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("something is left of " + name);
+    }
+  }
+  // Until the server knows of so many waiters.
+  void await_waiters(const std::string& name, std::int64_t count) {
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (server.command({"ZCARD", keys(name).queue}).integer != count) {
+      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("waiters do not arrive at " + name);
+    }
+  }
+
+  RedisServer server;
+  TcpProxy proxy;
+};
+
+// The ways to wait, for tests that are to hold for all of them.
+class RedisStrategyTest : public RedisTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  explicit RedisStrategyTest(RedisConfig config = {}) : RedisTest(std::move(config)) {}
+  [[nodiscard]] std::string strategy() const { return std::string("strategy=") + GetParam(); }
+};
+
+inline auto all_strategies() {
+  return ::testing::Values("queue", "broadcast", "poll");
+}
+inline std::string strategy_name(const ::testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
+
+}  // namespace dlock::test
