@@ -82,15 +82,16 @@ void ScriptedServer::add(Connection& connection, const Answer& answer) const {
 bool ScriptedServer::serve(Connection& connection) {
   std::string received;
   std::array<char, 65536> bytes;
-  for (;;) {
+  bool ended = false;
+  while (!ended) {
     const ssize_t n = ::recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && !would_block())) return false;
-    if (n < 0) break;
-    received.append(bytes.data(), static_cast<std::size_t>(n));
+    if (n < 0 && would_block()) break;
+    ended = n <= 0;
+    if (!ended) received.append(bytes.data(), static_cast<std::size_t>(n));
   }
   current_.received += received.size();
   if (!received.empty()) add(connection, script_(received));
-  return send_what_is_due(connection);
+  return send_what_is_due(connection) && !ended;
 }
 
 bool ScriptedServer::send_what_is_due(Connection& connection) {
