@@ -73,7 +73,10 @@ TEST(ChildProcess, IsGoneWithTheObject) {
 
 TEST(ChildProcess, DiesWithTheThreadThatStartedIt) {
   std::unique_ptr<ChildProcess> child;
-  std::thread([&] { child = std::make_unique<ChildProcess>(std::vector<std::string>{"sleep", "1000"}); }).join();
+  std::thread([&] {
+    child = std::make_unique<ChildProcess>(std::vector<std::string>{"sh", "-c", "echo up; exec sleep 1000"});
+    EXPECT_TRUE(child->wait_for_output("up"));
+  }).join();
   EXPECT_EQ(child->wait(), 128 + SIGKILL);
 }
 

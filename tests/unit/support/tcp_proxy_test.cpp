@@ -179,6 +179,7 @@ TEST_F(TcpProxyTest, ActsBeforeARequestIsPassedOn) {
   });
   client.send("not yet");
   EXPECT_EQ(client.receive(7), "not yet");
+  EXPECT_TRUE(server_received(5 + 7));
   client.send("now");
   EXPECT_TRUE(server_received(5 + 7 + 3));
   client.send("now again");
