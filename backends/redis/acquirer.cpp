@@ -1,0 +1,111 @@
+#include "backends/redis/acquirer.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "backends/redis/keys.hpp"
+#include "backends/redis/times.hpp"
+
+namespace dlock::redis {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+std::string_view name_of(AcquireMode mode) {
+  switch (mode) {
+    case AcquireMode::try_once:
+      return "try";
+    case AcquireMode::queue:
+      return "queue";
+    case AcquireMode::blind:
+      return "blind";
+  }
+  return "try";
+}
+
+}  // namespace
+
+std::string in_milliseconds(nanoseconds d) {
+  return std::to_string(std::max<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 1));
+}
+
+// A grant that the replicas have not confirmed yet.
+struct Acquirer::Granted {
+  Keys keys;
+  std::string value;
+  nanoseconds lease;
+  TimePoint deadline;
+  AcquireAnswer answer;
+  TimePoint sent;
+  Handler done;
+};
+
+CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode mode, Handler done) {
+  const Options& options = commands_.options();
+  const TimePoint deadline = saturating_add(commands_.executor().now(), options.response_timeout);
+  Keys keys = keys_of(options.prefix, request.name);
+  std::string value = value_of(client_, request.owner);
+  std::vector<std::string> arguments = {value,
+                                        in_milliseconds(request.lease),
+                                        std::string(name_of(mode)),
+                                        in_milliseconds(kAlive),
+                                        in_milliseconds(kGrant),
+                                        request.holder};
+  std::shared_ptr<Granted> later;
+  if (options.replicas_ack > 0) {
+    later = std::make_shared<Granted>(Granted{keys, value, request.lease, deadline, {}, {}, {}});
+  }
+  return commands_.run(
+      acquire_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)},
+      std::move(arguments), deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
+        if (!reply.ok()) return done(reply.failure(), sent);
+        auto answer = read_acquire(reply.value());
+        if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
+        later->answer = answer.value();
+        later->sent = sent;
+        later->done = done;
+        wait_for_replicas(later);
+      });
+}
+
+// WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with
+// replicas_ack have one of their own.
+void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
+  const Options& options = commands_.options();
+  const nanoseconds patience =
+      std::min({options.response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
+  (void)commands_.request({"WAIT", std::to_string(options.replicas_ack), in_milliseconds(patience)}, granted->deadline,
+                          [this, granted](Result<Reply> reply, TimePoint) {
+                            if (!reply.ok()) return take_back(granted, reply.failure());
+                            auto count = read_number(reply.value());
+                            if (!count.ok()) return take_back(granted, count.failure());
+                            const std::uint64_t wanted = commands_.options().replicas_ack;
+                            const auto got = count.value();
+                            if (got >= wanted) return granted->done(granted->answer, granted->sent);
+                            take_back(granted,
+                                      {errc::unavailable, std::to_string(got) + " of " + std::to_string(wanted) +
+                                                              " replicas acknowledged the lock in time"});
+                          });
+}
+
+// Before anything is reported, because the next attempt has the same value.
+void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
+  const Keys& keys = granted->keys;
+  (void)commands_.run(release_script(), {keys.lock, keys.queue, keys.alive},
+                      {granted->value, in_milliseconds(kGrant), "leave"}, granted->deadline,
+                      [granted, why = std::move(why)](Result<Reply> reply, TimePoint) {
+                        Failure failure = why;
+                        const bool gone = reply.ok() && read_release(reply.value()).ok();
+                        if (!gone) {
+                          failure.code = errc::ambiguous;
+                        } else if (failure.code == errc::ambiguous) {
+                          failure.code = errc::unavailable;
+                        }
+                        granted->done(std::move(failure), granted->sent);
+                      });
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,47 @@
+// One request for a lock: the acquire script and, with replicas_ack, the replicas' word that they have it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <dlock/backend.hpp>
+
+#include "backends/redis/answers.hpp"
+#include "backends/redis/command_client.hpp"
+
+namespace dlock::redis {
+
+enum class AcquireMode {
+  try_once,  // do not queue
+  queue,     // queue; our channel is heard
+  blind,     // queue; we find out by asking
+};
+
+// In tasks only.
+class Acquirer {
+ public:
+  // A grant counts from `sent`. A failure is errc::unavailable if the request had no effect (any more), errc::ambiguous
+  // if it may have.
+  using Handler = std::function<void(Result<AcquireAnswer> answer, TimePoint sent)>;
+
+  // client: this client's part of its values.
+  Acquirer(CommandClient& commands, std::string client) : commands_(commands), client_(std::move(client)) {}
+
+  // Answers within the response timeout.
+  CommandClient::RequestId start(const LockRequest& request, AcquireMode mode, Handler done);
+  // Nobody wants the answer any more. True: the request was not sent.
+  bool withdraw(CommandClient::RequestId id) { return commands_.withdraw(id); }
+
+ private:
+  struct Granted;
+  void wait_for_replicas(std::shared_ptr<Granted> granted);
+  void take_back(std::shared_ptr<Granted> granted, Failure why);
+
+  CommandClient& commands_;
+  const std::string client_;
+};
+
+// For a script's argument: whole milliseconds, rounded up.
+[[nodiscard]] std::string in_milliseconds(std::chrono::nanoseconds d);
+
+}  // namespace dlock::redis

@@ -1,0 +1,192 @@
+#include "backends/redis/inspection.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "backends/redis/acquirer.hpp"
+#include "backends/redis/answers.hpp"
+#include "backends/redis/keys.hpp"
+#include "backends/redis/times.hpp"
+#include "core/names.hpp"
+
+namespace dlock::redis {
+
+using Type = Reply::Type;
+
+namespace {
+
+TimePoint answer_by(CommandClient& commands) {
+  return saturating_add(commands.executor().now(), commands.options().response_timeout);
+}
+
+void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
+  Keys keys = keys_of(commands.options().prefix, name);
+  (void)commands.run(inspect_script(),
+                     {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)}, {},
+                     deadline, [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+                       if (!reply.ok()) return done(unanswered_question(reply.failure()));
+                       auto info = read_inspect(reply.value(), name);
+                       // Ours do not stand in the queue.
+                       if (info.ok() && commands.options().strategy != Strategy::queue) info.value().waiters.reset();
+                       done(std::move(info));
+                     });
+}
+
+// Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each.
+class Listing : public std::enable_shared_from_this<Listing> {
+ public:
+  Listing(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done)
+      : commands_(commands), done_(std::move(done)), deadline_(answer_by(commands)) {
+    const std::string prefix = escape_pattern(commands.options().prefix);
+    patterns_.push_back("{" + prefix + "*}:dlf");
+    // With a prefix, what is under it is ours to show, locks taken by others among it.
+    patterns_.push_back(prefix.empty() ? "*\x1f"
+                                         "dlf"
+                                       : prefix + "*");
+  }
+
+  void scan(const std::string& cursor) {
+    (void)commands_.request({"SCAN", cursor, "MATCH", patterns_.back(), "COUNT", "1000"}, deadline_,
+                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                              if (!reply.ok()) return self->finish(unanswered_question(reply.failure()));
+                              self->scanned(reply.value());
+                            });
+  }
+
+ private:
+  static constexpr std::size_t kMaxNames = 100'000;
+  static constexpr std::size_t kQuestionsAtOnce = 64;
+
+  void scanned(const Reply& reply) {
+    const auto& fields = reply.elements;
+    if (!reply.is(Type::array) || fields.size() != 2 || !fields[0].is(Type::string) || !fields[1].is(Type::array)) {
+      return finish(unexpected("SCAN", reply));
+    }
+    for (const Reply& key : fields[1].elements) {
+      if (!key.is(Type::string)) return finish(unexpected("SCAN", reply));
+      note(key.text);
+    }
+    if (names_.size() > kMaxNames) {
+      return finish(Failure{errc::unavailable, "more than " + std::to_string(kMaxNames) + " locks; too many to list"});
+    }
+    if (fields[0].text != "0") return scan(fields[0].text);
+    patterns_.pop_back();
+    if (!patterns_.empty()) return scan("0");
+    next_ = names_.begin();
+    while (under_way_ < kQuestionsAtOnce && next_ != names_.end()) ask();
+    if (under_way_ == 0) finish(std::move(infos_));
+  }
+
+  void note(const std::string& key) {
+    const std::string& prefix = commands_.options().prefix;
+    const auto lock = lock_of_fence_key(key);
+    if (!lock && is_derived_key(key)) return;
+    const std::string& lock_key = lock ? *lock : key;
+    if (!lock_key.starts_with(prefix)) return;
+    std::string name = lock_key.substr(prefix.size());
+    if (!detail::problem_with_name(name)) names_.insert(std::move(name));
+  }
+
+  void ask() {
+    ++under_way_;
+    inspect_by(commands_, *next_++, deadline_, [self = shared_from_this()](Result<LockInfo> info) {
+      --self->under_way_;
+      self->inspected(std::move(info));
+    });
+  }
+
+  void inspected(Result<LockInfo> info) {
+    if (info.ok()) {
+      infos_.push_back(std::move(info.value()));
+    } else if (info.failure().code != errc::protocol) {  // somebody's data: not a lock
+      return finish(info.failure());
+    }
+    if (next_ != names_.end()) return ask();
+    if (under_way_ > 0) return;
+    std::sort(infos_.begin(), infos_.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+    finish(std::move(infos_));
+  }
+
+  void finish(Result<std::vector<LockInfo>> result) {
+    next_ = names_.end();
+    if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
+  }
+
+  CommandClient& commands_;
+  Backend::Handler<std::vector<LockInfo>> done_;
+  const TimePoint deadline_;
+  std::vector<std::string> patterns_;
+  std::set<std::string> names_;
+  std::set<std::string>::const_iterator next_ = names_.end();
+  std::size_t under_way_ = 0;
+  std::vector<LockInfo> infos_;
+};
+
+// Compares with the value just read, so that a repeated attempt never breaks a lock that was taken in between.
+class Breaking : public std::enable_shared_from_this<Breaking> {
+ public:
+  Breaking(CommandClient& commands, const std::string& name, Backend::Handler<bool> done)
+      : commands_(commands),
+        keys_(keys_of(commands.options().prefix, name)),
+        done_(std::move(done)),
+        deadline_(answer_by(commands)) {}
+
+  void start() {
+    (void)commands_.request({"GET", keys_.lock}, deadline_,
+                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                              const Reply& value = reply.value();
+                              if (value.is(Type::nil)) return self->done_(false);
+                              if (!value.is(Type::string)) return self->done_(unexpected("GET", value));
+                              self->release(value.text);
+                            });
+  }
+
+ private:
+  static constexpr int kMaxAttempts = 3;
+
+  void release(const std::string& value) {
+    (void)commands_.run(release_script(), {keys_.lock, keys_.queue, keys_.alive},
+                        {value, in_milliseconds(kGrant), "stay"}, deadline_,
+                        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                          if (!reply.ok()) return self->done_(reply.failure());
+                          auto answer = read_release(reply.value());
+                          if (!answer.ok()) return self->done_(answer.failure());
+                          const auto was = answer.value().was;
+                          // It changed hands meanwhile.
+                          if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < kMaxAttempts) {
+                            return self->start();
+                          }
+                          self->done_(was == ReleaseAnswer::Was::ours);
+                        });
+  }
+
+  CommandClient& commands_;
+  const Keys keys_;
+  const Backend::Handler<bool> done_;
+  const TimePoint deadline_;
+  int attempts_ = 0;
+};
+
+}  // namespace
+
+Failure unanswered_question(Failure why) {
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  return why;
+}
+
+void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(commands, name, answer_by(commands), std::move(done));
+}
+
+void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(commands, std::move(done))->scan("0");
+}
+
+void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(commands, name, std::move(done))->start();
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,21 @@
+// Questions about locks, and breaking one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/redis/command_client.hpp"
+
+namespace dlock::redis {
+
+// Each answers within the response timeout. In tasks only.
+void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done);
+void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done);
+void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done);
+
+// What only asks has no effect that could be in doubt.
+[[nodiscard]] Failure unanswered_question(Failure why);
+
+}  // namespace dlock::redis

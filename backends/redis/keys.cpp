@@ -1,0 +1,116 @@
+#include "backends/redis/keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace dlock::redis {
+
+namespace {
+
+// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does. Where K has a hash tag of its own, that
+// has to stay the first one: K, a unit separator and "dlq". No lock's name has a control character, so the two forms
+// cannot be mistaken for each other or, with a prefix, for a lock.
+constexpr std::string_view kClosing = "}:";
+constexpr char kSeparator = '\x1f';
+constexpr std::string_view kQueue = "dlq";
+constexpr std::string_view kAlive = "dla";
+constexpr std::string_view kFence = "dlf";
+constexpr std::array kSuffixes = {kQueue, kAlive, kFence};
+
+std::string derived(std::string_view key, std::string_view suffix) {
+  std::string out;
+  if (has_hash_tag(key)) {
+    out += key;
+    out += kSeparator;
+  } else {
+    out += '{';
+    out += key;
+    out += kClosing;
+  }
+  out += suffix;
+  return out;
+}
+
+// The key that this one was derived from.
+std::optional<std::string> base_of(std::string_view key, std::string_view suffix) {
+  if (!key.ends_with(suffix)) return std::nullopt;
+  key.remove_suffix(suffix.size());
+  if (key.ends_with(kSeparator)) {
+    key.remove_suffix(1);
+    if (has_hash_tag(key)) return std::string(key);
+  } else if (key.starts_with('{') && key.ends_with(kClosing) && key.size() > kClosing.size()) {
+    key = key.substr(1, key.size() - 1 - kClosing.size());
+    if (!key.empty() && !has_hash_tag(key)) return std::string(key);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_hash_tag(std::string_view key) noexcept {
+  const std::size_t open = key.find('{');
+  if (open == std::string_view::npos) return false;
+  const std::size_t close = key.find('}', open + 1);
+  return close != std::string_view::npos && close > open + 1;
+}
+
+Keys keys_of(std::string_view prefix, std::string_view name) {
+  std::string key;
+  key.reserve(prefix.size() + name.size());
+  key += prefix;
+  key += name;
+  std::string queue = derived(key, kQueue);
+  std::string alive = derived(key, kAlive);
+  std::string fence = derived(key, kFence);
+  return {std::move(key), std::move(queue), std::move(alive), std::move(fence)};
+}
+
+bool is_reserved(std::string_view prefix, std::string_view name) {
+  if (prefix.find_first_not_of('{') != std::string_view::npos) return false;
+  const std::string key = std::string(prefix) + std::string(name);
+  return std::any_of(kSuffixes.begin(), kSuffixes.end(), [&](std::string_view suffix) {
+    const auto base = base_of(key, suffix);
+    return base && base->size() > prefix.size() && base->starts_with(prefix);
+  });
+}
+
+std::optional<std::string> lock_of_fence_key(std::string_view key) {
+  return base_of(key, kFence);
+}
+
+bool is_derived_key(std::string_view key) {
+  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+                     [&](std::string_view suffix) { return base_of(key, suffix).has_value(); });
+}
+
+std::string escape_pattern(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string value_of(std::string_view client, const OwnerId& owner) {
+  std::string out(client);
+  out += ':';
+  out += owner.to_string();
+  return out;
+}
+
+std::optional<OwnerId> owner_in(std::string_view value, std::string_view client) {
+  if (value.size() <= client.size() || !value.starts_with(client) || value[client.size()] != ':') return std::nullopt;
+  return OwnerId::parse(value.substr(client.size() + 1));
+}
+
+std::string client_channel(std::string_view client) {
+  return std::string(kChannelPrefix) + std::string(client);
+}
+
+std::string lock_channel(std::string_view lock_key) {
+  return std::string(kChannelPrefix) + "lock:" + std::string(lock_key);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,49 @@
+// Which keys a lock uses, and which channels. This layout is a promise: see docs/backends/redis.md. No I/O.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/token.hpp>
+
+namespace dlock::redis {
+
+// All in one hash slot.
+struct Keys {
+  std::string lock;   // the prefix and the name: what SET NX PX lockers in other languages know
+  std::string queue;  // who waits, in order
+  std::string alive;  // until when each waiter counts as alive
+  std::string fence;  // the last fencing token and whose it is
+};
+
+[[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name);
+
+// Whether this name's key is what another name's queue, alive or fence key would be. Possible only where the prefix is
+// empty or made of opening braces.
+[[nodiscard]] bool is_reserved(std::string_view prefix, std::string_view name);
+
+// The lock's key, if this is the key of a fencing token.
+[[nodiscard]] std::optional<std::string> lock_of_fence_key(std::string_view key);
+// Whether this is one of the keys beside a lock's.
+[[nodiscard]] bool is_derived_key(std::string_view key);
+
+// Redis Cluster hashes only what is between the first '{' and the next '}', if there is something.
+[[nodiscard]] bool has_hash_tag(std::string_view key) noexcept;
+
+// As SCAN's MATCH takes it literally.
+[[nodiscard]] std::string escape_pattern(std::string_view text);
+
+// The owner's value, "<client>:<owner id>": what the lock's key holds while it is held, nothing else. The client part
+// says where to send a wake-up.
+[[nodiscard]] std::string value_of(std::string_view client, const OwnerId& owner);
+// The owner, if this is a value of that client.
+[[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
+
+inline constexpr std::string_view kChannelPrefix = "dlock:w:";
+// Where a client's waiters are told that they were granted a lock.
+[[nodiscard]] std::string client_channel(std::string_view client);
+// Where everybody is told that a lock became free.
+[[nodiscard]] std::string lock_channel(std::string_view lock_key);
+
+}  // namespace dlock::redis

@@ -1,0 +1,122 @@
+#include "backends/redis/queue_client.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "backends/redis/keys.hpp"
+
+namespace dlock::redis {
+
+// --- QueueClient -----------------------------------------------------------------------------------------------------
+
+QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber,
+                         std::string client)
+    : executor_(executor),
+      acquirer_(acquirer),
+      releases_(releases),
+      subscriber_(subscriber),
+      client_(std::move(client)),
+      channel_(client_channel(client_)) {}
+
+std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, GrantSink& sink) {
+  auto contention = std::make_unique<QueueContention>(*this, request, sink);
+  waiting_.emplace(request.owner, contention.get());
+  contention->start();
+  return contention;
+}
+
+void QueueClient::granted(std::string_view value) {
+  const auto owner = owner_in(value, client_);
+  if (!owner) return;  // somebody writes to our channel who does not know what belongs there
+  if (auto* contention = find(*owner)) return contention->news();
+  releases_.heard_of(*owner);
+}
+
+void QueueClient::listening() {
+  for_each([](QueueContention& contention) { contention.news(); });
+}
+
+void QueueClient::recovered() {
+  for_each([](QueueContention& contention) { contention.recovered(); });
+}
+
+// Contentions come and go while they are told something.
+template <class F>
+void QueueClient::for_each(F&& f) {
+  std::vector<OwnerId> owners;
+  owners.reserve(waiting_.size());
+  for (const auto& [owner, contention] : waiting_) owners.push_back(owner);
+  for (const OwnerId& owner : owners) {
+    if (auto* contention = find(owner)) f(*contention);
+  }
+}
+
+QueueContention* QueueClient::find(const OwnerId& owner) const {
+  const auto found = waiting_.find(owner);
+  return found == waiting_.end() ? nullptr : found->second;
+}
+
+// --- QueueContention -------------------------------------------------------------------------------------------------
+
+QueueContention::QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink)
+    : client_(client),
+      request_(request),
+      sink_(sink),
+      machine_([&executor = client.executor_] { return executor.random(); }),
+      timer_(client.executor_) {}
+
+QueueContention::~QueueContention() {
+  client_.waiting_.erase(request_.owner);
+  if (granted_) return;  // the core's business now
+  const bool in_flight = machine_.asking() && !client_.acquirer_.withdraw(question_);
+  if (!in_flight && !machine_.maybe_known()) return;
+  client_.releases_.abandon(request_.name, request_.owner, request_.lease, machine_.unanswered());
+}
+
+void QueueContention::follow(QueueMachine::Step step, const Failure& why, const AcquireAnswer& answer, TimePoint sent) {
+  using Report = QueueMachine::Report;
+  if (over_) return;
+  over_ = granted_ = step.report == Report::granted;
+  if (step.report == Report::failed) over_ = true;
+  if (over_) {
+    timer_.disarm();
+    client_.waiting_.erase(request_.owner);
+  }
+  if (step.ask) {
+    timer_.disarm();
+    ask();
+  }
+  if (step.wake) timer_.arm(*step.wake, [this] { follow(machine_.timer()); });
+  // Last: a report may lead to anything but our destruction.
+  switch (step.report) {
+    case Report::none:
+      return;
+    case Report::granted: {
+      const TimePoint valid_until = lease_valid_until(sent, request_.lease);
+      return sink_.granted({request_.name, request_.owner, answer.token, valid_until, request_.lease});
+    }
+    case Report::busy:
+      return sink_.busy();
+    case Report::unreachable:
+      return sink_.unreachable(why);
+    case Report::failed:
+      return sink_.failed(why);
+  }
+}
+
+void QueueContention::ask() {
+  const AcquireMode mode = client_.heard() ? AcquireMode::queue : AcquireMode::blind;
+  question_ = client_.acquirer_.start(
+      request_, mode, [&client = client_, owner = request_.owner](Result<AcquireAnswer> answer, TimePoint sent) {
+        if (auto* contention = client.find(owner)) contention->answered(std::move(answer), sent);
+      });
+}
+
+void QueueContention::answered(Result<AcquireAnswer> answer, TimePoint sent) {
+  const TimePoint now = client_.executor_.now();
+  if (!answer.ok()) return follow(machine_.failed(answer.failure(), now), answer.failure());
+  if (!answer.value().granted) client_.subscriber_.subscribe(client_.channel_);
+  follow(machine_.answered(answer.value(), client_.heard(), now), {}, answer.value(), sent);
+}
+
+}  // namespace dlock::redis

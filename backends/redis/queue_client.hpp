@@ -1,0 +1,78 @@
+// The client's side of the queue: its waiters, and who of them an answer or a wake-up is for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/backend.hpp>
+#include <dlock/executor.hpp>
+
+#include "backends/redis/acquirer.hpp"
+#include "backends/redis/queue_machine.hpp"
+#include "backends/redis/releases.hpp"
+#include "backends/redis/subscriber.hpp"
+
+namespace dlock::redis {
+
+class QueueContention;
+
+// In tasks only.
+class QueueClient {
+ public:
+  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber, std::string client);
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
+
+  // Our channel said: this value was given its lock.
+  void granted(std::string_view value);
+  // Our channel is heard from now on.
+  void listening();
+  // Something was broken, or is whole again: all waiters look for themselves.
+  void recovered();
+
+  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
+
+ private:
+  friend class QueueContention;
+  [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
+  [[nodiscard]] bool heard() const { return subscriber_.hears(channel_); }
+  template <class F>
+  void for_each(F&& f);
+
+  Executor& executor_;
+  Acquirer& acquirer_;
+  Releases& releases_;
+  Subscriber& subscriber_;
+  const std::string client_;
+  const std::string channel_;
+  std::unordered_map<OwnerId, QueueContention*> waiting_;
+};
+
+// One waiter. Carries out what the machine decides.
+class QueueContention final : public Contention {
+ public:
+  QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink);
+  ~QueueContention() override;
+
+  void start() { follow(machine_.start()); }
+  void news() { follow(machine_.news()); }
+  void recovered() { follow(machine_.recovered()); }
+
+ private:
+  void follow(QueueMachine::Step step, const Failure& why = {}, const AcquireAnswer& answer = {}, TimePoint sent = {});
+  void ask();
+  void answered(Result<AcquireAnswer> answer, TimePoint sent);
+
+  QueueClient& client_;
+  const LockRequest request_;
+  GrantSink& sink_;
+  QueueMachine machine_;
+  CommandClient::RequestId question_ = 0;
+  bool over_ = false;  // reported for good
+  bool granted_ = false;
+  Timer timer_;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,213 @@
+#include "backends/redis/redis_backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/redis/answers.hpp"
+#include "backends/redis/diagnosis.hpp"
+#include "backends/redis/inspection.hpp"
+#include "backends/redis/keys.hpp"
+#include "backends/redis/server_info.hpp"
+#include "backends/redis/socket_wire.hpp"
+#include "core/names.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+constexpr std::chrono::milliseconds kMinLease{20};
+constexpr std::chrono::hours kMaxLease{24};
+
+TryPolicy policy_of(Strategy strategy) {
+  TryPolicy policy;
+  if (strategy == Strategy::poll) {
+    policy.poll_min = std::chrono::milliseconds(50);
+    policy.poll_max = std::chrono::milliseconds(150);
+  }
+  return policy;
+}
+
+// What was refused before it began.
+class NoContention final : public Contention {};
+
+}  // namespace
+
+RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires)
+    : TryBackend(host, policy_of(options.strategy)),
+      options_(std::move(options)),
+      client_(host.new_owner_id().to_string()),
+      wake_ups_([this](const Failure& why) { subscribe_forbidden(why); }),
+      commands_(host.executor(), options_, wires, this),
+      subscriber_(host.executor(), options_, wires, wake_ups_),
+      acquirer_(
+          options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, nullptr) : commands_,
+          client_),
+      releases_(commands_, acknowledged_ ? *acknowledged_ : commands_, client_, [this] { publish_forbidden(); }),
+      queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
+  wake_ups_.connect(subscriber_, queue_);
+}
+
+RedisBackend::~RedisBackend() = default;
+
+Capabilities RedisBackend::capabilities() const noexcept {
+  const bool queue = options_.strategy == Strategy::queue;
+  return {
+      .backend = options_.tls ? "rediss" : "redis",
+      .strategy = to_string(options_.strategy),
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = queue,
+      .wakes_waiters = options_.strategy != Strategy::poll,
+      .wakes_one = queue,
+      .counts_waiters = queue,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = kMinLease,
+      .max_lease = kMaxLease,
+  };
+}
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+std::optional<Failure> RedisBackend::problem_with(const std::string& name) const {
+  if (!is_reserved(options_.prefix, name)) return std::nullopt;
+  return Failure{errc::invalid_argument,
+                 "lock name " + detail::quoted(name) + ": with this prefix, that is a key beside another lock's"};
+}
+
+std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
+  if (auto problem = problem_with(request.name)) {
+    sink.failed(*std::move(problem));
+    return std::make_unique<NoContention>();
+  }
+  if (options_.strategy == Strategy::queue && request.wait) return queue_.contend(request, sink);
+  return TryBackend::contend(request, sink);
+}
+
+void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
+  (void)acquirer_.start(request, AcquireMode::try_once,
+                        [this, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
+                          using Status = TryOutcome::Status;
+                          if (!answer.ok()) {
+                            // A reply that makes no sense says nothing about what was done; such a try is not repeated.
+                            if (answer.failure().code == errc::protocol) abandon(request);
+                            return done({.status = Status::failed, .failure = answer.failure()});
+                          }
+                          const AcquireAnswer& said = answer.value();
+                          if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
+                          const TimePoint valid_until = lease_valid_until(sent, request.lease);
+                          done({.status = Status::granted,
+                                .grant = {request.name, request.owner, said.token, valid_until, request.lease}});
+                        });
+}
+
+std::unique_ptr<Watch> RedisBackend::watch(const std::string& name, std::function<void()> changed) {
+  if (options_.strategy == Strategy::poll || subscriber_.is_forbidden()) return nullptr;
+  return wake_ups_.watch(keys_of(options_.prefix, name).lock, std::move(changed));
+}
+
+void RedisBackend::abandon(const LockRequest& request) {
+  releases_.abandon(request.name, request.owner, request.lease, true);
+}
+
+void RedisBackend::renew(const Grant& grant, RenewHandler done) {
+  const TimePoint deadline =
+      saturating_add(host().executor().now(), std::min(options_.response_timeout, grant.lease / 4));
+  (void)commands_.run(
+      renew_script(), {keys_of(options_.prefix, grant.name).lock},
+      {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, deadline,
+      [name = grant.name, lease = grant.lease, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
+        using Status = RenewOutcome::Status;
+        if (!reply.ok()) return done({.status = Status::failed, .failure = reply.failure()});
+        auto renewed = read_renew(reply.value());
+        if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
+        if (renewed.value()) {
+          return done({.status = Status::renewed, .valid_until = lease_valid_until(sent, lease)});
+        }
+        done({.status = Status::lost, .failure = {errc::lost, "Redis no longer has lock \"" + name + "\" as ours"}});
+      });
+}
+
+void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
+  releases_.release(grant, std::move(done));
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void RedisBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  redis::inspect(commands_, name, std::move(done));
+}
+
+void RedisBackend::list(Handler<std::vector<LockInfo>> done) {
+  redis::list(commands_, std::move(done));
+}
+
+void RedisBackend::break_lock(const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  redis::break_lock(commands_, name, std::move(done));
+}
+
+void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
+  redis::diagnose(commands_, std::move(done));
+}
+
+void RedisBackend::close(std::function<void()> done) {
+  releases_.finish(std::move(done));
+}
+
+// --- The connection --------------------------------------------------------------------------------------------------
+
+void RedisBackend::connected() {
+  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  // Now that the server is back it may have forgotten who waits. Not from inside: the connection is just being set up.
+  host().executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) queue_.recovered();
+  });
+  if (!std::exchange(eviction_checked_, true)) check_eviction();
+}
+
+void RedisBackend::broken(const Failure& why) {
+  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+}
+
+// Locks are exactly the keys that a server short of memory evicts first.
+void RedisBackend::check_eviction() {
+  const TimePoint deadline = saturating_add(host().executor().now(), options_.response_timeout);
+  (void)commands_.request({"INFO", "memory"}, deadline, [this](Result<Reply> reply, TimePoint) {
+    // Without the right to ask there is nothing to tell; `diagnose` says so.
+    if (!reply.ok() || !reply.value().is(Reply::Type::string)) return;
+    if (auto danger = eviction_danger(reply.value().text)) {
+      host().warn({.name = "", .reason = {errc::unavailable, *std::move(danger)}});
+    }
+  });
+}
+
+void RedisBackend::publish_forbidden() {
+  if (std::exchange(publish_warned_, true)) return;
+  host().warn({.name = "",
+               .reason = {errc::access_denied,
+                          "this user may not publish on dlock:w:*, so waiters are not woken when a "
+                          "lock is released; they find out by asking"}});
+}
+
+void RedisBackend::subscribe_forbidden(const Failure& why) {
+  host().warn({.name = "",
+               .reason = {errc::access_denied,
+                          "this user may not subscribe to dlock:w:*, so waiters find out by "
+                          "asking that a lock was released: " +
+                              why.detail}});
+}
+
+// --- Factory ---------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config) {
+  Options options = parse_options(config);
+  std::shared_ptr<const TlsContext> tls;
+  if (options.tls) tls = make_tls_context(*options.tls);
+  return std::make_unique<RedisBackend>(host, std::move(options), socket_wires(std::move(tls)));
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,75 @@
+// redis:// and rediss://: locks in one Redis server. See docs/backends/redis.md for the layout of the keys and for what
+// is guaranteed.
+//
+// Waiters stand in a queue at the server by default (queue_client.hpp); ?strategy=broadcast and ?strategy=poll use the
+// ready-made contention of TryBackend.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/redis/acquirer.hpp"
+#include "backends/redis/command_client.hpp"
+#include "backends/redis/options.hpp"
+#include "backends/redis/queue_client.hpp"
+#include "backends/redis/releases.hpp"
+#include "backends/redis/subscriber.hpp"
+#include "backends/redis/wake_ups.hpp"
+#include "backends/redis/wire.hpp"
+
+namespace dlock::redis {
+
+class RedisBackend final : public TryBackend, private CommandClient::Observer {
+ public:
+  // wires: how connections are made; tests have their own.
+  RedisBackend(BackendHost& host, Options options, WireFactory wires);
+  ~RedisBackend() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  void connected() override;
+  void broken(const Failure& why) override;
+  void check_eviction();
+  void publish_forbidden();
+  void subscribe_forbidden(const Failure& why);
+  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
+
+  const Options options_;
+  const std::string client_;  // this client's part of its values, and the name of its channel
+  WakeUps wake_ups_;
+  CommandClient commands_;
+  std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
+  Subscriber subscriber_;
+  Acquirer acquirer_;
+  Releases releases_;
+  QueueClient queue_;
+  bool eviction_checked_ = false;
+  bool publish_warned_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// redis://[[user]:password@]host[:6379][/db][?strategy=queue|broadcast|poll][&prefix=...][&replicas_ack=n]
+// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]
+[[nodiscard]] std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config);
+
+}  // namespace dlock::redis

@@ -1,0 +1,65 @@
+// What a Redis server answers, parsed within bounds. Any thread; no I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct redisReader;
+
+namespace dlock::redis {
+
+struct Reply {
+  enum class Type { nil, status, error, integer, string, array };
+
+  Type type = Type::nil;
+  std::int64_t integer = 0;
+  std::string text = {};  // of a status, error or string
+  std::vector<Reply> elements = {};
+
+  [[nodiscard]] bool is(Type t) const noexcept { return type == t; }
+};
+
+// What a server may send us at most. Ten times of what a sane one does; a reply beyond it comes from something else.
+struct ReplyLimits {
+  std::size_t bytes = std::size_t{4} << 20U;  // of one reply
+  std::size_t elements = 65536;               // of one reply, at all depths together
+  std::size_t line = std::size_t{64} << 10U;  // of a status, an error, a number or the head of an array
+};
+
+// Turns the bytes of a connection into replies. After a problem it is of no further use: bytes and replies can no
+// longer be matched, so the connection must be closed.
+class ReplyReader {
+ public:
+  explicit ReplyReader(ReplyLimits limits = {});
+  ~ReplyReader();
+  ReplyReader(const ReplyReader&) = delete;
+  ReplyReader& operator=(const ReplyReader&) = delete;
+
+  // Takes bytes as they came. At most a few KiB at a time keeps the memory bound tight.
+  void feed(std::string_view bytes);
+  // The next complete reply; nullopt where more bytes are needed, or there is a problem.
+  [[nodiscard]] std::optional<Reply> next();
+  // Why these bytes are not Redis's; empty if all is well.
+  [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+
+ private:
+  struct Budget;
+  struct Callbacks;
+  struct FreeReader {
+    void operator()(redisReader* reader) const noexcept;
+  };
+
+  void check_incomplete();
+
+  const ReplyLimits limits_;
+  std::unique_ptr<Budget> budget_;
+  std::unique_ptr<redisReader, FreeReader> reader_;
+  std::string problem_;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,31 @@
+// What runs inside the server: each operation on a lock is one script, atomic and safe to repeat with the same value.
+#pragma once
+
+#include <string_view>
+
+namespace dlock::redis {
+
+struct Script {
+  std::string_view name;  // for messages
+  std::string_view text;
+  std::string_view sha1;  // of the text: how the server knows it; a test compares it with what SCRIPT LOAD says
+};
+
+// KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder.
+// mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
+// Answers {1, fence}: ours, for a full lease from now on. {0, ms, rank}: somebody else's for so many ms (-1: without
+// end, -2: for a moment), and how many waiters are before us (-1: we are not in the queue).
+[[nodiscard]] const Script& acquire_script() noexcept;
+
+// KEYS: lock.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
+[[nodiscard]] const Script& renew_script() noexcept;
+
+// KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.
+// Answers {1, p}: freed; {0, p}: somebody else's; {-1, p}: nobody's; p = 1 unless publishing is forbidden to us.
+[[nodiscard]] const Script& release_script() noexcept;
+
+// KEYS: lock, queue, alive, fence.
+// Answers {value or nil, remaining ms, text in the fence key or nil, living waiters}.
+[[nodiscard]] const Script& inspect_script() noexcept;
+
+}  // namespace dlock::redis

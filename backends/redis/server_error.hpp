@@ -1,0 +1,41 @@
+// What an error reply means. Redis puts a code in front of most of its errors; the sentence behind it changes between
+// versions. No I/O.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <dlock/error.hpp>
+
+namespace dlock::redis {
+
+enum class ServerError {
+  no_script,    // NOSCRIPT: the server does not have the script (any more); send it whole
+  loading,      // LOADING: it has just started
+  busy,         // BUSY: a script has been running for too long
+  read_only,    // READONLY: a replica, or a master that was demoted
+  master_down,  // MASTERDOWN: a replica without its master
+  no_replicas,  // NOREPLICAS: fewer than min-replicas-to-write
+  out_of_memory,
+  misconfigured,  // MISCONF: it cannot save to disk and therefore refuses to write
+  too_many_clients,
+  no_auth,          // NOAUTH: it wants a password
+  wrong_password,   // WRONGPASS, and AUTH where there is no password
+  no_permission,    // NOPERM, DENIED, and the same inside a script
+  wrong_type,       // the key holds something else
+  cluster,          // MOVED, ASK, CLUSTERDOWN, ...: the node of a cluster
+  no_such_db,       // SELECT of a database that does not exist
+  unknown_command,  // older than what we need, or renamed away
+  other,
+};
+
+[[nodiscard]] ServerError classify(std::string_view text) noexcept;
+
+// For the caller: every one of these means that the command was not applied, except `other`, of which nothing is known.
+[[nodiscard]] Failure to_failure(std::string_view text);
+
+// Whether this server may not be the one that we should talk to (any longer), so that the connection is best set up
+// anew.
+[[nodiscard]] bool suggests_other_server(ServerError error) noexcept;
+
+}  // namespace dlock::redis

@@ -1,0 +1,50 @@
+// TLS as a filter between plain text and what is on the network; it does no I/O of its own, so that sockets are treated
+// alike with and without it. Where dlock is built without OpenSSL, making a TlsContext fails with errc::unsupported.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <dlock/error.hpp>
+
+#include "backends/redis/options.hpp"
+
+namespace dlock::redis {
+
+// One connection. After a failure it is of no further use.
+class TlsFilter {
+ public:
+  TlsFilter() = default;
+  TlsFilter(const TlsFilter&) = delete;
+  TlsFilter& operator=(const TlsFilter&) = delete;
+  virtual ~TlsFilter() = default;
+
+  // Begins or continues the handshake; then there may be output. True: it is complete.
+  [[nodiscard]] virtual bool handshake() = 0;
+  // Takes bytes from the network and appends what they say in plain text. False: failed.
+  [[nodiscard]] virtual bool decrypt(std::string_view network, std::string& plain) = 0;
+  // Appends the bytes for the network. Only after the handshake. False: failed.
+  [[nodiscard]] virtual bool encrypt(std::string_view plain) = 0;
+  // Appends what is to be sent and forgets it.
+  virtual void take_output(std::string& network) = 0;
+  // Why it failed; no code if it did not.
+  [[nodiscard]] virtual const Failure& failure() const noexcept = 0;
+};
+
+// Certificates and keys, shared by the connections of a client.
+class TlsContext {
+ public:
+  TlsContext() = default;
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+  virtual ~TlsContext() = default;
+
+  // The server must have a certificate for this host name or address.
+  [[nodiscard]] virtual std::unique_ptr<TlsFilter> filter(const std::string& host) const = 0;
+};
+
+// Throws Error(invalid_argument) naming the file that cannot be used.
+[[nodiscard]] std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options);
+
+}  // namespace dlock::redis

@@ -1,0 +1,177 @@
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <array>
+#include <new>
+#include <utility>
+
+#include "backends/redis/tls.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+struct FreeContext {
+  void operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
+};
+struct FreeSsl {
+  void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
+};
+
+std::string openssl_error() {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (code == 0) return "unknown error";
+  const char* reason = ERR_reason_error_string(code);
+  return reason != nullptr ? reason : "error " + std::to_string(code);
+}
+
+bool is_address(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
+}
+
+class OpenSslFilter final : public TlsFilter {
+ public:
+  OpenSslFilter(SSL_CTX* context, const std::string& host) : ssl_(SSL_new(context)) {
+    if (!ssl_) throw std::bad_alloc();
+    network_in_ = BIO_new(BIO_s_mem());
+    network_out_ = BIO_new(BIO_s_mem());
+    if (network_in_ == nullptr || network_out_ == nullptr) {
+      BIO_free(network_in_);
+      BIO_free(network_out_);
+      throw std::bad_alloc();
+    }
+    SSL_set_bio(ssl_.get(), network_in_, network_out_);  // owns them now
+    SSL_set_connect_state(ssl_.get());
+    const bool named = is_address(host) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1
+                                        : SSL_set1_host(ssl_.get(), host.c_str()) == 1 &&
+                                              SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1;
+    // Without the name any certificate would do.
+    if (!named) fail("cannot check certificates for host \"" + host + "\"");
+  }
+
+  bool handshake() override {
+    if (failure_.code) return false;
+    ERR_clear_error();
+    const int result = SSL_do_handshake(ssl_.get());
+    if (result == 1) return true;
+    judge("the TLS handshake failed", result);
+    return false;
+  }
+
+  bool decrypt(std::string_view network, std::string& plain) override {
+    if (failure_.code) return false;
+    while (!network.empty()) {
+      const int taken = BIO_write(network_in_, network.data(), static_cast<int>(network.size()));
+      if (taken <= 0) return fail("out of memory in TLS");
+      network.remove_prefix(static_cast<std::size_t>(taken));
+    }
+    if (SSL_is_init_finished(ssl_.get()) == 0) return true;  // handshake() goes on with it
+    std::array<char, 16384> buffer;
+    for (;;) {
+      ERR_clear_error();
+      const int count = SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()));
+      if (count <= 0) return judge("TLS", count);
+      plain.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+  }
+
+  bool encrypt(std::string_view plain) override {
+    if (failure_.code) return false;
+    while (!plain.empty()) {
+      ERR_clear_error();
+      // A memory BIO takes everything, so there is no partial write.
+      const int count = SSL_write(ssl_.get(), plain.data(), static_cast<int>(plain.size()));
+      if (count <= 0) return judge("TLS", count) && fail("TLS: cannot write");
+      plain.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  void take_output(std::string& network) override {
+    char* data = nullptr;
+    const long size = BIO_get_mem_data(network_out_, &data);
+    if (size > 0) network.append(data, static_cast<std::size_t>(size));
+    (void)BIO_reset(network_out_);  // of a memory BIO: cannot fail
+  }
+
+  const Failure& failure() const noexcept override { return failure_; }
+
+ private:
+  bool fail(std::string why) {
+    failure_ = {errc::unavailable, std::move(why)};
+    return false;
+  }
+
+  // After a call that did not succeed. True: it only wants more from the network.
+  bool judge(const std::string& what, int result) {
+    switch (SSL_get_error(ssl_.get(), result)) {
+      case SSL_ERROR_WANT_READ:
+      case SSL_ERROR_WANT_WRITE:
+        return true;
+      case SSL_ERROR_ZERO_RETURN:
+        return fail("the server closed the TLS connection");
+      default:
+        break;
+    }
+    const long verdict = SSL_get_verify_result(ssl_.get());
+    const bool untrusted = verdict != X509_V_OK;
+    (void)fail(what + ": " + (untrusted ? X509_verify_cert_error_string(verdict) : openssl_error()));
+    ERR_clear_error();
+    // The same certificate will be there next time: not something to wait for.
+    if (untrusted) failure_.code = errc::access_denied;
+    return false;
+  }
+
+  std::unique_ptr<SSL, FreeSsl> ssl_;
+  BIO* network_in_ = nullptr;   // ssl_'s
+  BIO* network_out_ = nullptr;  // ssl_'s
+  Failure failure_;
+};
+
+class OpenSslContext final : public TlsContext {
+ public:
+  explicit OpenSslContext(const TlsOptions& options) : context_(SSL_CTX_new(TLS_client_method())) {
+    if (!context_) throw Error(errc::unavailable, "cannot set up TLS: " + openssl_error());
+    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_mode(context_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    if (SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION) != 1) refuse("TLS 1.2", "is not supported");
+    if (options.ca_file.empty()) {
+      if (SSL_CTX_set_default_verify_paths(context_.get()) != 1) refuse("the system's certificates", openssl_error());
+    } else if (SSL_CTX_load_verify_locations(context_.get(), options.ca_file.c_str(), nullptr) != 1) {
+      refuse("tls_ca: \"" + options.ca_file + "\"", openssl_error());
+    }
+    if (options.cert_file.empty()) return;
+    if (SSL_CTX_use_certificate_chain_file(context_.get(), options.cert_file.c_str()) != 1) {
+      refuse("tls_cert: \"" + options.cert_file + "\"", openssl_error());
+    }
+    if (SSL_CTX_use_PrivateKey_file(context_.get(), options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+      refuse("tls_key: \"" + options.key_file + "\"", openssl_error());
+    }
+    if (SSL_CTX_check_private_key(context_.get()) != 1) {
+      refuse("tls_key: \"" + options.key_file + "\"", "does not belong to the certificate in tls_cert");
+    }
+  }
+
+  std::unique_ptr<TlsFilter> filter(const std::string& host) const override {
+    return std::make_unique<OpenSslFilter>(context_.get(), host);
+  }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& what, const std::string& why) {
+    throw Error(errc::invalid_argument, what + ": " + why);
+  }
+
+  std::unique_ptr<SSL_CTX, FreeContext> context_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options) {
+  return std::make_shared<OpenSslContext>(options);
+}
+
+}  // namespace dlock::redis
