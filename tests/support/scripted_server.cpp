@@ -51,7 +51,7 @@ void ScriptedServer::run() {
     if (::read(stop_.get(), &value, sizeof(value)) > 0) return;
     while (UniqueFd fd = listener_.accept()) {
       ++current_.accepted;
-      add(connections_.emplace_back(Connection{.fd = std::move(fd)}), script_({}));
+      ask_script(connections_.emplace_back(Connection{.fd = std::move(fd)}));
     }
     current_.ended += connections_.remove_if([&](Connection& each) { return !serve(each); });
     const std::scoped_lock lock(mutex_);
@@ -72,7 +72,9 @@ void ScriptedServer::wait_for_work() const {
   (void)::poll(sources.data(), sources.size(), -1);
 }
 
-void ScriptedServer::add(Connection& connection, const Answer& answer) const {
+void ScriptedServer::ask_script(Connection& connection) const {
+  const Answer answer = script_(connection.received);
+  connection.received.erase(0, connection.received.size() - answer.unread);
   connection.to_send += answer.bytes;
   connection.close_when_sent = connection.close_when_sent || answer.close;
   if (answer.repeat.empty()) return;
@@ -80,17 +82,19 @@ void ScriptedServer::add(Connection& connection, const Answer& answer) const {
 }
 
 bool ScriptedServer::serve(Connection& connection) {
-  std::string received;
   std::array<char, 65536> bytes;
   bool ended = false;
+  bool more = false;
   while (!ended) {
     const ssize_t n = ::recv(connection.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (n < 0 && would_block()) break;
     ended = n <= 0;
-    if (!ended) received.append(bytes.data(), static_cast<std::size_t>(n));
+    if (ended) break;
+    more = true;
+    current_.received += static_cast<std::uint64_t>(n);
+    connection.received.append(bytes.data(), static_cast<std::size_t>(n));
   }
-  current_.received += received.size();
-  if (!received.empty()) add(connection, script_(received));
+  if (more) ask_script(connection);
   return send_what_is_due(connection) && !ended;
 }
 

@@ -24,8 +24,9 @@ class ScriptedServer {
     std::string bytes = {};
     std::string repeat = {};  // sent after them, again and again, until the client goes
     bool close = false;       // after them
+    std::size_t unread = 0;   // so many bytes at the end will come again, with what follows
   };
-  // Called on the server's thread: with nothing when a connection has come, then with whatever has come since.
+  // Called on the server's thread: with nothing when a connection has come, then whenever something has come.
   using Script = std::function<Answer(const std::string& received)>;
   struct Counters {
     std::size_t accepted = 0;
@@ -47,6 +48,7 @@ class ScriptedServer {
  private:
   struct Connection {
     UniqueFd fd;
+    std::string received{};
     std::string to_send{};
     std::string repeat{};
     bool close_when_sent = false;
@@ -54,7 +56,7 @@ class ScriptedServer {
 
   void run();
   void wait_for_work() const;
-  void add(Connection& connection, const Answer& answer) const;
+  void ask_script(Connection& connection) const;
   // False when the connection is over.
   [[nodiscard]] bool serve(Connection& connection);
   [[nodiscard]] bool send_what_is_due(Connection& connection);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "redis/redis_test.hpp"
+#include "redis/scripted_redis.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace dlock::test {
@@ -34,21 +35,11 @@ std::string bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
 
-// How many commands begin in what was received.
-int commands_in(const std::string& received) {
-  int count = 0;
-  for (std::size_t at = 0; (at = received.find('*', at)) != std::string::npos; ++at) {
-    if ((at == 0 || received[at - 1] == '\n') && at + 1 < received.size() && received[at + 1] >= '0') ++count;
-  }
-  return count;
-}
-
 // Says yes to everything until a script is to be run, and then what it was told to say.
 ScriptedServer::Script polite_until_asked(Answer answer) {
-  return [answer = std::move(answer)](const std::string& received) -> Answer {
-    if (received.find("EVAL") != std::string::npos) return answer;
-    return {.bytes = repeated("+OK\r\n", commands_in(received))};
-  };
+  return answer_commands([answer = std::move(answer)](const RedisCommand& command) {
+    return command.front().starts_with("EVAL") ? answer : Answer{.bytes = "+OK\r\n"};
+  });
 }
 
 // The same at the first word.
@@ -78,7 +69,7 @@ void expect_errors_in_time(const ScriptedServer& server, const std::string& stra
   EXPECT_THROW((void)client.break_lock("hostile"), Error);
   const auto findings = client.diagnose();
   EXPECT_TRUE(std::any_of(findings.begin(), findings.end(),
-                          [](const Finding& each) { return each.severity == Finding::Severity::error; }));
+                          [](const Finding& each) { return each.severity != Finding::Severity::ok; }));
   EXPECT_LT(std::chrono::steady_clock::now() - start, 3 * far_too_long);
   const auto counters = server.counters();
   EXPECT_LT(counters.sent, most_accepted * std::max<std::size_t>(counters.accepted, 1));
@@ -117,7 +108,7 @@ const Hostility hostilities[] = {
     {"endless_error", {.bytes = "-", .repeat = "ERR never ends "}},
     {"endless_number", {.bytes = ":", .repeat = "1"}},
     {"endless_replies", {.repeat = "+OK\r\n"}},
-    {"endless_arrays", {.repeat = "*2\r\n:1\r\n$1\r\n1\r\n"}},
+    {"endless_arrays", {.repeat = "*2\r\n:7\r\n$1\r\n1\r\n"}},
     {"giant_bulk", {.bytes = "$536870912\r\n", .repeat = "x"}},
     {"giant_bulk_header", {.bytes = "$9223372036854775807\r\n", .repeat = "x"}},
     {"overflowing_bulk", {.bytes = "$99999999999999999999999999\r\n", .repeat = "x"}},

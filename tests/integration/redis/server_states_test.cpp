@@ -49,6 +49,7 @@ TEST_F(ServerStateTest, AHolderRenewsWithoutMemory) {
 
 TEST_F(ServerStateTest, EvictionIsWarnedOf) {
   set("maxmemory-policy", "volatile-lru");
+  set("maxmemory", "1gb");
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   DistributedLock lock = client.lock("evictable");
