@@ -167,7 +167,6 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
         {"ZSCORE", keys.queue, "x"},
         {"ZRANK", keys.queue, "x"},
         {"ZRANGE", keys.queue, "0", "0"},
-        {"ZCOUNT", keys.queue, "0", "1"},
         {"ZREM", keys.queue, "x"},
         {"TIME"},
         {"EVAL", "return 1", "0"},

@@ -23,8 +23,7 @@ TimePoint answer_by(CommandClient& commands) {
 
 void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
   Keys keys = keys_of(commands.options().prefix, name);
-  (void)commands.run(inspect_script(),
-                     {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)}, {},
+  (void)commands.run(inspect_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.fence)}, {},
                      deadline, [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(unanswered_question(reply.failure()));
                        auto info = read_inspect(reply.value(), name);

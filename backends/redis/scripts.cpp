@@ -147,14 +147,14 @@ return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1}
 constexpr auto kReleaseWhole = join(kHandOn, kReleaseText);
 constexpr Script kRelease = {"release", text_of(kReleaseWhole), "69820fbc6f9b4ad5b4dbcb0fc51d4f128530941d"};
 
+// The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char kInspectText[] = R"lua(
-local t = redis.call('TIME')
-local now = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
 local value = redis.call('GET', KEYS[1])
-local waiters = redis.call('ZCOUNT', KEYS[3], now, '+inf') + redis.call('ZCOUNT', KEYS[3], '-inf', '-' .. now)
-return {value, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[4]), waiters}
+local last = redis.call('ZRANGE', KEYS[2], -1, -1)[1]
+local waiters = last and redis.call('ZRANK', KEYS[2], last) + 1 or 0
+return {value, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[3]), waiters}
 )lua";
-constexpr Script kInspect = {"inspect", kInspectText, "5fecf437c79d7e606a4cc30b4c1e70d0084c8f86"};
+constexpr Script kInspect = {"inspect", kInspectText, "0ddcc8844666dfddbc164b01d1a8635dbf421d5d"};
 
 }  // namespace
 

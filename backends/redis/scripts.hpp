@@ -24,8 +24,8 @@ struct Script {
 // Answers {1, p}: freed; {0, p}: somebody else's; {-1, p}: nobody's; p = 1 unless publishing is forbidden to us.
 [[nodiscard]] const Script& release_script() noexcept;
 
-// KEYS: lock, queue, alive, fence.
-// Answers {value or nil, remaining ms, text in the fence key or nil, living waiters}.
+// KEYS: lock, queue, fence.
+// Answers {value or nil, remaining ms, text in the fence key or nil, length of the queue}.
 [[nodiscard]] const Script& inspect_script() noexcept;
 
 }  // namespace dlock::redis
