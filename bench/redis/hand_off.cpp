@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -44,29 +45,44 @@ struct Result {
   std::uint64_t most = 0;
 };
 
-// The lock itself orders the accesses to what the holders share.
+// What the holders share. The lock itself orders the accesses, except to `turns`.
 struct Shared {
   Samples::Clock::time_point released{};
-  std::size_t last_holder = 0;
   Samples latency;
-  std::atomic<std::uint64_t> turns{0};  // read by others, too
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::uint64_t turns = 0;
+
+  void begin_turn() {
+    const std::scoped_lock lock(mutex);
+    ++turns;
+    changed.notify_all();
+  }
+  [[nodiscard]] std::uint64_t turns_so_far() {
+    const std::scoped_lock lock(mutex);
+    return turns;
+  }
+  // Until somebody else has the lock, so that whoever released it does not take it right back.
+  void await_next_turn(std::uint64_t mine, const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    (void)changed.wait(lock, stop, [&] { return turns > mine; });
+  }
 };
 
 // Returns how many turns it had.
-std::uint64_t take_turns(dlock::DistributedLock& lock, std::size_t me, Shared& shared, const std::stop_token& stop) {
+std::uint64_t take_turns(dlock::DistributedLock& lock, Shared& shared, const std::stop_token& stop) {
   for (std::uint64_t turns = 0;; ++turns) {
     std::error_code ec;
     dlock::Lease lease = lock.acquire({.cancel = stop}, ec);
     if (ec) return turns;
     const auto now = Samples::Clock::now();
-    if (shared.released != Samples::Clock::time_point() && shared.last_holder != me) {
-      shared.latency.add(now - shared.released);
-    }
-    shared.turns.fetch_add(1);
+    if (shared.released != Samples::Clock::time_point()) shared.latency.add(now - shared.released);
+    shared.begin_turn();
     std::this_thread::sleep_for(hold);
-    shared.last_holder = me;
+    const std::uint64_t mine = shared.turns_so_far();
     shared.released = Samples::Clock::now();
     (void)lease.release(ec);  // a lost lease would show as a hand-off that took long
+    shared.await_next_turn(mine, stop);
   }
 }
 
@@ -82,15 +98,15 @@ Result run(dlock::test::RedisServer& server, const std::string& strategy, std::s
   for (std::size_t i = 0; i <= waiters; ++i) {
     threads.emplace_back([&, i](const std::stop_token& stop) {
       dlock::DistributedLock lock = clients[i % clients.size()].lock("hand-off");
-      turns[i] = take_turns(lock, i, shared, stop);
+      turns[i] = take_turns(lock, shared, stop);
     });
   }
   std::this_thread::sleep_for(length / 4);  // until all of them wait
   const auto requests_before = requests(server);
-  const auto turns_before = shared.turns.load();
+  const auto turns_before = shared.turns_so_far();
   std::this_thread::sleep_for(length);
   const auto requests_more = static_cast<double>(requests(server) - requests_before);
-  const auto turns_more = static_cast<double>(shared.turns.load() - turns_before);
+  const auto turns_more = static_cast<double>(shared.turns_so_far() - turns_before);
   for (std::jthread& each : threads) each.request_stop();
   threads.clear();
   return {.latency = std::move(shared.latency),

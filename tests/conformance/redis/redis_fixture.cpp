@@ -26,6 +26,7 @@ RedisConfig config_for(RedisSetup setup) {
   if (setup == RedisSetup::acl) {
     config.password = "administrator";
     config.user = test::RedisUser{};
+    config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves need no such right
   }
   return config;
 }
