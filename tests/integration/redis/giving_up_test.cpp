@@ -1,0 +1,71 @@
+// Many who give up at once, while the lock goes from hand to hand.
+#include <deque>
+#include <list>
+#include <thread>
+
+#include "redis/redis_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+constexpr int kClients = 4;
+constexpr int kWaitersOfEach = 16;
+
+class GivingUpTest : public RedisStrategyTest {};
+
+TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
+  for (int round = 0; round < 10; ++round) {
+    {
+      std::list<Client> clients;
+      for (int i = 0; i < kClients; ++i) clients.push_back(steady({.lease = long_lease}, strategy()));
+      Event turns;
+      std::vector<std::jthread> threads;
+      for (Client& client : clients) {
+        for (int i = 0; i < kWaitersOfEach; ++i) {
+          threads.emplace_back([&](const std::stop_token& stop) {
+            DistributedLock lock = client.lock("storm");
+            std::error_code error;
+            while (!error) {
+              Lease lease = lock.acquire({.cancel = stop}, error);
+              if (lease.has_value()) turns.set();
+            }
+          });
+        }
+      }
+      turns.wait("nobody gets the lock", 20);
+      for (std::jthread& each : threads) each.request_stop();
+    }
+    await_no_residue("storm");
+  }
+}
+
+TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
+  const Client holding = steady({}, strategy());
+  DistributedLock lock = holding.lock("storm");
+  for (int round = 0; round < 20; ++round) {
+    std::optional<Lease> lease = take(lock, {.lease = long_lease});
+    {
+      std::list<Client> clients;
+      std::deque<DistributedLock> locks;
+      std::deque<Pending> waiting;
+      for (int i = 0; i < kClients; ++i) {
+        clients.push_back(steady({.lease = long_lease}, strategy()));
+        locks.push_back(clients.back().lock("storm"));
+        for (int j = 0; j < kWaitersOfEach; ++j) waiting.emplace_back(locks.back(), AcquireOptions{});
+        EXPECT_FALSE(locks.back().try_acquire().has_value());
+      }
+      const std::jthread releasing([&] { lease.reset(); });
+      for (Pending& each : waiting) each.cancel();
+      // Whoever is quick is granted the lock, and lets go of it here.
+      for (Pending& each : waiting) (void)each.get();
+    }
+    await_no_residue("storm");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, GivingUpTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test
