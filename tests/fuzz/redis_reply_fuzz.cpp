@@ -1,0 +1,84 @@
+// Arbitrary bytes from a server: never a crash, never more memory than the limits allow, and the same replies however
+// the bytes are cut into pieces.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "backends/redis/answers.hpp"
+#include "backends/redis/reply.hpp"
+#include "backends/redis/server_error.hpp"
+#include "backends/redis/server_info.hpp"
+
+namespace {
+
+using dlock::redis::Reply;
+using dlock::redis::ReplyLimits;
+using dlock::redis::ReplyReader;
+
+constexpr ReplyLimits kLimits{.bytes = 4096, .elements = 64, .line = 1024};
+
+struct Size {
+  std::size_t bytes = 0;
+  std::size_t elements = 0;
+};
+
+void add(const Reply& reply, Size& size) {
+  size.bytes += reply.text.size();
+  size.elements += reply.elements.size();
+  for (const Reply& element : reply.elements) add(element, size);
+}
+
+bool same(const Reply& a, const Reply& b) {
+  if (a.type != b.type || a.integer != b.integer || a.text != b.text || a.elements.size() != b.elements.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.elements.size(); ++i) {
+    if (!same(a.elements[i], b.elements[i])) return false;
+  }
+  return true;
+}
+
+std::vector<Reply> read(std::string_view bytes, std::size_t piece) {
+  ReplyReader reader(kLimits);
+  std::vector<Reply> replies;
+  while (!bytes.empty() && reader.problem().empty()) {
+    reader.feed(bytes.substr(0, piece));
+    bytes.remove_prefix(bytes.size() < piece ? bytes.size() : piece);
+    while (auto reply = reader.next()) replies.push_back(*std::move(reply));
+  }
+  return replies;
+}
+
+// Whoever reads a reply must cope with every reply.
+void interpret(const Reply& reply) {
+  auto acquire = dlock::redis::read_acquire(reply);
+  if (acquire.ok() && acquire.value().granted && acquire.value().token.value() == 0) std::abort();
+  (void)dlock::redis::read_renew(reply);
+  (void)dlock::redis::read_release(reply);
+  (void)dlock::redis::read_inspect(reply, "name");
+  (void)dlock::redis::read_number(reply);
+  (void)dlock::redis::to_failure(reply.text);
+  (void)dlock::redis::eviction_danger(reply.text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const auto whole = read(bytes, bytes.size() + 1);
+  const auto pieces = read(bytes, static_cast<std::size_t>(data[0]) % 32 + 1);
+  // Where a limit is exceeded, one may stop a reply earlier than the other.
+  for (std::size_t i = 0; i < whole.size() && i < pieces.size(); ++i) {
+    if (!same(whole[i], pieces[i])) std::abort();
+  }
+  for (const Reply& reply : pieces) {
+    Size total;
+    add(reply, total);
+    if (total.bytes > kLimits.bytes || total.elements > kLimits.elements) std::abort();
+    interpret(reply);
+  }
+  return 0;
+}

@@ -1,0 +1,381 @@
+// The scripts by themselves, on a real server: what each does to the keys, step by step.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/redis/keys.hpp"
+#include "backends/redis/scripts.hpp"
+#include "tests/support/redis_server.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using redis::Keys;
+using redis::Script;
+
+class ScriptTest : public ::testing::Test {
+ protected:
+  RedisReply run(const Script& script, const std::vector<std::string>& script_keys,
+                 const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {"EVAL", std::string(script.text), std::to_string(script_keys.size())};
+    words.insert(words.end(), script_keys.begin(), script_keys.end());
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return client.command(words);
+  }
+  RedisReply acquire(const std::string& value, const std::string& mode = "try", int alive_ms = 15'000,
+                     int lease_ms = 30'000) {
+    return run(redis::acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
+               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test"});
+  }
+  RedisReply release(const std::string& value, const std::string& how = "stay") {
+    return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
+  }
+  RedisReply renew(const std::string& value, int lease_ms = 30'000) {
+    return run(redis::renew_script(), {keys.lock}, {value, std::to_string(lease_ms)});
+  }
+  // The token of a grant; 0 if it was none.
+  static std::uint64_t token_in(const RedisReply& reply) {
+    EXPECT_FALSE(reply.is_error()) << reply.text;
+    if (reply.elements.size() != 2 || reply.elements[0].integer != 1) return 0;
+    return std::stoull(reply.elements[1].text);
+  }
+  static bool is_busy(const RedisReply& reply) {
+    EXPECT_FALSE(reply.is_error()) << reply.text;
+    return reply.elements.size() == 3 && reply.elements[0].integer == 0;
+  }
+  std::string holder() { return server.command({"GET", keys.lock}).text; }
+  std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
+  // A connection that hears the wake-ups of that client.
+  RedisConnection subscribe(const std::string& channel) {
+    RedisConnection connection = server.connect();
+    EXPECT_EQ(connection.command({"SUBSCRIBE", channel}).elements.size(), 3U);
+    return connection;
+  }
+
+  RedisServer server;
+  RedisConnection client = server.connect();
+  const Keys keys = redis::keys_of("dlock:", "scripted");
+};
+
+TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
+  for (const Script* script :
+       {&redis::acquire_script(), &redis::renew_script(), &redis::release_script(), &redis::inspect_script()}) {
+    EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
+  }
+}
+
+// --- One holder ------------------------------------------------------------------------------------------------------
+
+TEST_F(ScriptTest, ALockIsItsValueAndItsLeaseAndNothingElse) {  // H1
+  EXPECT_GT(token_in(acquire("c:1")), 0U);
+  EXPECT_EQ(server.command({"TYPE", keys.lock}).text, "string");
+  EXPECT_EQ(holder(), "c:1");
+  const auto left = server.command({"PTTL", keys.lock}).integer;
+  EXPECT_GT(left, 20'000);
+  EXPECT_LE(left, 30'000);
+}
+
+TEST_F(ScriptTest, NothingButTheTokenStaysForever) {
+  (void)acquire("c:1");
+  (void)acquire("c:2", "queue");
+  EXPECT_GT(server.command({"PTTL", keys.queue}).integer, 0);
+  EXPECT_GT(server.command({"PTTL", keys.alive}).integer, 0);
+  EXPECT_EQ(server.command({"PTTL", keys.fence}).integer, -1);
+  (void)release("c:2", "leave");
+  (void)release("c:1");
+  EXPECT_EQ(server.command({"EXISTS", keys.lock, keys.queue, keys.alive}).integer, 0);
+}
+
+TEST_F(ScriptTest, RepeatingAnAcquireChangesNothingButTheLease) {  // H13
+  const auto token = token_in(acquire("c:1", "try", 15'000, 5'000));
+  EXPECT_EQ(token_in(acquire("c:1", "try", 15'000, 30'000)), token);
+  EXPECT_EQ(token_in(acquire("c:1", "queue")), token);
+  EXPECT_GT(server.command({"PTTL", keys.lock}).integer, 20'000);
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(ScriptTest, AReleaseOfAnotherOwnerTouchesNothing) {  // H2
+  (void)acquire("c:1");
+  EXPECT_EQ(release("c:2").elements.at(0).integer, 0);
+  EXPECT_EQ(holder(), "c:1");
+  EXPECT_EQ(release("c:1").elements.at(0).integer, 1);
+  EXPECT_EQ(release("c:1").elements.at(0).integer, -1);
+}
+
+TEST_F(ScriptTest, ARenewalNeverBringsALockBackAndNeverExtendsAnotherOwners) {  // H4
+  EXPECT_EQ(renew("c:1").integer, 0);
+  EXPECT_EQ(server.command({"EXISTS", keys.lock}).integer, 0);
+  (void)acquire("c:2", "try", 15'000, 5'000);
+  EXPECT_EQ(renew("c:1", 60'000).integer, 0);
+  EXPECT_LE(server.command({"PTTL", keys.lock}).integer, 5'000);
+  EXPECT_EQ(renew("c:2", 60'000).integer, 1);
+  EXPECT_GT(server.command({"PTTL", keys.lock}).integer, 5'000);
+}
+
+TEST_F(ScriptTest, ALockWithoutAnEndIsBusyForever) {
+  (void)server.command({"SET", keys.lock, "foreign"});
+  const auto reply = acquire("c:1");
+  ASSERT_TRUE(is_busy(reply));
+  EXPECT_EQ(reply.elements[1].integer, -1);
+  EXPECT_EQ(holder(), "foreign");
+}
+
+TEST_F(ScriptTest, AKeyOfAnotherTypeIsNeverTouched) {  // H31
+  (void)server.command({"HSET", keys.lock, "field", "data"});
+  EXPECT_TRUE(acquire("c:1").text.starts_with("WRONGTYPE"));
+  EXPECT_TRUE(acquire("c:1", "queue").text.starts_with("WRONGTYPE"));
+  EXPECT_TRUE(release("c:1", "leave").text.starts_with("WRONGTYPE"));
+  EXPECT_TRUE(renew("c:1").text.starts_with("WRONGTYPE"));
+  EXPECT_EQ(server.command({"HGET", keys.lock, "field"}).text, "data");
+  EXPECT_EQ(waiters(), 0);
+}
+
+// --- Tokens ----------------------------------------------------------------------------------------------------------
+
+TEST_F(ScriptTest, TokensGrowAndAreTheServersTimeAtLeast) {  // H10, H12
+  const auto time = server.command({"TIME"});
+  std::uint64_t last = std::stoull(time.elements[0].text) * 1'000'000 + std::stoull(time.elements[1].text);
+  for (int i = 0; i < 50; ++i) {
+    const std::string value = "c:" + std::to_string(i);
+    const auto token = token_in(acquire(value));
+    EXPECT_GT(token, last);
+    last = token;
+    if (i % 10 == 0) (void)server.command({"DEL", keys.fence});  // lost
+    (void)release(value);
+  }
+}
+
+TEST_F(ScriptTest, TokensGrowWhenTheClockWasSetBack) {  // H12
+  const std::string future = "4000000000000000";
+  (void)server.command({"SET", keys.fence, future + " c:0 host:1:x"});
+  EXPECT_EQ(token_in(acquire("c:1")), 4'000'000'000'000'001U);
+  (void)release("c:1");
+  EXPECT_EQ(token_in(acquire("c:2")), 4'000'000'000'000'002U);
+}
+
+TEST_F(ScriptTest, ATokenIsWrittenOutInFull) {  // H6
+  const auto reply = acquire("c:1");
+  EXPECT_EQ(reply.elements.at(1).text.find_first_not_of("0123456789"), std::string::npos);
+  const std::string record = server.command({"GET", keys.fence}).text;
+  EXPECT_EQ(record, reply.elements.at(1).text + " c:1 host:1:test");
+}
+
+TEST_F(ScriptTest, ATokenThatWasLostWhileHeldIsReplacedAndNeverZero) {
+  const auto token = token_in(acquire("c:1"));
+  (void)server.command({"DEL", keys.fence});
+  const auto again = token_in(acquire("c:1"));
+  EXPECT_GT(again, token);
+  EXPECT_EQ(token_in(acquire("c:1")), again);
+}
+
+TEST_F(ScriptTest, SenselessContentOfTheTokensKeyDoesNotStopTokens) {
+  for (const std::string content : {"", "abc", "-7 c:1 x", "12"}) {
+    (void)server.command({"SET", keys.fence, content});
+    EXPECT_GT(token_in(acquire("c:1")), 1'000'000'000'000'000U) << content;
+    (void)release("c:1");
+  }
+}
+
+// --- The queue -------------------------------------------------------------------------------------------------------
+
+TEST_F(ScriptTest, WaitersAreServedInTheirOrderAndEachIsWokenOnce) {  // H25
+  auto a = subscribe("dlock:w:a");
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  EXPECT_EQ(acquire("a:1", "queue").elements.at(2).integer, 0);
+  EXPECT_EQ(acquire("b:1", "queue").elements.at(2).integer, 1);
+  EXPECT_EQ(acquire("a:2", "queue").elements.at(2).integer, 2);
+  EXPECT_EQ(acquire("b:1", "queue").elements.at(2).integer, 1) << "asking again keeps the place";
+  for (const std::string next : {"a:1", "b:1", "a:2"}) {
+    (void)release(holder());
+    EXPECT_EQ(holder(), next);
+    EXPECT_EQ((next.front() == 'a' ? a : b).receive().elements.at(2).text, next);
+    EXPECT_GT(token_in(acquire(next, "queue")), 0U);
+  }
+  EXPECT_EQ(waiters(), 0);
+  (void)release("a:2");
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(ScriptTest, AGrantLastsUntilItIsConfirmedOrItsTimeIsOver) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)release("c:1");
+  EXPECT_LE(server.command({"PTTL", keys.lock}).integer, 1'000);
+  EXPECT_GT(token_in(acquire("a:1", "queue")), 0U);
+  EXPECT_GT(server.command({"PTTL", keys.lock}).integer, 20'000);
+}
+
+TEST_F(ScriptTest, NobodyOvertakesAWaiterThatLives) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)server.command({"DEL", keys.lock});  // it ran out, which tells nobody
+  EXPECT_TRUE(is_busy(acquire("c:2")));
+  EXPECT_EQ(holder(), "a:1") << "whoever comes helps the first in line";
+  EXPECT_EQ(a.receive().elements.at(2).text, "a:1");
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(ScriptTest, TheFirstInLineTakesAFreeLock) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)server.command({"DEL", keys.lock});
+  EXPECT_GT(token_in(acquire("a:1", "queue")), 0U);
+  EXPECT_EQ(waiters(), 0) << "or it would be granted to itself again";
+  (void)release("a:1");
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(ScriptTest, WaitersOfAClientThatIsGoneArePassedOver) {
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  (void)acquire("gone:1", "queue");
+  (void)acquire("gone:2", "queue");
+  (void)acquire("b:1", "queue");
+  EXPECT_EQ(release("c:1").elements.at(0).integer, 1);
+  EXPECT_EQ(holder(), "b:1");
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(ScriptTest, AWaiterThatHearsNothingKeepsItsPlace) {  // H28
+  (void)acquire("c:1");
+  (void)acquire("deaf:1", "blind");
+  (void)release("c:1");
+  EXPECT_EQ(holder(), "deaf:1");
+  EXPECT_GT(token_in(acquire("deaf:1", "blind")), 0U);
+}
+
+TEST_F(ScriptTest, AWaiterThatWasNotHeardOfForLongIsPassedOver) {
+  for (const std::string mode : {"queue", "blind"}) {
+    auto slow = subscribe("dlock:w:slow");
+    auto b = subscribe("dlock:w:b");
+    (void)acquire("c:1");
+    (void)acquire("slow:1", mode, 1);
+    while (server.command({"EXISTS", keys.alive}).integer != 0) {
+    }
+    // The place is what is left of it here, as if somebody else's question had kept the queue.
+    (void)server.command({"ZADD", keys.queue, "1", "slow:1"});
+    (void)acquire("b:1", "queue");
+    (void)release("c:1");
+    EXPECT_EQ(holder(), "b:1") << mode;
+    (void)release("b:1");
+  }
+}
+
+TEST_F(ScriptTest, ACrowdOfTheDeadHoldsNobodyUpForLong) {
+  (void)acquire("c:1");
+  for (int i = 0; i < 1000; ++i) (void)acquire("gone:" + std::to_string(i), "queue");
+  (void)release("c:1");
+  EXPECT_GT(waiters(), 900) << "no single call removes them all";
+  int calls = 0;
+  while (is_busy(acquire("c:2"))) ASSERT_LT(++calls, 20);
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(ScriptTest, LeavingGivesUpThePlaceOrTheLock) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)acquire("a:2", "queue");
+  EXPECT_EQ(release("a:1", "leave").elements.at(0).integer, 0);
+  EXPECT_EQ(waiters(), 1);
+  EXPECT_EQ(holder(), "c:1");
+  (void)release("c:1");
+  EXPECT_EQ(holder(), "a:2");
+  // It was granted the lock while it gave up.
+  (void)acquire("a:3", "queue");
+  EXPECT_EQ(release("a:2", "leave").elements.at(0).integer, 1);
+  EXPECT_EQ(holder(), "a:3");
+}
+
+TEST_F(ScriptTest, TheFirstInLineThatLeavesAFreeLockLetsTheNextOneIn) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)acquire("a:2", "queue");
+  (void)server.command({"DEL", keys.lock});
+  (void)release("a:1", "leave");
+  EXPECT_EQ(holder(), "a:2");
+}
+
+TEST_F(ScriptTest, EverybodyIsToldOnlyWhenTheLockIsReallyFree) {
+  auto a = subscribe("dlock:w:a");
+  auto all = subscribe(redis::lock_channel(keys.lock));
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)release("c:1");  // handed on: tells nobody else
+  (void)release("a:1");
+  (void)server.command({"PUBLISH", redis::lock_channel(keys.lock), "the second message"});
+  EXPECT_EQ(all.receive().elements.at(2).text, "");
+  EXPECT_EQ(all.receive().elements.at(2).text, "the second message");
+}
+
+// --- Servers in trouble ----------------------------------------------------------------------------------------------
+
+TEST_F(ScriptTest, WithoutMemoryAnAcquireChangesNothingAndAReleaseStillHandsOn) {  // H7
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)server.command({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(renew("c:1").integer, 1);
+  EXPECT_EQ(release("c:1").elements.at(0).integer, 1);
+  EXPECT_EQ(holder(), "a:1");
+  EXPECT_EQ(release("a:1").elements.at(0).integer, 1);
+  const auto refused = acquire("c:2");
+  EXPECT_TRUE(refused.text.starts_with("OOM")) << refused.text;
+  (void)server.command({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_EQ(holder(), "");
+  EXPECT_EQ(waiters(), 0);
+}
+
+TEST_F(ScriptTest, WithoutReplicasNothingIsAppliedByHalves) {  // H7
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  const auto record = server.command({"GET", keys.fence}).text;
+  (void)server.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  for (const RedisReply& reply : {release("c:1"), renew("c:1"), acquire("c:1"), acquire("b:1", "queue")}) {
+    EXPECT_TRUE(reply.text.starts_with("NOREPLICAS")) << reply.text;
+  }
+  (void)server.command({"CONFIG", "SET", "min-replicas-to-write", "0"});
+  EXPECT_EQ(holder(), "c:1");
+  EXPECT_EQ(waiters(), 1);
+  EXPECT_EQ(server.command({"GET", keys.fence}).text, record);
+}
+
+TEST_F(ScriptTest, WithoutTheRightToPublishALockIsHandedOnAllTheSameAndTheAnswerSaysSo) {  // H28
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  EXPECT_EQ(release("nobody").elements.at(1).integer, 1);
+  RedisUser user;
+  user.patterns = {"~dlock:*", "~{dlock:*"};
+  std::vector<std::string> words = {"ACL", "SETUSER"};
+  for (const std::string& rule : user.rules()) words.push_back(rule);
+  (void)server.command(words);
+  (void)client.command({"AUTH", user.name, user.password});
+  const auto reply = release("c:1");
+  EXPECT_EQ(reply.elements.at(0).integer, 1);
+  EXPECT_EQ(reply.elements.at(1).integer, 0);
+  EXPECT_EQ(holder(), "a:1") << "who is asking anyway, and will find out";
+}
+
+TEST_F(ScriptTest, OnlyDeclaredKeysAreTouched) {  // H29
+  (void)server.command({"CONFIG", "RESETSTAT"});
+  (void)acquire("c:1");
+  (void)acquire("a:1", "blind");
+  (void)release("c:1");
+  (void)acquire("a:1", "blind");
+  (void)release("a:1", "leave");
+  const auto all = server.command({"KEYS", "*"});
+  ASSERT_EQ(all.elements.size(), 1U);
+  EXPECT_EQ(all.elements[0].text, keys.fence);
+}
+
+}  // namespace
+
+}  // namespace dlock::test

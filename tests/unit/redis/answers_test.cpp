@@ -1,0 +1,146 @@
+#include "backends/redis/answers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "backends/redis/server_info.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+Reply parse(std::string_view bytes) {
+  ReplyReader reader;
+  reader.feed(bytes);
+  auto reply = reader.next();
+  EXPECT_TRUE(reply) << bytes;
+  return *std::move(reply);
+}
+
+TEST(AcquireAnswer, IsAGrantWithItsToken) {
+  auto answer = read_acquire(parse("*2\r\n:1\r\n$16\r\n1795243190100435\r\n"));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(answer.value().granted);
+  EXPECT_EQ(answer.value().token, FencingToken(1795243190100435));
+}
+
+TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
+  auto answer = read_acquire(parse("*3\r\n:0\r\n:250\r\n:3\r\n"));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer.value().granted);
+  EXPECT_EQ(answer.value().free_in, 250ms);
+  EXPECT_EQ(answer.value().rank, 3U);
+}
+
+TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
+  auto answer = read_acquire(parse("*3\r\n:0\r\n:-1\r\n:-1\r\n"));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().free_in, std::nullopt);
+  EXPECT_EQ(answer.value().rank, std::nullopt);
+  auto gone = read_acquire(parse("*3\r\n:0\r\n:-2\r\n:0\r\n"));
+  ASSERT_TRUE(gone.ok());
+  EXPECT_EQ(gone.value().free_in, 0ms);
+}
+
+TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
+  auto answer = read_acquire(parse("*3\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
+}
+
+TEST(Answers, OfAnyOtherShapeAreRefused) {
+  const char* const acquire[] = {"+OK\r\n",
+                                 ":1\r\n",
+                                 "$-1\r\n",
+                                 "*-1\r\n",
+                                 "*0\r\n",
+                                 "*1\r\n:1\r\n",
+                                 "*2\r\n:1\r\n:7\r\n",
+                                 "*2\r\n:1\r\n$1\r\n0\r\n",
+                                 "*2\r\n:1\r\n$2\r\n-5\r\n",
+                                 "*2\r\n:1\r\n$0\r\n\r\n",
+                                 "*2\r\n:1\r\n$2\r\n7x\r\n",
+                                 "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
+                                 "*3\r\n:1\r\n$1\r\n7\r\n:0\r\n",
+                                 "*2\r\n:2\r\n$1\r\n7\r\n",
+                                 "*3\r\n:0\r\n:-3\r\n:0\r\n",
+                                 "*3\r\n:0\r\n:1\r\n:-2\r\n",
+                                 "*3\r\n:0\r\n$1\r\n1\r\n:0\r\n",
+                                 "*2\r\n:0\r\n:1\r\n"};
+  for (const char* bytes : acquire) {
+    const auto answer = read_acquire(parse(bytes));
+    ASSERT_FALSE(answer.ok()) << bytes;
+    EXPECT_EQ(answer.failure().code, errc::protocol) << bytes;
+  }
+  for (const char* bytes : {"+OK\r\n", ":2\r\n", ":-1\r\n", "$1\r\n1\r\n", "*0\r\n"}) {
+    EXPECT_FALSE(read_renew(parse(bytes)).ok()) << bytes;
+  }
+  for (const char* bytes :
+       {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:2\r\n:1\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}) {
+    EXPECT_FALSE(read_release(parse(bytes)).ok()) << bytes;
+  }
+  for (const char* bytes :
+       {"*3\r\n$-1\r\n:-2\r\n$-1\r\n", "*4\r\n:1\r\n:-2\r\n$-1\r\n:0\r\n", "*4\r\n$-1\r\n:-3\r\n$-1\r\n:0\r\n",
+        "*4\r\n$-1\r\n:-2\r\n$3\r\n7 x\r\n:0\r\n", "*4\r\n$-1\r\n:-2\r\n$-1\r\n:-1\r\n"}) {
+    const auto answer = read_inspect(parse(bytes), "x");
+    ASSERT_FALSE(answer.ok()) << bytes;
+    EXPECT_EQ(answer.failure().code, errc::protocol);
+  }
+}
+
+TEST(Answers, ThatAreErrorsMeanWhatTheErrorMeans) {
+  EXPECT_EQ(read_acquire(parse("-LOADING later\r\n")).failure().code, errc::unavailable);
+  EXPECT_EQ(read_renew(parse("-NOPERM no\r\n")).failure().code, errc::access_denied);
+}
+
+TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
+  auto info = read_inspect(parse("*4\r\n$3\r\nc:1\r\n:1500\r\n$23\r\n17 c:1 host:7:my program\r\n:2\r\n"), "x");
+  ASSERT_TRUE(info.ok()) << info.failure().detail;
+  EXPECT_TRUE(info.value().held);
+  EXPECT_EQ(info.value().holder, "host:7:my program");
+  EXPECT_EQ(info.value().token, FencingToken(17));
+  EXPECT_EQ(info.value().remaining, 1500ms);
+  EXPECT_EQ(info.value().waiters, 2U);
+}
+
+TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
+  auto info = read_inspect(parse("*4\r\n$-1\r\n:-2\r\n$11\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  ASSERT_TRUE(info.ok());
+  EXPECT_FALSE(info.value().held);
+  EXPECT_EQ(info.value().holder, "");
+  EXPECT_EQ(info.value().token, FencingToken(17));
+}
+
+TEST(InspectAnswer, DoesNotNameTheLastHolderForAForeignOne) {
+  auto info = read_inspect(parse("*4\r\n$7\r\nforeign\r\n:-1\r\n$11\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  ASSERT_TRUE(info.ok());
+  EXPECT_TRUE(info.value().held);
+  EXPECT_EQ(info.value().holder, "");
+  EXPECT_EQ(info.value().remaining, std::nullopt);
+}
+
+TEST(ServerInfo, IsReadLineByLine) {
+  const std::string info = "# Memory\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\nbad\r\nempty:\r\n";
+  EXPECT_EQ(info_field(info, "maxmemory_policy"), "allkeys-lru");
+  EXPECT_EQ(info_number(info, "maxmemory"), 100U);
+  EXPECT_EQ(info_field(info, "max"), std::nullopt);
+  EXPECT_EQ(info_field(info, "bad"), std::nullopt);
+  EXPECT_EQ(info_field(info, "empty"), "");
+  EXPECT_EQ(info_number(info, "maxmemory_policy"), std::nullopt);
+}
+
+TEST(ServerInfo, EvictionIsADangerOnlyWithALimitAndAPolicy) {
+  EXPECT_TRUE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:volatile-lru\r\n"));
+  EXPECT_FALSE(eviction_danger("maxmemory:0\r\nmaxmemory_policy:volatile-lru\r\n"));
+  EXPECT_FALSE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n"));
+  EXPECT_FALSE(eviction_danger(""));
+}
+
+}  // namespace
+
+}  // namespace dlock::redis

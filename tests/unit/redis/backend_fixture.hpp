@@ -1,0 +1,107 @@
+// A Redis backend on a manual engine, with a server that the test plays and everything that is reported written down.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/redis/redis_backend.hpp"
+#include "backends/redis/scripts.hpp"
+#include "fake_server.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::redis {
+
+using namespace std::chrono_literals;
+
+class TestHost final : public BackendHost {
+ public:
+  explicit TestHost(Executor& executor) : executor_(executor) {}
+  Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId&, TimePoint) override {}
+  void lost(const OwnerId&, Failure) override {}
+  void connection(ConnectionEvent event) override { connections.push_back(event.state); }
+  void warn(WarningEvent event) override { warnings.push_back(event.reason); }
+  OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
+
+  std::vector<ConnectionEvent::State> connections;
+  std::vector<Failure> warnings;
+
+ private:
+  Executor& executor_;
+};
+
+// One acquire and what was reported about it.
+struct Attempt final : GrantSink {
+  void granted(Grant g) override {
+    EXPECT_FALSE(grant) << "granted twice";
+    grant = std::move(g);
+  }
+  void busy() override { ++busy_reports; }
+  void unreachable(Failure why) override { unreachable_reports.push_back(std::move(why)); }
+  void failed(Failure why) override {
+    EXPECT_FALSE(failure) << "failed twice";
+    failure = std::move(why);
+  }
+
+  LockRequest request;
+  std::optional<Grant> grant;
+  int busy_reports = 0;
+  std::vector<Failure> unreachable_reports;
+  std::optional<Failure> failure;
+  std::unique_ptr<Contention> contention;
+};
+
+class BackendTest : public testing::Test {
+ protected:
+  std::unique_ptr<RedisBackend> make(const std::string& url = "redis://localhost") {
+    const BackendConfig config{
+        .url = Url::parse(url), .holder = "host:1:test", .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
+    return std::make_unique<RedisBackend>(host, parse_options(config), server.wires());
+  }
+
+  std::unique_ptr<Attempt> contend(RedisBackend& backend, bool wait, std::chrono::nanoseconds lease = 30s) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {
+        .name = "lock", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = lease, .wait = wait};
+    attempt->contention = backend.contend(attempt->request, *attempt);
+    engine.run();
+    return attempt;
+  }
+
+  // Answers the scripts by these, and subscriptions with yes.
+  struct Answers {
+    std::string acquire;
+    std::string renew;
+    std::string release = released();
+  };
+  void set(Answers answers) {
+    server.answer = [answers = std::move(answers)](FakeWire&, const Words& command) -> std::string {
+      if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+      if (command.size() < 2) return command.front() == "PING" ? "+PONG\r\n" : "";
+      if (command[1] == acquire_script().sha1) return answers.acquire;
+      if (command[1] == renew_script().sha1) return answers.renew;
+      if (command[1] == release_script().sha1) return answers.release;
+      return "";
+    };
+  }
+  static std::string subscribed(const std::string& channel) {
+    return "*3\r\n$9\r\nsubscribe\r\n$" + std::to_string(channel.size()) + "\r\n" + channel + "\r\n:1\r\n";
+  }
+  // The value that an acquire was sent with.
+  static std::string value_in(const Words& acquire) { return acquire.at(7); }
+  static std::string mode_in(const Words& acquire) { return acquire.at(9); }
+
+  test::ManualEngine engine;
+  TestHost host{engine};
+  FakeServer server;
+};
+
+}  // namespace dlock::redis

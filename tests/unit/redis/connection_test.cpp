@@ -1,0 +1,208 @@
+// The command connection: when it is made, what is said on it, and what becomes of requests when it fails.
+#include <gtest/gtest.h>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using Dialling = FakeServer::Dialling;
+using State = ConnectionEvent::State;
+using ConnectionTest = BackendTest;
+
+TEST_F(ConnectionTest, NothingIsConnectedBeforeItIsNeeded) {
+  const auto backend = make();
+  engine.advance(1h);
+  EXPECT_EQ(server.dialled, 0);
+}
+
+TEST_F(ConnectionTest, IntroducesItselfBeforeAnythingElse) {
+  set({.acquire = granted(7)});
+  const auto backend = make("redis://me:secret@localhost/3");
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->grant);
+  const std::vector<Words> expected = {{"AUTH", "me", "secret"}, {"SELECT", "3"}, {"CLIENT", "SETNAME", "dlock:test"}};
+  EXPECT_EQ(server.handshakes, expected);
+  EXPECT_EQ(host.connections, std::vector{State::connected});
+}
+
+TEST_F(ConnectionTest, IntroducesItselfAgainAfterEveryBreak) {
+  set({.acquire = granted(7)});
+  const auto backend = make("redis://:secret@localhost");
+  (void)contend(*backend, false);
+  const auto once = server.handshakes.size();
+  server.cut();
+  engine.advance(100ms);
+  EXPECT_EQ(server.handshakes.size(), 2 * once);
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting, State::connected}));
+}
+
+TEST_F(ConnectionTest, ARefusedConnectionFailsATryAtOnceAndNamesTheServer) {
+  server.dialling = Dialling::refuse;
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_NE(attempt->failure->detail.find("localhost:6379"), std::string::npos);
+}
+
+TEST_F(ConnectionTest, AServerThatCameBackIsFoundByTheNextTry) {
+  server.dialling = Dialling::refuse;
+  const auto backend = make();
+  for (int i = 0; i < 20; ++i) {
+    (void)contend(*backend, false);
+    engine.advance(1s);
+  }
+  server.dialling = Dialling::accept;
+  set({.acquire = granted(7)});
+  const auto attempt = contend(*backend, false);
+  engine.advance(50ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
+  server.dialling = Dialling::refuse;
+  const auto backend = make();
+  for (int i = 0; i < 1000; ++i) {
+    (void)contend(*backend, false);
+    engine.advance(1ms);
+  }
+  EXPECT_LE(server.dialled, 25);
+}
+
+TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout) {
+  server.dialling = Dialling::silence;
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  engine.advance(2s);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_TRUE(server.commands.empty());
+}
+
+TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    return command.front() == "AUTH" ? "-WRONGPASS invalid username-password pair or user is disabled.\r\n" : "";
+  };
+  const auto backend = make("redis://me:hidden@localhost");
+  const auto attempt = contend(*backend, true);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  EXPECT_EQ(attempt->failure->detail.find("hidden"), std::string::npos);
+  const int dialled = server.dialled;
+  engine.advance(1h);
+  EXPECT_EQ(server.dialled, dialled) << "nothing is retried that cannot succeed";
+}
+
+// H16: whatever comes late must not be taken for the answer to a later request.
+TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  FakeWire* const first = server.connections.front();
+  engine.advance(2s);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::ambiguous);
+  engine.advance(100ms);
+  ASSERT_EQ(server.connections.size(), 1U);
+  EXPECT_NE(server.connections.front(), first);
+}
+
+TEST_F(ConnectionTest, WhatWasSentIsAmbiguousAndWhatWasNotIsUnavailable) {
+  const auto backend = make();
+  const auto sent = contend(*backend, false);
+  server.takes_bytes = false;
+  const auto unsent = contend(*backend, false);
+  server.cut();
+  engine.run();
+  ASSERT_TRUE(sent->failure && unsent->failure);
+  EXPECT_EQ(sent->failure->code, errc::ambiguous);
+  EXPECT_EQ(unsent->failure->code, errc::unavailable);
+}
+
+TEST_F(ConnectionTest, AnAnswerThatNobodyAskedForEndsTheConnection) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  (void)contend(*backend, false);
+  server.connections.front()->reply("+surprise\r\n");
+  engine.run();
+  ASSERT_EQ(host.connections.back(), State::reconnecting);
+}
+
+TEST_F(ConnectionTest, AForgottenScriptIsSentOnceMoreAndWhole) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "EVALSHA") return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+    return command.front() == "EVAL" ? granted(7) : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->grant);
+  const auto calls = server.calls("acquire");
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_TRUE(std::equal(calls[0].begin() + 2, calls[0].end(), calls[1].begin() + 2, calls[1].end()));
+}
+
+TEST_F(ConnectionTest, AServerThatForgetsEveryScriptIsUnavailable) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    return command.front().starts_with("EVAL") ? "-NOSCRIPT No matching script. Please use EVAL.\r\n" : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_EQ(server.calls("acquire").size(), 2U);
+}
+
+TEST_F(ConnectionTest, AReplicaIsLeftForAnotherLookAtTheName) {
+  set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_EQ(host.connections.back(), State::reconnecting);
+}
+
+TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  (void)contend(*backend, false);
+  engine.advance(1min);
+  EXPECT_EQ(server.dialled, 1) << "the server answers PING";
+  server.answer = nullptr;
+  engine.advance(5s);
+  EXPECT_EQ(host.connections.at(1), State::reconnecting);
+}
+
+// H11, H16: it is we who slept.
+TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
+  const auto backend = make();
+  server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
+    if (command.front() == "EVALSHA") {
+      engine.manual_clock().advance(1min);
+      wire.reply(granted(7));
+    }
+    return "";
+  };
+  const auto attempt = contend(*backend, false, 24h);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "EVALSHA") return granted(7);
+    if (command.front() != "INFO") return "";
+    const std::string info = "# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n";
+    return "$" + std::to_string(info.size()) + "\r\n" + info + "\r\n";
+  };
+  const auto backend = make();
+  (void)contend(*backend, false);
+  server.cut();
+  engine.advance(100ms);
+  ASSERT_EQ(host.warnings.size(), 1U);
+  EXPECT_NE(host.warnings.front().detail.find("allkeys-lru"), std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace dlock::redis

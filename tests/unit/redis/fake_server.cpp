@@ -1,0 +1,141 @@
+#include "fake_server.hpp"
+
+#include <algorithm>
+
+#include "backends/redis/scripts.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+const Script* script_of(const Words& command) {
+  if (command.size() < 2) return nullptr;
+  for (const Script* script : {&acquire_script(), &renew_script(), &release_script(), &inspect_script()}) {
+    if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
+    if (command[0] == "EVAL" && command[1] == script->text) return script;
+  }
+  return nullptr;
+}
+
+std::string bulk(const std::string& text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+
+}  // namespace
+
+WireFactory FakeServer::wires() {
+  return [this](Executor& executor, const Options&, Wire::Events& events) {
+    return std::make_unique<FakeWire>(*this, executor, events);
+  };
+}
+
+std::vector<Words> FakeServer::calls(std::string_view script) const {
+  std::vector<Words> out;
+  std::copy_if(commands.begin(), commands.end(), std::back_inserter(out), [&](const Words& command) {
+    const Script* called = script_of(command);
+    return called != nullptr && called->name == script;
+  });
+  return out;
+}
+
+void FakeServer::cut() {
+  for (FakeWire* wire : std::vector(connections)) wire->close({errc::unavailable, "cut"});
+}
+
+void FakeServer::publish(const std::string& channel, const std::string& text) {
+  for (FakeWire* wire : std::vector(connections)) {
+    wire->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
+  }
+}
+
+void FakeServer::take(FakeWire& from, const Words& command) {
+  const std::string& verb = command.front();
+  if (verb == "AUTH" || verb == "SELECT" || verb == "CLIENT") {
+    handshakes.push_back(command);
+    const std::string reply = answer ? answer(from, command) : "";
+    return from.reply(reply.empty() ? "+OK\r\n" : reply);
+  }
+  if (verb != "INFO" && verb != "PING") commands.push_back(command);
+  const std::string reply = answer ? answer(from, command) : "";
+  if (!reply.empty()) from.reply(reply);
+}
+
+FakeWire::FakeWire(FakeServer& server, Executor& executor, Events& events)
+    : server_(server), executor_(executor), events_(events) {}
+
+FakeWire::~FakeWire() {
+  std::erase(server_.connections, this);
+}
+
+void FakeWire::later(Executor::Task task) {
+  executor_.post([task = std::move(task), alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) task();
+  });
+}
+
+void FakeWire::open(TimePoint /*deadline*/) {
+  ++server_.dialled;
+  switch (server_.dialling) {
+    case FakeServer::Dialling::accept:
+      return later([this] {
+        server_.connections.push_back(this);
+        events_.opened();
+      });
+    case FakeServer::Dialling::refuse:
+      return close({errc::unavailable, "localhost:6379: Connection refused"});
+    case FakeServer::Dialling::silence:
+      return;
+  }
+}
+
+void FakeWire::flush() {
+  if (!server_.takes_bytes) return;
+  sent_ += unsent_.size();
+  commands_.feed(std::exchange(unsent_, {}));
+  while (const auto command = commands_.next()) {
+    Words words;
+    for (const Reply& word : command->elements) words.push_back(word.text);
+    server_.take(*this, words);
+  }
+}
+
+void FakeWire::reply(const std::string& bytes) {
+  arrived_ += bytes;
+  later([this] { receive(); });
+}
+
+void FakeWire::receive() {
+  if (arrived_.empty()) return;
+  replies_.feed(std::exchange(arrived_, {}));
+  const std::weak_ptr<bool> alive = alive_;
+  while (auto reply = replies_.next()) {
+    events_.received(*std::move(reply));
+    if (alive.expired()) return;
+  }
+  events_.drained();
+}
+
+void FakeWire::close(Failure why) {
+  later([this, why = std::move(why)] { events_.closed(why); });
+}
+
+std::string granted(std::uint64_t token) {
+  return "*2\r\n:1\r\n" + bulk(std::to_string(token));
+}
+std::string busy(std::int64_t free_in_ms, std::int64_t rank) {
+  return "*3\r\n:0\r\n" + number(free_in_ms) + number(rank);
+}
+std::string released() {
+  return "*2\r\n:1\r\n:1\r\n";
+}
+std::string nobodys() {
+  return "*2\r\n:-1\r\n:1\r\n";
+}
+std::string somebody_elses() {
+  return "*2\r\n:0\r\n:1\r\n";
+}
+std::string number(std::int64_t value) {
+  return ":" + std::to_string(value) + "\r\n";
+}
+
+}  // namespace dlock::redis

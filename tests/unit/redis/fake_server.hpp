@@ -1,0 +1,88 @@
+// The other end of a client's connections, played by the test: no sockets, no time but the manual engine's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/redis/wire.hpp"
+
+namespace dlock::redis {
+
+using Words = std::vector<std::string>;
+
+class FakeWire;
+
+// By default: accepts connections, says yes to the handshake, and keeps silent to everything else.
+class FakeServer {
+ public:
+  enum class Dialling { accept, refuse, silence };
+
+  [[nodiscard]] WireFactory wires();
+
+  // The reply to a command, in Redis's protocol; empty for none now.
+  std::function<std::string(FakeWire& from, const Words& command)> answer;
+  Dialling dialling = Dialling::accept;
+  bool takes_bytes = true;  // false: the network takes nothing that is written from now on
+
+  // Every command that arrived, over all connections, but for the handshake and what asks about the server.
+  std::vector<Words> commands;
+  std::vector<Words> handshakes;
+  int dialled = 0;
+  std::vector<FakeWire*> connections;  // those that stand, oldest first
+
+  // What arrived of that script: "acquire", "renew", "release" or "inspect".
+  [[nodiscard]] std::vector<Words> calls(std::string_view script) const;
+  // Breaks all connections.
+  void cut();
+  // To all subscribers.
+  void publish(const std::string& channel, const std::string& text);
+
+ private:
+  friend class FakeWire;
+  void take(FakeWire& from, const Words& command);
+};
+
+class FakeWire final : public Wire {
+ public:
+  FakeWire(FakeServer& server, Executor& executor, Events& events);
+  ~FakeWire() override;
+
+  void open(TimePoint deadline) override;
+  void write(std::string_view bytes) override { unsent_ += bytes; }
+  void flush() override;
+  void receive() override;
+  void discard() noexcept override {}
+  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+
+  // Lets bytes arrive at the client, as a task.
+  void reply(const std::string& bytes);
+  void close(Failure why);
+
+ private:
+  void later(Executor::Task task);
+
+  FakeServer& server_;
+  Executor& executor_;
+  Events& events_;
+  ReplyReader commands_;  // a command looks like a reply
+  ReplyReader replies_;
+  std::string unsent_;
+  std::string arrived_;
+  std::uint64_t sent_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// Replies.
+[[nodiscard]] std::string granted(std::uint64_t token);
+[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0);
+[[nodiscard]] std::string released();        // it was ours
+[[nodiscard]] std::string nobodys();         // there was nothing to release
+[[nodiscard]] std::string somebody_elses();  // it was not ours
+[[nodiscard]] std::string number(std::int64_t value);
+
+}  // namespace dlock::redis

@@ -1,0 +1,235 @@
+// Acquiring, renewing, releasing: what is sent, what is believed, and what is cleaned up.
+#include <gtest/gtest.h>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using RedisLockTest = BackendTest;
+using ReleaseStatus = ReleaseOutcome::Status;
+using RenewStatus = RenewOutcome::Status;
+
+// H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
+TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
+  server.dialling = FakeServer::Dialling::refuse;
+  const auto backend = make();
+  const auto attempt = contend(*backend, true, 10s);
+  engine.advance(3s);
+  server.dialling = FakeServer::Dialling::accept;
+  TimePoint sent;
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (command.front() != "EVALSHA") return "";
+    sent = engine.now();
+    (void)engine.schedule(engine.now() + 1500ms, [&wire] { wire.reply(granted(7)); });
+    return "";
+  };
+  engine.advance(3s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 10s));
+  EXPECT_EQ(attempt->grant->token, FencingToken(7));
+}
+
+// H3
+TEST_F(RedisLockTest, EveryAcquireHasAValueOfItsOwnAndARetryKeepsIt) {
+  const auto backend = make();
+  const auto first = contend(*backend, true);
+  const auto second = contend(*backend, true);
+  engine.advance(10s);  // unanswered, so asked again and again
+  std::set<std::string> values;
+  for (const Words& call : server.calls("acquire")) values.insert(value_in(call));
+  EXPECT_GT(server.calls("acquire").size(), 4U);
+  EXPECT_EQ(values.size(), 2U);
+}
+
+// H5
+TEST_F(RedisLockTest, LeasesAreSentInWholeMillisecondsRoundedUp) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  (void)contend(*backend, false, 20ms + 1ns);
+  EXPECT_EQ(server.calls("acquire").at(0).at(8), "21");
+}
+
+// H13
+TEST_F(RedisLockTest, ATryWhoseAnswerNeverCameIsTakenBackOnTheNextConnection) {
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  set({.acquire = "", .renew = "", .release = nobodys()});
+  server.cut();
+  engine.advance(100ms);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::ambiguous);
+  attempt->contention.reset();
+  engine.run();
+  const auto releases = server.calls("release");
+  ASSERT_EQ(releases.size(), 1U);
+  EXPECT_EQ(releases[0].at(6), value_in(server.calls("acquire").at(0)));
+  // Once more, for what the broken connection may deliver late, and then no more.
+  engine.advance(1h);
+  EXPECT_EQ(server.calls("release").size(), 2U);
+}
+
+TEST_F(RedisLockTest, WhatCannotBeTakenBackIsTriedUntilItMustHaveRunOut) {
+  const auto backend = make();
+  auto attempt = contend(*backend, false, 30s);
+  server.dialling = FakeServer::Dialling::refuse;
+  server.cut();
+  engine.run();
+  attempt.reset();
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.advance(40s);
+  EXPECT_FALSE(closed);
+  engine.advance(10s);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(RedisLockTest, AnAnswerThatMakesNoSenseIsFinalAndTakenBack) {
+  set({.acquire = "+OK\r\n"});
+  for (const bool wait : {false, true}) {
+    const auto backend = make();
+    server.commands.clear();
+    auto attempt = contend(*backend, wait);
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::protocol);
+    attempt.reset();
+    engine.run();
+    EXPECT_EQ(server.calls("release").size(), 1U);
+  }
+}
+
+TEST_F(RedisLockTest, ARenewalCountsFromWhenItWasSent) {
+  set({.acquire = granted(7), .renew = number(1)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  engine.advance(10s);
+  std::optional<RenewOutcome> outcome;
+  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  const TimePoint sent = engine.now();
+  engine.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewStatus::renewed);
+  EXPECT_EQ(outcome->valid_until, lease_valid_until(sent, 30s));
+}
+
+// H4
+TEST_F(RedisLockTest, ARenewalOfWhatIsNotOursIsALoss) {
+  set({.acquire = granted(7), .renew = number(0)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  std::optional<RenewOutcome> outcome;
+  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  engine.run();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewStatus::lost);
+}
+
+// H18: its time limit is its own; others go on using the connection.
+TEST_F(RedisLockTest, ARenewalEndsInAQuarterOfTheLeaseAndItsLateAnswerIsNobodyElses) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false, 2s);
+  std::optional<RenewOutcome> outcome;
+  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  engine.advance(500ms);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewStatus::failed);
+  EXPECT_EQ(server.dialled, 1);
+
+  const auto next = contend(*backend, false);
+  EXPECT_FALSE(next->grant) << "the renewal's answer comes first";
+  server.connections.front()->reply(number(1) + granted(8));
+  engine.run();
+  EXPECT_TRUE(next->failure || next->grant);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(RedisLockTest, AReleaseSaysWhoseTheLockWas) {
+  const std::pair<std::string, ReleaseStatus> cases[] = {{released(), ReleaseStatus::released},
+                                                         {nobodys(), ReleaseStatus::not_owner},
+                                                         {somebody_elses(), ReleaseStatus::not_owner}};
+  for (const auto& [reply, expected] : cases) {
+    set({.acquire = granted(7), .renew = "", .release = reply});
+    const auto backend = make();
+    const auto attempt = contend(*backend, false);
+    std::optional<ReleaseStatus> status;
+    backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+    engine.run();
+    EXPECT_EQ(status, expected);
+  }
+}
+
+// H14
+TEST_F(RedisLockTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
+  set({.acquire = granted(7), .renew = "", .release = ""});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  std::optional<ReleaseStatus> status;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  engine.run();
+  set({.acquire = "", .renew = "", .release = nobodys()});
+  server.cut();
+  engine.advance(100ms);
+  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(server.calls("release").size(), 2U);
+}
+
+TEST_F(RedisLockTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  server.dialling = FakeServer::Dialling::refuse;
+  server.cut();
+  engine.run();
+  std::optional<ReleaseOutcome> outcome;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
+  engine.advance(100ms);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, ReleaseStatus::failed);
+  EXPECT_EQ(outcome->failure.code, errc::unavailable);
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  EXPECT_FALSE(closed);
+  server.dialling = FakeServer::Dialling::accept;
+  engine.advance(2s);
+  EXPECT_EQ(server.calls("release").size(), 1U);
+  EXPECT_TRUE(closed);
+}
+
+// H19: one connection for what waits, another for everything else.
+TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "WAIT") return number(1);
+    if (command.size() > 1 && command[1] == acquire_script().sha1) return granted(7);
+    return command.size() > 1 && command[1] == release_script().sha1 ? released() : "";
+  };
+  const auto backend = make("redis://localhost?replicas_ack=2");
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_NE(attempt->failure->detail.find("1 of 2"), std::string::npos);
+  EXPECT_EQ(server.calls("release").size(), 1U);
+  EXPECT_EQ(server.commands.at(1).at(0), "WAIT");
+}
+
+TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
+  FakeWire* waiting = nullptr;
+  FakeWire* renewing = nullptr;
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (command.front() == "WAIT") waiting = &wire;
+    if (command.size() > 1 && command[1] == acquire_script().sha1) return granted(7);
+    if (command.size() > 1 && command[1] == renew_script().sha1) renewing = &wire;
+    return "";
+  };
+  const auto backend = make("redis://localhost?replicas_ack=1");
+  const auto attempt = contend(*backend, false);
+  backend->renew({"lock", attempt->request.owner, FencingToken(7), {}, 30s}, [](const RenewOutcome&) {});
+  engine.run();
+  ASSERT_TRUE(waiting != nullptr && renewing != nullptr);
+  EXPECT_NE(waiting, renewing);
+}
+
+}  // namespace
+
+}  // namespace dlock::redis

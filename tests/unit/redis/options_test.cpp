@@ -1,0 +1,107 @@
+#include "backends/redis/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dlock::redis {
+
+namespace {
+
+Options parse(const std::string& url) {
+  return parse_options({.url = Url::parse(url),
+                        .holder = "host:17:my program",
+                        .lease = {},
+                        .response_timeout = {},
+                        .connect_timeout = {}});
+}
+
+std::string refusal(const std::string& url) {
+  try {
+    (void)parse(url);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::invalid_argument);
+    return error.detail();
+  }
+  return "";
+}
+
+TEST(RedisOptions, HaveDefaults) {
+  const Options options = parse("redis://");
+  EXPECT_EQ(options.endpoint(), "localhost:6379");
+  EXPECT_EQ(options.db, 0U);
+  EXPECT_EQ(options.prefix, "dlock:");
+  EXPECT_EQ(options.strategy, Strategy::queue);
+  EXPECT_EQ(options.replicas_ack, 0U);
+  EXPECT_FALSE(options.user || options.password || options.tls);
+}
+
+TEST(RedisOptions, AreTakenFromTheUrl) {
+  const Options options = parse("redis://me:s%40cret@[::1]:7000/3?strategy=poll&prefix=a:&replicas_ack=2");
+  EXPECT_EQ(options.endpoint(), "[::1]:7000");
+  EXPECT_EQ(options.user, "me");
+  EXPECT_EQ(options.password, "s@cret");
+  EXPECT_EQ(options.db, 3U);
+  EXPECT_EQ(options.strategy, Strategy::poll);
+  EXPECT_EQ(options.prefix, "a:");
+  EXPECT_EQ(options.replicas_ack, 2U);
+}
+
+TEST(RedisOptions, KnowThePasswordOfTheDefaultUser) {
+  const Options options = parse("redis://:secret@host");
+  EXPECT_FALSE(options.user);
+  EXPECT_EQ(options.password, "secret");
+}
+
+TEST(RedisOptions, AnEmptyPrefixMeansTheNamesThemselves) {
+  EXPECT_EQ(parse("redis://host?prefix=").prefix, "");
+}
+
+TEST(RedisOptions, TlsComesWithItsScheme) {
+  const Options options = parse("rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
+  ASSERT_TRUE(options.tls);
+  EXPECT_EQ(options.tls->ca_file, "/ca.pem");
+  EXPECT_EQ(options.tls->cert_file, "/c.pem");
+  EXPECT_EQ(options.tls->key_file, "/k.pem");
+  EXPECT_TRUE(parse("rediss://host").tls);
+}
+
+TEST(RedisOptions, ShowTheClientByItsLabelWithoutSpaces) {
+  EXPECT_EQ(parse("redis://host").client_name, "dlock:my_program");
+}
+
+TEST(RedisOptions, NameWhatIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"redis://a,b", "host"},
+      {"redis://me@host", "user"},
+      {"redis://host/x", "path"},
+      {"redis://host/-1", "path"},
+      {"redis://host/1/2", "path"},
+      {"redis://host/99999999999", "path"},
+      {"redis://host?strategy=magic", "strategy"},
+      {"redis://host?prefix=a%0ab", "prefix"},
+      {"redis://host?prefix=%ff", "prefix"},
+      {"redis://host?replicas_ack=-1", "replicas_ack"},
+      {"redis://host?replicas_ack=1000", "replicas_ack"},
+      {"redis://host?replicas_ack=", "replicas_ack"},
+      {"redis://host?tls_ca=/ca.pem", "tls_ca"},
+      {"rediss://host?tls_ca=", "tls_ca"},
+      {"rediss://host?tls_cert=/c.pem", "tls_key"},
+      {"redis://host?colour=red", "colour"},
+  };
+  for (const auto& [url, part] : cases) {
+    EXPECT_NE(refusal(url).find(part), std::string::npos) << url << ": " << refusal(url);
+  }
+  EXPECT_NE(refusal("redis://host?prefix=" + std::string(200, 'x')).find("prefix"), std::string::npos);
+}
+
+TEST(RedisOptions, NeverShowThePassword) {
+  for (const char* url : {"redis://me:hidden@a,b", "redis://me:hidden@host/x", "redis://me:hidden@host?x=y"}) {
+    EXPECT_EQ(refusal(url).find("hidden"), std::string::npos) << refusal(url);
+    EXPECT_FALSE(refusal(url).empty());
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::redis

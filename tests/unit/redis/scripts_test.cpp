@@ -1,0 +1,31 @@
+#include "backends/redis/scripts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dlock::redis {
+
+namespace {
+
+const Script* const scripts[] = {&acquire_script(), &renew_script(), &release_script(), &inspect_script()};
+
+// What was found to go wrong, and must not come back.
+TEST(RedisScripts, UseNothingThatEndangersLocks) {
+  for (const Script* script : scripts) {
+    for (const char* forbidden : {"SETNX", "KEYS[5]", "os.time", "redis.call('PUBLISH'", "FLUSH", "math.random"}) {
+      EXPECT_EQ(script->text.find(forbidden), std::string_view::npos) << script->name << ": " << forbidden;
+    }
+  }
+}
+
+TEST(RedisScripts, AreKnownByDifferentHashes) {
+  for (const Script* one : scripts) {
+    EXPECT_EQ(one->sha1.size(), 40U);
+    for (const Script* other : scripts) EXPECT_EQ(one->sha1 == other->sha1, one == other);
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::redis

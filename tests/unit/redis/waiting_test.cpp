@@ -1,0 +1,258 @@
+// Waiting in the server's queue and on channels: wake-ups that come, that get lost, and that are for somebody gone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+class RedisWaitingTest : public BackendTest {
+ protected:
+  std::size_t asked() const { return server.calls("acquire").size(); }
+  std::string channel() const {
+    for (const Words& command : server.commands) {
+      if (command.front() == "SUBSCRIBE") return command.at(1);
+    }
+    return "";
+  }
+  std::string last_value() const { return value_in(server.calls("acquire").back()); }
+};
+
+TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(server.commands.size(), 1U);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainWhenItCanHear) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  ASSERT_EQ(asked(), 2U);
+  EXPECT_EQ(mode_in(server.calls("acquire")[0]), "blind");
+  EXPECT_EQ(mode_in(server.calls("acquire")[1]), "queue");
+  EXPECT_GE(attempt->busy_reports, 1);
+  EXPECT_EQ(server.dialled, 2);
+}
+
+TEST_F(RedisWaitingTest, OneSubscriptionServesAllWaiters) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 10; ++i) attempts.push_back(contend(*backend, true));
+  EXPECT_EQ(server.dialled, 2);
+  EXPECT_EQ(std::count_if(server.commands.begin(), server.commands.end(),
+                          [](const Words& command) { return command.front() == "SUBSCRIBE"; }),
+            1);
+}
+
+TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  const auto before = asked();
+  set({.acquire = granted(9)});
+  server.publish(channel(), last_value());
+  EXPECT_FALSE(attempt->grant);
+  engine.run();
+  EXPECT_EQ(asked(), before + 1);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->token, FencingToken(9));
+}
+
+TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  set({.acquire = granted(9)});
+  engine.advance(250ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
+TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  set({.acquire = granted(9)});
+  engine.advance(250ms);
+  ASSERT_TRUE(attempt->grant);
+  attempt->contention.reset();
+  server.publish(channel(), last_value());
+  engine.advance(10s);
+  EXPECT_TRUE(server.calls("release").empty());
+}
+
+TEST_F(RedisWaitingTest, SenselessMessagesAreIgnored) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  const auto before = asked();
+  for (const std::string text : {"", "hello", ":", "x:00000000000000000000000000000001"}) {
+    server.publish(channel(), text);
+  }
+  server.publish("dlock:w:somebody-else", last_value());
+  engine.run();
+  EXPECT_EQ(asked(), before);
+  EXPECT_FALSE(attempt->failure);
+}
+
+// H23
+TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend, true));
+  const auto before = asked();
+  server.connections.back()->close({errc::unavailable, "cut"});
+  engine.advance(20ms);
+  const auto calls = server.calls("acquire");
+  // First that it cannot hear, so that it is not passed over meanwhile; then that it can.
+  const auto count = [&](std::string_view mode) {
+    return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
+                         [&](const Words& call) { return mode_in(call) == mode; });
+  };
+  EXPECT_EQ(count("blind"), 5);
+  EXPECT_EQ(count("queue"), 5);
+}
+
+// The server may have been restarted, and the queue forgotten.
+TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend, true));
+  const auto before = asked();
+  server.connections.front()->close({errc::unavailable, "cut"});
+  engine.advance(20ms);
+  EXPECT_EQ(asked(), before + 5);
+}
+
+// H28
+TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE")
+      return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
+    return command.front() == "EVALSHA" ? busy() : "";
+  };
+  const auto backend = make();
+  const auto first = contend(*backend, true);
+  const auto second = contend(*backend, true);
+  const int dialled = server.dialled;
+  const auto before = asked();
+  engine.advance(1500ms);
+  EXPECT_GE(asked(), before + 8) << "often enough to notice a grant";
+  EXPECT_EQ(host.warnings.size(), 1U);
+  EXPECT_EQ(server.dialled, dialled);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+}
+
+TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
+  set({.acquire = granted(7), .renew = "", .release = "*2\r\n:1\r\n:0\r\n"});
+  const auto backend = make();
+  for (int i = 0; i < 3; ++i) {
+    const auto attempt = contend(*backend, false);
+    backend->release(*attempt->grant, [](const ReleaseOutcome&) {});
+    engine.run();
+  }
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+TEST_F(RedisWaitingTest, GivingUpLeavesTheQueueBehindTheLastQuestion) {
+  set({.acquire = ""});  // the question is under way
+  const auto backend = make();
+  auto attempt = contend(*backend, true);
+  attempt.reset();
+  engine.run();
+  ASSERT_EQ(server.commands.size(), 2U);
+  EXPECT_EQ(server.calls("release").at(0).back(), "leave");
+  EXPECT_EQ(server.calls("release").at(0).at(6), last_value());
+}
+
+TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
+  server.dialling = FakeServer::Dialling::silence;
+  const auto backend = make();
+  auto attempt = contend(*backend, true);
+  attempt.reset();
+  server.dialling = FakeServer::Dialling::accept;
+  engine.advance(1min);
+  EXPECT_TRUE(server.commands.empty());
+}
+
+// The release went ahead of the script's second sending; that would take the lock for nobody.
+TEST_F(RedisWaitingTest, AForgottenScriptIsNotRepeatedForAWaiterThatGaveUp) {
+  const auto backend = make();
+  auto attempt = contend(*backend, true);
+  ASSERT_EQ(asked(), 1U);
+  attempt.reset();
+  engine.run();
+  server.connections.front()->reply("-NOSCRIPT No matching script. Please use EVAL.\r\n" + nobodys());
+  engine.advance(100ms);
+  EXPECT_EQ(asked(), 1U);
+}
+
+TEST_F(RedisWaitingTest, AGrantToSomebodyWhoGaveUpIsHandedOn) {
+  set({.acquire = busy(), .renew = "", .release = ""});
+  const auto backend = make();
+  auto attempt = contend(*backend, true);
+  const std::string value = last_value();
+  attempt.reset();
+  engine.run();
+  EXPECT_EQ(server.calls("release").size(), 1U);
+  set({.acquire = "", .renew = "", .release = nobodys()});
+  server.cut();  // so a straggler is possible
+  engine.advance(100ms);
+  const auto before = server.calls("release").size();
+  server.publish(channel(), value);
+  engine.run();
+  EXPECT_EQ(server.calls("release").size(), before + 1);
+}
+
+TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
+  set({.acquire = busy(30'000, -1)});
+  const auto backend = make("redis://localhost?strategy=broadcast");
+  const auto first = contend(*backend, true);
+  const auto second = contend(*backend, true);
+  EXPECT_EQ(channel(), "dlock:w:lock:dlock:lock");
+  const auto before = asked();
+  server.publish(channel(), "");
+  engine.run();
+  EXPECT_EQ(asked(), before + 2);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "try");
+}
+
+TEST_F(RedisWaitingTest, TheLastWatcherEndsTheSubscription) {
+  set({.acquire = busy(30'000, -1)});
+  const auto backend = make("redis://localhost?strategy=broadcast");
+  auto first = contend(*backend, true);
+  auto second = contend(*backend, true);
+  first.reset();
+  engine.run();
+  const auto unsubscribed = [&] {
+    return std::any_of(server.commands.begin(), server.commands.end(),
+                       [](const Words& command) { return command.front() == "UNSUBSCRIBE"; });
+  };
+  EXPECT_FALSE(unsubscribed());
+  second.reset();
+  engine.run();
+  EXPECT_TRUE(unsubscribed());
+}
+
+TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
+  set({.acquire = busy(30'000, -1)});
+  const auto backend = make("redis://localhost?strategy=poll");
+  const auto attempt = contend(*backend, true);
+  engine.advance(1s);
+  EXPECT_GE(asked(), 6U);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+}  // namespace
+
+}  // namespace dlock::redis
