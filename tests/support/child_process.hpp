@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/unique_fd.hpp"
+#include "tests/support/system_call.hpp"
 
 namespace dlock::test {
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "tests/support/unique_fd.hpp"
+#include "tests/support/system_call.hpp"
 
 namespace dlock::test {
 

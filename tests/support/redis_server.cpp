@@ -20,9 +20,9 @@ void expect_ok(const RedisReply& reply, const std::string& what) {
 }  // namespace
 
 std::vector<std::string> RedisUser::redis_rights() {
-  return {"+set",  "+get",       "+del",         "+pexpire", "+pttl",           "+time",     "+zadd",
-          "+zrem", "+zrange",    "+zrank",       "+zscore",  "+eval",           "+evalsha",  "+publish",
-          "+ping", "+subscribe", "+unsubscribe", "+hello",   "+client|setname", "+client|id"};
+  return {"+set",     "+get",     "+del",       "+pexpire",     "+pttl",   "+time",
+          "+zadd",    "+zrem",    "+zrange",    "+zrank",       "+zscore", "+eval",
+          "+evalsha", "+publish", "+subscribe", "+unsubscribe", "+ping",   "+client|setname"};
 }
 
 std::vector<std::string> RedisUser::rules() const {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/support/unique_fd.hpp"
+#include "tests/support/system_call.hpp"
 
 namespace dlock::test {
 
