@@ -112,7 +112,7 @@ void Releases::cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer
     }
     return report_if_finished();
   }
-  entry.stragglers = true;
+  if (answer.failure().code != errc::unavailable) entry.stragglers = true;
   if (now >= entry.moot) {
     forget(owner);
     return report_if_finished();

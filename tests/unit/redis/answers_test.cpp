@@ -19,7 +19,7 @@ Reply parse(std::string_view bytes) {
   reader.feed(bytes);
   auto reply = reader.next();
   EXPECT_TRUE(reply) << bytes;
-  return *std::move(reply);
+  return reply ? *std::move(reply) : Reply();
 }
 
 TEST(AcquireAnswer, IsAGrantWithItsToken) {
@@ -99,7 +99,7 @@ TEST(Answers, ThatAreErrorsMeanWhatTheErrorMeans) {
 }
 
 TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
-  auto info = read_inspect(parse("*4\r\n$3\r\nc:1\r\n:1500\r\n$23\r\n17 c:1 host:7:my program\r\n:2\r\n"), "x");
+  auto info = read_inspect(parse("*4\r\n$3\r\nc:1\r\n:1500\r\n$24\r\n17 c:1 host:7:my program\r\n:2\r\n"), "x");
   ASSERT_TRUE(info.ok()) << info.failure().detail;
   EXPECT_TRUE(info.value().held);
   EXPECT_EQ(info.value().holder, "host:7:my program");

@@ -78,8 +78,8 @@ class BackendTest : public testing::Test {
 
   // Answers the scripts by these, and subscriptions with yes.
   struct Answers {
-    std::string acquire;
-    std::string renew;
+    std::string acquire = {};
+    std::string renew = {};
     std::string release = released();
   };
   void set(Answers answers) {

@@ -44,7 +44,7 @@ void FakeServer::cut() {
 
 void FakeServer::publish(const std::string& channel, const std::string& text) {
   for (FakeWire* wire : std::vector(connections)) {
-    wire->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
+    if (wire->subscribed_) wire->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
   }
 }
 
@@ -56,7 +56,9 @@ void FakeServer::take(FakeWire& from, const Words& command) {
     return from.reply(reply.empty() ? "+OK\r\n" : reply);
   }
   if (verb != "INFO" && verb != "PING") commands.push_back(command);
-  const std::string reply = answer ? answer(from, command) : "";
+  if (verb == "SUBSCRIBE") from.subscribed_ = true;
+  std::string reply = answer ? answer(from, command) : "";
+  if (verb == "INFO" && reply.empty()) reply = "-NOPERM this user has no permissions to run the 'info' command\r\n";
   if (!reply.empty()) from.reply(reply);
 }
 

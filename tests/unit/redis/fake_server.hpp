@@ -17,7 +17,8 @@ using Words = std::vector<std::string>;
 
 class FakeWire;
 
-// By default: accepts connections, says yes to the handshake, and keeps silent to everything else.
+// By default: accepts connections, says yes to the handshake, tells nothing about itself, and keeps silent to
+// everything else.
 class FakeServer {
  public:
   enum class Dialling { accept, refuse, silence };
@@ -61,9 +62,12 @@ class FakeWire final : public Wire {
 
   // Lets bytes arrive at the client, as a task.
   void reply(const std::string& bytes);
+  // The same, but unnoticed: the client sees them when it looks.
+  void arrive(const std::string& bytes) { arrived_ += bytes; }
   void close(Failure why);
 
  private:
+  friend class FakeServer;
   void later(Executor::Task task);
 
   FakeServer& server_;
@@ -71,6 +75,7 @@ class FakeWire final : public Wire {
   Events& events_;
   ReplyReader commands_;  // a command looks like a reply
   ReplyReader replies_;
+  bool subscribed_ = false;
   std::string unsent_;
   std::string arrived_;
   std::uint64_t sent_ = 0;
