@@ -109,7 +109,7 @@ TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
 }
 
 TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
-  auto info = read_inspect(parse("*4\r\n$-1\r\n:-2\r\n$11\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  auto info = read_inspect(parse("*4\r\n$-1\r\n:-2\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
   ASSERT_TRUE(info.ok());
   EXPECT_FALSE(info.value().held);
   EXPECT_EQ(info.value().holder, "");
@@ -117,7 +117,7 @@ TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
 }
 
 TEST(InspectAnswer, DoesNotNameTheLastHolderForAForeignOne) {
-  auto info = read_inspect(parse("*4\r\n$7\r\nforeign\r\n:-1\r\n$11\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  auto info = read_inspect(parse("*4\r\n$7\r\nforeign\r\n:-1\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
   ASSERT_TRUE(info.ok());
   EXPECT_TRUE(info.value().held);
   EXPECT_EQ(info.value().holder, "");
