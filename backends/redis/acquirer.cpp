@@ -51,8 +51,8 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode
   std::vector<std::string> arguments = {value,
                                         in_milliseconds(request.lease),
                                         std::string(name_of(mode)),
-                                        in_milliseconds(kAlive),
-                                        in_milliseconds(kGrant),
+                                        in_milliseconds(alive_for),
+                                        in_milliseconds(grant_for),
                                         request.holder};
   std::shared_ptr<Granted> later;
   if (options.replicas_ack > 0) {
@@ -95,7 +95,7 @@ void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
   const Keys& keys = granted->keys;
   (void)commands_.run(release_script(), {keys.lock, keys.queue, keys.alive},
-                      {granted->value, in_milliseconds(kGrant), "leave"}, granted->deadline,
+                      {granted->value, in_milliseconds(grant_for), "leave"}, granted->deadline,
                       [granted, why = std::move(why)](Result<Reply> reply, TimePoint) {
                         Failure failure = why;
                         const bool gone = reply.ok() && read_release(reply.value()).ok();

@@ -19,7 +19,7 @@ using Type = Reply::Type;
 
 namespace {
 
-constexpr std::chrono::seconds kClockDifference{5};
+constexpr std::chrono::seconds clock_difference{5};
 
 // Everything is asked at once; the findings are written when the last answer is there.
 class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
@@ -143,7 +143,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     const auto ours =
         std::chrono::duration_cast<std::chrono::seconds>(commands_.executor().clock().wall_now().time_since_epoch());
     const std::chrono::seconds difference = std::chrono::seconds(seconds) - ours;
-    if (std::chrono::abs(difference) <= kClockDifference) {
+    if (std::chrono::abs(difference) <= clock_difference) {
       return add(Severity::ok, "clock", "the server's clock agrees with ours");
     }
     add(Severity::warning, "clock",

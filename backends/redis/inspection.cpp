@@ -55,8 +55,8 @@ class Listing : public std::enable_shared_from_this<Listing> {
   }
 
  private:
-  static constexpr std::size_t kMaxNames = 100'000;
-  static constexpr std::size_t kQuestionsAtOnce = 64;
+  static constexpr std::size_t max_names = 100'000;
+  static constexpr std::size_t questions_at_once = 64;
 
   void scanned(const Reply& reply) {
     const auto& fields = reply.elements;
@@ -67,14 +67,14 @@ class Listing : public std::enable_shared_from_this<Listing> {
       if (!key.is(Type::string)) return finish(unexpected("SCAN", reply));
       note(key.text);
     }
-    if (names_.size() > kMaxNames) {
-      return finish(Failure{errc::unavailable, "more than " + std::to_string(kMaxNames) + " locks; too many to list"});
+    if (names_.size() > max_names) {
+      return finish(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
     }
     if (fields[0].text != "0") return scan(fields[0].text);
     patterns_.pop_back();
     if (!patterns_.empty()) return scan("0");
     next_ = names_.begin();
-    while (under_way_ < kQuestionsAtOnce && next_ != names_.end()) ask();
+    while (under_way_ < questions_at_once && next_ != names_.end()) ask();
     if (under_way_ == 0) finish(std::move(infos_));
   }
 
@@ -144,18 +144,18 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   }
 
  private:
-  static constexpr int kMaxAttempts = 3;
+  static constexpr int max_attempts = 3;
 
   void release(const std::string& value) {
     (void)commands_.run(release_script(), {keys_.lock, keys_.queue, keys_.alive},
-                        {value, in_milliseconds(kGrant), "stay"}, deadline_,
+                        {value, in_milliseconds(grant_for), "stay"}, deadline_,
                         [self = shared_from_this()](Result<Reply> reply, TimePoint) {
                           if (!reply.ok()) return self->done_(reply.failure());
                           auto answer = read_release(reply.value());
                           if (!answer.ok()) return self->done_(answer.failure());
                           const auto was = answer.value().was;
                           // It changed hands meanwhile.
-                          if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < kMaxAttempts) {
+                          if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < max_attempts) {
                             return self->start();
                           }
                           self->done_(was == ReleaseAnswer::Was::ours);

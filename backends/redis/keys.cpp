@@ -11,22 +11,22 @@ namespace {
 // The derived keys of K are "{K}:dlq" and so on, so that they hash as K does. Where K has a hash tag of its own, that
 // has to stay the first one: K, a unit separator and "dlq". No lock's name has a control character, so the two forms
 // cannot be mistaken for each other or, with a prefix, for a lock.
-constexpr std::string_view kClosing = "}:";
-constexpr char kSeparator = '\x1f';
-constexpr std::string_view kQueue = "dlq";
-constexpr std::string_view kAlive = "dla";
-constexpr std::string_view kFence = "dlf";
-constexpr std::array kSuffixes = {kQueue, kAlive, kFence};
+constexpr std::string_view closing = "}:";
+constexpr char separator = '\x1f';
+constexpr std::string_view queue_suffix = "dlq";
+constexpr std::string_view alive_suffix = "dla";
+constexpr std::string_view fence_suffix = "dlf";
+constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
 
 std::string derived(std::string_view key, std::string_view suffix) {
   std::string out;
   if (has_hash_tag(key)) {
     out += key;
-    out += kSeparator;
+    out += separator;
   } else {
     out += '{';
     out += key;
-    out += kClosing;
+    out += closing;
   }
   out += suffix;
   return out;
@@ -36,11 +36,11 @@ std::string derived(std::string_view key, std::string_view suffix) {
 std::optional<std::string> base_of(std::string_view key, std::string_view suffix) {
   if (!key.ends_with(suffix)) return std::nullopt;
   key.remove_suffix(suffix.size());
-  if (key.ends_with(kSeparator)) {
+  if (key.ends_with(separator)) {
     key.remove_suffix(1);
     if (has_hash_tag(key)) return std::string(key);
-  } else if (key.starts_with('{') && key.ends_with(kClosing) && key.size() > kClosing.size()) {
-    key = key.substr(1, key.size() - 1 - kClosing.size());
+  } else if (key.starts_with('{') && key.ends_with(closing) && key.size() > closing.size()) {
+    key = key.substr(1, key.size() - 1 - closing.size());
     if (!key.empty() && !has_hash_tag(key)) return std::string(key);
   }
   return std::nullopt;
@@ -60,27 +60,27 @@ Keys keys_of(std::string_view prefix, std::string_view name) {
   key.reserve(prefix.size() + name.size());
   key += prefix;
   key += name;
-  std::string queue = derived(key, kQueue);
-  std::string alive = derived(key, kAlive);
-  std::string fence = derived(key, kFence);
+  std::string queue = derived(key, queue_suffix);
+  std::string alive = derived(key, alive_suffix);
+  std::string fence = derived(key, fence_suffix);
   return {std::move(key), std::move(queue), std::move(alive), std::move(fence)};
 }
 
 bool is_reserved(std::string_view prefix, std::string_view name) {
   if (prefix.find_first_not_of('{') != std::string_view::npos) return false;
   const std::string key = std::string(prefix) + std::string(name);
-  return std::any_of(kSuffixes.begin(), kSuffixes.end(), [&](std::string_view suffix) {
+  return std::any_of(suffixes.begin(), suffixes.end(), [&](std::string_view suffix) {
     const auto base = base_of(key, suffix);
     return base && base->size() > prefix.size() && base->starts_with(prefix);
   });
 }
 
 std::optional<std::string> lock_of_fence_key(std::string_view key) {
-  return base_of(key, kFence);
+  return base_of(key, fence_suffix);
 }
 
 bool is_derived_key(std::string_view key) {
-  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+  return std::any_of(suffixes.begin(), suffixes.end(),
                      [&](std::string_view suffix) { return base_of(key, suffix).has_value(); });
 }
 
@@ -106,11 +106,11 @@ std::optional<OwnerId> owner_in(std::string_view value, std::string_view client)
 }
 
 std::string client_channel(std::string_view client) {
-  return std::string(kChannelPrefix) + std::string(client);
+  return std::string(channel_prefix) + std::string(client);
 }
 
 std::string lock_channel(std::string_view lock_key) {
-  return std::string(kChannelPrefix) + "lock:" + std::string(lock_key);
+  return std::string(channel_prefix) + "lock:" + std::string(lock_key);
 }
 
 }  // namespace dlock::redis

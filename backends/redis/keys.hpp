@@ -40,7 +40,7 @@ struct Keys {
 // The owner, if this is a value of that client.
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 
-inline constexpr std::string_view kChannelPrefix = "dlock:w:";
+inline constexpr std::string_view channel_prefix = "dlock:w:";
 // Where a client's waiters are told that they were granted a lock.
 [[nodiscard]] std::string client_channel(std::string_view client);
 // Where everybody is told that a lock became free.

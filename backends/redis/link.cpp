@@ -13,10 +13,10 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-constexpr nanoseconds kSilence = std::chrono::seconds(2);
-constexpr nanoseconds kShortestSilence = milliseconds(50);
+constexpr nanoseconds longest_silence = std::chrono::seconds(2);
+constexpr nanoseconds shortest_silence = milliseconds(50);
 // Whoever needs the connection does not wait for the end of a long pause, but neither does each of them dial.
-constexpr nanoseconds kBetweenAttempts = milliseconds(50);
+constexpr nanoseconds between_attempts = milliseconds(50);
 
 struct FreeCommand {
   void operator()(char* command) const noexcept { redisFreeCommand(command); }
@@ -44,7 +44,7 @@ Link::Link(Executor& executor, const Options& options, WireFactory wires, User& 
       wires_(std::move(wires)),
       user_(user),
       timer_(executor),
-      silence_(std::max(std::min(kSilence, options.response_timeout), kShortestSilence)),
+      silence_(std::max(std::min(longest_silence, options.response_timeout), shortest_silence)),
       health_timer_(executor) {}
 
 Link::~Link() = default;
@@ -53,7 +53,7 @@ void Link::want() {
   if (state_ == State::idle) {
     connect();
   } else if (state_ == State::pausing) {
-    const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, kBetweenAttempts));
+    const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, between_attempts));
     if (soon < next_attempt_) pause_until(soon);
   }
 }

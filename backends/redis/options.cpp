@@ -9,8 +9,8 @@ namespace dlock::redis {
 
 namespace {
 
-constexpr std::size_t kMaxPrefixBytes = 128;
-constexpr std::uint32_t kMaxReplicas = 100;
+constexpr std::size_t max_prefix_bytes = 128;
+constexpr std::uint32_t max_replicas = 100;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
@@ -42,8 +42,8 @@ std::string take_prefix(Url& url) {
   auto prefix = url.take("prefix");
   if (!prefix) return "dlock:";
   if (prefix->empty()) return {};
-  if (prefix->size() > kMaxPrefixBytes) {
-    refuse("prefix: longer than " + std::to_string(kMaxPrefixBytes) + " bytes");
+  if (prefix->size() > max_prefix_bytes) {
+    refuse("prefix: longer than " + std::to_string(max_prefix_bytes) + " bytes");
   }
   if (auto problem = detail::problem_with_name(*prefix)) refuse("prefix: " + *problem);
   return *std::move(prefix);
@@ -52,7 +52,7 @@ std::string take_prefix(Url& url) {
 std::uint32_t take_replicas_ack(Url& url) {
   const auto value = url.take("replicas_ack");
   if (!value) return 0;
-  const auto number = parse_number(*value, kMaxReplicas);
+  const auto number = parse_number(*value, max_replicas);
   if (!number) refuse("replicas_ack: " + detail::quoted(*value) + " is not a number of replicas, 0..100");
   return *number;
 }

@@ -26,7 +26,7 @@ QueueMachine::Step QueueMachine::answered(const AcquireAnswer& answer, bool hear
     return {.report = Report::granted};
   }
   maybe_known_ = true;
-  backoff_ = kFirstBackoff;
+  backoff_ = first_backoff;
   Step step;
   if (news_) {
     step = ask();
@@ -48,7 +48,7 @@ QueueMachine::Step QueueMachine::failed(const Failure& why, TimePoint now) {
   }
   state_ = State::backing_off;
   const nanoseconds wait = between(backoff_ / 2, backoff_);
-  backoff_ = std::min<nanoseconds>(backoff_ * 2, kLongestBackoff);
+  backoff_ = std::min<nanoseconds>(backoff_ * 2, longest_backoff);
   return {.report = Report::unreachable, .wake = saturating_add(now, wait)};
 }
 
@@ -67,8 +67,8 @@ QueueMachine::Step QueueMachine::recovered() {
 
 nanoseconds QueueMachine::pause(const AcquireAnswer& answer, bool heard) {
   const auto rank = static_cast<nanoseconds::rep>(std::min<std::uint64_t>(answer.rank.value_or(0), 1000));
-  const nanoseconds longest = heard ? kLongestPoll : kLongestBlindPoll;
-  const nanoseconds poll = std::min<nanoseconds>(kHeadPoll * (rank + 1), longest);
+  const nanoseconds longest = heard ? longest_poll : longest_blind_poll;
+  const nanoseconds poll = std::min<nanoseconds>(head_poll * (rank + 1), longest);
   nanoseconds wait = between(poll * 3 / 4, poll);
   // A lock that runs out tells nobody; the first in line looks after it, a little later than announced.
   if (rank == 0 && answer.free_in) {

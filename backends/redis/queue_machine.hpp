@@ -56,10 +56,10 @@ class QueueMachine {
   bool news_ = false;  // came while asking
   bool maybe_known_ = false;
   bool unanswered_ = false;
-  std::chrono::nanoseconds backoff_ = kFirstBackoff;
+  std::chrono::nanoseconds backoff_ = first_backoff;
 
-  static constexpr std::chrono::milliseconds kFirstBackoff{20};
-  static constexpr std::chrono::milliseconds kLongestBackoff{1000};
+  static constexpr std::chrono::milliseconds first_backoff{20};
+  static constexpr std::chrono::milliseconds longest_backoff{1000};
 };
 
 }  // namespace dlock::redis

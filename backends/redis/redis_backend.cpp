@@ -15,8 +15,8 @@ namespace dlock::redis {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMinLease{20};
-constexpr std::chrono::hours kMaxLease{24};
+constexpr std::chrono::milliseconds min_lease{20};
+constexpr std::chrono::hours max_lease{24};
 
 TryPolicy policy_of(Strategy strategy) {
   TryPolicy policy;
@@ -64,8 +64,8 @@ Capabilities RedisBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
-      .min_lease = kMinLease,
-      .max_lease = kMaxLease,
+      .min_lease = min_lease,
+      .max_lease = max_lease,
   };
 }
 

@@ -12,9 +12,9 @@ namespace dlock::redis {
 namespace {
 
 // Each takes a connection that breaks right after the request was sent.
-constexpr int kMaxAttempts = 8;
+constexpr int max_attempts = 8;
 // Packets of a broken connection may arrive after those of the next one, but not much later.
-constexpr std::chrono::nanoseconds kStragglers = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds stragglers = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void Releases::send(CommandClient& commands, const std::string& name, const Owne
                     TimePoint deadline, std::function<void(Result<ReleaseAnswer>)> done) {
   Keys keys = keys_of(commands.options().prefix, name);
   (void)commands.run(release_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive)},
-                     {value_of(client_, owner), in_milliseconds(kGrant), leave ? "leave" : "stay"}, deadline,
+                     {value_of(client_, owner), in_milliseconds(grant_for), leave ? "leave" : "stay"}, deadline,
                      [this, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(reply.failure());
                        auto answer = read_release(reply.value());
@@ -68,7 +68,7 @@ void Releases::attempt(std::shared_ptr<Attempt> attempt) {
     const Failure& why = answer.failure();
     if (why.code == errc::ambiguous) {
       attempt->ambiguous = true;
-      if (now < attempt->deadline && attempt->count < kMaxAttempts) return this->attempt(attempt);
+      if (now < attempt->deadline && attempt->count < max_attempts) return this->attempt(attempt);
     }
     abandon(attempt->grant.name, attempt->grant.owner, attempt->grant.lease, attempt->ambiguous);
     attempt->done({.status = Status::failed, .failure = why});
@@ -82,7 +82,7 @@ void Releases::abandon(const std::string& name, const OwnerId& owner, std::chron
   if (!fresh) return;
   entry->second.name = name;
   entry->second.stragglers = stragglers;
-  entry->second.moot = saturating_add(commands_.executor().now(), lease + kAlive);
+  entry->second.moot = saturating_add(commands_.executor().now(), lease + alive_for);
   ++unconfirmed_;
   clean(owner);
 }
@@ -108,7 +108,7 @@ void Releases::cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer
     if (!std::exchange(entry.stragglers, false)) {
       forget(owner);
     } else {
-      entry.timer.arm(saturating_add(now, kStragglers), [this, owner] { clean(owner); });
+      entry.timer.arm(saturating_add(now, stragglers), [this, owner] { clean(owner); });
     }
     return report_if_finished();
   }

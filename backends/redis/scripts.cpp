@@ -36,7 +36,7 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
 // within which it has to confirm, and removes dead ones on the way (a bounded number, so that no call takes long).
 // The waiter's client is told the value. Answers whom it was given to ("": nobody, the lock is free; nil: me, who is
 // the first in line) and whether publishing is forbidden.
-constexpr char kHandOn[] = R"lua(
+constexpr char hand_on_text[] = R"lua(
 local function hand_on(grant, me)
   local now, forbidden
   for _ = 1, 64 do
@@ -67,7 +67,7 @@ end
 
 // fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
 // no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost.
-constexpr char kAcquireText[] = R"lua(
+constexpr char acquire_text[] = R"lua(
 local value, lease, mode, alive, grant, holder = unpack(ARGV)
 local function fence_of_mine()
   local last = redis.call('GET', KEYS[4])
@@ -115,18 +115,18 @@ if mode ~= 'try' then
 end
 return {0, redis.call('PTTL', KEYS[1]), rank}
 )lua";
-constexpr auto kAcquireWhole = join(kHandOn, kAcquireText);
-constexpr Script kAcquire = {"acquire", text_of(kAcquireWhole), "d4293d91cbbd2e5e5a66886a4849e07d80d11f7f"};
+constexpr auto acquire_whole = join(hand_on_text, acquire_text);
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "d4293d91cbbd2e5e5a66886a4849e07d80d11f7f"};
 
-constexpr char kRenewText[] = R"lua(
+constexpr char renew_text[] = R"lua(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 )lua";
-constexpr Script kRenew = {"renew", kRenewText, "dac977473ed0da5e2a244aca2dc6c00948050dc9"};
+constexpr Script renew_definition = {"renew", renew_text, "dac977473ed0da5e2a244aca2dc6c00948050dc9"};
 
 // DEL comes first: it is what fails where writes are refused, and after it the server no longer refuses the grant for
 // lack of memory. Everybody else is told only where the lock really became free.
-constexpr char kReleaseText[] = R"lua(
+constexpr char release_text[] = R"lua(
 local owner = redis.call('GET', KEYS[1])
 local mine = owner == ARGV[1]
 if mine then redis.call('DEL', KEYS[1]) end
@@ -144,31 +144,31 @@ if mine or not owner then
 end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1}
 )lua";
-constexpr auto kReleaseWhole = join(kHandOn, kReleaseText);
-constexpr Script kRelease = {"release", text_of(kReleaseWhole), "69820fbc6f9b4ad5b4dbcb0fc51d4f128530941d"};
+constexpr auto release_whole = join(hand_on_text, release_text);
+constexpr Script release_definition = {"release", text_of(release_whole), "69820fbc6f9b4ad5b4dbcb0fc51d4f128530941d"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
-constexpr char kInspectText[] = R"lua(
+constexpr char inspect_text[] = R"lua(
 local value = redis.call('GET', KEYS[1])
 local last = redis.call('ZRANGE', KEYS[2], -1, -1)[1]
 local waiters = last and redis.call('ZRANK', KEYS[2], last) + 1 or 0
 return {value, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[3]), waiters}
 )lua";
-constexpr Script kInspect = {"inspect", kInspectText, "0ddcc8844666dfddbc164b01d1a8635dbf421d5d"};
+constexpr Script inspect_definition = {"inspect", inspect_text, "0ddcc8844666dfddbc164b01d1a8635dbf421d5d"};
 
 }  // namespace
 
 const Script& acquire_script() noexcept {
-  return kAcquire;
+  return acquire_definition;
 }
 const Script& renew_script() noexcept {
-  return kRenew;
+  return renew_definition;
 }
 const Script& release_script() noexcept {
-  return kRelease;
+  return release_definition;
 }
 const Script& inspect_script() noexcept {
-  return kInspect;
+  return inspect_definition;
 }
 
 }  // namespace dlock::redis

@@ -14,7 +14,7 @@ struct Code {
   ServerError error;
 };
 
-constexpr std::array kCodes = {
+constexpr std::array known_codes = {
     Code{"NOSCRIPT", ServerError::no_script},
     Code{"LOADING", ServerError::loading},
     Code{"BUSY", ServerError::busy},
@@ -36,7 +36,7 @@ constexpr std::array kCodes = {
 };
 
 // Errors that have no code of their own.
-constexpr std::array kSentences = {
+constexpr std::array known_sentences = {
     Code{"The user executing the script can't", ServerError::no_permission},
     Code{"AUTH <password> called without any password", ServerError::wrong_password},
     Code{"invalid password", ServerError::wrong_password},
@@ -112,14 +112,14 @@ std::string_view explanation(ServerError error) noexcept {
 
 ServerError classify(std::string_view text) noexcept {
   const std::string_view first = text.substr(0, text.find(' '));
-  for (const Code& code : kCodes) {
+  for (const Code& code : known_codes) {
     if (first == code.text) return code.error;
   }
-  for (const Code& sentence : kSentences) {
+  for (const Code& sentence : known_sentences) {
     if (text.find(sentence.text) != std::string_view::npos) return sentence.error;
   }
   // Servers before 7.0 wrap the error of a command inside a script: "ERR Error running script ...: -READONLY ...".
-  for (const Code& code : kCodes) {
+  for (const Code& code : known_codes) {
     if (contains_word(text, code.text)) return code.error;
   }
   return ServerError::other;

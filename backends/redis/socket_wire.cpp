@@ -12,8 +12,8 @@ namespace dlock::redis {
 
 namespace {
 
-constexpr std::size_t kReadBytes = 16384;
-constexpr int kReadsPerTurn = 16;  // then others get their turn
+constexpr std::size_t read_bytes = 16384;
+constexpr int reads_per_turn = 16;  // then others get their turn
 
 std::string describe(int error) {
   return std::system_category().message(error);
@@ -143,8 +143,8 @@ void SocketWire::wait_readable() {
 void SocketWire::receive() {
   if (!open_) return;
   const std::weak_ptr<bool> alive = alive_;
-  std::array<char, kReadBytes> buffer;
-  for (int turn = 0; turn < kReadsPerTurn; ++turn) {
+  std::array<char, read_bytes> buffer;
+  for (int turn = 0; turn < reads_per_turn; ++turn) {
     const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (count == 0) return close(broken("the server closed the connection"));
     if (count < 0) {

@@ -6,15 +6,16 @@
 namespace dlock::redis {
 
 // The first in line asks again this often, in case its wake-up got lost; those behind it less often the further back.
-inline constexpr std::chrono::milliseconds kHeadPoll{250};
-inline constexpr std::chrono::milliseconds kLongestPoll{5000};
-// Waiters that no wake-up reaches find out by asking that they were granted the lock, so always within kGrant.
-inline constexpr std::chrono::milliseconds kLongestBlindPoll{500};
+inline constexpr std::chrono::milliseconds head_poll{250};
+inline constexpr std::chrono::milliseconds longest_poll{5000};
+// Waiters that no wake-up reaches find out by asking that they were granted the lock, so always within grant_for.
+inline constexpr std::chrono::milliseconds longest_blind_poll{500};
 // A waiter that was granted the lock has so long to confirm; then it is the next one's turn.
-inline constexpr std::chrono::milliseconds kGrant{1000};
+inline constexpr std::chrono::milliseconds grant_for{1000};
 // A waiter that was not heard of for so long is passed over.
-inline constexpr std::chrono::milliseconds kAlive{15000};
+inline constexpr std::chrono::milliseconds alive_for{15000};
 
-static_assert(kHeadPoll < kGrant && kLongestBlindPoll < kGrant && kGrant < kAlive && kLongestPoll * 2 < kAlive);
+static_assert(head_poll < grant_for && longest_blind_poll < grant_for && grant_for < alive_for &&
+              longest_poll * 2 < alive_for);
 
 }  // namespace dlock::redis

@@ -17,7 +17,7 @@ using dlock::redis::Reply;
 using dlock::redis::ReplyLimits;
 using dlock::redis::ReplyReader;
 
-constexpr ReplyLimits kLimits{.bytes = 4096, .elements = 64, .line = 1024};
+constexpr ReplyLimits limits{.bytes = 4096, .elements = 64, .line = 1024};
 
 struct Size {
   std::size_t bytes = 0;
@@ -41,7 +41,7 @@ bool same(const Reply& a, const Reply& b) {
 }
 
 std::vector<Reply> read(std::string_view bytes, std::size_t piece) {
-  ReplyReader reader(kLimits);
+  ReplyReader reader(limits);
   std::vector<Reply> replies;
   while (!bytes.empty() && reader.problem().empty()) {
     reader.feed(bytes.substr(0, piece));
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Reply& reply : pieces) {
     Size total;
     add(reply, total);
-    if (total.bytes > kLimits.bytes || total.elements > kLimits.elements) std::abort();
+    if (total.bytes > limits.bytes || total.elements > limits.elements) std::abort();
     interpret(reply);
   }
   return 0;

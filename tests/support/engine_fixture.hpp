@@ -36,7 +36,7 @@ class BlockedEngine {
 
 class EngineTest : public testing::Test {
  protected:
-  static constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);  // only ever reached by a hang
+  static constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);  // only ever reached by a hang
 
   // By its interface: tests are not the ones to hold its mutex.
   [[nodiscard]] std::shared_ptr<engine::Engine> start() const {
@@ -49,11 +49,11 @@ class EngineTest : public testing::Test {
   void flush() {
     util::Event flushed;
     ASSERT_TRUE(engine_->submit([&] { flushed.set(); }));
-    ASSERT_TRUE(flushed.wait(kHang));
+    ASSERT_TRUE(flushed.wait(hang_limit));
     // set() has returned when the next task runs.
     util::Event again;
     ASSERT_TRUE(engine_->submit([&] { again.set(); }));
-    ASSERT_TRUE(again.wait(kHang));
+    ASSERT_TRUE(again.wait(hang_limit));
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();

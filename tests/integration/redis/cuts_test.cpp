@@ -9,8 +9,8 @@ namespace dlock::test {
 
 namespace {
 
-constexpr auto kLease = 2s;
-constexpr std::size_t kCuts = 200;
+constexpr auto test_lease = 2s;
+constexpr std::size_t wanted_cuts = 200;
 
 // A seed of its own for every run; DLOCK_SEED repeats one.
 std::uint64_t seed() {
@@ -44,7 +44,7 @@ class CutTest : public RedisStrategyTest {
 
   // Whoever comes next gets the lock, without waiting for more than a lease, and nobody else believes to hold it then.
   void expect_free_for_others(DistributedLock& lock, const Lease& other) {
-    const Lease lease = take(lock, {.wait = conformance::guard(), .lease = kLease});
+    const Lease lease = take(lock, {.wait = conformance::guard(), .lease = test_lease});
     EXPECT_FALSE(other.held());
     EXPECT_GT(lease.token(), last_token_);
     last_token_ = lease.token();
@@ -59,7 +59,7 @@ class CutTest : public RedisStrategyTest {
   void expect_mortal() {
     const auto remaining = server.command({"PTTL", keys("cut").lock}).integer;
     EXPECT_NE(remaining, -1) << "a lock without an end";
-    EXPECT_LE(remaining, std::chrono::milliseconds(kLease).count());
+    EXPECT_LE(remaining, std::chrono::milliseconds(test_lease).count());
   }
 
  private:
@@ -75,10 +75,10 @@ TEST_P(CutTest, TwoHundredCutAcquiresLeaveNoOrphanAndNoWrongBelief) {
   std::size_t cuts = 0;
   std::size_t grants = 0;
   std::size_t rounds = 0;
-  for (; cuts < kCuts && rounds < 10 * kCuts; ++rounds) {
+  for (; cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
     arm_cut();
     const auto wait = pick(1) == 0 ? 0ms : 500ms;
-    Outcome outcome = Pending(lock, {.wait = wait, .lease = kLease, .renew = pick(1) == 0}).get();
+    Outcome outcome = Pending(lock, {.wait = wait, .lease = test_lease, .renew = pick(1) == 0}).get();
     expect_truth(outcome);
     expect_mortal();
     if (!outcome.error) ++grants;
@@ -90,7 +90,7 @@ TEST_P(CutTest, TwoHundredCutAcquiresLeaveNoOrphanAndNoWrongBelief) {
     cuts = proxy.counters().cuts;
   }
   proxy.pass();
-  EXPECT_GE(cuts, kCuts);
+  EXPECT_GE(cuts, wanted_cuts);
   EXPECT_GT(grants, 0U);
   std::cout << rounds << " acquires, " << cuts << " cuts, " << grants << " grants\n";
   await_no_residue("cut");
@@ -104,12 +104,12 @@ TEST_P(CutTest, TwoHundredCutWaitsLeaveNoOrphanAndNoWrongBelief) {
   std::size_t cuts = 0;
   std::size_t grants = 0;
   std::size_t rounds = 0;
-  for (; cuts < kCuts && rounds < 10 * kCuts; ++rounds) {
-    std::optional<Lease> holder = take(others, {.wait = conformance::guard(), .lease = kLease});
+  for (; cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
+    std::optional<Lease> holder = take(others, {.wait = conformance::guard(), .lease = test_lease});
     note_token(*holder);
     const auto sent = proxy.counters().to_server.passed;
     arm_cut();
-    Pending waiting(lock, {.wait = 500ms, .lease = kLease});
+    Pending waiting(lock, {.wait = 500ms, .lease = test_lease});
     // The hand-over may meet the cut, or come before or after it.
     (void)proxy.wait_until([&](const auto& c) { return c.cuts > cuts || c.to_server.passed > sent; });
     holder.reset();
@@ -124,7 +124,7 @@ TEST_P(CutTest, TwoHundredCutWaitsLeaveNoOrphanAndNoWrongBelief) {
     cuts = proxy.counters().cuts;
   }
   proxy.pass();
-  EXPECT_GE(cuts, kCuts);
+  EXPECT_GE(cuts, wanted_cuts);
   EXPECT_GT(grants, 0U);
   std::cout << rounds << " waits, " << cuts << " cuts, " << grants << " grants\n";
   await_no_residue("cut");
@@ -144,7 +144,7 @@ TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
     expect_truth(outcome);
     const bool was_cut = proxy.counters().cuts > length;
     outcome.lease = Lease();
-    const Lease next = take(others, {.wait = conformance::guard(), .lease = kLease});
+    const Lease next = take(others, {.wait = conformance::guard(), .lease = test_lease});
     if (!was_cut) break;
     ASSERT_LT(length, 1000U);
   }

@@ -9,8 +9,8 @@ namespace dlock::test {
 
 namespace {
 
-constexpr int kClients = 4;
-constexpr int kWaitersOfEach = 16;
+constexpr int client_count = 4;
+constexpr int waiters_of_each = 16;
 
 class GivingUpTest : public RedisStrategyTest {};
 
@@ -18,11 +18,11 @@ TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
   for (int round = 0; round < 10; ++round) {
     {
       std::list<Client> clients;
-      for (int i = 0; i < kClients; ++i) clients.push_back(steady({.lease = long_lease}, strategy()));
+      for (int i = 0; i < client_count; ++i) clients.push_back(steady({.lease = long_lease}, strategy()));
       Event turns;
       std::vector<std::jthread> threads;
       for (Client& client : clients) {
-        for (int i = 0; i < kWaitersOfEach; ++i) {
+        for (int i = 0; i < waiters_of_each; ++i) {
           threads.emplace_back([&](const std::stop_token& stop) {
             DistributedLock lock = client.lock("storm");
             std::error_code error;
@@ -49,10 +49,10 @@ TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
       std::list<Client> clients;
       std::deque<DistributedLock> locks;
       std::deque<Pending> waiting;
-      for (int i = 0; i < kClients; ++i) {
+      for (int i = 0; i < client_count; ++i) {
         clients.push_back(steady({.lease = long_lease}, strategy()));
         locks.push_back(clients.back().lock("storm"));
-        for (int j = 0; j < kWaitersOfEach; ++j) waiting.emplace_back(locks.back(), AcquireOptions{});
+        for (int j = 0; j < waiters_of_each; ++j) waiting.emplace_back(locks.back(), AcquireOptions{});
         EXPECT_FALSE(locks.back().try_acquire().has_value());
       }
       const std::jthread releasing([&] { lease.reset(); });

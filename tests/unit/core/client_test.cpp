@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);
+constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);
 
 class ClientTest : public testing::Test {
  protected:
@@ -135,7 +135,7 @@ TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
     EXPECT_TRUE(client.diagnose().empty());
     done.set();
   });
-  EXPECT_TRUE(done.wait(kHang));
+  EXPECT_TRUE(done.wait(hang_limit));
 }
 
 TEST_F(ClientTest, MayBeDestroyedInAHandler) {
@@ -154,8 +154,8 @@ TEST_F(ClientTest, MayBeDestroyedInAHandler) {
     client.reset();
     done.set();
   });
-  ASSERT_TRUE(done.wait(kHang));
-  EXPECT_TRUE(waiter_done.wait(kHang));
+  ASSERT_TRUE(done.wait(hang_limit));
+  EXPECT_TRUE(waiter_done.wait(hang_limit));
   EXPECT_FALSE(kept->held());
   EXPECT_TRUE(kept->lost().stop_requested());
   std::error_code ec;
@@ -176,7 +176,7 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
     lock.async_acquire(
         {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
   }
-  EXPECT_TRUE(done.wait(kHang));
+  EXPECT_TRUE(done.wait(hang_limit));
 }
 
 TEST_F(ClientTest, AssignmentClosesTheOldClient) {

@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds kHang = std::chrono::seconds(60);
+constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);
 
 // Cpp17BasicLockable, Cpp17Lockable, Cpp17TimedLockable.
 template <class L>
@@ -163,11 +163,11 @@ TEST_F(LockTest, UnlockingALostLeaseDoesNotReleaseTheNextHoldersLock) {
   std::thread next([&] {
     lock_.lock();  // the same object, another thread
     taken.set();
-    EXPECT_TRUE(unlocked.wait(kHang));
+    EXPECT_TRUE(unlocked.wait(hang_limit));
     EXPECT_TRUE(lock_.lease().held());
     lock_.unlock();
   });
-  ASSERT_TRUE(taken.wait(kHang));
+  ASSERT_TRUE(taken.wait(hang_limit));
   lock_.unlock();
   EXPECT_TRUE(service_->held("x"));
   unlocked.set();
@@ -263,7 +263,7 @@ TEST_F(LockTest, WrongOptionsAreErrorsEverywhere) {
     EXPECT_FALSE(lease.has_value());
     called.set();
   });
-  EXPECT_TRUE(called.wait(kHang));
+  EXPECT_TRUE(called.wait(hang_limit));
 }
 
 TEST_F(LockTest, AnErrorCodeIsClearedBySuccess) {
@@ -290,7 +290,7 @@ TEST_F(LockTest, AnAsynchronousAcquireRunsItsHandlerOnTheEngineThread) {
     ran_on = std::this_thread::get_id();
     done.set();
   });
-  ASSERT_TRUE(done.wait(kHang));
+  ASSERT_TRUE(done.wait(hang_limit));
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
@@ -334,7 +334,7 @@ TEST_F(LockTest, AWaiterIsWokenByTheRelease) {
   waiter.join();
   EXPECT_FALSE(waiting.is_set());
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.wait(kHang)) << "the clock stands still: no polling could help";
+  EXPECT_TRUE(waiting.wait(hang_limit)) << "the clock stands still: no polling could help";
 }
 
 // --- with_lock -------------------------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
       stopped.set();
     };
     ASSERT_TRUE(inside_task ? engine->submit(stop) : engine->notify(stop));
-    ASSERT_TRUE(stopped.wait(kHang));
+    ASSERT_TRUE(stopped.wait(hang_limit));
     while (!weak.expired()) std::this_thread::yield();
   }
 }
@@ -205,7 +205,7 @@ TEST_F(ThreadEngineLifetimeTest, AClockThatMovesWhileEnginesComeAndGoIsFine) {
     const auto engine = start();
     util::Event ran;
     EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 5ms, [&] { ran.set(); }); }));
-    EXPECT_TRUE(ran.wait(kHang));
+    EXPECT_TRUE(ran.wait(hang_limit));
     engine->stop();
   }
   done = true;

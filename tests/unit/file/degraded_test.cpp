@@ -67,7 +67,7 @@ class FileDegradedTest : public testing::Test {
     }
     (void)client.inspect("a");
     require(lease.release(), "the release failed");
-    require(served.get_future().wait_for(kHang) == std::future_status::ready, "the waiters were not served");
+    require(served.get_future().wait_for(hang_limit) == std::future_status::ready, "the waiters were not served");
     require(recorder->warnings().size() == 1, "warned " + std::to_string(recorder->warnings().size()) + " times");
     const Failure warning = recorder->warnings()[0].reason;
     require(warning.detail.find("inotify") != std::string::npos, warning.detail);

@@ -139,7 +139,7 @@ TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
     require(two.backend->kernel_tries() < 50, "tries: " + std::to_string(two.backend->kernel_tries()));
     fs::remove(locks() + "/filler");
     auto future = granted.get_future();
-    require(future.wait_for(kHang) == std::future_status::ready && future.get(), "did not recover");
+    require(future.wait_for(hang_limit) == std::future_status::ready && future.get(), "did not recover");
   }));
 }
 
@@ -232,9 +232,9 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
     const auto started = std::chrono::steady_clock::now();
-    const Failure waiting = failure_of([&] { (void)client.lock("a").acquire({.wait = kHang}); });
+    const Failure waiting = failure_of([&] { (void)client.lock("a").acquire({.wait = hang_limit}); });
     require_failure(waiting, errc::access_denied, locks() + "/a.lock", "Permission denied");
-    require(std::chrono::steady_clock::now() - started < kHang, "retried what cannot help");
+    require(std::chrono::steady_clock::now() - started < hang_limit, "retried what cannot help");
     const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
     require_failure(failure, errc::access_denied, locks() + "/below", "Permission denied");
     for (const auto& finding : client.diagnose()) {

@@ -73,7 +73,7 @@ Helper::~Helper() {
 }
 
 std::string Helper::line() {
-  const auto end = std::chrono::steady_clock::now() + kHang;
+  const auto end = std::chrono::steady_clock::now() + hang_limit;
   for (;;) {
     if (const auto newline = buffered_.find('\n'); newline != std::string::npos) {
       std::string text = buffered_.substr(0, newline);
@@ -120,7 +120,7 @@ std::string in_child(const std::function<void()>& body) {
   }
   ::close(in);
   std::string text;
-  const auto end = std::chrono::steady_clock::now() + kHang;
+  const auto end = std::chrono::steady_clock::now() + hang_limit;
   for (;;) {
     pollfd ready{.fd = out, .events = POLLIN, .revents = 0};
     std::array<char, 4096> chunk{};
@@ -214,7 +214,7 @@ bool wait_for_loss(const Lease& lease) {
   std::promise<void> fired;
   auto future = fired.get_future();
   std::stop_callback on_loss(lease.lost(), [&] { fired.set_value(); });
-  return future.wait_for(kHang) == std::future_status::ready;
+  return future.wait_for(hang_limit) == std::future_status::ready;
 }
 
 }  // namespace dlock::file::test

@@ -18,7 +18,7 @@
 namespace dlock::file::test {
 
 // Longer than anything takes that goes well; reached only by a test that fails.
-inline constexpr std::chrono::seconds kHang(30);
+inline constexpr std::chrono::seconds hang_limit(30);
 
 class ScratchDirectory {
  public:

@@ -77,7 +77,7 @@ TEST(QueueMachine, ALockWithoutAnEndIsPolledAndNeverTakenForExpired) {
   (void)m.start();
   const auto step = m.answered(busy(0, std::nullopt), true, now);
   EXPECT_GT(*step.wake, now + 100ms);
-  EXPECT_LE(*step.wake, now + kHeadPoll);
+  EXPECT_LE(*step.wake, now + head_poll);
 }
 
 TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
@@ -93,14 +93,14 @@ TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
   }
   auto m = machine();
   (void)m.start();
-  EXPECT_LE(*m.answered(busy(1'000'000'000), true, now).wake, now + kLongestPoll);
+  EXPECT_LE(*m.answered(busy(1'000'000'000), true, now).wake, now + longest_poll);
 }
 
 TEST(QueueMachine, WhoeverHearsNothingAsksBeforeAGrantRunsOut) {
   for (const std::uint64_t rank : {0U, 1U, 5U, 100U}) {
     auto m = machine();
     (void)m.start();
-    EXPECT_LT(*m.answered(busy(rank), false, now).wake, now + kGrant) << rank;
+    EXPECT_LT(*m.answered(busy(rank), false, now).wake, now + grant_for) << rank;
   }
 }
 
