@@ -5,7 +5,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <asio/post.hpp>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,6 +14,10 @@
 namespace dlock::engine {
 
 namespace {
+
+// Then others get their turn.
+constexpr std::size_t most_tasks_in_a_turn = 256;
+constexpr int crowd = 16;
 
 std::string describe(int error) {
   return std::system_category().message(error);
@@ -37,7 +41,7 @@ thread_local const ThreadEngine::Inside* ThreadEngine::Inside::innermost = nullp
 
 class ThreadEngine::AsioDescriptor final : public Descriptor {
  public:
-  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.io_) {
+  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.loop_.io()) {
     std::error_code ec;
     descriptor_.assign(fd, ec);
     if (ec) throw Error(errc::unavailable, "cannot watch a descriptor: " + ec.message());
@@ -49,7 +53,7 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
                                                      : asio::posix::stream_descriptor::wait_write;
     descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
                                   handler = std::move(handler)](std::error_code ec) mutable {
-      engine.run_task([alive = std::move(alive), handler = std::move(handler), ec] {
+      engine.run_from_loop([alive = std::move(alive), handler = std::move(handler), ec] {
         if (!alive.expired()) handler(ec);
       });
     });
@@ -65,7 +69,7 @@ class ThreadEngine::MovedClock final : public ClockListener {
  public:
   explicit MovedClock(std::weak_ptr<ThreadEngine> engine) : engine_(std::move(engine)) {}
   void clock_moved() noexcept override {
-    if (const auto engine = engine_.lock()) (void)engine->enqueue([engine] { engine->tick(); });
+    if (const auto engine = engine_.lock()) engine->tick_soon();
   }
 
  private:
@@ -85,11 +89,7 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
 }
 
 ThreadEngine::ThreadEngine(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random)
-    : clock_(std::move(clock)),
-      random_(std::move(random)),
-      io_(1),
-      work_(asio::make_work_guard(io_)),
-      timer_descriptor_(io_) {}
+    : clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_.io()) {}
 
 ThreadEngine::~ThreadEngine() = default;
 
@@ -123,30 +123,10 @@ void ThreadEngine::launch() {
 }
 
 void ThreadEngine::run_thread() noexcept {
-  thread_id_ = std::this_thread::get_id();
-  io_.run();
+  loop_.run();
 }
 
-bool ThreadEngine::enqueue(Task handler, bool although_stopping) {
-  const util::MutexLock lock(gate_);
-  if (stopped_ && !although_stopping) return false;
-  asio::post(io_, std::move(handler));
-  return true;
-}
-
-void ThreadEngine::run(Task task) noexcept {
-  const Inside inside(*this);
-  task();
-  task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
-  arm_timer();
-}
-
-void ThreadEngine::run_task(Task task) {
-  ++queued_;  // callers that would run inline stand back, or they could starve this thread and its timers
-  const util::MutexLock lock(mutex_);
-  --queued_;
-  run(std::move(task));
-}
+// --- Turns -----------------------------------------------------------------------------------------------------------
 
 bool ThreadEngine::inside_task() const noexcept {
   for (const Inside* inside = Inside::innermost; inside != nullptr; inside = inside->outer) {
@@ -155,51 +135,126 @@ bool ThreadEngine::inside_task() const noexcept {
   return false;
 }
 
+void ThreadEngine::run(Task task) noexcept {
+  const Inside inside(*this);
+  task();
+  task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
+}
+
+void ThreadEngine::run_inbox() {
+  for (std::size_t left = most_tasks_in_a_turn;; --left) {
+    if (batch_.empty() || left == 0) {
+      const util::MutexLock lock(gate_);
+      if (left == 0) return have_inbox_emptied();
+      if (emptying_posted_ && !loop_.on_own_thread()) return;  // it is the loop's now
+      batch_.swap(inbox_);
+      if (batch_.empty()) return;
+    }
+    Task task = std::move(batch_.front());
+    batch_.pop_front();
+    run(std::move(task));
+  }
+}
+
+void ThreadEngine::finish_turn() {
+  run_inbox();
+  arm_timer();
+  mutex_.unlock();
+}
+
+// Whoever leaves a task in the inbox because mutex_ is taken relies on the look after it was given back.
+void ThreadEngine::work_off_inbox() {
+  while (inbox_needs_somebody() && loop_waits_ == 0 && mutex_.try_lock()) finish_turn();
+}
+
+bool ThreadEngine::inbox_needs_somebody() {
+  const util::MutexLock lock(gate_);
+  return !inbox_.empty() && !emptying_posted_;
+}
+
+void ThreadEngine::have_inbox_emptied() {
+  if (std::exchange(emptying_posted_, true)) return;
+  loop_.post([this] {
+    {
+      const util::MutexLock lock(gate_);
+      emptying_posted_ = false;
+    }
+    run_from_loop(nullptr);
+  });
+}
+
+void ThreadEngine::run_from_loop(Task task) {
+  ++loop_waits_;  // callers that would take the next turn stand back, or they could starve the loop and its timers
+  mutex_.lock();
+  --loop_waits_;
+  if (task) run(std::move(task));
+  finish_turn();
+  work_off_inbox();
+}
+
+bool ThreadEngine::put_into_inbox(Task task) {
+  const util::MutexLock lock(gate_);
+  if (stopped_) return false;
+  inbox_.push_back(std::move(task));
+  return true;
+}
+
+bool ThreadEngine::dispatch(Task task) {
+  if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
+  if (loop_.on_own_thread()) {  // in a handler of the user: another thread's turn is over in no time
+    mutex_.lock();
+    return begin_turn(std::move(task));
+  }
+  if (loop_waits_ == 0 && mutex_.try_lock()) return begin_turn(std::move(task));
+  if (!put_into_inbox(std::move(task))) return false;
+  work_off_inbox();
+  loop_.look_again();
+  return true;
+}
+
+// The task runs in this turn, after those that came before it.
+bool ThreadEngine::begin_turn(Task task) {
+  bool accepted = false;
+  bool first = false;
+  {
+    const util::MutexLock lock(gate_);
+    accepted = !stopped_;
+    first = inbox_.empty() && batch_.empty();
+    if (accepted && !first) inbox_.push_back(std::move(task));
+  }
+  if (accepted && first) run(std::move(task));
+  finish_turn();
+  work_off_inbox();
+  loop_.look_again();
+  return accepted;
+}
+
 bool ThreadEngine::submit(Task task) {
-  return enqueue([this, task = std::move(task)]() mutable { run_task(std::move(task)); });
+  const bool inside = inside_task();
+  const util::MutexLock lock(gate_);
+  if (stopped_) return false;
+  inbox_.push_back(std::move(task));
+  // Where many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
+  // them at once.
+  if (!inside || (loop_.callers_waiting() >= crowd && !loop_.on_own_thread())) have_inbox_emptied();
+  return true;
 }
 
 bool ThreadEngine::notify(Task user_code) {
   // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
   // mutex. The thread cannot end before that task does.
-  return enqueue(std::move(user_code), inside_task());
-}
-
-bool ThreadEngine::dispatch(Task task) {
-  if (!inside_task()) {
-    if (must_not_block()) {  // in a handler: nothing of this thread is queued that the task could overtake
-      const util::MutexLock lock(mutex_);
-      if (stopped_) return false;
-      run(std::move(task));
-      return true;
-    }
-    // Never overtake a dispatch that had to queue: the calls of one thread take effect in their order.
-    if (queued_ == 0 && mutex_.try_lock()) {
-      if (!stopped_ && queued_ == 0) {
-        run(std::move(task));
-        mutex_.unlock();
-        return true;
-      }
-      mutex_.unlock();
-    }
-  }
-  ++queued_;
-  const bool accepted = enqueue([this, task = std::move(task)]() mutable {
-    const util::MutexLock lock(mutex_);
-    --queued_;
-    run(std::move(task));
-  });
-  if (!accepted) --queued_;
-  return accepted;
+  return loop_.notify(std::move(user_code), inside_task());
 }
 
 bool ThreadEngine::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
-  return event.wait(limit);
+  return loop_.wait(event, limit);
 }
 
 bool ThreadEngine::must_not_block() const noexcept {
-  return inside_task() || thread_id_.load() == std::this_thread::get_id();
+  return inside_task() || loop_.on_own_thread();
 }
+
+// --- Timers and descriptors ------------------------------------------------------------------------------------------
 
 Executor::TimerId ThreadEngine::schedule(TimePoint at, Task task) {
   return timers_.add(at, std::move(task));
@@ -211,10 +266,6 @@ void ThreadEngine::cancel(TimerId id) noexcept {
 
 std::unique_ptr<Descriptor> ThreadEngine::watch(int fd) {
   return std::make_unique<AsioDescriptor>(*this, fd);
-}
-
-void ThreadEngine::tick() {
-  run_task([this]() DLOCK_REQUIRES(mutex_) { run_due_timers(); });
 }
 
 void ThreadEngine::run_due_timers() {
@@ -232,13 +283,7 @@ void ThreadEngine::arm_timer() {
   if (!clock_->runs_by_itself()) {
     if (*next <= now()) {
       armed_for_ = *next;
-      (void)enqueue([this] {
-        {
-          const util::MutexLock lock(mutex_);
-          armed_for_ = TimePoint::max();
-        }
-        tick();
-      });
+      tick_soon();
     }
     return;
   }
@@ -252,16 +297,26 @@ void ThreadEngine::arm_timer() {
   (void)timerfd_settime(timer_descriptor_.native_handle(), TFD_TIMER_ABSTIME, &at, nullptr);
 }
 
+// As a task like others, but never in the turn that goes on: timers that arm each other must not make it endless.
+void ThreadEngine::tick_soon() {
+  const util::MutexLock lock(gate_);
+  if (stopped_) return;
+  inbox_.push_back([this]() DLOCK_REQUIRES(mutex_) {
+    armed_for_ = TimePoint::max();
+    run_due_timers();
+  });
+  have_inbox_emptied();
+}
+
 void ThreadEngine::wait_for_timer_descriptor() {
   timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) {
     if (ec) return;  // closed by stop()
     std::uint64_t expirations = 0;
     (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
-    {
-      const util::MutexLock lock(mutex_);
+    run_from_loop([this]() DLOCK_REQUIRES(mutex_) {
       armed_for_ = TimePoint::max();
-    }
-    tick();
+      run_due_timers();
+    });
     wait_for_timer_descriptor();
   });
 }
@@ -271,11 +326,13 @@ void ThreadEngine::stop() {
     // In one step, or the thread could end between the two and leave behind what was accepted in the meantime.
     const util::MutexLock lock(gate_);
     stopped_ = true;
-    asio::post(io_, [this] {
-      const util::MutexLock serialised(mutex_);
-      std::error_code ignored;  // closing reports nothing that could be acted on
-      timer_descriptor_.close(ignored);
-      work_.reset();
+    loop_.stop();
+    loop_.post([this] {
+      run_from_loop([this] {
+        std::error_code ignored;  // closing reports nothing that could be acted on
+        timer_descriptor_.close(ignored);
+        loop_.end_work();
+      });
     });
   }
   if (must_not_block()) {

@@ -1,22 +1,23 @@
-// The engine of a real client: one thread running an Asio io_context.
+// The engine of a real client: an event loop with a thread of its own.
 #pragma once
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "engine/engine.hpp"
+#include "engine/event_loop.hpp"
 #include "engine/timer_queue.hpp"
 #include "util/mutex.hpp"
 
 namespace dlock::engine {
 
-// A task runs while mutex_ is held, whatever thread it runs on. The io_context, timers and descriptors are touched by
-// tasks only; asio::post() alone is used from anywhere. Lock order: gate_ is a leaf, taken with or without mutex_.
+// A task runs while mutex_ is held, whatever thread it runs on. One holding of it is a turn: what it was taken for,
+// then whatever has come into the inbox meanwhile; who finds it taken leaves a task there and goes. Timers and
+// descriptors are touched by tasks only. Lock order: mutex_, gate_, the loop's.
 class ThreadEngine final : public Engine, public std::enable_shared_from_this<ThreadEngine> {
  public:
   // Starts the thread. Throws Error(unavailable) when thread or descriptors cannot be had.
@@ -39,11 +40,6 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   [[nodiscard]] bool must_not_block() const noexcept override;
   void stop() override;
 
-  // For backends of this tree that speak Asio themselves. Handlers must run through run_task().
-  [[nodiscard]] asio::io_context& io_context() noexcept { return io_; }
-  // Runs a task from an Asio handler on the engine thread.
-  void run_task(Task task) DLOCK_EXCLUDES(mutex_);
-
  private:
   class AsioDescriptor;
   class MovedClock;
@@ -51,32 +47,43 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   void launch();
   void run_thread() noexcept;
-  bool enqueue(Task handler, bool although_stopping = false) DLOCK_EXCLUDES(gate_);
+  void wait_for_timer_descriptor();
+
+  // Turns.
+  [[nodiscard]] bool inside_task() const noexcept;
   // A task that throws ends the program: it has left the mutex and what that guards in an unknown state.
   void run(Task task) noexcept DLOCK_REQUIRES(mutex_);
-  [[nodiscard]] bool inside_task() const noexcept;
+  [[nodiscard]] bool begin_turn(Task task) DLOCK_RELEASE(mutex_);
+  void run_inbox() DLOCK_REQUIRES(mutex_);
+  void finish_turn() DLOCK_RELEASE(mutex_);
+  void work_off_inbox() DLOCK_EXCLUDES(mutex_);
+  [[nodiscard]] bool inbox_needs_somebody() DLOCK_EXCLUDES(gate_);
+  [[nodiscard]] bool put_into_inbox(Task task) DLOCK_EXCLUDES(gate_);
+  void have_inbox_emptied() DLOCK_REQUIRES(gate_);
+  void run_from_loop(Task task) DLOCK_EXCLUDES(mutex_);
+
   void run_due_timers() DLOCK_REQUIRES(mutex_);
   void arm_timer() DLOCK_REQUIRES(mutex_);
-  void tick() DLOCK_EXCLUDES(mutex_);
-  void wait_for_timer_descriptor();
+  void tick_soon() DLOCK_EXCLUDES(gate_);
 
   std::shared_ptr<Clock> clock_;
   std::function<std::uint64_t()> random_;
-  asio::io_context io_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  EventLoop loop_;
   asio::posix::stream_descriptor timer_descriptor_;
   std::shared_ptr<MovedClock> moved_clock_;
 
   util::Mutex mutex_;
   TimerQueue timers_ DLOCK_GUARDED_BY(mutex_);
   TimePoint armed_for_ DLOCK_GUARDED_BY(mutex_) = TimePoint::max();
+  std::deque<Task> batch_ DLOCK_GUARDED_BY(mutex_);  // taken out of the inbox, and being run
+  std::atomic<int> loop_waits_{0};                   // the loop waits for mutex_: callers stand back
 
-  util::Mutex gate_;  // orders submissions against stop()
-  std::atomic<bool> stopped_{false};
-  std::atomic<std::size_t> queued_{0};  // tasks that wait for mutex_
+  util::Mutex gate_;
+  std::deque<Task> inbox_ DLOCK_GUARDED_BY(gate_);
+  bool emptying_posted_ DLOCK_GUARDED_BY(gate_) = false;
+  bool stopped_ DLOCK_GUARDED_BY(gate_) = false;
 
   std::thread thread_;
-  std::atomic<std::thread::id> thread_id_{};
 };
 
 }  // namespace dlock::engine

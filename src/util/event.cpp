@@ -30,7 +30,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const 
 }  // namespace
 
 void Event::set() noexcept {
-  if (state_.exchange(state_set, std::memory_order_acq_rel) == state_waiting) {
+  if (state_.exchange(state_set) == state_waiting) {
     (void)syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);  // cannot fail on a valid address
   }
 }

@@ -18,7 +18,7 @@ class Event {
   // Everything before set() is visible to whoever saw is_set() or came out of wait(). The event may be destroyed as
   // soon as a waiter has seen it only if somebody else keeps it alive until set() has returned.
   void set() noexcept;
-  [[nodiscard]] bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == state_set; }
+  [[nodiscard]] bool is_set() const noexcept { return state_.load() == state_set; }
 
   // Blocks until set, or until `limit` of real time has passed; answers is_set().
   bool wait(std::optional<std::chrono::nanoseconds> limit = std::nullopt) noexcept;

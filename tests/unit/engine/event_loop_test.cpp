@@ -1,0 +1,170 @@
+#include "engine/event_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "util/event.hpp"
+
+namespace dlock::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EventLoopTest : public testing::Test {
+ protected:
+  static constexpr std::chrono::nanoseconds hang_limit = 60s;  // only ever reached by a hang
+
+  ~EventLoopTest() override { end(); }
+
+  void end() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    loop_.post([this] { loop_.end_work(); });
+    thread_.join();
+  }
+
+  // Waits while another thread does something as soon as this one waits. Answers whether the wait ended well.
+  bool wait_for(const std::function<void(util::Event&)>& act) {
+    util::Event event;
+    std::thread actor([&] {
+      while (loop_.callers_waiting() == 0) std::this_thread::yield();
+      act(event);
+    });
+    const bool set = loop_.wait(event, hang_limit);
+    actor.join();
+    return set;
+  }
+
+  // Comes and goes alone until the loop's own thread leaves the lead to such callers. Then the next one leads.
+  void come_alone_until_leading() {
+    std::atomic<std::thread::id> ran_on;
+    while (ran_on.load() != std::this_thread::get_id()) {
+      ASSERT_TRUE(wait_for([&](util::Event& event) {
+        loop_.post([&] {
+          ran_on = std::this_thread::get_id();
+          event.set();
+        });
+      }));
+    }
+  }
+
+  EventLoop loop_;
+  std::thread thread_{[this] { loop_.run(); }};
+};
+
+TEST_F(EventLoopTest, ACallerThatComesAloneRunsTheHandlersItself) {
+  come_alone_until_leading();
+  EXPECT_EQ(loop_.callers_waiting(), 0);
+}
+
+TEST_F(EventLoopTest, ItsOwnThreadRunsWhatComesWhileNobodyWaits) {
+  come_alone_until_leading();
+  util::Event ran;
+  loop_.post([&] {
+    EXPECT_TRUE(loop_.on_own_thread());
+    ran.set();
+  });
+  EXPECT_TRUE(ran.wait(hang_limit));
+}
+
+TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
+  for (const bool before : {true, false}) {
+    if (!before) come_alone_until_leading();
+    EXPECT_TRUE(wait_for([&](util::Event& event) {
+      EXPECT_TRUE(loop_.notify(
+          [&] {
+            EXPECT_TRUE(loop_.on_own_thread());
+            loop_.post([&] { event.set(); });
+          },
+          false));
+    }));
+  }
+}
+
+TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
+  std::vector<int> seen;
+  util::Event last;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(loop_.notify([&seen, i] { seen.push_back(i); }, false));
+  EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
+  ASSERT_TRUE(last.wait(hang_limit));
+  ASSERT_EQ(seen.size(), 1000U);
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+TEST_F(EventLoopTest, AnEventThatIsSetOutsideTheLoopEndsTheWait) {
+  for (const bool before : {true, false}) {
+    if (!before) come_alone_until_leading();
+    EXPECT_TRUE(wait_for([&](util::Event& event) {
+      event.set();
+      loop_.look_again();
+    }));
+  }
+}
+
+TEST_F(EventLoopTest, ACallerLeadsForAMomentOnly) {
+  come_alone_until_leading();
+  EXPECT_TRUE(wait_for([&](util::Event& event) {
+    std::atomic<bool> own = false;
+    while (!own) {
+      util::Event probed;
+      loop_.post([&] {
+        own = loop_.on_own_thread();
+        probed.set();
+      });
+      ASSERT_TRUE(probed.wait(hang_limit));
+    }
+    loop_.post([&] { event.set(); });
+  }));
+}
+
+TEST_F(EventLoopTest, AWaitEndsAtItsLimit) {
+  util::Event never;
+  EXPECT_FALSE(loop_.wait(never, 1ms));
+  EXPECT_FALSE(loop_.wait(never, 5ms));
+  come_alone_until_leading();
+  EXPECT_FALSE(loop_.wait(never, 0ns));
+  EXPECT_FALSE(loop_.wait(never, 1ms));
+  EXPECT_FALSE(loop_.wait(never, -1s));
+}
+
+TEST_F(EventLoopTest, AllOfManyCallersAreAnswered) {
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 6; ++t) {
+    callers.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const auto event = std::make_shared<util::Event>();
+        if ((i + t) % 3 == 0) {
+          loop_.post([event] { event->set(); });
+        } else {
+          loop_.post([this, event] { EXPECT_TRUE(loop_.notify([event] { event->set(); }, false)); });
+        }
+        if ((i + t) % 3 == 0) {
+          ASSERT_TRUE(loop_.wait(*event, hang_limit));
+        } else {
+          ASSERT_TRUE(event->wait(hang_limit));
+        }
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(loop_.callers_waiting(), 0);
+}
+
+TEST_F(EventLoopTest, EndsWhileACallerWaits) {
+  come_alone_until_leading();
+  EXPECT_TRUE(wait_for([&](util::Event& event) {
+    end();
+    event.set();
+  }));
+  EXPECT_FALSE(loop_.notify([] { FAIL(); }, false));
+}
+
+}  // namespace
+}  // namespace dlock::engine
