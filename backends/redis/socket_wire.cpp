@@ -99,6 +99,13 @@ void SocketWire::connected() {
   if (error != 0) return address_failed(broken(describe(error)));
   timer_.disarm();
   addresses_.clear();
+  // Watched anew: having waited to write once, epoll would go on telling us that we may.
+  descriptor_.reset();
+  try {
+    descriptor_ = executor_.watch(socket_.get());
+  } catch (const Error& e) {
+    return close({e.code(), e.detail()});
+  }
   open_ = true;
   wait_readable();
   if (tls_ == nullptr) return events_.opened();
