@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 
 // A caller that waits for longer had better sleep, and leave the loop to a thread that is there for it.
 constexpr std::chrono::nanoseconds longest_lead = 2ms;
+constexpr std::chrono::nanoseconds shortest_polling = 10us;
+constexpr std::chrono::nanoseconds longest_polling = 100us;
 // How long nobody may look at the loop, between callers that lead in turn: the price is that much more delay of what
 // happens meanwhile.
 constexpr std::chrono::nanoseconds longest_gap = 500us;
@@ -168,8 +170,24 @@ bool EventLoop::take_lead(const util::Event& event) {
   return true;
 }
 
+// An answer that comes soon is polled for: falling asleep and being woken takes longer than such an answer. Whether to
+// expect one is learnt from the waits before, as a hypervisor does it with idle processors (KVM's halt polling).
 void EventLoop::lead_until(const util::Event& event, Clock::time_point end) {
-  while (!event.is_set() && !io_.stopped() && Clock::now() < end) (void)io_.run_one_until(end);
+  const auto begin = Clock::now();
+  auto now = begin;
+  for (; !event.is_set() && !io_.stopped() && now < end; now = Clock::now()) {
+    if (now - begin >= polling_) {
+      (void)io_.run_one_until(end);
+    } else if (io_.poll_one() == 0) {
+      std::this_thread::yield();
+    }
+  }
+  const auto took = now - begin;
+  if (took > longest_polling) {
+    polling_ = 0ns;
+  } else if (took > polling_) {
+    polling_ = std::clamp<std::chrono::nanoseconds>(polling_ * 2, shortest_polling, longest_polling);
+  }
 }
 
 void EventLoop::leave_lead(const util::Event& event) {

@@ -72,6 +72,8 @@ class EventLoop {
 
   std::atomic<int> posted_{0};  // handlers that have not begun
 
+  std::chrono::nanoseconds polling_{0};  // how long a caller that leads polls before it sleeps; the leader's
+
   std::atomic<bool> caller_leads_{false};
   std::atomic<int> waiting_{0};  // callers inside wait(); changes under mutex_
 
