@@ -77,6 +77,14 @@ TEST_F(Documentation, TheCompletionOffersTheCommands) {
   for (const std::string& verb : verbs) EXPECT_THAT(offered, testing::Contains(verb));
 }
 
+TEST_F(Documentation, TheCompletionOffersTheSchemesOfThisBuild) {
+  EXPECT_THAT(completions({dlock_path(), "run", "--url", "fi"}), testing::ElementsAre("file://"));
+  const std::string known = run({dlock_path(), "backends"}).out;
+  for (const std::string& scheme : completions({dlock_path(), "run", "--url", ""})) {
+    EXPECT_THAT(known, testing::HasSubstr(scheme));
+  }
+}
+
 TEST_F(Documentation, TheCompletionOffersTheNamesOfLocks) {
   ASSERT_EQ(run(dlock("run", {"nightly-report", "--", "true"})).status, 0);
   ASSERT_EQ(run(dlock("run", {"with space", "--", "true"})).status, 0);
