@@ -91,6 +91,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
                      AcquireCompletion done);
   void finish_release(const std::shared_ptr<LeaseState>& lease, bool was_held, const ReleaseCompletion& done);
   void release_in_backend(const Grant& grant, std::function<void(const ReleaseOutcome&)> done);
+  void look_after_reconnection();
   void run_user_code(const std::function<void()>& user_code) noexcept;
   void begin_close(std::function<void()> closed);
   void close_backend_when_released();
@@ -116,6 +117,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   std::unordered_map<Acquisition::Id, std::unique_ptr<Acquisition>> acquisitions_;
   std::unordered_map<OwnerId, std::unique_ptr<HeldLease>> held_;
   std::size_t pending_releases_ = 0;
+  bool interrupted_ = false;  // the connection was lost, and has not been reported as back
   bool closing_ = false;
   std::function<void()> closed_;  // set while the releases of begin_close() are under way
 };

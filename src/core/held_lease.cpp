@@ -27,6 +27,10 @@ void HeldLease::extended(TimePoint valid_until) {
   follow(step);
 }
 
+void HeldLease::reconnected() {
+  if (!lost_) follow(keeper_.reconnected(core_.executor().now()));
+}
+
 void HeldLease::set_lost() noexcept {
   lost_ = true;
   timer_.disarm();

@@ -20,6 +20,7 @@ class HeldLease {
 
   void start();
   void extended(TimePoint valid_until);
+  void reconnected();
   void renewal_ended(const RenewOutcome& outcome);
 
   [[nodiscard]] const Grant& grant() const noexcept { return grant_; }

@@ -63,6 +63,17 @@ LeaseKeeper::Step LeaseKeeper::extended(TimePoint now, TimePoint valid_until) no
   return wake_at_next(now);
 }
 
+LeaseKeeper::Step LeaseKeeper::reconnected(TimePoint now) noexcept {
+  if (lost_ || now >= loss_time()) return due(now);
+  if (terms_.renew && !renewing_) {
+    // Not all the leases of all the clients at once.
+    const nanoseconds spread = terms_.lease / 50;
+    const auto pause = nanoseconds(next_random() % (static_cast<std::uint64_t>(spread.count()) + 1));
+    next_renewal_ = std::min(next_renewal_, saturating_add(now, pause));
+  }
+  return wake_at_next(now);
+}
+
 TimePoint LeaseKeeper::loss_time() const noexcept {
   if (valid_until_ == TimePoint::max()) return valid_until_;
   return saturating_add(valid_until_, -std::min<nanoseconds>(terms_.lease / 100, milliseconds(5)));
@@ -82,14 +93,18 @@ void LeaseKeeper::plan_renewal(TimePoint from) noexcept {
   next_renewal_ = saturating_add(from, jittered(pause));
 }
 
-nanoseconds LeaseKeeper::jittered(nanoseconds d) noexcept {
-  // 0.9 .. 1.1 of it. splitmix64 (S. Vigna), good enough to keep clients apart.
+// splitmix64 (S. Vigna), good enough to keep clients apart.
+std::uint64_t LeaseKeeper::next_random() noexcept {
   random_ += 0x9e3779b97f4a7c15U;
   std::uint64_t z = random_;
   z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
   z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  z ^= z >> 31U;
-  const auto permille = static_cast<nanoseconds::rep>(900 + z % 201);
+  return z ^ (z >> 31U);
+}
+
+// 0.9 .. 1.1 of it.
+nanoseconds LeaseKeeper::jittered(nanoseconds d) noexcept {
+  const auto permille = static_cast<nanoseconds::rep>(900 + next_random() % 201);
   return d / 1000 * permille;
 }
 

@@ -37,6 +37,9 @@ class LeaseKeeper {
   // The session was heard of; no renewal of ours.
   [[nodiscard]] Step extended(TimePoint now, TimePoint valid_until) noexcept;
 
+  // The service was away and may have forgotten the lease: a renewal soon will tell.
+  [[nodiscard]] Step reconnected(TimePoint now) noexcept;
+
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] bool lost() const noexcept { return lost_; }
 
@@ -44,6 +47,7 @@ class LeaseKeeper {
   [[nodiscard]] TimePoint loss_time() const noexcept;
   [[nodiscard]] Step wake_at_next(TimePoint now) noexcept;
   void plan_renewal(TimePoint from) noexcept;
+  [[nodiscard]] std::uint64_t next_random() noexcept;
   [[nodiscard]] std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept;
 
   Terms terms_;

@@ -46,6 +46,24 @@ class ProcessLeaseTest : public HeldLeaseTest {
 
 // --- Renewal ---------------------------------------------------------------------------------------------------------
 
+TEST_F(HeldLeaseTest, IsRenewedSoonAfterAReconnection) {
+  answer_renewals();
+  const Lease first = hold();
+  const Lease second = hold({}, "y");
+  const auto report = [&](ConnectionEvent::State state) {
+    EXPECT_TRUE(engine_->dispatch([&] { service_->host().connection({state, {}}); }));
+  };
+  report(ConnectionEvent::State::connected);
+  engine_->advance(1s);
+  EXPECT_EQ(service_->renewals_asked, 0U) << "it was not away";
+  report(ConnectionEvent::State::reconnecting);
+  report(ConnectionEvent::State::connected);
+  engine_->advance(1s);
+  EXPECT_EQ(service_->renewals_asked, 2U);
+  EXPECT_TRUE(first.held());
+  EXPECT_TRUE(second.held());
+}
+
 TEST_F(HeldLeaseTest, IsRenewedAboutEveryThirdOfTheLease) {
   answer_renewals();
   const Lease lease = hold();

@@ -217,6 +217,28 @@ TEST(LeaseKeeper, ARenewalThatTookLongToArriveIsFollowedByAnotherInTime) {
   EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
 }
 
+TEST(LeaseKeeper, AsksSoonAfterAReconnection) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto keeper = keeper_for(kLease, true, seed);
+    (void)keeper.start();
+    const auto step = keeper.reconnected(kStart + 1s);
+    EXPECT_EQ(step.action, Action::none);
+    ASSERT_TRUE(step.wake);
+    EXPECT_LE(*step.wake, kStart + 1s + kLease / 50);
+    EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
+    EXPECT_GT(*keeper.reconnected(*step.wake).wake, *step.wake) << "it is asking already";
+  }
+}
+
+TEST(LeaseKeeper, AReconnectionNeitherRenewsWhatIsNotRenewedNorRevives) {
+  auto fixed = keeper_for(kLease, false);
+  EXPECT_EQ(fixed.reconnected(kStart + 1s).wake, fixed.start().wake);
+  auto late = keeper_for();
+  EXPECT_EQ(late.reconnected(kStart + kLease).action, Action::lose);
+  EXPECT_TRUE(late.lost());
+  EXPECT_EQ(late.reconnected(kStart + kLease).action, Action::none);
+}
+
 TEST(LeaseKeeper, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
   for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)),
                                   nanoseconds(10ms), nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
