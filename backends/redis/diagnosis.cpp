@@ -67,7 +67,9 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       unreachable_ = reply.failure().detail;
       return;
     }
-    add(Severity::ok, "server", commands_.options().endpoint() + " answered within " + detail::to_text(round_trip));
+    add(Severity::ok, "server",
+        commands_.options().endpoint() + " answered within " +
+            detail::to_text(std::chrono::ceil<std::chrono::microseconds>(round_trip)));
   }
 
   void read_info(Result<Reply> reply, TimePoint) {
@@ -126,11 +128,15 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
   void check_persistence(std::string_view info) {
     const bool aof = info_number(info, "aof_enabled").value_or(0) == 1;
-    if (aof) return add(Severity::ok, "persistence", "an append-only file: locks survive a restart of the server");
+    if (aof) {
+      return add(
+          Severity::ok, "persistence",
+          "an append-only file: locks survive a restart of the server; a power failure may cost the last second, "
+          "unless appendfsync is always");
+    }
     add(Severity::warning, "persistence",
         "no append-only file: when the server restarts, locks that are held can be taken by others, and tokens then "
-        "grow "
-        "only by the server's clock; set appendonly yes");
+        "grow only by the server's clock; set appendonly yes");
   }
 
   void compare_clocks(Result<Reply> reply, TimePoint) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "backends/redis/tls.hpp"
@@ -24,6 +25,7 @@ std::string openssl_error() {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return "unknown error";
+  if (ERR_SYSTEM_ERROR(code)) return std::system_category().message(ERR_GET_REASON(code));
   const char* reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : "error " + std::to_string(code);
 }
