@@ -19,7 +19,7 @@ namespace dlock::cli {
 
 namespace {
 
-// After this long, a person at a terminal is told for whom dlock waits, and a log why it waits if the service is ill.
+// After this long, a person at a terminal is told for whom dlock waits.
 constexpr std::chrono::milliseconds patience{1000};
 
 // A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.
@@ -61,21 +61,6 @@ class Attempt {
   std::jthread thread_;
 };
 
-void explain_wait(const Client& client, const std::string& name) {
-  const bool to_a_person = ::isatty(STDERR_FILENO) == 1;
-  std::string why;
-  if (client.capabilities().can_inspect) {
-    try {
-      const std::string holder = client.inspect(name).holder;
-      if (!holder.empty()) why = ", held by " + holder;
-    } catch (const Error& error) {
-      say(fmt::format("waiting for \"{}\", and trouble with the service: {}", name, error.what()));
-      return;
-    }
-  }
-  if (to_a_person) say(fmt::format("waiting for \"{}\"{}", name, why));
-}
-
 std::variant<Lease, int> conclude(Attempt& attempt, const Arguments& arguments, std::optional<int> signal) {
   try {
     if (std::optional<Lease> lease = attempt.result()) {
@@ -97,10 +82,11 @@ std::variant<Lease, int> conclude(Attempt& attempt, const Arguments& arguments, 
 }  // namespace
 
 std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                 SignalQueue& signals) {
+                                 SignalQueue& signals, WaitExplainer& explainer) {
   signals.keep_user_signals_pending();
   Attempt attempt(client, arguments);
-  bool explain = !arguments.quiet;
+  // A try does not wait, even if the service takes its time to answer it.
+  bool explain = !arguments.quiet && arguments.wait != Duration() && ::isatty(STDERR_FILENO) == 1;
   std::optional<int> ended_by;
   for (;;) {
     pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
@@ -116,9 +102,10 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
     if (ready > 0 && sources[0].revents != 0) break;
     if (ready == 0) {
       explain = false;
-      explain_wait(client, arguments.name);
+      explainer.explain(arguments.name);
     }
   }
+  explainer.wait_is_over();
   signals.read_all_signals();
   return conclude(attempt, arguments, ended_by);
 }

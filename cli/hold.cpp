@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/reporter.hpp"
 #include "cli/session.hpp"
+#include "cli/wait_explainer.hpp"
 
 namespace dlock::cli {
 
@@ -20,7 +21,8 @@ int hold(const Arguments& arguments, Inherited& inherited) {
   const auto reporter = std::make_shared<Reporter>(arguments.quiet);
   const Client client = connect(service_url(arguments.url), {.label = "dlock", .observer = reporter});
   warn_if_private(client, arguments.quiet);
-  auto acquired = acquire(client, arguments, inherited, signals);
+  WaitExplainer explainer(client, *reporter);
+  auto acquired = acquire(client, arguments, inherited, signals, explainer);
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Lease lease = std::move(std::get<Lease>(acquired));
   if (arguments.json) {
@@ -36,6 +38,7 @@ int hold(const Arguments& arguments, Inherited& inherited) {
     if (lease.release(ec)) return static_cast<int>(ExitCode::ok);
     if (ec) throw Error(Failure{ec, fmt::format("the release of \"{}\" was not confirmed", arguments.name)});
   }
+  reporter->fall_silent();
   say(fmt::format("lost \"{}\"{}", arguments.name, reporter->loss_reason()));
   return static_cast<int>(ExitCode::lost);
 }

@@ -4,27 +4,54 @@
 #include <dlock/observer.hpp>
 
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace dlock::cli {
 
+// Every retry that fails is an event. A person hears of each kind of trouble once, until it has changed or is over:
+//
+//   event                            | is said                                       | ends
+//   ---------------------------------+-----------------------------------------------+-------------------------------
+//   connection broken                | unless it was broken already                  |
+//   connection stands                | if it was broken                              | the outage; trouble with locks
+//   lock acquired or renewed         |                                               | trouble with locks
+//   warning about a lock             | unless it was, or only is a consequence of an |
+//                                    | outage that was                               |
+//   warning about the service itself | unless it was                                 |
 class Reporter final : public Observer {
  public:
   // Quiet: remembers, but says nothing.
   explicit Reporter(bool quiet) : quiet_(quiet) {}
 
+  void acquired(const AcquiredEvent& event) override;
+  void renewed(const RenewedEvent& event) override;
   void lost(const LostEvent& event) override;
   void connection(const ConnectionEvent& event) override;
   void warning(const WarningEvent& event) override;
 
-  // Why the lock was lost: ": <reason>", or nothing if that is not known (yet).
+  // Says nothing from here on: dlock has said how it ends, and only cleans up.
+  void fall_silent();
+
+  // Whether a connection to the service was reported that has not broken since.
+  [[nodiscard]] bool connected() const;
+  // Why the lock was lost, or could not be relied on any more: ": <reason>", or nothing if that is not known (yet).
   [[nodiscard]] std::string loss_reason() const;
 
  private:
-  const bool quiet_;
-  mutable std::mutex mutex_;
-  std::string loss_;      // guarded by mutex_
-  bool cut_off_ = false;  // guarded by mutex_; one outage is reported once
+  void renewals_work();
+  // With mutex_ held:
+  void say_unless_quiet(const std::string& text) const;
+  void forget_trouble_with_locks();
+
+  mutable std::mutex mutex_;  // guards what follows
+  bool quiet_;
+  std::string loss_;
+  std::string renewal_failure_;  // of the last renewal, if that failed
+  bool connected_ = false;
+  bool cut_off_ = false;
+  std::set<std::pair<std::string, std::string>> said_;  // warnings that are not over: the lock's name, and the text
 };
 
 }  // namespace dlock::cli

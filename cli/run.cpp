@@ -20,6 +20,7 @@
 #include "cli/reporter.hpp"
 #include "cli/session.hpp"
 #include "cli/supervisor.hpp"
+#include "cli/wait_explainer.hpp"
 
 namespace dlock::cli {
 
@@ -51,7 +52,8 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
   const Client client = connect(url, {.label = label_for(arguments.command.front()), .observer = reporter});
   warn_if_private(client, arguments.quiet);
 
-  auto acquired = acquire(client, arguments, inherited, signals);
+  WaitExplainer explainer(client, *reporter);
+  auto acquired = acquire(client, arguments, inherited, signals, explainer);
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Lease lease = std::move(std::get<Lease>(acquired));
   const TimePoint hold_until = saturating_add(LeaseClock::now(), arguments.hold_at_least.value());
@@ -70,6 +72,7 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
                            .run();
   guardian.reset();
   if (outcome.lost) {
+    reporter->fall_silent();
     say(fmt::format("lost \"{}\"{}; the command {}", arguments.name, reporter->loss_reason(),
                     outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status)));
     return static_cast<int>(ExitCode::lost);

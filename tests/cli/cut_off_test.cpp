@@ -1,7 +1,9 @@
-// A lease that cannot be renewed, because the network to the service is gone: the command is told before the lease
-// ends.
+// The network to the service is gone. A command under a lease that cannot be renewed is told before the lease ends, and
+// a person is told what is the matter, once.
 #include <csignal>
 #include <functional>
+#include <set>
+#include <sstream>
 
 #include "support/cli_test.hpp"
 #include "tests/support/redis_server.hpp"
@@ -20,7 +22,22 @@ struct Disturbance {
   std::function<void(TcpProxy&)> begin;
 };
 
-class CutOff : public testing::TestWithParam<Disturbance> {
+void refuse(TcpProxy& proxy) {
+  proxy.refuse(true);
+  proxy.drop();
+}
+
+// The first line that was there before; empty if there is none.
+std::string repeated_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::set<std::string> seen;
+  for (std::string line; std::getline(lines, line);) {
+    if (!seen.insert(line).second) return line;
+  }
+  return {};
+}
+
+class CutOffWays : public testing::Test {
  protected:
   // dlock run on the disturbed way to the server. The notice is a third of the lease, so that a slow machine has time.
   [[nodiscard]] std::vector<std::string> run_probe(const std::string& behaviour) const {
@@ -35,6 +52,8 @@ class CutOff : public testing::TestWithParam<Disturbance> {
   TcpProxy proxy{Endpoint::loopback(server.port())};
 };
 
+class CutOff : public CutOffWays, public testing::WithParamInterface<Disturbance> {};
+
 TEST_P(CutOff, TheCommandIsTerminatedBeforeTheLeaseEndsAndTheStatusIs79) {
   Process run(run_probe("listen"));
   (void)run.line();
@@ -44,6 +63,15 @@ TEST_P(CutOff, TheCommandIsTerminatedBeforeTheLeaseEndsAndTheStatusIs79) {
   const Finished result = run.finish();
   EXPECT_EQ(result.status, 79);
   EXPECT_THAT(result.err, testing::HasSubstr("dlock: lost \"job\""));
+  EXPECT_EQ(repeated_line(result.err), "");
+}
+
+TEST_P(CutOff, ATryThatIsNotAnsweredDoesNotSayThatItWaits) {
+  GetParam().begin(proxy);
+  const Finished result = run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "response_timeout=1500ms"),
+                               "--try", "job", "--", "true"});
+  EXPECT_EQ(result.status, 69);
+  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("waiting")));
 }
 
 TEST_P(CutOff, ACommandThatIgnoresTermIsKilledWithItsWholeGroup) {
@@ -57,14 +85,25 @@ TEST_P(CutOff, ACommandThatIgnoresTermIsKilledWithItsWholeGroup) {
   EXPECT_TRUE(grandchild.is_dead());
 }
 
+// A third of the lease goes by before the first renewal, which fails at once; the notice is short.
+TEST_F(CutOffWays, ARefusedRenewalIsTheReasonForTheLoss) {
+  Process run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "3s",
+               "--kill-after", "200ms", "job", "--", probe_path(), "listen"});
+  (void)run.line();
+  refuse(proxy);
+  const Finished result = run.finish();
+  EXPECT_EQ(result.status, 79);
+  const std::string reason = "127.0.0.1:" + std::to_string(proxy.port()) + ": Connection refused";
+  EXPECT_THAT(result.err, testing::AnyOf(testing::HasSubstr("could not be renewed: " + reason),
+                                         testing::HasSubstr("last failed renewal: " + reason)));
+  EXPECT_THAT(result.err, testing::StartsWith("dlock: no connection to the lock service, trying again: "));
+  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("warning")));
+}
+
 INSTANTIATE_TEST_SUITE_P(By, CutOff,
                          testing::Values(Disturbance{"Silence",
                                                      [](TcpProxy& proxy) { proxy.set({.mode = Traffic::Mode::hold}); }},
-                                         Disturbance{"Refusal",
-                                                     [](TcpProxy& proxy) {
-                                                       proxy.refuse(true);
-                                                       proxy.drop();
-                                                     }}),
+                                         Disturbance{"Refusal", refuse}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace

@@ -1,0 +1,125 @@
+// What a person hears of trouble: each kind once, until it has changed or is over.
+#include "cli/reporter.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace dlock::cli {
+namespace {
+
+using State = ConnectionEvent::State;
+
+const Failure refused{errc::unavailable, "h:1: Connection refused"};
+const Failure silent{errc::unavailable, "h:1: no answer in time"};
+const Failure read_only{errc::access_denied, "h:1: no permission"};
+
+class ReporterTest : public testing::Test {
+ protected:
+  void break_connection(const Failure& why) { reporter.connection({State::reconnecting, why}); }
+  void connect() { reporter.connection({State::connected, {}}); }
+  void warn(const Failure& why) { reporter.warning({"job", why}); }
+  void renew() { reporter.renewed({"job", FencingToken(1)}); }
+
+  static std::string said(const std::function<void()>& events) {
+    testing::internal::CaptureStderr();
+    events();
+    return testing::internal::GetCapturedStderr();
+  }
+
+  Reporter reporter{false};
+};
+
+TEST_F(ReporterTest, SaysOnceThatRenewalsFailInTheSameWay) {
+  EXPECT_EQ(said([&] {
+              for (int i = 0; i < 6; ++i) warn(silent);
+            }),
+            "dlock: warning: h:1: no answer in time\n");
+}
+
+TEST_F(ReporterTest, SaysThatTroubleHasChanged) {
+  EXPECT_EQ(said([&] { warn(silent), warn(refused), warn(silent), warn(refused); }),
+            "dlock: warning: h:1: no answer in time\ndlock: warning: h:1: Connection refused\n");
+}
+
+TEST_F(ReporterTest, SaysTroubleAgainThatWasOverMeanwhile) {
+  const std::string warning = "dlock: warning: h:1: no answer in time\n";
+  EXPECT_EQ(said([&] { warn(silent), renew(), warn(silent); }), warning + warning);
+  EXPECT_EQ(said([&] { connect(), warn(silent), connect(), warn(silent); }), warning + warning);
+  EXPECT_EQ(said([&] { reporter.acquired({"job", FencingToken(1), {}}), warn(silent); }), warning);
+}
+
+TEST_F(ReporterTest, SaysOfAnOutageItsBeginningAndItsEnd) {
+  EXPECT_EQ(said([&] {
+              connect();
+              break_connection(silent);
+              for (const Failure& why : {refused, silent, refused}) warn(why), break_connection(why);
+              warn({errc::ambiguous, "h:1: Connection reset by peer"});
+              connect();
+            }),
+            "dlock: no connection to the lock service, trying again: h:1: no answer in time\n"
+            "dlock: connected to the lock service again\n");
+}
+
+TEST_F(ReporterTest, SaysOtherTroubleAlsoDuringAnOutage) {
+  break_connection(refused);
+  EXPECT_EQ(said([&] { warn(read_only), warn(read_only); }), "dlock: warning: h:1: no permission\n");
+}
+
+TEST_F(ReporterTest, SaysOnceAndForAllWhatIsWrongWithTheService) {
+  const auto setting = [this] { reporter.warning({"", {errc::unavailable, "it may evict locks"}}); };
+  break_connection(refused);
+  EXPECT_EQ(said([&] { setting(), renew(), setting(); }), "dlock: warning: it may evict locks\n");
+}
+
+TEST_F(ReporterTest, RemembersSilentlyWhenQuiet) {
+  Reporter quiet(true);
+  EXPECT_EQ(said([&] {
+              quiet.warning({"job", silent});
+              quiet.connection({State::reconnecting, refused});
+            }),
+            "");
+  EXPECT_EQ(quiet.loss_reason(), ": its lease could not be renewed: h:1: no answer in time");
+}
+
+TEST_F(ReporterTest, SaysNothingMoreOnceTheEndWasSaid) {
+  reporter.fall_silent();
+  EXPECT_EQ(said([&] { warn(silent), break_connection(refused), connect(); }), "");
+}
+
+TEST_F(ReporterTest, KnowsWhetherThereIsAConnection) {
+  EXPECT_FALSE(reporter.connected());
+  connect();
+  EXPECT_TRUE(reporter.connected());
+  break_connection(refused);
+  EXPECT_FALSE(reporter.connected());
+}
+
+TEST_F(ReporterTest, NamesTheLastRenewalFailureAsReasonBeforeTheLeaseHasEnded) {
+  EXPECT_EQ(reporter.loss_reason(), "");
+  break_connection(silent);
+  warn(silent), warn(refused);
+  EXPECT_EQ(reporter.loss_reason(), ": its lease could not be renewed: h:1: Connection refused");
+}
+
+TEST_F(ReporterTest, NamesTheLastRenewalFailureBesideTheLoss) {
+  warn(silent);
+  reporter.lost({"job", FencingToken(1), {errc::lost, "it ran out"}});
+  EXPECT_EQ(reporter.loss_reason(), ": it ran out (last failed renewal: h:1: no answer in time)");
+}
+
+TEST_F(ReporterTest, BlamesNothingThatWasOver) {
+  warn(silent);
+  reporter.acquired({"job", FencingToken(1), {}});
+  EXPECT_EQ(reporter.loss_reason(), "") << "trouble of the wait";
+  warn(silent);
+  renew();
+  EXPECT_EQ(reporter.loss_reason(), "");
+  reporter.lost({"job", FencingToken(1), {errc::lost, "taken away"}});
+  EXPECT_EQ(reporter.loss_reason(), ": taken away");
+}
+
+}  // namespace
+}  // namespace dlock::cli
