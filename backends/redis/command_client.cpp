@@ -61,6 +61,9 @@ void CommandClient::send(Request request) {
   std::vector<std::string_view> words;
   words.reserve(request.words.size() + 2);
   if (request.script != nullptr) {
+    // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
+    // after it.
+    if (introduced_.insert(request.script).second) request.whole_script = true;
     words.push_back(request.whole_script ? "EVAL" : "EVALSHA");
     words.push_back(request.whole_script ? request.script->text : request.script->sha1);
   }
@@ -131,6 +134,7 @@ void CommandClient::link_drained() {
 void CommandClient::link_down(const Failure& why, bool was_ready) {
   delivering_ = false;
   const std::uint64_t sent = link_.sent();
+  introduced_.clear();
   auto in_flight = std::exchange(in_flight_, {});
   auto waiting = std::exchange(waiting_, {});
   if (was_ready && observer_ != nullptr) observer_->broken(why);

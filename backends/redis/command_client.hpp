@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ class CommandClient final : private Link::User {
   Observer* const observer_;
   std::map<RequestId, Request> waiting_;  // for the connection
   std::deque<Request> in_flight_;         // in the order in which the replies will come
+  std::set<const Script*> introduced_;    // to the server, on this connection
   RequestId next_id_ = 1;
   bool delivering_ = false;  // replies are being handed out; what is asked meanwhile goes out in one piece
   bool flush_posted_ = false;

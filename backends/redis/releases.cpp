@@ -14,7 +14,7 @@ namespace {
 // Each takes a connection that breaks right after the request was sent.
 constexpr int max_attempts = 8;
 // Packets of a broken connection may arrive after those of the next one, but not much later.
-constexpr std::chrono::nanoseconds stragglers = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds straggler_time = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -108,7 +108,7 @@ void Releases::cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer
     if (!std::exchange(entry.stragglers, false)) {
       forget(owner);
     } else {
-      entry.timer.arm(saturating_add(now, stragglers), [this, owner] { clean(owner); });
+      entry.timer.arm(saturating_add(now, straggler_time), [this, owner] { clean(owner); });
     }
     return report_if_finished();
   }

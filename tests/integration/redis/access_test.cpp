@@ -127,7 +127,7 @@ TEST_F(AccessTest, EveryMissingRightIsAnErrorOrAWarningAndNeverAHang) {
 }
 
 TEST_F(AccessTest, WithoutTheRightToAcquireTheErrorNamesTheCommand) {
-  for (const char* missing : {"+set", "+get", "+evalsha"}) {
+  for (const char* missing : {"+set", "+get", "+eval"}) {
     RedisUser user;
     std::erase(user.rights, missing);
     set_user(user);

@@ -85,11 +85,11 @@ class BackendTest : public testing::Test {
   void set(Answers answers) {
     server.answer = [answers = std::move(answers)](FakeWire&, const Words& command) -> std::string {
       if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-      if (command.size() < 2) return command.front() == "PING" ? "+PONG\r\n" : "";
-      if (command[1] == acquire_script().sha1) return answers.acquire;
-      if (command[1] == renew_script().sha1) return answers.renew;
-      if (command[1] == release_script().sha1) return answers.release;
-      return "";
+      if (command.front() == "PING") return "+PONG\r\n";
+      const Script* script = script_in(command);
+      if (script == &acquire_script()) return answers.acquire;
+      if (script == &renew_script()) return answers.renew;
+      return script == &release_script() ? answers.release : "";
     };
   }
   static std::string subscribed(const std::string& channel) {

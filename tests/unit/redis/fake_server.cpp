@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-#include "backends/redis/scripts.hpp"
-
 namespace dlock::redis {
 
-namespace {
-
-const Script* script_of(const Words& command) {
+const Script* script_in(const Words& command) {
   if (command.size() < 2) return nullptr;
   for (const Script* script : {&acquire_script(), &renew_script(), &release_script(), &inspect_script()}) {
     if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
@@ -16,6 +12,8 @@ const Script* script_of(const Words& command) {
   }
   return nullptr;
 }
+
+namespace {
 
 std::string bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
@@ -32,7 +30,7 @@ WireFactory FakeServer::wires() {
 std::vector<Words> FakeServer::calls(std::string_view script) const {
   std::vector<Words> out;
   std::copy_if(commands.begin(), commands.end(), std::back_inserter(out), [&](const Words& command) {
-    const Script* called = script_of(command);
+    const Script* called = script_in(command);
     return called != nullptr && called->name == script;
   });
   return out;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/redis/scripts.hpp"
 #include "backends/redis/wire.hpp"
 
 namespace dlock::redis {
@@ -16,6 +17,9 @@ namespace dlock::redis {
 using Words = std::vector<std::string>;
 
 class FakeWire;
+
+// Which script a command runs, by its text or by its hash; nullptr for none.
+[[nodiscard]] const Script* script_in(const Words& command);
 
 // By default: accepts connections, says yes to the handshake, tells nothing about itself, and keeps silent to
 // everything else.

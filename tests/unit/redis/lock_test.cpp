@@ -23,7 +23,7 @@ TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
   server.dialling = FakeServer::Dialling::accept;
   TimePoint sent;
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
-    if (command.front() != "EVALSHA") return "";
+    if (script_in(command) == nullptr) return "";
     sent = engine.now();
     (void)engine.schedule(engine.now() + 1500ms, [&wire] { wire.reply(granted(7)); });
     return "";
@@ -205,8 +205,8 @@ TEST_F(RedisLockTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
 TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   server.answer = [](FakeWire&, const Words& command) -> std::string {
     if (command.front() == "WAIT") return number(1);
-    if (command.size() > 1 && command[1] == acquire_script().sha1) return granted(7);
-    return command.size() > 1 && command[1] == release_script().sha1 ? released() : "";
+    if (script_in(command) == &acquire_script()) return granted(7);
+    return script_in(command) == &release_script() ? released() : "";
   };
   const auto backend = make("redis://localhost?replicas_ack=2");
   const auto attempt = contend(*backend, false);
@@ -222,8 +222,8 @@ TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
   FakeWire* renewing = nullptr;
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
     if (command.front() == "WAIT") waiting = &wire;
-    if (command.size() > 1 && command[1] == acquire_script().sha1) return granted(7);
-    if (command.size() > 1 && command[1] == renew_script().sha1) renewing = &wire;
+    if (script_in(command) == &acquire_script()) return granted(7);
+    if (script_in(command) == &renew_script()) renewing = &wire;
     return "";
   };
   const auto backend = make("redis://localhost?replicas_ack=1");
