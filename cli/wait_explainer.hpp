@@ -24,7 +24,7 @@ class WaitExplainer {
       : client_(client), reporter_(reporter), person_(std::move(person)) {}
   WaitExplainer(const WaitExplainer&) = delete;
   WaitExplainer& operator=(const WaitExplainer&) = delete;
-  // Waits for an answer that is still to come: for ClientOptions::1.25 times the response timeout at most.
+  // Waits for an answer that is still to come: for 1.25 times ClientOptions::response_timeout at most.
   ~WaitExplainer() { wait_is_over(); }
 
   // Says for what dlock waits, and for whom as soon as the service has said it. Does not block; call at most once.
