@@ -64,8 +64,8 @@ void CommandClient::send(Request request) {
     // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
     // after it.
     if (introduced_.insert(request.script).second) request.whole_script = true;
-    words.push_back(request.whole_script ? "EVAL" : "EVALSHA");
-    words.push_back(request.whole_script ? request.script->text : request.script->sha1);
+    words.emplace_back(request.whole_script ? "EVAL" : "EVALSHA");
+    words.emplace_back(request.whole_script ? request.script->text : request.script->sha1);
   }
   words.insert(words.end(), request.words.begin(), request.words.end());
   std::string bytes;

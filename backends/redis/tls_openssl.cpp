@@ -100,7 +100,7 @@ class OpenSslFilter final : public TlsFilter {
     (void)BIO_reset(network_out_);  // of a memory BIO: cannot fail
   }
 
-  const Failure& failure() const noexcept override { return failure_; }
+  [[nodiscard]] const Failure& failure() const noexcept override { return failure_; }
 
  private:
   bool fail(std::string why) {
@@ -158,7 +158,7 @@ class OpenSslContext final : public TlsContext {
     }
   }
 
-  std::unique_ptr<TlsFilter> filter(const std::string& host) const override {
+  [[nodiscard]] std::unique_ptr<TlsFilter> filter(const std::string& host) const override {
     return std::make_unique<OpenSslFilter>(context_.get(), host);
   }
 

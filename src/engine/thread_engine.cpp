@@ -215,14 +215,17 @@ bool ThreadEngine::dispatch(Task task) {
 // The task runs in this turn, after those that came before it.
 bool ThreadEngine::begin_turn(Task task) {
   bool accepted = false;
-  bool first = false;
+  Task first;
   {
     const util::MutexLock lock(gate_);
     accepted = !stopped_;
-    first = inbox_.empty() && batch_.empty();
-    if (accepted && !first) inbox_.push_back(std::move(task));
+    if (accepted && inbox_.empty() && batch_.empty()) {
+      first = std::move(task);
+    } else if (accepted) {
+      inbox_.push_back(std::move(task));
+    }
   }
-  if (accepted && first) run(std::move(task));
+  if (first) run(std::move(first));
   finish_turn();
   work_off_inbox();
   loop_.look_again();
@@ -301,7 +304,7 @@ void ThreadEngine::arm_timer() {
 void ThreadEngine::tick_soon() {
   const util::MutexLock lock(gate_);
   if (stopped_) return;
-  inbox_.push_back([this]() DLOCK_REQUIRES(mutex_) {
+  inbox_.emplace_back([this]() DLOCK_REQUIRES(mutex_) {
     armed_for_ = TimePoint::max();
     run_due_timers();
   });
