@@ -133,9 +133,10 @@ void Acquisition::finish(AcquireResult result) {
   on_cancel_.reset();
   const auto done = std::move(done_);
   core_.acquire_ended(result, request_.wait);
-  done(std::move(result));
-  // Inside start() the core drops us right after; elsewhere a call to the sink may be below us on the stack.
+  // Inside start() the core drops us right after; elsewhere a call to the sink may be below us on the stack. Before
+  // anybody is told, so that what the caller asks next comes after the contention has given up.
   if (!starting_ && contention_) core_.forget_acquire_later(id_);
+  done(std::move(result));
 }
 
 }  // namespace dlock::detail

@@ -45,6 +45,22 @@ TEST_F(AcquisitionTest, EveryAcquireHasAnOwnerIdOfItsOwn) {
   EXPECT_NE(service_->contends[0]->request.owner, service_->contends[1]->request.owner);
 }
 
+// Or a caller that gave up would find the lock busy with its own last attempt.
+TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGivenUp) {
+  int asked_next = 0;
+  (void)core_->acquire("x", {.wait = 5s}, [&](const AcquireResult& ended) {
+    EXPECT_EQ(ended.failure.code, errc::timed_out);
+    EXPECT_TRUE(engine_->dispatch([&] {
+      ++asked_next;
+      EXPECT_EQ(service_->live_contentions(), 0U);
+    }));
+  });
+  engine_->run();
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(5s);
+  EXPECT_EQ(asked_next, 1);
+}
+
 TEST_F(AcquisitionTest, AGrantIsALease) {
   const auto outcome = acquire();
   EXPECT_EQ(stats().waiting, 1U);
