@@ -96,7 +96,7 @@ void FileBackend::list(Handler<std::vector<LockInfo>> done) {
 Result<std::vector<std::string>> FileBackend::entries() {
   if (!directory_.is_current()) directory_suspect_ = true;
   if (auto problem = follow_directory()) return *problem;
-  UniqueFd fd(::openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  util::UniqueFd fd(::openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return system_failure("cannot read directory", directory_.path(), errno);
   const std::unique_ptr<DIR, CloseDirectory> open(::fdopendir(fd.get()));
   if (!open) return system_failure("cannot read directory", directory_.path(), errno);

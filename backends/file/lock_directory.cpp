@@ -55,18 +55,18 @@ Failure directory_failure(int parent, const std::string& name, const std::string
 }
 
 // Makes a directory and opens it; somebody else may be doing the same.
-Result<UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode) {
+Result<util::UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode) {
   const bool made = ::mkdirat(parent, name.c_str(), mode & 0777) == 0;
   if (!made && errno != EEXIST) return system_failure("cannot make directory", path, errno);
-  UniqueFd fd(::openat(parent, name.c_str(), directory_flags));
+  util::UniqueFd fd(::openat(parent, name.c_str(), directory_flags));
   if (!fd) return directory_failure(parent, name, path, errno);
   // Past the umask: whoever asks for a mode means it.
   if (made && ::fchmod(fd.get(), mode) != 0) return system_failure("cannot set the mode of", path, errno);
   return fd;
 }
 
-Result<UniqueFd> open_or_make(const std::string& path, mode_t mode) {
-  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+Result<util::UniqueFd> open_or_make(const std::string& path, mode_t mode) {
+  util::UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!at) return system_failure("cannot open directory", "/", errno);
   const auto components = components_of(path);
   std::string here;
@@ -75,7 +75,7 @@ Result<UniqueFd> open_or_make(const std::string& path, mode_t mode) {
     here.append("/").append(name);
     const bool last = i + 1 == components.size();
     // The way there may lead over links (/var/run); the directory itself must be one.
-    UniqueFd next(::openat(at.get(), name.c_str(), last ? directory_flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+    util::UniqueFd next(::openat(at.get(), name.c_str(), last ? directory_flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!next) {
       if (errno != ENOENT) return directory_failure(at.get(), name, here, errno);
       auto made = make_directory(at.get(), name, here, mode);
@@ -193,16 +193,16 @@ GuardedFd LockDirectory::create_shared(const std::string& file) const {
   return {};
 }
 
-Result<std::optional<UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
-  UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
+Result<std::optional<util::UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
+  util::UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
   if (!fd) {
-    if (errno == ENOENT) return std::optional<UniqueFd>();
+    if (errno == ENOENT) return std::optional<util::UniqueFd>();
     return system_failure("cannot open", path_of(file), errno);
   }
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
   if (auto problem = problem_with_status(status, path_of(file))) return *problem;
-  return std::optional<UniqueFd>(std::move(fd));
+  return std::optional<util::UniqueFd>(std::move(fd));
 }
 
 Result<std::optional<FileIdentity>> LockDirectory::find(const std::string& file) const {

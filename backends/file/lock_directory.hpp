@@ -15,7 +15,7 @@
 
 #include "backends/file/fork_guard.hpp"
 #include "backends/file/lock_file.hpp"
-#include "backends/file/unique_fd.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file {
 
@@ -44,7 +44,7 @@ class LockDirectory {
   // Opens for locking; makes the file if it is missing. May reopen() when the directory turns out to be gone.
   [[nodiscard]] Result<OpenFile> open_or_create(const std::string& file);
   // Opens for looking only; nullopt if there is no such file.
-  [[nodiscard]] Result<std::optional<UniqueFd>> open_existing(const std::string& file) const;
+  [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
   // What other processes would find by its path now, lock file or not; nullopt if there is nothing.
   [[nodiscard]] Result<std::optional<FileIdentity>> find(const std::string& file) const;
 
@@ -54,7 +54,7 @@ class LockDirectory {
 
   std::string path_;
   mode_t mode_;
-  UniqueFd fd_;
+  util::UniqueFd fd_;
   std::uint64_t generation_ = 0;
 };
 

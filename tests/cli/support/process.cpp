@@ -13,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -97,16 +96,6 @@ std::string dlock_path() {
 }
 std::string probe_path() {
   return DLOCK_TEST_PROBE;
-}
-
-ScratchDirectory::ScratchDirectory() {
-  path_ = (std::filesystem::temp_directory_path() / "dlock-cli-test-XXXXXX").string();
-  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp");
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ec;
-  std::filesystem::remove_all(path_, ec);  // a leftover in /tmp must not fail a test that passed
 }
 
 Process::Process(std::vector<std::string> command, const Options& options) {

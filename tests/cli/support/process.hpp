@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/unique_fd.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 namespace dlock::cli::test {
 
@@ -18,18 +19,7 @@ namespace dlock::cli::test {
 [[nodiscard]] std::string dlock_path();
 [[nodiscard]] std::string probe_path();
 
-// A directory that is removed with what is in it.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory();
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
+using dlock::test::ScratchDirectory;
 
 struct Finished {
   int status = -1;  // as a shell would say it: 128 + signal

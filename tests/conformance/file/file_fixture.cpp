@@ -10,18 +10,6 @@
 
 namespace dlock::conformance {
 
-ScratchDirectory::ScratchDirectory()
-    : path_((std::filesystem::temp_directory_path() / "dlock-conformance-XXXXXX").string()) {
-  if (mkdtemp(path_.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
-  }
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;  // a directory left behind is no failure of what was tested
-  std::filesystem::remove_all(path_, ignored);
-}
-
 FileFixture::FileFixture() : UrlFixture("file://" + directory.path() + "/locks"), locks_(directory.path() + "/locks") {}
 
 std::optional<Missing> FileFixture::missing(Feature feature) const {

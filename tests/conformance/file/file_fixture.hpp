@@ -7,25 +7,13 @@
 
 #include <dlock/conformance/fixture.hpp>
 
+#include "tests/support/scratch_directory.hpp"
+
 namespace dlock::conformance {
-
-// Owns a new directory.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory();
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The base class of FileFixture that is destroyed last, because clients use the directory to their end.
 struct FileFixtureDirectory {
-  ScratchDirectory directory;
+  test::ScratchDirectory directory;
 };
 
 class FileFixture final : private FileFixtureDirectory, public UrlFixture {

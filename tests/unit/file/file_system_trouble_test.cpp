@@ -21,8 +21,8 @@
 
 #include "backends/file/lock_file.hpp"
 #include "backends/file/system_failure.hpp"
-#include "backends/file/unique_fd.hpp"
 #include "support.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -149,7 +149,7 @@ TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
     mount_tmpfs(locks(), "size=64k");
     // Held by a program without a record, so that there is still everything to be written.
     const std::string file = locks() + "/a.lock";
-    UniqueFd stranger(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    util::UniqueFd stranger(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     require(take_lock(stranger.get(), file).ok(), "take_lock");
     fill(locks() + "/filler");
     OpenBackend one(scratch_.url());

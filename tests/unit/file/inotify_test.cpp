@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/file/unique_fd.hpp"
 #include "poll_executor.hpp"
 #include "support.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -36,7 +36,7 @@ class InotifyTest : public testing::Test {
     return path;
   }
   void listen(const std::string& path, std::uint32_t mask, Listening& listener, Inotify::Subscription& subscription) {
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const util::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     ASSERT_EQ(inotify_.subscribe(fd.get(), mask, listener, subscription), 0);
   }
 
@@ -164,7 +164,7 @@ TEST_F(InotifyTest, WhenTheExecutorFailsEverybodyIsTold) {
 
 TEST_F(InotifyTest, AFailureLeavesTheNextCallAChance) {
   const auto file = make_file("a");
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const util::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   Listening listener;
   Inotify::Subscription subscription;
   executor_.refuse_descriptors = true;

@@ -33,17 +33,6 @@ std::pair<int, int> make_pipe() {
 
 }  // namespace
 
-ScratchDirectory::ScratchDirectory() {
-  std::string pattern = std::filesystem::temp_directory_path().string() + "/dlock-file-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp");
-  path_ = pattern;
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;  // a leftover does not make the test wrong
-  std::filesystem::remove_all(path_, ignored);
-}
-
 Helper::Helper(const std::vector<std::string>& arguments) {
   const auto [child_in, in] = make_pipe();
   const auto [out, child_out] = make_pipe();

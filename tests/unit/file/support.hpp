@@ -14,26 +14,18 @@
 #include <dlock/dlock.hpp>
 
 #include "backends/file/file_backend.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 namespace dlock::file::test {
 
 // Longer than anything takes that goes well; reached only by a test that fails.
 inline constexpr std::chrono::seconds hang_limit(30);
 
-class ScratchDirectory {
+class ScratchDirectory : public dlock::test::ScratchDirectory {
  public:
-  ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory();
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   // A directory for locks inside it, which does not exist yet.
-  [[nodiscard]] std::string locks() const { return path_ + "/locks"; }
+  [[nodiscard]] std::string locks() const { return path() + "/locks"; }
   [[nodiscard]] std::string url() const { return "file://" + locks(); }
-
- private:
-  std::string path_;
 };
 
 // The helper program, see helper.cpp. Killed and reaped at the end.

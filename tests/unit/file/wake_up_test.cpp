@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backends/file/lock_file.hpp"
-#include "backends/file/unique_fd.hpp"
 #include "poll_executor.hpp"
 #include "support.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -54,7 +54,7 @@ class FileWakeUpTest : public testing::Test {
   }
   // What the kernel does to watchers when any writable descriptor of the file goes.
   void close_another_descriptor() {
-    UniqueFd(::open(file_.c_str(), O_RDWR | O_CLOEXEC)).reset();
+    util::UniqueFd(::open(file_.c_str(), O_RDWR | O_CLOEXEC)).reset();
     executor_.run();
   }
 
@@ -63,7 +63,7 @@ class FileWakeUpTest : public testing::Test {
   BareHost host_{executor_};
   FileBackend backend_{host_, {.path = scratch_.locks()}};
   const std::string file_ = scratch_.locks() + "/a.lock";
-  UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  util::UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
 TEST_F(FileWakeUpTest, GoesToTheFirstWaiterAloneWhenTheLockFrees) {
@@ -152,7 +152,7 @@ TEST_F(FileWakeUpTest, AReleaseFreesTheLockBeforeItTells) {
     if (got > 0 && file_ == target && fd != stranger_.get()) ours = fd;
   }
   ASSERT_GE(ours, 0);
-  const UniqueFd duplicate(::fcntl(ours, F_DUPFD_CLOEXEC, 0));
+  const util::UniqueFd duplicate(::fcntl(ours, F_DUPFD_CLOEXEC, 0));
   backend_.release({.name = "a", .owner = OwnerId(1, 1), .token = {}, .valid_until = {}},
                    [](const ReleaseOutcome& outcome) { EXPECT_EQ(outcome.status, ReleaseOutcome::Status::released); });
   auto lock = look_at_lock(stranger_.get(), file_);
