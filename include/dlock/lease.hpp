@@ -75,7 +75,7 @@ class [[nodiscard]] Lease {
   template <class Handler>
   void async_release(Handler&& handler) {
     auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
-    start_release([shared](std::error_code ec, bool was_ours) { (*shared)(ec, was_ours); });
+    start_release([shared = std::move(shared)](std::error_code ec, bool was_ours) { (*shared)(ec, was_ours); });
   }
 
   // The lock's name; empty for an empty lease.

@@ -63,7 +63,8 @@ class DistributedLock {
   template <class Handler>
   void async_acquire(const AcquireOptions& options, Handler&& handler) {
     auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
-    start_acquire(options, [shared](std::error_code ec, Lease lease) { (*shared)(ec, std::move(lease)); });
+    start_acquire(options,
+                  [shared = std::move(shared)](std::error_code ec, Lease lease) { (*shared)(ec, std::move(lease)); });
   }
 
   // --- Cpp17TimedLockable -------------------------------------------------------------------------------------------

@@ -186,9 +186,13 @@ OwnerId ClientCore::new_owner_id() {
 }
 
 void ClientCore::notify(std::function<void()> user_code) {
-  const bool accepted =
-      !foreign_process() && engine_->notify([self = shared_from_this(), user_code] { self->run_user_code(user_code); });
-  if (!accepted) run_user_code(user_code);
+  // Whoever runs it is also the one that destroys what it captured.
+  const auto once = std::make_shared<std::function<void()>>(std::move(user_code));
+  const auto run = [self = shared_from_this(), once] {
+    const auto code = std::exchange(*once, nullptr);
+    self->run_user_code(code);
+  };
+  if (foreign_process() || !engine_->notify(run)) run();
 }
 
 void ClientCore::run_user_code(const std::function<void()>& user_code) noexcept {

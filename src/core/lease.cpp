@@ -101,8 +101,11 @@ void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
     handler({}, false);
     return;
   }
-  state_->core().release(state_, [state = state_, handler = std::move(handler)](const Failure& failure, bool was_ours) {
-    state->core().notify([handler, code = failure.code, was_ours] { handler(code, was_ours); });
+  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  const auto once = std::make_shared<decltype(handler)>(std::move(handler));
+  state_->core().release(state_, [state = state_, once](const Failure& failure, bool was_ours) {
+    state->core().notify(
+        [handler = std::exchange(*once, nullptr), code = failure.code, was_ours] { handler(code, was_ours); });
   });
 }
 

@@ -86,12 +86,13 @@ std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOpti
 
 void DistributedLock::start_acquire(const AcquireOptions& options,
                                     std::function<void(std::error_code, Lease)> handler) {
-  impl_->core->acquire(
-      impl_->name, options, [core = impl_->core, handler = std::move(handler)](detail::AcquireResult result) {
-        core->notify([handler, result = std::move(result)] {
-          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
-        });
-      });
+  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  const auto once = std::make_shared<decltype(handler)>(std::move(handler));
+  impl_->core->acquire(impl_->name, options, [core = impl_->core, once](detail::AcquireResult result) {
+    core->notify([handler = std::exchange(*once, nullptr), result = std::move(result)] {
+      handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+    });
+  });
 }
 
 void DistributedLock::lock() {

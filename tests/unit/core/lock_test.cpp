@@ -379,5 +379,45 @@ TEST_F(LockTest, WithLockReportsALossThoughTheFunctionEndedNormally) {
                Error);
 }
 
+// Its destructor is the program's code as much as the handler is: it may take locks that a task must not wait for.
+TEST_F(LockTest, WhatAHandlerCapturedIsDestroyedWhereTheHandlerRan) {
+  struct Destruction {
+    std::thread::id on;
+    util::Event over;
+  };
+  class Capture {
+   public:
+    explicit Capture(std::shared_ptr<Destruction> d) : destruction_(std::move(d)) {}
+    Capture(const Capture&) = delete;
+    Capture& operator=(const Capture&) = delete;
+    ~Capture() {
+      destruction_->on = std::this_thread::get_id();
+      destruction_->over.set();
+    }
+
+   private:
+    std::shared_ptr<Destruction> destruction_;
+  };
+  for (int i = 0; i < 500; ++i) {
+    Lease held = lock_.acquire();
+    std::thread::id ran_on;
+    Lease taken;
+    auto acquired = std::make_shared<Destruction>();
+    rival_.async_acquire({}, [&, capture = std::make_shared<Capture>(acquired)](std::error_code, Lease lease) {
+      ran_on = std::this_thread::get_id();
+      taken = std::move(lease);
+    });
+    EXPECT_TRUE(held.release());  // grants in a task of this thread
+    ASSERT_TRUE(acquired->over.wait(hang_limit));
+    ASSERT_EQ(acquired->on, ran_on);
+    auto released = std::make_shared<Destruction>();
+    taken.async_release([&, capture = std::make_shared<Capture>(released)](std::error_code, bool) {
+      ran_on = std::this_thread::get_id();
+    });
+    ASSERT_TRUE(released->over.wait(hang_limit));
+    ASSERT_EQ(released->on, ran_on);
+  }
+}
+
 }  // namespace
 }  // namespace dlock
