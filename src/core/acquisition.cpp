@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/client_core.hpp"
+#include "util/process.hpp"
 
 namespace dlock::detail {
 
@@ -30,7 +31,8 @@ bool Acquisition::start() {
   if (finished_) return true;
   arm_deadline();
   if (options_.cancel.stop_possible()) {
-    on_cancel_.emplace(options_.cancel, [weak = core_.weak_from_this(), id = id_] {
+    on_cancel_.emplace(options_.cancel, [weak = core_.weak_from_this(), id = id_, in = util::fork_generation()] {
+      if (util::fork_generation() != in) return;  // a forked child: the wait is its parent's
       if (const auto core = weak.lock()) core->cancel_acquire(id);
     });
   }

@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <system_error>
 #include <thread>
 
@@ -121,6 +123,23 @@ TEST_F(ForkTest, HandlersRunExactlyOnceInTheChildToo) {
               child.check(releases == 1);
             }),
             "good");
+}
+
+// Nor does the child touch the engine, which another thread may have been inside of at the fork.
+TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
+  const Lease held = client_->lock("x").acquire();
+  std::stop_source source;
+  std::atomic<int> ended = 0;
+  client_->lock("x").async_acquire({.cancel = source.get_token()}, [&](std::error_code, const Lease&) { ++ended; });
+  EXPECT_EQ(Child::run([&](Child& child) {
+              source.request_stop();
+              child.check(ended == 0);
+            }),
+            "good");
+  EXPECT_EQ(client_->stats().waiting, 1U);
+  source.request_stop();
+  client_.reset();
+  EXPECT_EQ(ended, 1);
 }
 
 TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
