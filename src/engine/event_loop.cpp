@@ -47,7 +47,6 @@ void EventLoop::run() {
     mutex_.unlock();
     lead();
     mutex_.lock();
-    leader_ = Leader::nobody;
   }
   mutex_.unlock();
 }
@@ -69,20 +68,26 @@ void EventLoop::await_lead() {
 }
 
 void EventLoop::lead() {
-  while (true) {
-    const bool over = io_.run_one() == 0;
+  for (bool leaving = false;;) {
+    // What is ready is done before the loop is left alone.
+    const bool idle = (leaving ? io_.poll_one() : io_.run_one()) == 0;
     const util::MutexLock lock(mutex_);
     run_user_code();
     wanted_ = false;
-    ended_ = over;
-    if (over || may_leave()) return;
+    ended_ = io_.stopped();
+    if (ended_ || (leaving && idle && may_leave())) {
+      leader_ = Leader::nobody;
+      return;
+    }
+    leaving = may_leave();
   }
 }
 
-// Nobody is left who sleeps until this thread has read an answer.
+// Callers come and go one by one, and nobody is left who sleeps until this thread has read an answer.
 bool EventLoop::may_leave() const {
-  const bool all_answered = waiting_ == 0 || (waiting_ == 1 && sleeper_ != nullptr && sleeper_->is_set());
-  return make_way_ && all_answered && !stopping_;
+  if (!make_way_ || stopping_) return false;
+  if (waiting_ == 0) return Clock::now() - last_left_ < longest_gap;
+  return waiting_ == 1 && sleeper_ != nullptr && sleeper_->is_set();
 }
 
 void EventLoop::run_user_code() {
@@ -104,11 +109,11 @@ void EventLoop::call_own_thread() {
 // --- Work for it -----------------------------------------------------------------------------------------------------
 
 void EventLoop::post(Task handler) {
-  ++posted_;
-  asio::post(io_, [this, handler = std::move(handler)] {
+  asio::post(io_, [this, handler = std::move(handler)]() noexcept {
     --posted_;
     handler();
   });
+  ++posted_;  // may have begun already: then the two meet at zero
   const util::MutexLock lock(mutex_);
   if (leader_ == Leader::nobody) call_own_thread();
 }
@@ -133,22 +138,47 @@ void EventLoop::stop() {
 
 // --- Callers that wait -----------------------------------------------------------------------------------------------
 
+// Both also when the thread is cancelled while it waits.
+class EventLoop::Waiting {
+ public:
+  Waiting(EventLoop& loop, const util::Event& event) : loop_(loop), leads_(loop.take_lead(event)) {}
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() { loop_.waited(leads_, start_); }
+  [[nodiscard]] bool leads() const noexcept { return leads_; }
+  [[nodiscard]] Clock::time_point start() const noexcept { return start_; }
+
+ private:
+  EventLoop& loop_;
+  const Clock::time_point start_ = Clock::now();
+  const bool leads_;
+};
+
+class EventLoop::Leading {
+ public:
+  Leading(EventLoop& loop, const util::Event& event) noexcept : loop_(loop), event_(event) {}
+  Leading(const Leading&) = delete;
+  Leading& operator=(const Leading&) = delete;
+  ~Leading() { loop_.leave_lead(event_); }
+
+ private:
+  EventLoop& loop_;
+  const util::Event& event_;
+};
+
 bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
   for (int i = 0; i < spins; ++i) {
     if (event.is_set()) return true;
     pause_processor();
   }
-  const auto start = Clock::now();
-  const auto end = limit ? saturating_add(start, *limit) : Clock::time_point::max();
-  const bool leads = take_lead(event);
-  if (leads) {
-    lead_until(event, std::min(end, start + longest_lead));
-    leave_lead(event);
+  const Waiting waiting(*this, event);
+  const auto end = limit ? saturating_add(waiting.start(), *limit) : Clock::time_point::max();
+  if (waiting.leads()) {
+    const Leading leading(*this, event);
+    lead_until(event, std::min(end, waiting.start() + longest_lead));
   }
-  bool set = event.is_set();
-  if (!set) set = limit ? event.wait(std::max(end - Clock::now(), Clock::duration::zero())) : event.wait();
-  waited(!leads && Clock::now() - start < longest_lead);
-  return set;
+  if (event.is_set()) return true;
+  return limit ? event.wait(std::max(end - Clock::now(), Clock::duration::zero())) : event.wait();
 }
 
 bool EventLoop::take_lead(const util::Event& event) {
@@ -199,11 +229,13 @@ void EventLoop::leave_lead(const util::Event& event) {
   if (waiting_ > 1 || stopping_ || posted_ > 0 || !event.is_set()) call_own_thread();
 }
 
-void EventLoop::waited(bool briefly_for_own_thread) {
+void EventLoop::waited(bool led, Clock::time_point since) {
   const util::MutexLock lock(mutex_);
   --waiting_;
   sleeper_ = nullptr;
-  if (briefly_for_own_thread && waiting_ == 0 && ++alone_ >= alone_enough) make_way_ = true;
+  last_left_ = Clock::now();
+  const bool briefly = !led && last_left_ - since < longest_lead;
+  if (briefly && waiting_ == 0 && ++alone_ >= alone_enough) make_way_ = true;
 }
 
 void EventLoop::look_again() {

@@ -31,7 +31,8 @@ class EventLoop {
   void run() DLOCK_EXCLUDES(mutex_);
   [[nodiscard]] bool on_own_thread() const noexcept { return own_thread_.load() == std::this_thread::get_id(); }
 
-  // Has a leader run the handler. Any thread.
+  // Has a leader run the handler. A handler that throws ends the program: there may be a caller's frames below it. Any
+  // thread.
   void post(Task handler) DLOCK_EXCLUDES(mutex_);
 
   // Has the loop's own thread run the code, in the order of the calls. False: after stop(), unless `although_stopping`.
@@ -56,6 +57,9 @@ class EventLoop {
   using Clock = std::chrono::steady_clock;
   enum class Leader { nobody, own_thread, caller };
 
+  class Waiting;
+  class Leading;
+
   void await_lead() DLOCK_REQUIRES(mutex_);
   void lead() DLOCK_EXCLUDES(mutex_);
   void run_user_code() DLOCK_REQUIRES(mutex_);
@@ -63,7 +67,7 @@ class EventLoop {
   [[nodiscard]] bool take_lead(const util::Event& event) DLOCK_EXCLUDES(mutex_);
   void lead_until(const util::Event& event, Clock::time_point end);
   void leave_lead(const util::Event& event) DLOCK_EXCLUDES(mutex_);
-  void waited(bool briefly_for_own_thread) DLOCK_EXCLUDES(mutex_);
+  void waited(bool led, Clock::time_point since) DLOCK_EXCLUDES(mutex_);
   void call_own_thread() DLOCK_REQUIRES(mutex_);
 
   std::atomic<std::thread::id> own_thread_{};
@@ -88,7 +92,8 @@ class EventLoop {
   bool make_way_ DLOCK_GUARDED_BY(mutex_) = false;                 // it should leave the lead to callers
   bool stopping_ DLOCK_GUARDED_BY(mutex_) = false;
   bool ended_ DLOCK_GUARDED_BY(mutex_) = false;
-  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);  // by a caller
+  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);   // by a caller
+  Clock::time_point last_left_ DLOCK_GUARDED_BY(mutex_);  // when a caller came out of wait()
 };
 
 }  // namespace dlock::engine

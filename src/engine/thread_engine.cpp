@@ -52,7 +52,7 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
     const auto what = interest == Interest::readable ? asio::posix::stream_descriptor::wait_read
                                                      : asio::posix::stream_descriptor::wait_write;
     descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
-                                  handler = std::move(handler)](std::error_code ec) mutable {
+                                  handler = std::move(handler)](std::error_code ec) mutable noexcept {
       engine.run_from_loop([alive = std::move(alive), handler = std::move(handler), ec] {
         if (!alive.expired()) handler(ec);
       });
@@ -141,12 +141,12 @@ void ThreadEngine::run(Task task) noexcept {
   task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
 }
 
-void ThreadEngine::run_inbox() {
+void ThreadEngine::run_inbox(bool by_loop) {
   for (std::size_t left = most_tasks_in_a_turn;; --left) {
     if (batch_.empty() || left == 0) {
       const util::MutexLock lock(gate_);
       if (left == 0) return have_inbox_emptied();
-      if (emptying_posted_ && !loop_.on_own_thread()) return;  // it is the loop's now
+      if (emptying_posted_ && !by_loop) return;  // it is the loop's now
       batch_.swap(inbox_);
       if (batch_.empty()) return;
     }
@@ -156,15 +156,15 @@ void ThreadEngine::run_inbox() {
   }
 }
 
-void ThreadEngine::finish_turn() {
-  run_inbox();
+void ThreadEngine::finish_turn(bool by_loop) noexcept {
+  run_inbox(by_loop);
   arm_timer();
   mutex_.unlock();
 }
 
 // Whoever leaves a task in the inbox because mutex_ is taken relies on the look after it was given back.
-void ThreadEngine::work_off_inbox() {
-  while (inbox_needs_somebody() && loop_waits_ == 0 && mutex_.try_lock()) finish_turn();
+void ThreadEngine::work_off_inbox() noexcept {
+  while (inbox_needs_somebody() && loop_waits_ == 0 && mutex_.try_lock()) finish_turn(false);
 }
 
 bool ThreadEngine::inbox_needs_somebody() {
@@ -173,23 +173,29 @@ bool ThreadEngine::inbox_needs_somebody() {
 }
 
 void ThreadEngine::have_inbox_emptied() {
-  if (std::exchange(emptying_posted_, true)) return;
+  if (emptying_posted_) return;
   loop_.post([this] {
     {
-      const util::MutexLock lock(gate_);
+      const util::MutexLock lock(gate_);  // the caller has it until the flag is set
       emptying_posted_ = false;
     }
     run_from_loop(nullptr);
   });
+  emptying_posted_ = true;
 }
 
-void ThreadEngine::run_from_loop(Task task) {
-  ++loop_waits_;  // callers that would take the next turn stand back, or they could starve the loop and its timers
+void ThreadEngine::run_from_loop(Task task) noexcept {
+  lock_for_loop();
+  if (task) run(std::move(task));
+  finish_turn(true);
+  work_off_inbox();
+}
+
+// Callers that would take the next turn stand back, or they could starve the loop and its timers.
+void ThreadEngine::lock_for_loop() {
+  ++loop_waits_;
   mutex_.lock();
   --loop_waits_;
-  if (task) run(std::move(task));
-  finish_turn();
-  work_off_inbox();
 }
 
 bool ThreadEngine::put_into_inbox(Task task) {
@@ -201,11 +207,12 @@ bool ThreadEngine::put_into_inbox(Task task) {
 
 bool ThreadEngine::dispatch(Task task) {
   if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
-  if (loop_.on_own_thread()) {  // in a handler of the user: another thread's turn is over in no time
-    mutex_.lock();
-    return begin_turn(std::move(task));
+  const bool by_loop = loop_.on_own_thread();
+  if (by_loop && Inside::innermost == nullptr) {  // in a handler of the user: another thread's turn is over in no time
+    lock_for_loop();
+    return begin_turn(std::move(task), by_loop);
   }
-  if (loop_waits_ == 0 && mutex_.try_lock()) return begin_turn(std::move(task));
+  if (loop_waits_ == 0 && mutex_.try_lock()) return begin_turn(std::move(task), by_loop);
   if (!put_into_inbox(std::move(task))) return false;
   work_off_inbox();
   loop_.look_again();
@@ -213,7 +220,7 @@ bool ThreadEngine::dispatch(Task task) {
 }
 
 // The task runs in this turn, after those that came before it.
-bool ThreadEngine::begin_turn(Task task) {
+bool ThreadEngine::begin_turn(Task task, bool by_loop) noexcept {
   bool accepted = false;
   Task first;
   {
@@ -226,7 +233,7 @@ bool ThreadEngine::begin_turn(Task task) {
     }
   }
   if (first) run(std::move(first));
-  finish_turn();
+  finish_turn(by_loop);
   work_off_inbox();
   loop_.look_again();
   return accepted;
@@ -239,7 +246,12 @@ bool ThreadEngine::submit(Task task) {
   inbox_.push_back(std::move(task));
   // Where many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
   // them at once.
-  if (!inside || (loop_.callers_waiting() >= crowd && !loop_.on_own_thread())) have_inbox_emptied();
+  try {
+    if (!inside || (loop_.callers_waiting() >= crowd && !loop_.on_own_thread())) have_inbox_emptied();
+  } catch (...) {
+    inbox_.pop_back();  // refused as a whole
+    throw;
+  }
   return true;
 }
 
@@ -296,7 +308,7 @@ void ThreadEngine::arm_timer() {
   at.it_value.tv_sec = seconds.count();
   at.it_value.tv_nsec = (since_epoch - seconds).count();
   armed_for_ = *next;
-  // Cannot fail: the descriptor lives until the thread has ended, and the value is in range.
+  // Fails only where stop() has closed the descriptor, and timers are over.
   (void)timerfd_settime(timer_descriptor_.native_handle(), TFD_TIMER_ABSTIME, &at, nullptr);
 }
 
@@ -312,7 +324,7 @@ void ThreadEngine::tick_soon() {
 }
 
 void ThreadEngine::wait_for_timer_descriptor() {
-  timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) {
+  timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) noexcept {
     if (ec) return;  // closed by stop()
     std::uint64_t expirations = 0;
     (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness

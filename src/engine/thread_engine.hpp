@@ -49,18 +49,20 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void run_thread() noexcept;
   void wait_for_timer_descriptor();
 
-  // Turns.
+  // Turns. What throws in one ends the program, as in a task. `by_loop`: the turn may take what was left to the loop.
   [[nodiscard]] bool inside_task() const noexcept;
   // A task that throws ends the program: it has left the mutex and what that guards in an unknown state.
   void run(Task task) noexcept DLOCK_REQUIRES(mutex_);
-  [[nodiscard]] bool begin_turn(Task task) DLOCK_RELEASE(mutex_);
-  void run_inbox() DLOCK_REQUIRES(mutex_);
-  void finish_turn() DLOCK_RELEASE(mutex_);
-  void work_off_inbox() DLOCK_EXCLUDES(mutex_);
+  [[nodiscard]] bool begin_turn(Task task, bool by_loop) noexcept DLOCK_RELEASE(mutex_);
+  void run_inbox(bool by_loop) DLOCK_REQUIRES(mutex_);
+  void finish_turn(bool by_loop) noexcept DLOCK_RELEASE(mutex_);
+  void work_off_inbox() noexcept DLOCK_EXCLUDES(mutex_);
   [[nodiscard]] bool inbox_needs_somebody() DLOCK_EXCLUDES(gate_);
   [[nodiscard]] bool put_into_inbox(Task task) DLOCK_EXCLUDES(gate_);
   void have_inbox_emptied() DLOCK_REQUIRES(gate_);
-  void run_from_loop(Task task) DLOCK_EXCLUDES(mutex_);
+  void run_from_loop(Task task) noexcept DLOCK_EXCLUDES(mutex_);
+
+  void lock_for_loop() DLOCK_ACQUIRE(mutex_);
 
   void run_due_timers() DLOCK_REQUIRES(mutex_);
   void arm_timer() DLOCK_REQUIRES(mutex_);
