@@ -191,7 +191,7 @@ void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
 }
 
 void MemoryBackend::close(std::function<void()> done) {
-  cleanups_.finish(std::move(done));
+  TryBackend::close([this, done = std::move(done)] { cleanups_.finish(done); });
 }
 
 // --- News from the store ---------------------------------------------------------------------------------------------

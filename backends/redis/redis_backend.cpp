@@ -155,7 +155,7 @@ void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
 }
 
 void RedisBackend::close(std::function<void()> done) {
-  releases_.finish(std::move(done));
+  TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
 }
 
 // --- The connection --------------------------------------------------------------------------------------------------

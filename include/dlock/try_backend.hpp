@@ -75,6 +75,10 @@ class TryBackend : public Backend {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
 
+  // Waits until the tries that nobody waits for any more are answered, and what they were granted is released. An
+  // override begins with this.
+  void close(std::function<void()> done) override;
+
  protected:
   [[nodiscard]] BackendHost& host() const noexcept { return host_; }
 
@@ -82,7 +86,7 @@ class TryBackend : public Backend {
   class TryContention;
   BackendHost& host_;
   TryPolicy policy_;
-  std::shared_ptr<void> alive_;
+  std::shared_ptr<void> orphans_;  // also tells handlers that come late whether the backend is still there
 };
 
 }  // namespace dlock

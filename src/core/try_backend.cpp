@@ -10,14 +10,26 @@ namespace {
 
 using detail::TryMachine;
 
+// Tries under way that nobody waits for any more. What they are granted has to be released before the backend goes.
+struct Orphans {
+  std::size_t count = 0;
+  std::function<void()> all_gone;
+
+  void gone() {
+    if (--count > 0 || !all_gone) return;
+    const auto told = std::exchange(all_gone, nullptr);
+    told();
+  }
+};
+
 // Carries out the machine's steps. Shared with the handlers of tries under way, which may come back after the
 // contention was given up.
 class Driver : public std::enable_shared_from_this<Driver> {
  public:
-  Driver(TryBackend& backend, std::weak_ptr<void> backend_alive, Executor& executor, TryPolicy policy,
-         LockRequest request, GrantSink& sink)
+  Driver(TryBackend& backend, std::weak_ptr<Orphans> orphans, Executor& executor, TryPolicy policy, LockRequest request,
+         GrantSink& sink)
       : backend_(backend),
-        backend_alive_(std::move(backend_alive)),
+        orphans_(std::move(orphans)),
         executor_(executor),
         request_(std::move(request)),
         sink_(sink),
@@ -30,7 +42,11 @@ class Driver : public std::enable_shared_from_this<Driver> {
     given_up_ = true;
     timer_.disarm();
     watch_.reset();
-    if (!trying_ && machine_.outcome_unknown()) backend_.abandon(request_);
+    if (trying_) {
+      if (const auto orphans = orphans_.lock()) ++orphans->count;
+    } else if (machine_.outcome_unknown()) {
+      backend_.abandon(request_);
+    }
   }
 
  private:
@@ -72,20 +88,22 @@ class Driver : public std::enable_shared_from_this<Driver> {
     trying_ = true;
     backend_.try_acquire(request_, [self = shared_from_this()](TryOutcome outcome) {
       self->trying_ = false;
-      if (self->backend_alive_.expired()) return;
+      const auto orphans = self->orphans_.lock();
+      if (!orphans) return;
       auto step = self->machine_.tried(outcome, self->executor_.now());
-      if (!self->given_up_) {
-        self->carry_out(step, std::move(outcome));
-      } else if (outcome.status == TryOutcome::Status::granted) {
-        self->backend_.release(outcome.grant, [](const ReleaseOutcome&) {});  // nobody waits for it any more
-      } else if (self->machine_.outcome_unknown()) {
-        self->backend_.abandon(self->request_);
+      if (!self->given_up_) return self->carry_out(step, std::move(outcome));
+      if (outcome.status == TryOutcome::Status::granted) {
+        return self->backend_.release(outcome.grant, [weak = self->orphans_](const ReleaseOutcome&) {
+          if (const auto still = weak.lock()) still->gone();
+        });
       }
+      if (self->machine_.outcome_unknown()) self->backend_.abandon(self->request_);
+      orphans->gone();
     });
   }
 
   TryBackend& backend_;
-  const std::weak_ptr<void> backend_alive_;
+  const std::weak_ptr<Orphans> orphans_;
   Executor& executor_;
   const LockRequest request_;
   GrantSink& sink_;
@@ -108,7 +126,7 @@ class TryBackend::TryContention final : public Contention {
 };
 
 TryBackend::TryBackend(BackendHost& host, TryPolicy policy)
-    : host_(host), policy_(policy), alive_(std::make_shared<char>()) {}
+    : host_(host), policy_(policy), orphans_(std::make_shared<Orphans>()) {}
 
 TryBackend::~TryBackend() = default;
 
@@ -119,10 +137,17 @@ void TryBackend::abandon(const LockRequest& request) {
 }
 
 std::unique_ptr<Contention> TryBackend::contend(const LockRequest& request, GrantSink& sink) {
-  const auto driver = std::make_shared<Driver>(*this, alive_, host_.executor(), policy_, request, sink);
+  const auto orphans = std::static_pointer_cast<Orphans>(orphans_);
+  const auto driver = std::make_shared<Driver>(*this, orphans, host_.executor(), policy_, request, sink);
   auto contention = std::make_unique<TryContention>(driver);
   driver->start();
   return contention;
+}
+
+void TryBackend::close(std::function<void()> done) {
+  const auto orphans = std::static_pointer_cast<Orphans>(orphans_);
+  if (orphans->count == 0) return done();
+  orphans->all_gone = std::move(done);
 }
 
 }  // namespace dlock

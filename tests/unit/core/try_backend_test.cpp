@@ -216,6 +216,23 @@ TEST_F(TryBackendTest, AnEarlierUnknownOutcomeIsAbandonedAfterTheLastTryToo) {
   EXPECT_EQ(backend_->released.size(), 1U);
 }
 
+// Or a lock that was granted to nobody would stay until its lease ends.
+TEST_F(TryBackendTest, TheBackendClosesAfterTheTriesThatNobodyWaitsForAreSettled) {
+  for (const bool is_granted : {true, false}) {
+    int closed = 0;
+    contend();
+    give_up();
+    task([&] { backend_->close([&] { ++closed; }); });
+    EXPECT_EQ(closed, 0);
+    const auto released_before = backend_->released.size();
+    answer(is_granted ? granted() : busy());
+    EXPECT_EQ(closed, 1);
+    EXPECT_EQ(backend_->released.size(), released_before + (is_granted ? 1 : 0));
+    task([&] { backend_->close([&] { ++closed; }); });
+    EXPECT_EQ(closed, 2) << "nothing is under way";
+  }
+}
+
 TEST_F(TryBackendTest, ATryThatNeverHappenedNeedsNoAbandoning) {
   contend();
   answer(failed(errc::unavailable));
