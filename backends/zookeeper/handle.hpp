@@ -1,0 +1,106 @@
+// One session with a ZooKeeper ensemble, as the rest of the backend sees it: requests, their answers, and events. The
+// real one is over libzookeeper_mt (c_handle.hpp); tests have their own.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/clock.hpp>
+#include <dlock/error.hpp>
+
+namespace dlock::zookeeper {
+
+// What an error code means for whoever asked.
+enum class Problem {
+  none,
+  no_node,
+  node_exists,
+  unknown_outcome,  // the connection broke, or the operation timed out: it may have been carried out, or may still be
+  session_over,     // expired, or the handle is closed: every request of it ends like this
+  not_executed,     // the server refused just now; worth another try
+  no_rights,        // ACL or authentication
+  other,            // wrong arguments, an unsupported operation: trying again does not help
+};
+
+struct Outcome {
+  Problem problem = Problem::none;
+  Failure failure = {};  // for the caller, where there is a problem
+  TimePoint sent = {};   // just before the request was handed to the client library
+};
+
+struct Stat {
+  std::int64_t created = 0;  // czxid
+  std::int64_t owner = 0;    // the session of an ephemeral node, else 0
+  std::int32_t children = 0;
+};
+
+enum class NodeKind { ephemeral, ephemeral_sequential, container };
+
+class Handle {
+ public:
+  // A watch fires at most once, when the watched node or its list of children changed; 0 is none.
+  using WatchId = std::uint64_t;
+
+  struct Created {
+    std::string path;  // with the sequence number
+    Stat stat;
+  };
+  struct Node {
+    std::string data;
+    Stat stat;
+  };
+  template <class T>
+  using Handler = std::function<void(const Outcome&, T)>;
+  using DoneHandler = std::function<void(const Outcome&)>;
+
+  enum class Event {
+    connected,     // a session stands, or stands again
+    disconnected,  // the client library looks for a server
+    expired,       // the session is over; the handle is of no further use
+    auth_failed,   // the server refused what the URL said; as expired
+  };
+  // In tasks.
+  class Listener {
+   public:
+    Listener() = default;
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+    virtual void session_event(Event event) = 0;
+    virtual void watch_fired(WatchId id) = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  // Closes the session in the background. No handler and no listener is called any more.
+  virtual ~Handle() = default;
+
+  // In tasks only. Requests are sent in the order of the calls, and answered in that order, each exactly once unless
+  // the handle is destroyed first; never inside the call.
+  virtual void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) = 0;
+  virtual void get(const std::string& path, WatchId watch, Handler<Node> done) = 0;
+  virtual void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) = 0;
+  virtual void remove(const std::string& path, DoneHandler done) = 0;
+  // A later read of this session sees at least what the leader had when this is answered.
+  virtual void sync(const std::string& path, DoneHandler done) = 0;
+
+  // Of the session; 0 while none stands.
+  [[nodiscard]] virtual std::int64_t session_id() const noexcept = 0;
+  // What the server granted; zero while no session stands.
+  [[nodiscard]] virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
+
+  // Ends the session in the background, so that its nodes go at once where a server can be reached; then calls done, as
+  // a task. Pending requests end with session_over before.
+  virtual void close(std::function<void()> done) = 0;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,55 @@
+// What a zookeeper:// URL says.
+//
+//   zookeeper://h1:2181,h2,h3/chroot[?strategy=...&prefix=...&session_timeout=...&auth=digest:user:password&layout=...]
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+namespace dlock::zookeeper {
+
+// How waiters wait.
+enum class Strategy {
+  sequential,       // in a queue; each watches the one before it
+  sequential_herd,  // in a queue; each watches all of it
+  ephemeral,        // one node; all watch it, whoever is first creates it next
+};
+
+// Whose names the nodes of the queue have; clients of one layout do not see those of the other.
+enum class Layout { curator, kazoo };
+
+[[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
+[[nodiscard]] std::string_view to_string(Layout layout) noexcept;
+
+struct Host {
+  std::string name;
+  std::uint16_t port = 2181;
+};
+
+struct Options {
+  std::vector<Host> hosts;
+  std::string chroot;             // "" or "/a/b"
+  std::string prefix = "/dlock";  // "" or "/a/b", below the chroot
+  Strategy strategy = Strategy::sequential;
+  Layout layout = Layout::curator;
+  std::optional<std::string> digest;  // "user:password"; never shown
+  std::chrono::milliseconds session_timeout{};
+
+  std::string holder;
+  std::chrono::nanoseconds response_timeout{};
+  std::chrono::nanoseconds connect_timeout{};
+
+  // "h1:2181,h2:2181/chroot", for the client library and for messages.
+  [[nodiscard]] std::string endpoint() const;
+};
+
+// Throws Error(invalid_argument) naming the part that is wrong.
+[[nodiscard]] Options parse_options(const BackendConfig& config);
+
+}  // namespace dlock::zookeeper
