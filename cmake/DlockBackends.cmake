@@ -9,6 +9,19 @@ function(dlock_optional_backend name description)
   endif()
 endfunction()
 
+# dlock_use_for_backend(NAME variable target what) sets the variable to whether the target is there, that is, whether the
+# backend is to be built. `what` is what was looked for, for people.
+function(dlock_use_for_backend name result target what)
+  set(${result} FALSE PARENT_SCOPE)
+  if(TARGET ${target})
+    set(${result} TRUE PARENT_SCOPE)
+  elseif(NOT DLOCK_WITH_${name} STREQUAL "AUTO")
+    message(FATAL_ERROR "DLOCK_WITH_${name} is ON, but ${what} is not found")
+  else()
+    message(STATUS "dlock: no ${name} backend, because ${what} is not found")
+  endif()
+endfunction()
+
 # dlock_find_for_backend(NAME variable module...) finds pkg-config modules as targets PkgConfig::<module> and sets the
 # variable to whether the backend is to be built.
 function(dlock_find_for_backend name result)

@@ -64,6 +64,7 @@ class Handle {
     disconnected,  // the client library looks for a server
     expired,       // the session is over; the handle is of no further use
     auth_failed,   // the server refused what the URL said; as expired
+    failed,        // the client library could not begin, because no host has an address for instance; as expired
   };
   // In tasks.
   class Listener {
@@ -98,8 +99,12 @@ class Handle {
   // What the server granted; zero while no session stands.
   [[nodiscard]] virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
 
+  // Why the last event was not `connected`.
+  [[nodiscard]] virtual const Failure& problem() const noexcept = 0;
+
   // Ends the session in the background, so that its nodes go at once where a server can be reached; then calls done, as
-  // a task. Pending requests end with session_over before.
+  // a task. Pending requests end with session_over before. The listener hears nothing any more, and no request may
+  // follow.
   virtual void close(std::function<void()> done) = 0;
 };
 

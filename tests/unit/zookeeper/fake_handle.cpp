@@ -1,0 +1,399 @@
+#include "fake_handle.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "backends/zookeeper/errors.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// The library's code where it means one thing only.
+int code_of(Problem problem) {
+  switch (problem) {
+    case Problem::none:
+      return 0;
+    case Problem::no_node:
+      return -101;
+    case Problem::node_exists:
+      return -110;
+    case Problem::unknown_outcome:
+      return -4;
+    case Problem::session_over:
+      return -112;
+    case Problem::not_executed:
+      return -127;
+    case Problem::no_rights:
+      return -102;
+    case Problem::other:
+      break;
+  }
+  return -111;
+}
+
+// As a server makes it, overflow included: a signed number of 32 bits.
+std::string with_sequence(const std::string& path, std::int64_t sequence) {
+  std::array<char, 16> digits{};
+  (void)std::snprintf(digits.data(), digits.size(), "%010d", static_cast<std::int32_t>(sequence));
+  return path + digits.data();
+}
+
+bool is_below(const std::string& path, const std::string& parent) {
+  return path.size() > parent.size() + 1 && path.starts_with(parent) && path[parent.size()] == '/';
+}
+
+}  // namespace
+
+// --- The tree --------------------------------------------------------------------------------------------------------
+
+HandleFactory FakeEnsemble::handles() {
+  return [this](Executor&, const Options& options, Handle::Listener& listener) -> std::unique_ptr<Handle> {
+    return std::make_unique<FakeHandle>(*this, options.session_timeout, listener);
+  };
+}
+
+std::string FakeEnsemble::parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::vector<std::string> FakeEnsemble::children(const std::string& path) const {
+  std::vector<std::string> names;
+  for (const auto& [other, node] : nodes_) {
+    if (other != "/" && parent_of(other) == path) names.push_back(other.substr(other.rfind('/') + 1));
+  }
+  return names;
+}
+
+Stat FakeEnsemble::stat(const std::string& path) const {
+  Stat stat = nodes_.at(path).stat;
+  stat.children = static_cast<std::int32_t>(children(path).size());
+  return stat;
+}
+
+std::string FakeEnsemble::add(const std::string& path, const std::string& data, std::int64_t owner, bool sequential) {
+  const std::string parent = parent_of(path);
+  std::int64_t& next = nodes_.at(parent).next_sequence;
+  const std::string name = sequential ? with_sequence(path, next) : path;
+  if (next < INT32_MAX) ++next;
+  nodes_[name] = {.data = data, .stat = {.created = ++last_zxid_, .owner = owner, .children = 0}};
+  fire(child_watches_, parent);
+  return name;
+}
+
+Problem FakeEnsemble::create(const FakeRequest& request, Handle::Created& created) {
+  const auto parent = nodes_.find(parent_of(request.path));
+  if (parent == nodes_.end()) return Problem::no_node;
+  if (parent->second.stat.owner != 0) return Problem::other;
+  const bool sequential = request.node == NodeKind::ephemeral_sequential;
+  const std::string name = sequential ? with_sequence(request.path, parent->second.next_sequence) : request.path;
+  if (exists(name)) return Problem::node_exists;
+  const std::int64_t owner = request.node == NodeKind::container ? 0 : request.session;
+  created.path = add(request.path, request.data, owner, sequential);
+  created.stat = stat(created.path);
+  return Problem::none;
+}
+
+Problem FakeEnsemble::remove_node(const std::string& path) {
+  if (!exists(path)) return Problem::no_node;
+  if (!children(path).empty()) return Problem::other;
+  nodes_.erase(path);
+  ++last_zxid_;
+  fire(data_watches_, path);
+  fire(child_watches_, path);
+  fire(child_watches_, parent_of(path));
+  return Problem::none;
+}
+
+Handle::Created FakeEnsemble::put(const std::string& path, const std::string& data, std::int64_t owner,
+                                  bool sequential) {
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
+    const std::string parent = path.substr(0, at);
+    if (!exists(parent)) (void)add(parent, {}, 0, false);
+  }
+  const std::string name = add(path, data, owner, sequential);
+  return {name, stat(name)};
+}
+
+void FakeEnsemble::remove(const std::string& path) {
+  std::vector<std::string> doomed;
+  for (const auto& [other, node] : nodes_) {
+    if (other == path || is_below(other, path)) doomed.push_back(other);
+  }
+  // Children come behind their parents.
+  std::for_each(doomed.rbegin(), doomed.rend(), [&](const std::string& each) { (void)remove_node(each); });
+}
+
+void FakeEnsemble::set_data(const std::string& path, const std::string& data) {
+  nodes_.at(path).data = data;
+  ++last_zxid_;
+  fire(data_watches_, path);
+}
+
+// --- Watches and sessions --------------------------------------------------------------------------------------------
+
+void FakeEnsemble::fire(Watchers& watchers, const std::string& path) {
+  const auto found = watchers.find(path);
+  if (found == watchers.end()) return;
+  const auto fired = std::move(found->second);
+  watchers.erase(found);
+  for (const Watcher& watcher : fired) watcher.handle->fired(watcher.id);
+}
+
+std::size_t FakeEnsemble::watches() const {
+  std::size_t sum = 0;
+  for (const auto* watchers : {&data_watches_, &child_watches_}) {
+    for (const auto& [path, list] : *watchers) sum += list.size();
+  }
+  return sum;
+}
+
+void FakeEnsemble::forget(FakeHandle& handle) {
+  const auto is_its = [&](const Watcher& watcher) { return watcher.handle == &handle; };
+  for (auto* watchers : {&data_watches_, &child_watches_}) {
+    for (auto& [path, list] : *watchers) std::erase_if(list, is_its);
+  }
+  std::erase(handles_, &handle);
+}
+
+void FakeEnsemble::end_session(std::int64_t session) {
+  if (sessions_.erase(session) == 0) return;
+  std::vector<std::string> doomed;
+  for (const auto& [path, node] : nodes_) {
+    if (node.stat.owner == session) doomed.push_back(path);
+  }
+  for (const auto& path : doomed) (void)remove_node(path);
+}
+
+std::vector<FakeHandle*> FakeEnsemble::open_handles(std::int64_t session) const {
+  std::vector<FakeHandle*> found;
+  for (FakeHandle* handle : handles_) {
+    if (!handle->over_ && (session == 0 || handle->session_ == session)) found.push_back(handle);
+  }
+  return found;
+}
+
+void FakeEnsemble::release_answers() {
+  for (FakeHandle* handle : handles_) {
+    for (auto& answer : handle->pending_) {
+      answer.held = false;
+      handle->post([handle] { handle->deliver(); });
+    }
+  }
+}
+
+void FakeEnsemble::disconnect(std::int64_t session) {
+  for (FakeHandle* handle : open_handles(session)) {
+    if (!std::exchange(handle->connected_, false)) continue;
+    handle->fail_pending(Problem::unknown_outcome);
+    handle->tell(Handle::Event::disconnected, {errc::unavailable, "fake: disconnected"});
+  }
+}
+
+void FakeEnsemble::reconnect(std::int64_t session) {
+  for (FakeHandle* handle : open_handles(session)) {
+    if (!handle->connected_) handle->connect();
+  }
+}
+
+void FakeEnsemble::expire(std::int64_t session) {
+  for (FakeHandle* handle : open_handles(session)) {
+    end_session(handle->session_);
+    if (!std::exchange(handle->connected_, false)) continue;
+    handle->over_ = true;
+    handle->fail_pending(Problem::session_over);
+    handle->tell(Handle::Event::expired, {errc::unavailable, "fake: session expired"});
+  }
+  if (session != 0) end_session(session);  // of nobody who is there
+}
+
+std::size_t FakeEnsemble::count(FakeRequest::Kind kind) const {
+  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(),
+                                                [&](const FakeRequest& request) { return request.kind == kind; }));
+}
+
+// --- A handle --------------------------------------------------------------------------------------------------------
+
+FakeHandle::FakeHandle(FakeEnsemble& ensemble, std::chrono::milliseconds timeout, Listener& listener)
+    : ensemble_(ensemble), asked_(timeout), listener_(&listener) {
+  ++ensemble_.dialled;
+  ensemble_.handles_.push_back(this);
+  post([this] {
+    if (!connected_) connect();
+  });
+}
+
+FakeHandle::~FakeHandle() {
+  if (listener_ != nullptr) ++ensemble_.closed;
+  ensemble_.forget(*this);
+  if (connected_) ensemble_.end_session(session_);
+}
+
+void FakeHandle::post(std::function<void()> task) {
+  ensemble_.engine_.post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  });
+}
+
+void FakeHandle::tell(Event event, Failure why) {
+  post([this, event, why = std::move(why)] {
+    if (listener_ == nullptr) return;
+    if (event != Event::connected) problem_ = why;
+    listener_->session_event(event);
+  });
+}
+
+void FakeHandle::connect() {
+  using Dialling = FakeEnsemble::Dialling;
+  if (over_ || ensemble_.dialling == Dialling::silence) return;
+  if (ensemble_.dialling == Dialling::fail) {
+    over_ = true;
+    return tell(Event::failed, {errc::unavailable, "fake: no host has an address"});
+  }
+  if (ensemble_.dialling == Dialling::refuse_auth) {
+    over_ = true;
+    return tell(Event::auth_failed, {errc::access_denied, "fake: authentication failed"});
+  }
+  if (session_ == 0) {
+    session_ = ++ensemble_.last_session_;
+    ensemble_.sessions_.insert(session_);
+  } else if (!ensemble_.sessions_.contains(session_)) {
+    over_ = true;
+    return tell(Event::expired, {errc::unavailable, "fake: session expired"});
+  }
+  connected_ = true;
+  timeout_ = ensemble_.granted.value_or(asked_);
+  tell(Event::connected, {});
+  for (const WatchId id : std::exchange(missed_, {})) fired(id);
+}
+
+// Behind the answers that are on their way, as on the wire.
+void FakeHandle::fired(WatchId id) {
+  if (over_) return;
+  if (!connected_) return missed_.push_back(id);
+  const auto give = [this, id](Problem problem) {
+    if (problem == Problem::none && listener_ != nullptr) return listener_->watch_fired(id);
+    missed_.push_back(id);
+  };
+  pending_.push_back({.give = give, .problem = Problem::none, .held = false});
+  post([this] { deliver(); });
+}
+
+void FakeHandle::deliver() {
+  if (pending_.empty() || pending_.front().held) return;
+  const Answer answer = std::move(pending_.front());
+  pending_.pop_front();
+  answer.give(answer.problem);  // may be the end of this handle
+}
+
+void FakeHandle::fail_pending(Problem problem) {
+  for (Answer& answer : pending_) {
+    answer.problem = problem;
+    answer.held = false;
+    post([this] { deliver(); });
+  }
+}
+
+void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& carry_out,
+                        std::function<void(Problem)> give) {
+  request.session = session_;
+  ensemble_.requests.push_back(request);
+  Answer answer{.give = std::move(give), .problem = Problem::none, .held = false};
+  if (over_) {
+    answer.problem = Problem::session_over;
+  } else if (!connected_) {
+    answer.problem = Problem::unknown_outcome;
+  } else {
+    const Fate fate = ensemble_.fate ? ensemble_.fate(request) : Fate::answer;
+    if (fate == Fate::refuse) answer.problem = Problem::not_executed;
+    if (fate == Fate::forbid) answer.problem = Problem::no_rights;
+    if (fate == Fate::lose_request) answer.problem = Problem::unknown_outcome;
+    answer.held = fate == Fate::hold_answer;
+    // Before what it makes fire.
+    pending_.push_back(std::move(answer));
+    const std::size_t at = pending_.size() - 1;
+    post([this] { deliver(); });
+    if (pending_[at].problem != Problem::none) return;
+    const Problem problem = carry_out();
+    pending_[at].problem = fate == Fate::lose_answer ? Problem::unknown_outcome : problem;
+    return;
+  }
+  pending_.push_back(std::move(answer));
+  post([this] { deliver(); });
+}
+
+Outcome FakeHandle::outcome(Problem problem, TimePoint sent) const {
+  return {.problem = problem, .failure = failure_of(code_of(problem), "fake"), .sent = sent};
+}
+
+void FakeHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
+  const auto created = std::make_shared<Created>();
+  const FakeRequest request{
+      .kind = FakeRequest::Kind::create, .path = path, .data = data, .node = kind, .session = session_};
+  submit(
+      request, [this, request, created] { return ensemble_.create(request, *created); },
+      [this, created, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent), problem == Problem::none ? *created : Created());
+      });
+}
+
+void FakeHandle::get(const std::string& path, WatchId watch, Handler<Node> done) {
+  const auto node = std::make_shared<Node>();
+  submit(
+      {.kind = FakeRequest::Kind::get, .path = path, .watch = watch},
+      [this, path, watch, node] {
+        if (!ensemble_.exists(path)) return Problem::no_node;
+        *node = {ensemble_.data(path), ensemble_.stat(path)};
+        if (watch != 0) ensemble_.data_watches_[path].push_back({this, watch});
+        return Problem::none;
+      },
+      [this, node, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent), problem == Problem::none ? *node : Node());
+      });
+}
+
+void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  submit(
+      {.kind = FakeRequest::Kind::children, .path = path, .watch = watch},
+      [this, path, watch, names] {
+        if (!ensemble_.exists(path)) return Problem::no_node;
+        *names = ensemble_.children(path);
+        if (watch != 0) ensemble_.child_watches_[path].push_back({this, watch});
+        return Problem::none;
+      },
+      [this, names, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent), problem == Problem::none ? *names : std::vector<std::string>());
+      });
+}
+
+void FakeHandle::remove(const std::string& path, DoneHandler done) {
+  submit(
+      {.kind = FakeRequest::Kind::remove, .path = path}, [this, path] { return ensemble_.remove_node(path); },
+      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent));
+      });
+}
+
+void FakeHandle::sync(const std::string& path, DoneHandler done) {
+  submit(
+      {.kind = FakeRequest::Kind::sync, .path = path}, [] { return Problem::none; },
+      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent));
+      });
+}
+
+void FakeHandle::close(std::function<void()> done) {
+  ++ensemble_.closed;
+  listener_ = nullptr;
+  const bool was_connected = std::exchange(connected_, false);
+  over_ = true;
+  fail_pending(Problem::session_over);
+  ensemble_.forget(*this);
+  if (was_connected) ensemble_.end_session(session_);
+  post(std::move(done));
+}
+
+}  // namespace dlock::zookeeper

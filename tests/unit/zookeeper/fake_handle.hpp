@@ -1,0 +1,173 @@
+// An ensemble in memory, and handles of it, played by the test: no sockets, no time but the manual engine's.
+//
+//   FakeEnsemble ensemble(engine);
+//   Session session(engine, options, ensemble.handles(), user);
+//   session.want();
+//   engine.run();                                             // connected
+//   ensemble.fate = [](const FakeRequest& request) { return Fate::lose_answer; };
+//
+// As with real servers, answers come later, in order, and before the events that the same request causes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/zookeeper/handle.hpp"
+#include "backends/zookeeper/session.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::zookeeper {
+
+class FakeHandle;
+
+struct FakeRequest {
+  enum class Kind { create, get, children, remove, sync } kind;
+  std::string path;
+  std::string data = {};                // create
+  NodeKind node = NodeKind::container;  // create
+  Handle::WatchId watch = 0;            // get, children
+  std::int64_t session = 0;
+};
+
+enum class Fate {
+  answer,
+  lose_answer,   // carried out; the asker is told that the outcome is unknown
+  lose_request,  // not carried out; the asker is told the same
+  hold_answer,   // carried out; answered by release_answers(), or unknown when the connection breaks
+  refuse,        // not_executed
+  forbid,        // no_rights
+};
+
+class FakeEnsemble {
+ public:
+  explicit FakeEnsemble(test::ManualEngine& engine) : engine_(engine) {}
+  FakeEnsemble(const FakeEnsemble&) = delete;
+  FakeEnsemble& operator=(const FakeEnsemble&) = delete;
+
+  [[nodiscard]] HandleFactory handles();
+
+  // What becomes of the next handle, and of a reconnect().
+  enum class Dialling { accept, silence, fail, refuse_auth };
+  Dialling dialling = Dialling::accept;
+  std::optional<std::chrono::milliseconds> granted;  // by default what was asked for
+  // By default everything is answered.
+  std::function<Fate(const FakeRequest&)> fate;
+  void release_answers();
+
+  // For all handles that are open, or for those of one session. What was held is answered with an unknown outcome.
+  void disconnect(std::int64_t session = 0);
+  // Those that are not connected; a session that is over hears so now.
+  void reconnect(std::int64_t session = 0);
+  // The server forgets the session and its nodes. A connected handle hears of it at once.
+  void expire(std::int64_t session = 0);
+
+  // --- The tree, as somebody else's session sees and changes it; watches fire ---
+  [[nodiscard]] bool exists(const std::string& path) const { return nodes_.contains(path); }
+  [[nodiscard]] std::vector<std::string> children(const std::string& path) const;
+  [[nodiscard]] std::string data(const std::string& path) const { return nodes_.at(path).data; }
+  [[nodiscard]] Stat stat(const std::string& path) const;
+  // Parents that are missing are made. owner 0: not ephemeral. Answers its path and czxid.
+  Handle::Created put(const std::string& path, const std::string& data = {}, std::int64_t owner = 0,
+                      bool sequential = false);
+  // With everything below.
+  void remove(const std::string& path);
+  void set_data(const std::string& path, const std::string& data);
+  // The number that the next sequential child gets.
+  void set_sequence(const std::string& parent, std::int64_t next) { nodes_.at(parent).next_sequence = next; }
+  [[nodiscard]] std::size_t watches() const;  // that could still fire
+
+  // --- What happened ---
+  std::vector<FakeRequest> requests;
+  int dialled = 0;  // handles made
+  int closed = 0;   // handles closed or destroyed
+  [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
+  [[nodiscard]] std::int64_t last_session() const noexcept { return last_session_; }
+
+ private:
+  friend class FakeHandle;
+  struct Node {
+    std::string data;
+    Stat stat;
+    std::int64_t next_sequence = 0;
+  };
+  struct Watcher {
+    FakeHandle* handle;
+    Handle::WatchId id;
+  };
+  using Watchers = std::map<std::string, std::vector<Watcher>>;
+
+  [[nodiscard]] static std::string parent_of(const std::string& path);
+  [[nodiscard]] Problem create(const FakeRequest& request, Handle::Created& created);
+  [[nodiscard]] Problem remove_node(const std::string& path);
+  [[nodiscard]] std::string add(const std::string& path, const std::string& data, std::int64_t owner, bool sequential);
+  void end_session(std::int64_t session);
+  void fire(Watchers& watchers, const std::string& path);
+  [[nodiscard]] std::vector<FakeHandle*> open_handles(std::int64_t session) const;
+  void forget(FakeHandle& handle);
+
+  test::ManualEngine& engine_;
+  std::map<std::string, Node> nodes_{{"/", {}}};
+  Watchers data_watches_;
+  Watchers child_watches_;
+  std::set<std::int64_t> sessions_;  // that live
+  std::vector<FakeHandle*> handles_;
+  std::int64_t last_session_ = 0x1000;
+  std::int64_t last_zxid_ = 0x100000000;
+};
+
+class FakeHandle final : public Handle {
+ public:
+  FakeHandle(FakeEnsemble& ensemble, std::chrono::milliseconds timeout, Listener& listener);
+  ~FakeHandle() override;
+
+  void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
+  void get(const std::string& path, WatchId watch, Handler<Node> done) override;
+  void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
+  void remove(const std::string& path, DoneHandler done) override;
+  void sync(const std::string& path, DoneHandler done) override;
+  [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
+  [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
+  [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
+  void close(std::function<void()> done) override;
+
+ private:
+  friend class FakeEnsemble;
+  struct Answer {
+    std::function<void(Problem)> give;
+    Problem problem;
+    bool held;
+  };
+
+  // Decides what becomes of the request; `carry_out` answers its problem.
+  void submit(FakeRequest request, const std::function<Problem()>& carry_out, std::function<void(Problem)> give);
+  void deliver();
+  void fail_pending(Problem problem);
+  void post(std::function<void()> task);
+  void tell(Event event, Failure why);
+  void connect();
+  void fired(WatchId id);
+  [[nodiscard]] Outcome outcome(Problem problem, TimePoint sent) const;
+
+  FakeEnsemble& ensemble_;
+  const std::chrono::milliseconds asked_;
+  Listener* listener_;
+  std::int64_t session_ = 0;
+  std::chrono::milliseconds timeout_{};
+  Failure problem_;
+  bool connected_ = false;
+  bool over_ = false;  // expired, failed or closed
+  std::deque<Answer> pending_;
+  std::vector<WatchId> missed_;  // fired while not connected
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::zookeeper
