@@ -1,0 +1,228 @@
+#include "tests/support/zookeeper_client.hpp"
+
+#include <zookeeper/zookeeper.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "tests/support/hang_guard.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+constexpr std::size_t longest_path = 4096;
+constexpr std::size_t longest_data = 65536;
+
+void say_nothing(const char* /*message*/) {}
+
+bool is_connection_trouble(int code) {
+  return code == ZCONNECTIONLOSS || code == ZOPERATIONTIMEOUT;
+}
+bool is_end_of_session(int code) {
+  return code == ZSESSIONEXPIRED || code == ZINVALIDSTATE;
+}
+
+void require_ok(int code, const std::string& what) {
+  if (code != ZOK) throw ZooKeeperRefusal(what, code);
+}
+
+int flags_of(ZooKeeperClient::Kind kind) {
+  switch (kind) {
+    case ZooKeeperClient::Kind::persistent:
+      return ZOO_PERSISTENT;
+    case ZooKeeperClient::Kind::container:
+      return ZOO_CONTAINER;
+    case ZooKeeperClient::Kind::ephemeral:
+      return ZOO_EPHEMERAL;
+    case ZooKeeperClient::Kind::sequential:
+      return ZOO_EPHEMERAL_SEQUENTIAL;
+  }
+  return ZOO_PERSISTENT;
+}
+
+}  // namespace
+
+ZooKeeperRefusal::ZooKeeperRefusal(const std::string& what, int code)
+    : std::runtime_error(what + ": " + zerror(code)), code_(code) {}
+
+struct ZooKeeperClient::Connection {
+  Connection(const std::string& addresses, std::chrono::milliseconds timeout) {
+    handle = zookeeper_init2(addresses.c_str(), &Connection::on_event, static_cast<int>(timeout.count()), nullptr, this,
+                             ZOO_NO_LOG_CLIENTENV, &say_nothing);
+    if (handle == nullptr) throw std::system_error(errno, std::generic_category(), "zookeeper_init2");
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    (void)zookeeper_close(handle);  // where no server can be reached the session ends by itself
+  }
+
+  static void on_event(zhandle_t* /*zh*/, int type, int state, const char* /*path*/, void* context) {
+    if (type != ZOO_SESSION_EVENT) return;
+    auto& self = *static_cast<Connection*>(context);
+    const std::scoped_lock lock(self.mutex);
+    self.state = state;
+    self.changed.notify_all();
+  }
+  static void on_authenticated(int code, const void* context) {
+    auto& self = *static_cast<Connection*>(const_cast<void*>(context));
+    const std::scoped_lock lock(self.mutex);
+    self.authentication = code;
+    self.changed.notify_all();
+  }
+
+  // Until the session stands, or cannot any more.
+  void await_session() {
+    std::unique_lock lock(mutex);
+    const bool settled = changed.wait_for(lock, hang_guard, [this] {
+      return state == ZOO_CONNECTED_STATE || state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE;
+    });
+    if (!settled) throw std::runtime_error("hang: no connection to ZooKeeper");
+  }
+  void authenticate(const std::string& digest) {
+    require_ok(zoo_add_auth(handle, "digest", digest.c_str(), static_cast<int>(digest.size()),
+                            &Connection::on_authenticated, this),
+               "zoo_add_auth");
+    std::unique_lock lock(mutex);
+    if (!changed.wait_for(lock, hang_guard, [this] { return authentication.has_value(); })) {
+      throw std::runtime_error("hang: ZooKeeper does not authenticate");
+    }
+    require_ok(*authentication, "authentication");
+  }
+
+  zhandle_t* handle = nullptr;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int state = 0;
+  std::optional<int> authentication;
+};
+
+ZooKeeperClient::ZooKeeperClient(std::string addresses, const std::string& digest,
+                                 std::chrono::milliseconds session_timeout)
+    : addresses_(std::move(addresses)), digest_(digest), session_timeout_(session_timeout) {
+  open();
+}
+
+ZooKeeperClient::~ZooKeeperClient() = default;
+
+void ZooKeeperClient::open() {
+  connection_.reset();
+  connection_ = std::make_unique<Connection>(addresses_, session_timeout_);
+  connection_->await_session();
+  if (!digest_.empty()) connection_->authenticate(digest_);
+}
+
+int ZooKeeperClient::repeat(const std::function<int()>& call) {
+  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  for (;;) {
+    const int code = call();
+    if (std::chrono::steady_clock::now() > give_up) return code;
+    if (is_end_of_session(code)) {
+      open();
+    } else if (is_connection_trouble(code)) {
+      connection_->await_session();
+    } else {
+      return code;
+    }
+  }
+}
+
+std::string ZooKeeperClient::create(const std::string& path, const std::string& data, Kind kind, Access access) {
+  std::array<char, longest_path> name{};
+  const ACL_vector& acl = access == Access::creator ? ZOO_CREATOR_ALL_ACL : ZOO_OPEN_ACL_UNSAFE;
+  require_ok(zoo_create(connection_->handle, path.c_str(), data.data(), static_cast<int>(data.size()), &acl,
+                        flags_of(kind), name.data(), static_cast<int>(name.size())),
+             "create " + path);
+  return name.data();
+}
+
+void ZooKeeperClient::create_all(const std::string& path) {
+  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    const std::string each = path.substr(0, at);
+    if (!get(each)) {
+      try {
+        create(each);
+      } catch (const ZooKeeperRefusal& refusal) {
+        if (refusal.code() != ZNODEEXISTS) throw;
+      }
+    }
+    if (at == std::string::npos) return;
+  }
+}
+
+bool ZooKeeperClient::remove(const std::string& path) {
+  const int code = repeat([&] { return zoo_delete(connection_->handle, path.c_str(), -1); });
+  if (code == ZNONODE) return false;
+  require_ok(code, "delete " + path);
+  return true;
+}
+
+void ZooKeeperClient::remove_all(const std::string& path) {
+  for (;;) {
+    const auto names = children(path);
+    if (!names) return;
+    for (const std::string& each : *names) remove_all(path == "/" ? "/" + each : path + "/" + each);
+    try {
+      (void)remove(path);
+      return;
+    } catch (const ZooKeeperRefusal& refusal) {
+      if (refusal.code() != ZNOTEMPTY) throw;
+    }
+  }
+}
+
+std::optional<ZooKeeperClient::Node> ZooKeeperClient::get(const std::string& path) {
+  std::string data(longest_data, '\0');
+  int size = 0;
+  Stat stat{};
+  const int code = repeat([&] {
+    size = static_cast<int>(data.size());
+    return zoo_get(connection_->handle, path.c_str(), 0, data.data(), &size, &stat);
+  });
+  if (code == ZNONODE) return std::nullopt;
+  require_ok(code, "get " + path);
+  data.resize(static_cast<std::size_t>(std::max(size, 0)));
+  return Node{.data = std::move(data), .created = stat.czxid, .owner = stat.ephemeralOwner};
+}
+
+std::optional<std::vector<std::string>> ZooKeeperClient::children(const std::string& path) {
+  String_vector list{};
+  const int code = repeat([&] { return zoo_get_children(connection_->handle, path.c_str(), 0, &list); });
+  if (code == ZNONODE) return std::nullopt;
+  require_ok(code, "children of " + path);
+  std::vector<std::string> names(list.data, list.data + list.count);
+  (void)deallocate_String_vector(&list);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void ZooKeeperClient::sync(const std::string& path) {
+  const int code = repeat([&] {
+    auto answered = std::make_unique<std::promise<int>>();
+    std::future<int> answer = answered->get_future();
+    const int started = zoo_async(
+        connection_->handle, path.c_str(),
+        [](int result, const char* /*value*/, const void* context) {
+          const std::unique_ptr<std::promise<int>> mine(static_cast<std::promise<int>*>(const_cast<void*>(context)));
+          mine->set_value(result);
+        },
+        answered.get());
+    if (started != ZOK) return started;
+    (void)answered.release();  // the completion's from now on
+    return answer.get();
+  });
+  require_ok(code, "sync " + path);
+}
+
+std::int64_t ZooKeeperClient::session_id() const {
+  return zoo_client_id(connection_->handle)->client_id;
+}
+
+}  // namespace dlock::test
