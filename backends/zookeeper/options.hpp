@@ -30,6 +30,9 @@ enum class Layout { curator, kazoo };
 struct Host {
   std::string name;
   std::uint16_t port = 2181;
+
+  // "name:port", an IPv6 address in brackets.
+  [[nodiscard]] std::string to_string() const;
 };
 
 struct Options {

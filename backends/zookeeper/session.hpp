@@ -1,4 +1,16 @@
 // The client's session: one at a time, kept alive, judged by our own clock, and replaced when it is over.
+//
+//   idle --want()--> connecting --> ready <--> suspended
+//                        ^            |            |
+//                        |            v            v
+//                        +------- pausing <-- expired, or the deadline has passed
+//
+// The heartbeat is a sync, not a read: a server that is cut off from the ensemble goes on answering reads, and the
+// client library's own pings, from what it remembers, but a sync needs the leader.
+//
+// Once our deadline has passed the session is over for us, even should the server still know it: its locks have been
+// reported as lost and somebody else may count on them. So the session is closed, and with it go the nodes that it
+// still has; then there is a new one.
 #pragma once
 
 #include <chrono>
@@ -12,6 +24,7 @@
 
 #include <dlock/executor.hpp>
 
+#include "backends/zookeeper/backoff.hpp"
 #include "backends/zookeeper/handle.hpp"
 #include "backends/zookeeper/options.hpp"
 
@@ -24,7 +37,8 @@ using HandleFactory =
 // In tasks only.
 class Session final : private Handle::Listener {
  public:
-  // Told in this order where several apply. None of them is called from inside a call to the session.
+  // None of them is called from inside a call to the session. When a fresh session is ready, every request of the one
+  // before has been answered.
   class User {
    public:
     User() = default;
@@ -34,9 +48,11 @@ class Session final : private Handle::Listener {
     virtual void session_ready(bool fresh) = 0;
     // The server was heard of: ephemeral nodes are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
-    // Not connected just now; the nodes may be there until session_alive()'s last time.
+    // Not connected just now; the nodes may be there until session_alive()'s last time. Also: no session could be had.
+    // Attempts go on by themselves, unless the reason is errc::access_denied: then only after the next want().
     virtual void session_suspended(const Failure& why) = 0;
-    // The session's nodes can no longer be relied on: it expired, or was not heard of in time.
+    // The session's nodes can no longer be relied on: it expired, or was not heard of in time. Its watches fire.
+    // The reason is errc::lost.
     virtual void session_lost(const Failure& why) = 0;
 
    protected:
@@ -59,7 +75,8 @@ class Session final : private Handle::Listener {
   Session(Executor& executor, const Options& options, HandleFactory handles, User& user);
   ~Session();
 
-  // Somebody needs it: connects if there is no connection and none is being made.
+  // Somebody needs it: connects if there is no connection and none is being made. Once wanted, a session is kept up
+  // until close().
   void want();
 
   // Whether requests may be sent. False while suspended or lost.
@@ -78,26 +95,66 @@ class Session final : private Handle::Listener {
 
   // `changed` is called at most once, as a task. Watches of a session that is over fire.
   [[nodiscard]] std::unique_ptr<Watch> watch(std::function<void()> changed);
-  // A request was answered: tells the session that its server lives. Every answer without problem counts.
+  // A create or a remove was answered by a server (no problem, no_node or node_exists): the session lived when it was
+  // carried out, after `sent`. Reads say nothing: a server that has lost the ensemble answers them for a while from
+  // what it remembers, and the session may have been ended by the others meanwhile.
   void heard(TimePoint sent);
 
   // For good. Then calls done.
   void close(std::function<void()> done);
 
  private:
+  enum class State { idle, connecting, ready, suspended, pausing, closed };
+
   void session_event(Handle::Event event) override;
   void watch_fired(Handle::WatchId id) override;
-  void forget_watch(Handle::WatchId id);
+  void forget_watch(Handle::WatchId id) noexcept;
+
+  void connect();
+  void pause_until(TimePoint at);
+  void could_not_connect_in_time();
+  void connected();
+  void disconnected();
+  void beat();
+  void beat_due();
+  void tell_alive();
+  void await_deadline();
+  // The handle is of no further use.
+  void end(const std::string& why, errc problem);
+  void retire_handle();
+  void finish_closing();
+  void fire_watches();
+  [[nodiscard]] std::chrono::nanoseconds heartbeat_interval() const noexcept { return granted_ / 3; }
 
   Executor& executor_;
   const Options& options_;
   HandleFactory handles_;
   User& user_;
+  State state_ = State::idle;
   std::unique_ptr<Handle> handle_;
+  std::vector<std::unique_ptr<Handle>> closing_;
+  std::function<void()> closed_;
+
   std::uint64_t epoch_ = 0;
+  std::chrono::milliseconds granted_{};
+  TimePoint last_heard_ = TimePoint::min();  // when the last request was sent that says that the session lives
   TimePoint valid_until_ = TimePoint::min();
+  TimePoint told_until_ = TimePoint::min();
+  // When the session is given up: valid_until_, but a new one gets the time for its first heartbeat.
+  TimePoint deadline_ = TimePoint::min();
+  bool beating_ = false;
   Failure problem_;
+
+  TimePoint last_attempt_;
+  TimePoint next_attempt_;
+  Backoff backoff_;
+  Timer attempt_timer_;
+  Timer heartbeat_timer_;
+  Timer deadline_timer_;
+
+  Handle::WatchId last_watch_ = 0;
   std::unordered_map<Handle::WatchId, std::function<void()>> watches_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace dlock::zookeeper

@@ -1,0 +1,169 @@
+#include "backends/zookeeper/options.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "core/duration_text.hpp"
+#include "core/names.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// What the client library can be asked for. A server grants what its tickTime allows, between 2 and 20 of them.
+constexpr std::chrono::milliseconds shortest_session{100};
+constexpr std::chrono::hours longest_session{24};
+constexpr std::size_t most_hosts = 64;
+constexpr std::size_t longest_path = 512;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(errc::invalid_argument, why);
+}
+
+// The list of hosts is handed to the client library as one text, with "," and ":" and "/" between its parts.
+void check_host(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
+  };
+  if (!std::all_of(name.begin(), name.end(), allowed)) refuse("host: " + detail::quoted(name) + " is not a host name");
+}
+
+std::vector<Host> hosts_of(const Url& url) {
+  std::vector<Host> hosts;
+  for (const auto& host : url.hosts()) {
+    check_host(host.name);
+    hosts.push_back({.name = host.name, .port = host.port.value_or(Host().port)});
+  }
+  if (hosts.size() > most_hosts) refuse("host: more than " + std::to_string(most_hosts) + " in the list");
+  if (hosts.empty()) hosts.push_back({.name = "localhost"});
+  return hosts;
+}
+
+// By the rules for the paths of nodes. "" for the root.
+std::string path_of(std::string text, const std::string& part) {
+  if (text.empty() || text == "/") return {};
+  if (text.front() != '/') refuse(part + ": " + detail::quoted(text) + " does not begin with a '/'");
+  if (text.size() > longest_path) refuse(part + ": longer than " + std::to_string(longest_path) + " bytes");
+  if (auto problem = detail::problem_with_name(text)) refuse(part + ": " + *problem);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t next = std::min(text.find('/', at + 1), text.size());
+    const std::string component = text.substr(at + 1, next - at - 1);
+    if (component.empty()) refuse(part + ": " + detail::quoted(text) + " has a '/' too many");
+    if (component == "." || component == "..") refuse(part + ": nodes cannot be called " + detail::quoted(component));
+    at = next;
+  }
+  return text;
+}
+
+std::string take_prefix(Url& url, const std::string& chroot) {
+  auto text = url.take("prefix");
+  if (!text) return Options().prefix;
+  std::string prefix = path_of(*std::move(text), "prefix");
+  if (chroot.empty() && (prefix == "/zookeeper" || prefix.starts_with("/zookeeper/"))) {
+    refuse("prefix: /zookeeper is ZooKeeper's own");
+  }
+  return prefix;
+}
+
+Strategy take_strategy(Url& url) {
+  const auto value = url.take("strategy");
+  if (!value) return Strategy::sequential;
+  for (const Strategy strategy : {Strategy::sequential, Strategy::sequential_herd, Strategy::ephemeral}) {
+    if (*value == to_string(strategy)) return strategy;
+  }
+  refuse("strategy must be sequential, sequential-herd or ephemeral, not " + detail::quoted(*value));
+}
+
+Layout take_layout(Url& url) {
+  const auto value = url.take("layout");
+  if (!value || *value == to_string(Layout::curator)) return Layout::curator;
+  if (*value == to_string(Layout::kazoo)) return Layout::kazoo;
+  refuse("layout must be curator or kazoo, not " + detail::quoted(*value));
+}
+
+// Its value is never part of a message.
+std::optional<std::string> take_digest(Url& url) {
+  constexpr std::string_view scheme = "digest:";
+  auto value = url.take("auth");
+  if (!value) return std::nullopt;
+  if (!value->starts_with(scheme)) refuse("auth must be digest:user:password; ZooKeeper's other schemes are not known");
+  std::string digest = value->substr(scheme.size());
+  const std::size_t colon = digest.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == digest.size()) {
+    refuse("auth must be digest:user:password, with neither of the two empty");
+  }
+  return digest;
+}
+
+std::chrono::milliseconds take_session_timeout(Url& url, std::chrono::nanoseconds lease) {
+  const auto given = url.take_duration("session_timeout");
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(given ? given->value() : lease);
+  if (timeout < shortest_session || timeout > longest_session) {
+    refuse(
+        std::string(given ? "session_timeout" : "lease, which is the session timeout unless session_timeout is given") +
+        ": " + detail::to_text(timeout) + " is outside " + detail::to_text(shortest_session) + ".." +
+        detail::to_text(longest_session));
+  }
+  return timeout;
+}
+
+}  // namespace
+
+std::string_view to_string(Strategy strategy) noexcept {
+  switch (strategy) {
+    case Strategy::sequential:
+      return "sequential";
+    case Strategy::sequential_herd:
+      return "sequential-herd";
+    case Strategy::ephemeral:
+      return "ephemeral";
+  }
+  return "";
+}
+
+std::string_view to_string(Layout layout) noexcept {
+  switch (layout) {
+    case Layout::curator:
+      return "curator";
+    case Layout::kazoo:
+      return "kazoo";
+  }
+  return "";
+}
+
+std::string Host::to_string() const {
+  const bool v6 = name.find(':') != std::string::npos;
+  return (v6 ? "[" + name + "]" : name) + ":" + std::to_string(port);
+}
+
+std::string Options::endpoint() const {
+  std::string text;
+  for (const Host& host : hosts) {
+    if (!text.empty()) text += ',';
+    text += host.to_string();
+  }
+  return text + chroot;
+}
+
+Options parse_options(const BackendConfig& config) {
+  Url url = config.url;
+  Options options;
+  if (url.user() || url.password()) {
+    refuse("user: ZooKeeper takes no user in front of the host; use auth=digest:user:password");
+  }
+  options.hosts = hosts_of(url);
+  options.chroot = path_of(url.path(), "path");
+  options.prefix = take_prefix(url, options.chroot);
+  options.strategy = take_strategy(url);
+  options.layout = take_layout(url);
+  options.digest = take_digest(url);
+  options.session_timeout = take_session_timeout(url, config.lease);
+  url.require_no_parameters();
+  options.holder = config.holder;
+  options.response_timeout = config.response_timeout;
+  options.connect_timeout = config.connect_timeout;
+  return options;
+}
+
+}  // namespace dlock::zookeeper

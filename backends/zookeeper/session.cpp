@@ -1,0 +1,269 @@
+#include "backends/zookeeper/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/duration_text.hpp"
+
+namespace dlock::zookeeper {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Whoever needs the session does not wait for the end of a long pause, but neither does each of them dial.
+constexpr milliseconds between_attempts{50};
+// So many handles may be closing, with two threads each, before another one is made. Closing one takes seconds where
+// the network swallows everything.
+constexpr std::size_t most_closing = 4;
+constexpr milliseconds closing_pause{500};
+
+std::string text(std::chrono::nanoseconds duration) {
+  return detail::to_text(std::chrono::duration_cast<milliseconds>(duration));
+}
+
+}  // namespace
+
+Session::Session(Executor& executor, const Options& options, HandleFactory handles, User& user)
+    : executor_(executor),
+      options_(options),
+      handles_(std::move(handles)),
+      user_(user),
+      attempt_timer_(executor),
+      heartbeat_timer_(executor),
+      deadline_timer_(executor) {}
+
+Session::~Session() = default;
+
+bool Session::ready() const noexcept {
+  return state_ == State::ready && executor_.now() < deadline_;
+}
+
+std::int64_t Session::id() const noexcept {
+  return handle_ ? handle_->session_id() : 0;
+}
+
+milliseconds Session::granted_timeout() const noexcept {
+  return handle_ ? handle_->session_timeout() : milliseconds(0);
+}
+
+// --- Attempts --------------------------------------------------------------------------------------------------------
+
+void Session::want() {
+  if (state_ == State::idle) {
+    connect();
+  } else if (state_ == State::pausing) {
+    const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, between_attempts));
+    if (soon < next_attempt_) pause_until(soon);
+  }
+}
+
+void Session::connect() {
+  if (closing_.size() >= most_closing) return pause_until(saturating_add(executor_.now(), closing_pause));
+  state_ = State::connecting;
+  last_attempt_ = executor_.now();
+  if (!problem_.code) problem_ = {errc::unavailable, options_.endpoint() + ": not connected yet"};
+  attempt_timer_.arm(saturating_add(last_attempt_, options_.connect_timeout), [this] { could_not_connect_in_time(); });
+  try {
+    handle_ = handles_(executor_, options_, *this);
+  } catch (const Error& e) {
+    // Not from inside want().
+    executor_.post([this, why = e.detail(), alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired() && state_ == State::connecting && !handle_) end(why, errc::unavailable);
+    });
+  }
+}
+
+void Session::pause_until(TimePoint at) {
+  state_ = State::pausing;
+  next_attempt_ = at;
+  attempt_timer_.arm(at, [this] { connect(); });
+}
+
+// The client library goes on trying, which is as good as what a new handle would do.
+void Session::could_not_connect_in_time() {
+  problem_ = {errc::unavailable,
+              options_.endpoint() + ": no session within the connect timeout of " + text(options_.connect_timeout)};
+  const Failure why = problem_;
+  user_.session_suspended(why);
+}
+
+void Session::session_event(Handle::Event event) {
+  using Event = Handle::Event;
+  const std::string why = handle_->problem().detail;
+  switch (event) {
+    case Event::connected:
+      return connected();
+    case Event::disconnected:
+      return disconnected();
+    case Event::expired:
+      return end(options_.endpoint() + ": the session expired: " + why, errc::unavailable);
+    case Event::auth_failed:
+      return end(options_.endpoint() + ": " + why, errc::access_denied);
+    case Event::failed:
+      return end(options_.endpoint() + ": " + why, errc::unavailable);
+  }
+}
+
+void Session::connected() {
+  attempt_timer_.disarm();
+  const TimePoint now = executor_.now();
+  const bool fresh = state_ == State::connecting;
+  const milliseconds granted = handle_->session_timeout();
+  if (fresh) {
+    ++epoch_;
+    granted_ = granted;
+    last_heard_ = last_attempt_;  // it was made after that
+    valid_until_ = lease_valid_until(last_heard_, granted_);
+    told_until_ = TimePoint::min();
+    deadline_ = lease_valid_until(now, granted_);
+  } else if (now >= deadline_) {
+    return;  // the timer is about to say so
+  } else if (granted < granted_) {
+    return end(options_.endpoint() + ": a server granted only " + text(granted) + " of session timeout, another one " +
+                   text(granted_),
+               errc::unavailable);
+  }
+  state_ = State::ready;
+  problem_ = {};
+  await_deadline();
+  beat();
+  user_.session_ready(fresh);
+}
+
+void Session::disconnected() {
+  if (state_ != State::ready) return;
+  state_ = State::suspended;
+  heartbeat_timer_.disarm();
+  problem_ = {errc::unavailable, options_.endpoint() + ": " + handle_->problem().detail};
+  const Failure why = problem_;
+  user_.session_suspended(why);
+}
+
+// --- Life ------------------------------------------------------------------------------------------------------------
+
+void Session::heard(TimePoint sent) {
+  if (state_ != State::ready && state_ != State::suspended) return;
+  if (executor_.now() >= deadline_) return;  // nothing is brought back to life
+  last_heard_ = std::max(last_heard_, sent);
+  valid_until_ = std::max(valid_until_, lease_valid_until(sent, granted_));
+  deadline_ = std::max(deadline_, valid_until_);
+}
+
+void Session::beat() {
+  heartbeat_timer_.arm(saturating_add(executor_.now(), heartbeat_interval()), [this] { beat_due(); });
+  if (std::exchange(beating_, true)) return;
+  handle_->sync("/", [this, epoch = epoch_](const Outcome& outcome) {
+    if (epoch != epoch_) return;
+    beating_ = false;
+    if (outcome.problem != Problem::none) return;  // the deadline judges
+    backoff_.reset();
+    heard(outcome.sent);
+    tell_alive();
+  });
+}
+
+void Session::beat_due() {
+  const TimePoint next = saturating_add(last_heard_, heartbeat_interval());
+  if (next <= executor_.now()) return beat();
+  // Other requests did the work.
+  heartbeat_timer_.arm(next, [this] { beat_due(); });
+  tell_alive();
+}
+
+void Session::tell_alive() {
+  if (valid_until_ <= told_until_) return;
+  told_until_ = valid_until_;
+  user_.session_alive(valid_until_);
+}
+
+void Session::await_deadline() {
+  deadline_timer_.arm(deadline_, [this] {
+    if (executor_.now() < deadline_) return await_deadline();
+    end(options_.endpoint() + ": not heard of for nearly the session timeout of " + text(granted_), errc::unavailable);
+  });
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Session::end(const std::string& why, errc problem) {
+  const bool stood = state_ == State::ready || state_ == State::suspended;
+  attempt_timer_.disarm();
+  heartbeat_timer_.disarm();
+  deadline_timer_.disarm();
+  valid_until_ = TimePoint::min();
+  beating_ = false;
+  problem_ = {problem, why};
+  retire_handle();
+  if (problem == errc::access_denied) {
+    state_ = State::pausing;  // until somebody wants it again, and not at once
+    next_attempt_ = TimePoint::max();
+  } else {
+    pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
+  }
+  if (stood) {
+    user_.session_lost({errc::lost, why});
+    fire_watches();
+  } else {
+    const Failure failure = problem_;
+    user_.session_suspended(failure);
+  }
+}
+
+// Destroyed only when it is closed, so that what is left of its session goes, and close() can wait for that.
+void Session::retire_handle() {
+  if (!handle_) return;
+  Handle* const handle = closing_.emplace_back(std::move(handle_)).get();
+  handle->close([this, handle] {
+    // Later: this is called by the handle.
+    executor_.post([this, handle, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      std::erase_if(closing_, [&](const auto& closing) { return closing.get() == handle; });
+      finish_closing();
+    });
+  });
+}
+
+void Session::close(std::function<void()> done) {
+  state_ = State::closed;
+  attempt_timer_.disarm();
+  heartbeat_timer_.disarm();
+  deadline_timer_.disarm();
+  problem_ = {errc::closed, "the client was closed"};
+  closed_ = std::move(done);
+  retire_handle();
+  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) finish_closing();
+  });
+}
+
+void Session::finish_closing() {
+  if (!closing_.empty()) return;
+  if (const auto closed = std::exchange(closed_, nullptr)) closed();
+}
+
+// --- Watches ---------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Session::Watch> Session::watch(std::function<void()> changed) {
+  watches_.emplace(++last_watch_, std::move(changed));
+  return std::make_unique<Watch>(*this, last_watch_);
+}
+
+void Session::forget_watch(Handle::WatchId id) noexcept {
+  watches_.erase(id);
+}
+
+void Session::watch_fired(Handle::WatchId id) {
+  if (auto watch = watches_.extract(id)) watch.mapped()();
+}
+
+// Those that there are now: whoever is told may watch anew.
+void Session::fire_watches() {
+  std::vector<Handle::WatchId> ids;
+  ids.reserve(watches_.size());
+  for (const auto& [id, changed] : watches_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const Handle::WatchId id : ids) watch_fired(id);
+}
+
+}  // namespace dlock::zookeeper
