@@ -94,7 +94,7 @@ class ZooKeeperEnsemble {
   explicit ZooKeeperEnsemble(ZooKeeperConfig config = {.tick = std::chrono::milliseconds(200)}, std::size_t size = 3);
 
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
-  [[nodiscard]] ZooKeeperServer& server(std::size_t index) { return *servers_.at(index); }
+  [[nodiscard]] ZooKeeperServer& server(std::size_t index) const { return *servers_.at(index); }
   // Of all servers, comma-separated.
   [[nodiscard]] std::string addresses() const;
   [[nodiscard]] std::string url(const std::string& parameters = {}) const;

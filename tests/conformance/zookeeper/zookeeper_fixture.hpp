@@ -1,0 +1,61 @@
+// ZooKeeper as a subject of the suite: servers that all tests of a process share, clients behind proxies of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/conformance/fixture.hpp>
+
+#include "tests/support/tcp_proxy.hpp"
+
+namespace dlock::conformance {
+
+enum class ZooKeeperSetup { standalone, ensemble };
+
+class ZooKeeperService;
+
+class ZooKeeperFixture final : public Fixture {
+ public:
+  // The servers are started by the first fixture that needs them and serve all later ones.
+  ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy);
+  ~ZooKeeperFixture() override;
+
+  [[nodiscard]] std::string url() const override;
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
+  void kill_hold(const std::string& name) override;
+  void kill_session(Client& client) override;
+  void stall() override;
+  void resume() override;
+  void cut() override;
+  void heal() override;
+  void lose_next_answer() override;
+  [[nodiscard]] std::size_t residue(const std::string& name) override;
+  [[nodiscard]] std::uint64_t requests() override;
+  void restart() override;
+
+ private:
+  // What stands between one client, or some, and the servers: one proxy in front of each.
+  struct Way {
+    std::vector<std::unique_ptr<test::TcpProxy>> proxies;
+
+    [[nodiscard]] std::string addresses() const;
+    void cut() const;
+    void heal() const;
+    void set(const test::Traffic& traffic) const;
+  };
+  [[nodiscard]] Way new_way() const;
+  [[nodiscard]] std::string url_of(const std::string& addresses) const;
+
+  std::string strategy_;
+  ZooKeeperService& service_;
+  Way disturbed_;
+  std::deque<Way> steady_;
+};
+
+}  // namespace dlock::conformance
