@@ -311,14 +311,8 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
     if (fate == Fate::forbid) answer.problem = Problem::no_rights;
     if (fate == Fate::lose_request) answer.problem = Problem::unknown_outcome;
     answer.held = fate == Fate::hold_answer;
-    // Before what it makes fire.
-    pending_.push_back(std::move(answer));
-    const std::size_t at = pending_.size() - 1;
-    post([this] { deliver(); });
-    if (pending_[at].problem != Problem::none) return;
-    const Problem problem = carry_out();
-    pending_[at].problem = fate == Fate::lose_answer ? Problem::unknown_outcome : problem;
-    return;
+    if (answer.problem == Problem::none) answer.problem = carry_out();  // what this makes fire comes first
+    if (fate == Fate::lose_answer) answer.problem = Problem::unknown_outcome;
   }
   pending_.push_back(std::move(answer));
   post([this] { deliver(); });

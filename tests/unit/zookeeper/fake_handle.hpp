@@ -6,7 +6,7 @@
 //   engine.run();                                             // connected
 //   ensemble.fate = [](const FakeRequest& request) { return Fate::lose_answer; };
 //
-// As with real servers, answers come later, in order, and before the events that the same request causes.
+// As with real servers, answers come later and in order, and behind the events that the request itself caused.
 #pragma once
 
 #include <chrono>
