@@ -1,0 +1,182 @@
+// What the server does not let us do.
+#include <algorithm>
+
+#include "zookeeper/zookeeper_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class AccessTest : public ZooKeeperTest {
+ protected:
+  using ZooKeeperTest::ZooKeeperTest;
+};
+
+constexpr const char* alice = "auth=digest:alice:al1ce-secret";
+constexpr const char* mallory = "auth=digest:mallory:mall0ry-secret";
+
+TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
+  const Client owner = steady({}, alice);
+  const Client again = steady({}, alice);
+  DistributedLock lock = owner.lock("private");
+  DistributedLock same = again.lock("private");
+  {
+    const Lease lease = take(lock);
+    EXPECT_FALSE(same.try_acquire().has_value());
+    EXPECT_THROW((void)zk.children(path("private")), ZooKeeperRefusal);
+  }
+  EXPECT_TRUE(take(same).release());
+  for (const std::string parameters : {mallory, long_session}) {
+    const Client stranger = steady({}, parameters);
+    DistributedLock refused = stranger.lock("private");
+    try {
+      (void)take(refused);
+      ADD_FAILURE() << "a stranger gets the lock";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::access_denied);
+      EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
+    }
+    std::error_code error;
+    EXPECT_FALSE(refused.try_acquire({}, error).has_value());
+    EXPECT_EQ(error, errc::access_denied) << error.message();
+  }
+  EXPECT_TRUE(take(lock).held());
+}
+
+TEST_F(AccessTest, TheIdentityIsKeptAcrossConnectionsAndSessions) {
+  const Client client = disturbed({}, std::string(alice) + "&" + short_session);
+  DistributedLock lock = client.lock("private");
+  EXPECT_TRUE(take(lock).release());
+  proxy.drop();
+  EXPECT_TRUE(take(lock).release());
+  Lease lease = take(lock);
+  const LossEvent loss(lease);
+  cut();
+  loss.event().wait("the loss is not signalled");
+  heal();
+  EXPECT_TRUE(take(lock).release());
+}
+
+TEST_F(AccessTest, ThePasswordIsNotShown) {
+  const Client client = steady({}, alice);
+  EXPECT_EQ(client.url().find("secret"), std::string::npos) << client.url();
+  for (const Finding& finding : client.diagnose()) {
+    EXPECT_EQ(finding.message.find("secret"), std::string::npos) << finding.message;
+  }
+}
+
+// A parent that does not let us make nodes in it.
+TEST_F(AccessTest, APrefixThatIsNotOursIsRefused) {
+  ZooKeeperClient owner(server.address(), "owner:secret");
+  owner.create("/theirs", {}, ZooKeeperClient::Kind::persistent, ZooKeeperClient::Access::creator);
+  const Client client = steady({}, "prefix=/theirs");
+  DistributedLock lock = client.lock("a");
+  std::error_code error;
+  (void)lock.acquire({.wait = conformance::guard()}, error);
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+}
+
+TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
+  const Client client = steady({}, "/not/there?" + std::string(long_session));
+  DistributedLock lock = client.lock("a");
+  try {
+    (void)lock.acquire({.wait = conformance::guard()});
+    ADD_FAILURE() << "the lock was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    EXPECT_NE(e.detail().find("/not/there"), std::string::npos) << e.detail();
+  }
+  EXPECT_FALSE(zk.get("/not").has_value());
+  const auto findings = client.diagnose();
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& each) {
+    return each.severity == Finding::Severity::error && each.message.find("/not/there") != std::string::npos;
+  }));
+}
+
+TEST_F(AccessTest, AChrootIsWhereAllNodesAre) {
+  zk.create_all("/some/where");
+  const Client client = steady({}, "/some/where?" + std::string(long_session));
+  DistributedLock lock = client.lock("a");
+  const Lease lease = take(lock);
+  EXPECT_EQ(zk.children("/some/where/dlock/a").value().size(), 1U);
+  EXPECT_FALSE(zk.get("/dlock").has_value());
+}
+
+TEST_F(AccessTest, ALockWhoseNodeIsAnEphemeralOneOfSomebodyElseIsRefused) {
+  zk.create_all("/dlock");
+  zk.create(path("taken"), {}, ZooKeeperClient::Kind::ephemeral);
+  const Client client = steady();
+  DistributedLock lock = client.lock("taken");
+  std::error_code error;
+  (void)lock.acquire({.wait = conformance::guard()}, error);
+  EXPECT_EQ(error, errc::protocol) << error.message();
+}
+
+class ShortSessionsTest : public AccessTest {
+ protected:
+  ShortSessionsTest() : AccessTest({.max_session = 1s}) {}
+};
+
+TEST_F(ShortSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerGrants) {
+  const Client client = steady({}, "session_timeout=60s");
+  DistributedLock lock = client.lock("granted");
+  const Lease lease = take(lock);
+  EXPECT_LE(lease.valid_until() - LeaseClock::now(), 1s);
+  EXPECT_TRUE(lease.held());
+  const auto findings = client.diagnose();
+  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& each) {
+    return each.severity == Finding::Severity::warning && each.message.find("1 s") != std::string::npos;
+  })) << "nobody says that the server granted less than was asked for";
+}
+
+class LongSessionsTest : public AccessTest {
+ protected:
+  LongSessionsTest() : AccessTest({.min_session = 8s}) {}
+};
+
+TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
+  const Client client = steady({}, "session_timeout=1s");
+  DistributedLock lock = client.lock("granted");
+  const Lease lease = take(lock);
+  EXPECT_GT(lease.valid_until() - LeaseClock::now(), 1s);
+  EXPECT_LE(lease.valid_until() - LeaseClock::now(), 8s);
+}
+
+class FewConnectionsTest : public AccessTest {
+ protected:
+  FewConnectionsTest() : AccessTest({.lines = {"maxClientCnxns=2"}}) {}
+};
+
+TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
+  const Client client = steady();
+  std::vector<DistributedLock> locks;
+  std::vector<Lease> leases;
+  for (int i = 0; i < 50; ++i) {
+    locks.push_back(client.lock("shared/" + std::to_string(i)));
+    leases.push_back(take(locks.back()));
+  }
+  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
+}
+
+TEST(ReadOnlyTest, AServerWithoutAQuorumThatAnswersReadsLocksNothing) {
+  ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
+  const std::size_t survivor = ensemble.follower();
+  const Client client = connect(ensemble.server(survivor).url(long_session), impatient());
+  DistributedLock lock = client.lock("read-only");
+  EXPECT_TRUE(take(lock).release());
+  for (std::size_t i = 0; i < ensemble.size(); ++i) {
+    if (i != survivor) ensemble.server(i).kill();
+  }
+  const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+  while (ensemble.server(survivor).mode() != "read-only") ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+  std::error_code error;
+  (void)lock.acquire({.wait = 1s}, error);
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  Pending waiting(lock, {});
+  ensemble.start();
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,66 @@
+// What a hand-over costs the servers, by their own count.
+#include <thread>
+
+#include "zookeeper/zookeeper_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class HerdTest : public ZooKeeperTest {
+ protected:
+  struct Cost {
+    double events;
+    double received;
+    double sent;
+  };
+  // Of one hand-over, with so many clients waiting at first; each takes the lock once.
+  Cost hand_over(std::size_t waiters) {
+    std::vector<Client> clients;
+    std::vector<DistributedLock> locks;
+    for (std::size_t i = 0; i < waiters; ++i) {
+      clients.push_back(steady());
+      locks.push_back(clients.back().lock("herd"));
+    }
+    const Client holding = steady();
+    DistributedLock lock = holding.lock("herd");
+    std::optional<Lease> lease = take(lock);
+    std::vector<Pending> pending;
+    for (DistributedLock& each : locks) {
+      pending.emplace_back(each, AcquireOptions{},
+                           [](Lease& granted) { conformance::release_soon(std::move(granted)); });
+    }
+    await_residue("herd", waiters + 1);
+    const Cost before = totals();
+    lease.reset();
+    for (Pending& each : pending) EXPECT_FALSE(each.get().error);
+    await_no_residue("herd");
+    const Cost after = totals();
+    const auto count = static_cast<double>(waiters);
+    return {.events = (after.events - before.events) / count,
+            .received = (after.received - before.received) / count,
+            .sent = (after.sent - before.sent) / count};
+  }
+
+ private:
+  [[nodiscard]] Cost totals() const {
+    const auto figure = [this](const std::string& name) { return static_cast<double>(server.figure(name)); };
+    return {.events = figure("zk_sum_node_deleted_watch_count") + figure("zk_sum_node_children_watch_count"),
+            .received = figure("zk_packets_received"),
+            .sent = figure("zk_packets_sent")};
+  }
+};
+
+TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
+  const Cost few = hand_over(8);
+  const Cost many = hand_over(64);
+  RecordProperty("events", std::to_string(many.events));
+  EXPECT_LE(many.events, 2.2) << "the one who is next, and perhaps those who watch their own node";
+  EXPECT_LE(many.received, 8);
+  EXPECT_LE(many.events, few.events * 1.5 + 0.5);
+  EXPECT_LE(many.received, few.received * 1.5 + 2);
+}
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,194 @@
+// What may happen to the nodes of a queue, and to those above it.
+#include "zookeeper/zookeeper_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+// As Curator would call its node.
+constexpr const char* foreign_guid = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
+
+class QueueTest : public ZooKeeperTest {
+ protected:
+  using ZooKeeperTest::ZooKeeperTest;
+
+  // A node of another client, with a number of our choosing: the server's counter cannot be driven up in a test.
+  std::string add_numbered(const std::string& name, const std::string& number) {
+    return add_foreign(name, foreign_guid + number, ZooKeeperClient::Kind::ephemeral);
+  }
+};
+
+// How an acquire is refused.
+Failure refusal(DistributedLock& lock) {
+  try {
+    (void)take(lock);
+  } catch (const Error& e) {
+    return {e.code(), e.detail()};
+  }
+  return {};
+}
+
+class PoisonedQueueTest : public QueueTest, public ::testing::WithParamInterface<const char*> {};
+
+// Behind 2147483647 the server's counter sticks or becomes negative, and says nothing any more about who was first.
+TEST_P(PoisonedQueueTest, IsRefusedWithAWordToTheOperator) {
+  const Client client = steady();
+  const std::string sibling = add_numbered("poisoned", GetParam());
+  DistributedLock lock = client.lock("poisoned");
+  const Failure failure = refusal(lock);
+  EXPECT_EQ(failure.code, errc::protocol);
+  EXPECT_NE(failure.detail.find(path("poisoned")), std::string::npos) << failure.detail;
+  EXPECT_NE(failure.detail.find("delete"), std::string::npos) << failure.detail;
+  await_residue("poisoned", 1);  // the sibling alone
+  // What the operator is told to do helps.
+  EXPECT_TRUE(zk.remove(sibling));
+  EXPECT_TRUE(zk.remove(path("poisoned")));
+  EXPECT_TRUE(take(lock).held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, PoisonedQueueTest,
+                         ::testing::Values("2147483647", "2147418112", "-2147483648", "-0000000001"),
+                         [](const auto& each) {
+                           std::string name = each.param;
+                           if (name.front() == '-') name = "minus_" + name.substr(1);
+                           return name;
+                         });
+
+TEST_F(QueueTest, ALargeNumberIsAsGoodAsAnyOther) {
+  const Client client = steady();
+  (void)add_numbered("large", "2147418111");
+  DistributedLock lock = client.lock("large");
+  EXPECT_TRUE(take(lock).held());  // ours is smaller
+}
+
+TEST_F(QueueTest, AWaiterBehindOneThatGivesUpWaitsForTheNext) {
+  const Client client = steady();
+  const std::string first = add_foreign("line", foreign_guid);
+  const std::string second = add_foreign("line", foreign_guid);
+  DistributedLock lock = client.lock("line");
+  Pending waiting(lock, {});
+  await_residue("line", 3);
+  EXPECT_TRUE(zk.remove(second));  // the one that we watch
+  EXPECT_FALSE(lock.try_acquire().has_value());
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(zk.remove(first));
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
+  const Client client = steady();
+  std::vector<std::string> before;
+  for (int i = 0; i < 5; ++i) before.push_back(add_foreign("line", foreign_guid));
+  DistributedLock lock = client.lock("line");
+  Pending waiting(lock, {});
+  await_residue("line", 6);
+  for (const std::size_t i : {2U, 4U, 3U, 0U}) {
+    EXPECT_TRUE(zk.remove(before[i]));
+    EXPECT_FALSE(lock.try_acquire().has_value());
+    EXPECT_FALSE(waiting.done());
+  }
+  EXPECT_TRUE(zk.remove(before[1]));
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_F(QueueTest, AHolderWhoseNodeIsDeletedIsToldOfTheLoss) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("deleted");
+  Lease lease = take(lock);
+  const LossEvent loss(lease);
+  EXPECT_TRUE(zk.remove(holder_path("deleted").value()));
+  loss.event().wait("the loss is not signalled");
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lease.release());
+}
+
+TEST_F(QueueTest, AWaiterWhoseNodeIsDeletedQueuesAnew) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("deleted");
+  DistributedLock others = client.lock("deleted");
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {});
+  await_residue("deleted", 2);
+  EXPECT_TRUE(zk.remove(path("deleted") + "/" + queue("deleted").back()));
+  lease.reset();
+  EXPECT_TRUE(waiting.lease().held());
+  await_no_residue("deleted");
+}
+
+TEST_F(QueueTest, TokensGrowWhenTheLocksNodeIsMadeAnew) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("anew");
+  FencingToken last;
+  for (int i = 0; i < 3; ++i) {
+    const FencingToken token = take(lock).token();
+    EXPECT_GT(token, last);
+    last = token;
+    await_no_residue("anew");
+    EXPECT_TRUE(zk.remove(path("anew")));  // its counter begins again at 0
+  }
+}
+
+TEST_F(QueueTest, ALockWhoseNodesAreAllDeletedIsLostAndThenTakenByAWaiter) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("razed");
+  DistributedLock others = client.lock("razed");
+  const Lease lease = take(lock);
+  const LossEvent loss(lease);
+  Pending waiting(others, {});
+  await_residue("razed", 2);
+  zk.remove_all("/dlock");
+  loss.event().wait("the loss is not signalled");
+  const Lease next = waiting.lease();
+  EXPECT_TRUE(next.held());
+  EXPECT_GT(next.token(), lease.token());
+}
+
+class ReapingTest : public QueueTest {
+ protected:
+  ReapingTest() : QueueTest({.properties = {"znode.container.checkIntervalMs=100"}}) {}
+};
+
+TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("reaped");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(take(lock).release());
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (zk.get(path("reaped"))) ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "the node stays";
+  }
+}
+
+TEST_F(ReapingTest, ALockIsTakenAllTheWhileThatItsNodeIsBeingRemoved) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("reaped");
+  FencingToken last;
+  for (int i = 0; i < 500; ++i) {
+    const Lease lease = take(lock);
+    ASSERT_GT(lease.token(), last);
+    last = lease.token();
+  }
+}
+
+// The client library sends all its watches in one packet when it reconnects, and a server refuses more than a megabyte.
+TEST_F(QueueTest, AMegabyteOfWaitersSurvivesABrokenConnection) {
+  constexpr std::size_t waiters = 3000;
+  const std::string name(400, 'n');  // with their names, these are more than a megabyte of paths
+  const Client client = disturbed();
+  const Client other_client = steady();
+  DistributedLock lock = client.lock(name);
+  DistributedLock others = other_client.lock(name);
+  std::optional<Lease> lease = take(others);
+  std::vector<Pending> waiting;
+  for (std::size_t i = 0; i < waiters; ++i) {
+    waiting.emplace_back(lock, AcquireOptions{}, [](Lease& granted) { conformance::release_soon(std::move(granted)); });
+  }
+  await_residue(name, waiters + 1);
+  proxy.drop();
+  lease.reset();
+  for (Pending& each : waiting) ASSERT_FALSE(each.get().error);
+  await_no_residue(name);
+}
+
+}  // namespace
+
+}  // namespace dlock::test

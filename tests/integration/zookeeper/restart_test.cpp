@@ -1,0 +1,94 @@
+// A server that goes and comes back.
+#include "zookeeper/zookeeper_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class RestartTest : public ZooKeeperStrategyTest {};
+
+TEST_P(RestartTest, AHolderKeepsTheLock) {
+  const Client client = steady();
+  const Client other_client = steady();
+  DistributedLock lock = client.lock("held");
+  DistributedLock others = other_client.lock("held");
+  Lease lease = take(lock);
+  server.stop();
+  EXPECT_TRUE(lease.held());
+  server.start();
+  EXPECT_FALSE(others.try_acquire().has_value());
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+TEST_P(RestartTest, AWaiterGetsTheLockThatIsReleasedMeanwhile) {
+  const Client client = steady();
+  const Client other_client = steady();
+  DistributedLock lock = client.lock("waiting");
+  DistributedLock others = other_client.lock("waiting");
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {});
+  if (std::string(GetParam()) != "ephemeral") await_residue("waiting", 2);
+  server.kill();
+  lease.reset();
+  server.start();
+  EXPECT_TRUE(waiting.lease().held());
+  await_no_residue("waiting");
+}
+
+TEST_P(RestartTest, AnAcquireThatBeganWithoutAServerIsServedWhenThereIsOne) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("early");
+  server.stop();
+  std::error_code error;
+  (void)lock.acquire({.wait = 300ms}, error);
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  Pending waiting(lock, {});
+  server.start();
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(RestartTest, TokensGrow) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("tokens");
+  FencingToken last;
+  for (int i = 0; i < 3; ++i) {
+    const FencingToken token = take(lock).token();
+    EXPECT_GT(token, last);
+    last = token;
+    server.kill();
+    server.start();
+  }
+}
+
+TEST_P(RestartTest, AServerThatIsAwayForLongerThanTheSessionIsALoss) {
+  const Client client = steady({}, short_session);
+  DistributedLock lock = client.lock("long");
+  const Lease lease = take(lock);
+  const LossEvent loss(lease);
+  server.kill();
+  loss.event().wait("the loss is not signalled");
+  server.start();
+  const Lease next = take(lock);
+  EXPECT_TRUE(next.held());
+  EXPECT_GT(next.token(), lease.token());
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_P(RestartTest, AServerThatStandsStillForLongerThanTheSessionIsALoss) {
+  const Client client = steady({}, short_session);
+  DistributedLock lock = client.lock("still");
+  const Lease lease = take(lock);
+  const LossEvent loss(lease);
+  server.freeze();
+  loss.event().wait("the loss is not signalled");
+  EXPECT_FALSE(lease.held());
+  server.thaw();
+  EXPECT_GT(take(lock).token(), lease.token());
+}
+
+INSTANTIATE_TEST_SUITE_P(, RestartTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,167 @@
+// What the tests on real ZooKeeper servers share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "backends/zookeeper/node_name.hpp"
+#include "suite/wait.hpp"
+#include "tests/support/tcp_proxy.hpp"
+#include "tests/support/zookeeper_client.hpp"
+#include "tests/support/zookeeper_server.hpp"
+
+namespace dlock::test {
+
+using namespace std::chrono_literals;
+using conformance::Event;
+using conformance::LossEvent;
+using conformance::Outcome;
+using conformance::Pending;
+using conformance::take;
+
+// What this bounds ends long before far_too_long, even on a busy machine.
+inline ClientOptions impatient() {
+  return {.response_timeout = 300ms, .connect_timeout = 2s, .close_timeout = 300ms};
+}
+inline constexpr auto far_too_long = 15s;
+
+// A session that is kept through every disturbance of a test: what is free before it ends was freed.
+inline constexpr const char* long_session = "session_timeout=100s";
+// Sessions that tests wait to see the end of.
+inline constexpr const char* short_session = "session_timeout=2s";
+
+class EventLog final : public Observer {
+ public:
+  void connection(const ConnectionEvent& event) override {
+    (event.state == ConnectionEvent::State::connected ? connected : reconnecting).set();
+  }
+  void warning(const WarningEvent& event) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      warnings_.push_back(event);
+    }
+    warned.set();
+  }
+  void lost(const LostEvent& /*event*/) override { losses.set(); }
+
+  // How many warnings say this.
+  [[nodiscard]] std::size_t warnings_with(std::string_view text) const {
+    const std::scoped_lock lock(mutex_);
+    std::size_t count = 0;
+    for (const WarningEvent& each : warnings_) count += each.reason.detail.find(text) != std::string::npos ? 1 : 0;
+    return count;
+  }
+
+  Event connected;
+  Event reconnecting;
+  Event warned;
+  Event losses;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<WarningEvent> warnings_;
+};
+
+// What the servers know of a lock, by a session of the test's own.
+class Tree {
+ public:
+  explicit Tree(const std::string& addresses) : zk(addresses) {}
+
+  [[nodiscard]] static std::string path(const std::string& name) { return zookeeper::lock_path("/dlock", name); }
+  // Those who hold or wait, the first one first.
+  [[nodiscard]] std::vector<std::string> queue(const std::string& name);
+  // The node of whoever holds the lock, where anybody does: the first of the queue, or the lock's node itself.
+  [[nodiscard]] std::optional<std::string> holder_path(const std::string& name);
+  [[nodiscard]] std::optional<ZooKeeperClient::Node> holder(const std::string& name);
+  // A node that another program made, under the lock's node.
+  std::string add_foreign(const std::string& name, const std::string& node,
+                          ZooKeeperClient::Kind kind = ZooKeeperClient::Kind::sequential);
+
+  // Holders and waiters.
+  [[nodiscard]] std::size_t residue(const std::string& name);
+  // What is cleaned up in the background is gone at some time; these throw when the guard runs out.
+  void await_residue(const std::string& name, std::size_t count);
+  void await_no_residue(const std::string& name) { await_residue(name, 0); }
+
+  ZooKeeperClient zk;
+};
+
+// A standalone server with a proxy in front of it. Clients made by disturbed() go through the proxy.
+class ZooKeeperTest : public ::testing::Test, public Tree {
+ protected:
+  // So that the base class finds the server started.
+  struct Place {
+    explicit Place(ZooKeeperConfig config) : server(std::move(config)) {}
+    ZooKeeperServer server;
+  };
+  explicit ZooKeeperTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::make_unique<Place>(std::move(config))) {}
+
+  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return connect(server.url(parameters), std::move(options));
+  }
+  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return connect("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?" + parameters, std::move(options));
+  }
+  // From now on nothing passes, and connections are refused.
+  void cut() {
+    proxy.refuse(true);
+    proxy.drop();
+  }
+  void heal() { proxy.refuse(false); }
+
+ private:
+  explicit ZooKeeperTest(std::unique_ptr<Place> place)
+      : Tree(place->server.address()),
+        place_(std::move(place)),
+        server(place_->server),
+        proxy(Endpoint::loopback(server.port())) {}
+
+  std::unique_ptr<Place> place_;
+
+ protected:
+  ZooKeeperServer& server;
+  TcpProxy proxy;
+};
+
+// The ways to wait, for tests that are to hold for all of them.
+class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  explicit ZooKeeperStrategyTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::move(config)) {}
+
+  [[nodiscard]] static std::string with_strategy(const std::string& parameters) {
+    return std::string("strategy=") + GetParam() + "&" + parameters;
+  }
+  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return ZooKeeperTest::steady(std::move(options), with_strategy(parameters));
+  }
+  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return ZooKeeperTest::disturbed(std::move(options), with_strategy(parameters));
+  }
+  // A client of that label says so in the request that makes its node, and nowhere else.
+  [[nodiscard]] static ClientOptions labelled(const std::string& label, ClientOptions options = {}) {
+    options.label = label;
+    return options;
+  }
+};
+
+inline auto all_strategies() {
+  return ::testing::Values("sequential", "sequential-herd", "ephemeral");
+}
+inline std::string strategy_name(const ::testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  for (char& each : name) each = each == '-' ? '_' : each;
+  return name;
+}
+
+}  // namespace dlock::test
