@@ -1,0 +1,252 @@
+#include "backends/zookeeper/inspection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/queue_walk.hpp"
+#include "core/names.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// The holder may go between the list and the look at it.
+constexpr int max_attempts = 5;
+
+Failure unanswered(Failure why) {
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  return why;
+}
+
+}  // namespace
+
+// Answers once: by what was found, or at the deadline.
+template <class T>
+class Inspection::Question : public std::enable_shared_from_this<Question<T>> {
+ public:
+  Question(Inspection& inspection, Backend::Handler<T> done)
+      : inspection_(inspection), done_(std::move(done)), timer_(inspection.executor_) {}
+
+  [[nodiscard]] static std::shared_ptr<Question> start(Inspection& inspection, Backend::Handler<T> done) {
+    const auto question = std::make_shared<Question>(inspection, std::move(done));
+    const TimePoint end = saturating_add(inspection.executor_.now(), inspection.options_.response_timeout);
+    question->timer_.arm(end, [question] { question->give_up(); });
+    return question;
+  }
+
+  void answer(Result<T> result) {
+    const auto self = this->shared_from_this();
+    timer_.disarm();  // what was armed holds on to this
+    if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
+  }
+  [[nodiscard]] bool answered() const noexcept { return !done_; }
+
+ private:
+  void give_up() {
+    Failure why = inspection_.requests_.session().problem();
+    if (!why.code) why.detail = "ZooKeeper did not answer in time";
+    why.code = why.code == errc::access_denied ? errc::access_denied : errc::unavailable;
+    answer(std::move(why));
+  }
+
+  Inspection& inspection_;
+  Backend::Handler<T> done_;
+  Timer timer_;
+};
+
+Inspection::Inspection(Executor& executor, const Options& options, Requests& requests)
+    : executor_(executor), options_(options), requests_(requests) {}
+
+Inspection::~Inspection() = default;
+
+void Inspection::when_ready(std::function<void()> ask) {
+  if (requests_.ready()) return ask();
+  waiting_.push_back(std::move(ask));
+  requests_.session().want();
+}
+
+void Inspection::session_ready() {
+  for (const auto& ask : std::exchange(waiting_, {})) when_ready(ask);
+}
+
+// --- One lock --------------------------------------------------------------------------------------------------------
+
+void Inspection::look(const std::string& name, int attempts_left, SightHandler done) {
+  const std::string path = lock_path(options_.prefix, name);
+  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  const auto sight = std::make_shared<Sight>();
+  const auto trouble = std::make_shared<Failure>();
+  // Both at once, and no older than the question.
+  requests_.sync(path, [](const Outcome&) {});  // if it fails, so does what follows
+  requests_.get(path, 0, [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
+    if (outcome.problem == Problem::no_node) return;
+    if (outcome.problem != Problem::none) {
+      *trouble = outcome.failure;
+      return;
+    }
+    sight->exists = true;
+    sight->looks_like_data = node.stat.owner == 0 && !node.data.empty();
+    if (node.stat.owner == 0) return;
+    sight->held = true;
+    sight->holder_path = path;
+    sight->holder = node;
+  });
+  requests_.children(path, 0,
+                     [this, name, sight, trouble, attempts_left, done = std::move(done)](
+                         const Outcome& outcome, const std::vector<std::string>& children) {
+                       if (trouble->code) return done(unanswered(*trouble));
+                       if (outcome.problem == Problem::no_node || sight->held) return done(*sight);
+                       if (outcome.problem != Problem::none) return done(unanswered(outcome.failure));
+                       look_at_queue(name, *sight, children, attempts_left, done);
+                     });
+}
+
+void Inspection::look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children,
+                               int attempts_left, SightHandler done) {
+  const std::string path = lock_path(options_.prefix, name);
+  const Queue queue = judge_queue(options_.layout, path, children);
+  if (queue.problem) return done(*queue.problem);
+  sight.members = queue.members.size();
+  if (queue.members.empty()) return done(std::move(sight));
+  sight.exists = true;
+  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  sight.holder_path = path + "/" + queue.members.front().node;
+  const std::string holder_path = sight.holder_path;
+  requests_.get(holder_path, 0,
+                [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
+                    const Outcome& outcome, const Handle::Node& node) mutable {
+                  if (outcome.problem == Problem::no_node && attempts_left > 1) {
+                    return look(name, attempts_left - 1, done);
+                  }
+                  if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
+                    return done(unanswered(outcome.failure));
+                  }
+                  sight.held = true;
+                  sight.holder = node;
+                  done(std::move(sight));
+                });
+}
+
+LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const {
+  LockInfo info{.name = name, .held = sight.held};
+  if (sight.held) {
+    // Foreign programs put anything there.
+    if (!detail::problem_with_name(sight.holder.data)) info.holder = sight.holder.data;
+    info.token = FencingToken(static_cast<std::uint64_t>(sight.holder.stat.created));
+  }
+  if (options_.strategy != Strategy::ephemeral) info.waiters = sight.members - (sight.members > 0 ? 1 : 0);
+  return info;
+}
+
+void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
+  const auto question = Question<LockInfo>::start(*this, std::move(done));
+  when_ready([this, name, question] {
+    if (question->answered()) return;
+    look(name, max_attempts, [this, name, question](Result<Sight> sight) {
+      if (!sight.ok()) return question->answer(sight.failure());
+      question->answer(info_of(name, sight.value()));
+    });
+  });
+}
+
+// --- All locks -------------------------------------------------------------------------------------------------------
+
+class Inspection::Listing : public std::enable_shared_from_this<Listing> {
+ public:
+  Listing(Inspection& inspection, std::shared_ptr<Question<std::vector<LockInfo>>> question)
+      : inspection_(inspection), question_(std::move(question)) {}
+
+  void start() {
+    const std::string& prefix = inspection_.options_.prefix;
+    const std::string path = prefix.empty() ? "/" : prefix;
+    inspection_.requests_.sync(path, [](const Outcome&) {});  // if it fails, so does what follows
+    inspection_.requests_.children(
+        path, 0, [self = shared_from_this()](const Outcome& outcome, const std::vector<std::string>& children) {
+          if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
+            return self->question_->answer(unanswered(outcome.failure));
+          }
+          self->begin(children);
+        });
+  }
+
+ private:
+  static constexpr std::size_t questions_at_once = 64;
+
+  void begin(const std::vector<std::string>& children) {
+    const bool root = inspection_.options_.prefix.empty() && inspection_.options_.chroot.empty();
+    for (const std::string& child : children) {
+      if (root && child == "zookeeper") continue;  // ZooKeeper's own
+      auto name = decode_name(child);
+      if (name && !detail::problem_with_name(*name)) names_.push_back(*std::move(name));
+    }
+    std::sort(names_.begin(), names_.end());
+    while (under_way_ < questions_at_once && next_ < names_.size()) ask();
+    if (under_way_ == 0) question_->answer(std::move(infos_));
+  }
+
+  void ask() {
+    ++under_way_;
+    const std::string& name = names_[next_++];
+    inspection_.look(name, max_attempts, [self = shared_from_this(), name](const Result<Sight>& sight) {
+      --self->under_way_;
+      self->seen(name, sight);
+    });
+  }
+
+  void seen(const std::string& name, Result<Sight> sight) {
+    if (question_->answered()) return;
+    if (sight.ok()) {
+      const Sight& what = sight.value();
+      if (what.held || (what.exists && !what.looks_like_data)) infos_.push_back(inspection_.info_of(name, what));
+    } else if (sight.failure().code != errc::protocol) {  // of another layout, or no lock: not one of ours
+      return question_->answer(sight.failure());
+    }
+    if (next_ < names_.size()) return ask();
+    if (under_way_ > 0) return;
+    std::sort(infos_.begin(), infos_.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+    question_->answer(std::move(infos_));
+  }
+
+  Inspection& inspection_;
+  const std::shared_ptr<Question<std::vector<LockInfo>>> question_;
+  std::vector<std::string> names_;
+  std::size_t next_ = 0;
+  std::size_t under_way_ = 0;
+  std::vector<LockInfo> infos_;
+};
+
+void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
+  const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
+  when_ready([this, question] {
+    if (!question->answered()) std::make_shared<Listing>(*this, question)->start();
+  });
+}
+
+// --- Breaking --------------------------------------------------------------------------------------------------------
+
+void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done) {
+  const auto question = Question<bool>::start(*this, std::move(done));
+  when_ready([this, name, question] {
+    if (!question->answered()) break_one(name, max_attempts, question);
+  });
+}
+
+void Inspection::break_one(const std::string& name, int attempts_left,
+                           const std::shared_ptr<Question<bool>>& question) {
+  look(name, max_attempts, [this, name, attempts_left, question](Result<Sight> sight) {
+    if (question->answered()) return;
+    if (!sight.ok()) return question->answer(sight.failure());
+    if (!sight.value().held) return question->answer(false);
+    if (!requests_.ready()) return question->answer(unanswered(requests_.session().problem()));
+    requests_.remove(sight.value().holder_path, [this, name, attempts_left, question](const Outcome& outcome) {
+      if (outcome.problem == Problem::none) return question->answer(true);
+      if (outcome.problem != Problem::no_node) return question->answer(outcome.failure);
+      // It was released meanwhile, and somebody else may hold it.
+      if (attempts_left > 1) return break_one(name, attempts_left - 1, question);
+      question->answer(false);
+    });
+  });
+}
+
+}  // namespace dlock::zookeeper

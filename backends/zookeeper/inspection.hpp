@@ -1,0 +1,57 @@
+// Questions about locks, and breaking them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/requests.hpp"
+
+namespace dlock::zookeeper {
+
+// Each answers within the response timeout. In tasks only.
+class Inspection {
+ public:
+  Inspection(Executor& executor, const Options& options, Requests& requests);
+  ~Inspection();
+
+  void inspect(const std::string& name, Backend::Handler<LockInfo> done);
+  void list(Backend::Handler<std::vector<LockInfo>> done);
+  // Removes the node of the holder.
+  void break_lock(const std::string& name, Backend::Handler<bool> done);
+
+  void session_ready();
+
+ private:
+  template <class T>
+  class Question;
+  class Listing;
+  // What is to be seen of a lock.
+  struct Sight {
+    bool exists = false;
+    bool held = false;
+    std::string holder_path;
+    Handle::Node holder;
+    std::size_t members = 0;
+    bool looks_like_data = false;  // of somebody's own
+  };
+  using SightHandler = std::function<void(Result<Sight>)>;
+
+  void when_ready(std::function<void()> ask);
+  void look(const std::string& name, int attempts_left, SightHandler done);
+  void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
+                     SightHandler done);
+  void break_one(const std::string& name, int attempts_left, const std::shared_ptr<Question<bool>>& question);
+  [[nodiscard]] LockInfo info_of(const std::string& name, const Sight& sight) const;
+
+  Executor& executor_;
+  const Options& options_;
+  Requests& requests_;
+  std::vector<std::function<void()>> waiting_;  // for a session
+};
+
+}  // namespace dlock::zookeeper

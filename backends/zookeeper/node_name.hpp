@@ -1,0 +1,65 @@
+// What nodes are called: how the name of a lock becomes a path, and what a child of a lock's node says about itself.
+// Pure.
+//
+//   /dlock/orders%2F42                                                           the lock "orders/42"
+//   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   somebody who holds it or waits
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/token.hpp>
+
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+// --- Paths -----------------------------------------------------------------------------------------------------------
+
+// One component of a path that says the name and nothing else: '%', '/' and what ZooKeeper refuses in a path are
+// percent-encoded, and so are "." and "..".
+[[nodiscard]] std::string encode_name(std::string_view name);
+// The inverse; nullopt for what encode_name() does not make.
+[[nodiscard]] std::optional<std::string> decode_name(std::string_view component);
+
+// The lock's node: below the prefix, which is "" or "/a/b".
+[[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name);
+[[nodiscard]] std::string_view last_component(std::string_view path) noexcept;
+
+// --- Children of a lock's node ---------------------------------------------------------------------------------------
+
+// 128 random bits as the layout writes them. Of a node's name, it is what nobody else's has.
+[[nodiscard]] std::string guid_text(Layout layout, const OwnerId& random);
+// The name of a new node in the queue; the server adds the sequence number.
+[[nodiscard]] std::string queue_node_prefix(Layout layout, std::string_view guid);
+
+struct QueueNode {
+  enum class Kind {
+    member,   // holds the lock or waits for it, in our layout
+    foreign,  // the same in a layout that does not exclude ours
+    unknown,  // no lock's
+  } kind = Kind::unknown;
+  std::int64_t sequence = 0;     // of a member
+  std::string_view layout = {};  // of a foreign one, for people
+};
+
+[[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept;
+
+// The server's counter has 32 bits: behind this it sticks or becomes negative, and says nothing any more about who was
+// first. There is room for those who do not look.
+[[nodiscard]] constexpr bool is_poisoned(std::int64_t sequence) noexcept {
+  return sequence < 0 || sequence >= (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
+}
+
+// Who is before whom: by number, and where two have the same by the transaction that created them.
+struct QueuePosition {
+  std::int64_t sequence = 0;
+  std::int64_t created = 0;  // czxid
+
+  friend constexpr auto operator<=>(const QueuePosition&, const QueuePosition&) noexcept = default;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,105 @@
+#include "backends/zookeeper/queue_walk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/names.hpp"
+
+namespace dlock::zookeeper {
+
+Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children) {
+  Queue queue;
+  queue.members.reserve(children.size());
+  for (const std::string& child : children) {
+    const QueueNode parsed = parse_queue_node(layout, child);
+    switch (parsed.kind) {
+      case QueueNode::Kind::member:
+        queue.members.push_back({parsed.sequence, child});
+        if (is_poisoned(parsed.sequence)) {
+          queue.problem = {errc::protocol, "the sequence numbers below " + detail::quoted(lock_path) +
+                                               " are used up (" + std::to_string(parsed.sequence) +
+                                               "), so nobody can tell who is first; delete that node while nobody "
+                                               "uses the lock, and it begins anew"};
+        }
+        break;
+      case QueueNode::Kind::foreign:
+        if (!queue.problem) {
+          queue.problem = {errc::protocol,
+                           "node " + detail::quoted(child) + " below " + detail::quoted(lock_path) +
+                               " is in a layout that does not exclude ours: " + std::string(parsed.layout)};
+        }
+        break;
+      case QueueNode::Kind::unknown:
+        queue.unknown = child;
+        break;
+    }
+  }
+  std::sort(queue.members.begin(), queue.members.end());
+  return queue;
+}
+
+void QueueWalk::placed(std::string node, QueuePosition position) {
+  node_ = std::move(node);
+  position_ = position;
+}
+
+QueueWalk::Step QueueWalk::listed(const Queue& queue) {
+  if (queue.problem) return {.next = Next::refuse, .failure = *queue.problem};
+  bool present = false;
+  rivals_.clear();
+  before_position_.reset();
+  before_.clear();
+  count_before_ = 0;
+  for (const Queue::Member& member : queue.members) {
+    if (member.node == node_) {
+      present = true;
+    } else if (member.sequence == position_.sequence) {
+      rivals_.push_back(member.node);
+    } else if (member.sequence < position_.sequence) {
+      ++count_before_;
+      before_ = member.node;
+      before_position_ = {member.sequence, 0};
+    }
+  }
+  if (!present) return {.next = Next::start_over};
+  return decide();
+}
+
+QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {
+  if (rivals_.empty()) return {.next = Next::list};
+  std::string rival = std::move(rivals_.back());
+  rivals_.pop_back();
+  if (created) {
+    const QueuePosition position{position_.sequence, *created};
+    if (position < position_) {
+      ++count_before_;
+      if (!before_position_ || *before_position_ < position) {
+        before_position_ = position;
+        before_ = std::move(rival);
+      }
+    }
+  }
+  return decide();
+}
+
+QueueWalk::Step QueueWalk::changed() const {
+  if (count_before_ != 1) return {.next = Next::list};
+  return {.next = Next::verify, .node = before_};
+}
+
+QueueWalk::Step QueueWalk::gone() const {
+  return {.next = count_before_ == 1 ? Next::confirm : Next::list};
+}
+
+QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_t> created) const {
+  if (created != position_.created) return {.next = Next::start_over};
+  return {.next = before_there ? Next::wait : Next::grant};
+}
+
+QueueWalk::Step QueueWalk::decide() {
+  if (!rivals_.empty()) return {.next = Next::weigh, .node = rivals_.back()};
+  if (count_before_ == 0) return {.next = Next::grant};
+  return {.next = Next::watch, .node = before_};
+}
+
+}  // namespace dlock::zookeeper

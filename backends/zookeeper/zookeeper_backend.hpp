@@ -1,0 +1,82 @@
+// zookeeper://: locks in a ZooKeeper ensemble. See docs/backends/zookeeper.md for the layout of the nodes and for what
+// is guaranteed.
+//
+// Waiters stand in a queue of nodes by default (sequential.hpp); ?strategy=ephemeral uses the ready-made contention of
+// TryBackend (ephemeral.hpp). All locks of a client live in one session (session.hpp).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/zookeeper/ephemeral.hpp"
+#include "backends/zookeeper/holds.hpp"
+#include "backends/zookeeper/inspection.hpp"
+#include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/parents.hpp"
+#include "backends/zookeeper/requests.hpp"
+#include "backends/zookeeper/sequential.hpp"
+#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/tombstones.hpp"
+#include "backends/zookeeper/watches.hpp"
+
+namespace dlock::zookeeper {
+
+class ZookeeperBackend final : public TryBackend, private Session::User {
+ public:
+  // default_lease: of acquires that do not name one. handles: how sessions are made; tests have their own.
+  ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles);
+  ~ZookeeperBackend() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  void session_ready(bool fresh) override;
+  void session_alive(TimePoint valid_until) override;
+  void session_suspended(const Failure& why) override;
+  void session_lost(const Failure& why) override;
+
+  void broken(const Failure& why);
+  void warn_of_short_session();
+  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
+  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
+
+  const Options options_;
+  const std::chrono::nanoseconds default_lease_;
+  // Goes last: the others end their watches with it, and nothing is called back any more when it goes.
+  Session session_;
+  Requests requests_;
+  Watches watches_;
+  Parents parents_;
+  Tombstones tombstones_;
+  Holds holds_;
+  Sequential sequential_;
+  Ephemeral ephemeral_;
+  Inspection inspection_;
+  bool connected_ = false;
+  bool warned_of_short_session_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// zookeeper://h1:2181,h2:2181/chroot[?strategy=sequential|sequential-herd|ephemeral][&prefix=/path]
+//     [&session_timeout=30s][&auth=digest:user:password][&layout=curator|kazoo]
+[[nodiscard]] std::unique_ptr<Backend> make_zookeeper_backend(BackendHost& host, const BackendConfig& config);
+
+}  // namespace dlock::zookeeper
