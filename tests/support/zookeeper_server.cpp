@@ -100,19 +100,18 @@ void ZooKeeperServer::write_configuration() const {
 }
 
 std::vector<std::string> ZooKeeperServer::command() const {
-  // Started often and for a short time each: compiled in a hurry, with the memory that tests need.
-  std::vector<std::string> words_of_it = {"java",
-                                          "-Xshare:auto",
-                                          "-XX:TieredStopAtLevel=1",
-                                          "-XX:+UseSerialGC",
-                                          "-Xmx128m",
-                                          "-Dzookeeper.jmx.log4j.disable=true",
-                                          "-Dzookeeper.fastleader.minNotificationInterval=50"};
-  if (!config_.sync_to_disk) words_of_it.emplace_back("-Dzookeeper.forceSync=no");
-  for (const std::string& each : config_.properties) words_of_it.push_back("-D" + each);
-  words_of_it.insert(words_of_it.end(), {"-cp", class_path, membership_ ? member_class : standalone_class,
-                                         directory_.path() + "/zoo.cfg"});
-  return words_of_it;
+  std::vector<std::string> line = {"java", "-Xshare:auto", "-XX:+UseSerialGC", "-Dzookeeper.jmx.log4j.disable=true",
+                                   "-Dzookeeper.fastleader.minNotificationInterval=50"};
+  if (config_.for_long) {
+    line.emplace_back("-Xmx512m");
+  } else {
+    line.insert(line.end(), {"-XX:TieredStopAtLevel=1", "-Xmx128m"});
+  }
+  if (!config_.sync_to_disk) line.emplace_back("-Dzookeeper.forceSync=no");
+  for (const std::string& each : config_.properties) line.push_back("-D" + each);
+  line.insert(line.end(),
+              {"-cp", class_path, membership_ ? member_class : standalone_class, directory_.path() + "/zoo.cfg"});
+  return line;
 }
 
 void ZooKeeperServer::launch() {

@@ -28,6 +28,7 @@ struct ZooKeeperConfig {
   std::chrono::milliseconds min_session{200};
   std::chrono::milliseconds max_session{120'000};
   bool sync_to_disk = false;                 // what the server acknowledged survives the machine, not only the server
+  bool for_long = false;                     // started slowly, quick later: for measurements
   std::vector<std::string> lines = {};       // more lines for the configuration file
   std::vector<std::string> properties = {};  // of the Java system, "name=value"
 };
