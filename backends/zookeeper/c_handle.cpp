@@ -70,7 +70,7 @@ CHandle::~CHandle() {
 }
 
 void CHandle::open() {
-  const bool started = opening_.start([channel = channel_, hosts = options_.endpoint(), digest = options_.digest,
+  const bool started = opening_.start([channel = channel_, hosts = options_.connect_string(), digest = options_.digest,
                                        timeout = static_cast<int>(options_.session_timeout.count())] {
     int error = 0;
     zhandle_t* const library = open_library(*channel, hosts, timeout, digest, error);

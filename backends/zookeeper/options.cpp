@@ -139,10 +139,13 @@ std::string Host::to_string() const {
 
 std::string Options::endpoint() const {
   std::string text;
-  for (const Host& host : hosts) {
-    if (!text.empty()) text += ',';
-    text += host.to_string();
-  }
+  for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.to_string();
+  return text + chroot;
+}
+
+std::string Options::connect_string() const {
+  std::string text;
+  for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.port);
   return text + chroot;
 }
 

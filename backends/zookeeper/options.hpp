@@ -48,8 +48,10 @@ struct Options {
   std::chrono::nanoseconds response_timeout{};
   std::chrono::nanoseconds connect_timeout{};
 
-  // "h1:2181,h2:2181/chroot", for the client library and for messages.
+  // "h1:2181,h2:2181/chroot", for messages.
   [[nodiscard]] std::string endpoint() const;
+  // The same as the client library wants it, which does not know brackets.
+  [[nodiscard]] std::string connect_string() const;
 };
 
 // Throws Error(invalid_argument) naming the part that is wrong.

@@ -1,0 +1,144 @@
+#include "backends/zookeeper/four_letter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/thread_engine.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "util/event.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::ScriptedServer;
+
+// --- What the answers say ---
+
+TEST(FourLetterAnswers, SrvrTellsVersionModeAndConnections) {
+  const auto status = read_srvr(
+      "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\n"
+      "Latency min/avg/max: 0/2.4298/18\nReceived: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\n"
+      "Mode: follower\nNode count: 7\n");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->version, "3.8.0");
+  EXPECT_EQ(status->mode, "follower");
+  EXPECT_EQ(status->connections, 2U);
+}
+
+TEST(FourLetterAnswers, AServerWithoutItsEnsembleTellsNothing) {
+  EXPECT_FALSE(read_srvr("This ZooKeeper instance is not currently serving requests\n"));
+  EXPECT_FALSE(read_srvr("HTTP/1.1 400 Bad Request\r\n\r\n"));
+  EXPECT_FALSE(read_srvr(""));
+}
+
+TEST(FourLetterAnswers, ARefusedWordIsKnown) {
+  EXPECT_TRUE(is_refusal("mntr is not executed because it is not in the whitelist.\n"));
+  EXPECT_FALSE(is_refusal("zk_version\t3.8.0\n"));
+}
+
+TEST(FourLetterAnswers, NumbersAreFoundByTheirWholeKey) {
+  EXPECT_EQ(read_number("zk_followers_x\t7\nzk_followers\t2\n", "zk_followers"), 2U);
+  EXPECT_EQ(read_number("tickTime=500\r\nmaxClientCnxns=60\r\n", "maxClientCnxns"), 60U);
+  EXPECT_FALSE(read_number("maxClientCnxns=many\n", "maxClientCnxns"));
+  EXPECT_FALSE(read_number("maxClientCnxns", "maxClientCnxns"));
+}
+
+TEST(FourLetterAnswers, ConnectionsAreCountedByAddress) {
+  const std::string cons =
+      " /127.0.0.1:46782[0](queued=0,recved=1,sent=0)\n"
+      " /127.0.0.1:40166[1](queued=0,recved=13,sent=13,sid=0x100011aca1d000d,lop=SYNC)\n"
+      " /127.0.0.11:1[1](queued=0)\n"
+      " /0:0:0:0:0:0:0:1:40168[1](queued=0)\n"
+      " /[fe80::1]:40168[1](queued=0)\n\n";
+  EXPECT_EQ(count_connections(cons, "127.0.0.1"), 2U);
+  EXPECT_EQ(count_connections(cons, "127.0.0.11"), 1U);
+  EXPECT_EQ(count_connections(cons, "0:0:0:0:0:0:0:1"), 1U);
+  EXPECT_EQ(count_connections(cons, "fe80::1"), 1U);
+  EXPECT_EQ(count_connections(cons, "10.0.0.1"), 0U);
+}
+
+// --- Asking ---
+
+class FourLetterTest : public testing::Test {
+ protected:
+  using Answer = Result<FourLetterQuestion::Answer>;
+
+  ~FourLetterTest() override { engine_->stop(); }
+
+  // Waits for the answer.
+  Answer ask(std::uint16_t port, const std::string& name = "127.0.0.1", std::chrono::nanoseconds limit = 60s) {
+    auto answer = std::make_shared<std::optional<Answer>>();
+    auto answered = std::make_shared<util::Event>();
+    auto question = std::make_shared<std::unique_ptr<FourLetterQuestion>>();
+    engine_->post([this, port, name, limit, question, answer, answered] {
+      *question =
+          std::make_unique<FourLetterQuestion>(*engine_, Host{.name = name, .port = port}, "srvr",
+                                               engine_->now() + limit, [question, answer, answered](Answer got) {
+                                                 question->reset();
+                                                 answer->emplace(std::move(got));
+                                                 answered->set();
+                                               });
+    });
+    EXPECT_TRUE(answered->wait(120s));
+    return **answer;
+  }
+
+  std::shared_ptr<engine::Engine> engine_ = engine::ThreadEngine::start(boottime_clock(), [] { return 4U; });
+};
+
+ScriptedServer::Answer to_srvr(const std::string& received, ScriptedServer::Answer answer) {
+  return received == "srvr" ? std::move(answer) : ScriptedServer::Answer{};
+}
+
+TEST_F(FourLetterTest, TheAnswerIsEverythingUpToTheEndOfTheConnection) {
+  const ScriptedServer server([](const std::string& received) {
+    return to_srvr(received, {.bytes = std::string(100000, 'x') + "end", .close = true});
+  });
+  auto answer = ask(server.port());
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().text, std::string(100000, 'x') + "end");
+  EXPECT_EQ(answer.value().our_address, "127.0.0.1");
+}
+
+TEST_F(FourLetterTest, AServerThatIsNotThereIsNamed) {
+  std::uint16_t port = 0;
+  {
+    const ScriptedServer gone([](const std::string&) { return ScriptedServer::Answer{}; });
+    port = gone.port();
+  }
+  const auto answer = ask(port);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.failure().code, errc::unavailable);
+  EXPECT_NE(answer.failure().detail.find("127.0.0.1:" + std::to_string(port)), std::string::npos);
+}
+
+TEST_F(FourLetterTest, ASilentServerIsGivenUpAtTheDeadline) {
+  const ScriptedServer server([](const std::string&) { return ScriptedServer::Answer{}; });
+  const auto answer = ask(server.port(), "127.0.0.1", 50ms);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.failure().detail.find("in time"), std::string::npos);
+}
+
+TEST_F(FourLetterTest, AServerThatHangsUpHasNotAnswered) {
+  const ScriptedServer server(
+      [](const std::string& received) { return to_srvr(received, {.bytes = "", .close = true}); });
+  EXPECT_FALSE(ask(server.port()).ok());
+}
+
+TEST_F(FourLetterTest, AnAnswerWithoutEndIsGivenUp) {
+  const ScriptedServer server(
+      [](const std::string& received) { return to_srvr(received, {.repeat = std::string(65536, 'x')}); });
+  const auto answer = ask(server.port());
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.failure().detail.find("no end"), std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

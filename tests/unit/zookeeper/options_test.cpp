@@ -1,0 +1,114 @@
+#include "backends/zookeeper/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dlock::zookeeper {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+Options parse(const std::string& url, std::chrono::nanoseconds lease = 30s) {
+  return parse_options({.url = Url::parse(url),
+                        .holder = "host:17:my program",
+                        .lease = lease,
+                        .response_timeout = 2s,
+                        .connect_timeout = 5s});
+}
+
+std::string refusal(const std::string& url, std::chrono::nanoseconds lease = 30s) {
+  try {
+    (void)parse(url, lease);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::invalid_argument);
+    return error.detail();
+  }
+  return "";
+}
+
+TEST(ZooKeeperOptions, HaveDefaults) {
+  const Options options = parse("zookeeper://");
+  EXPECT_EQ(options.endpoint(), "localhost:2181");
+  EXPECT_EQ(options.chroot, "");
+  EXPECT_EQ(options.prefix, "/dlock");
+  EXPECT_EQ(options.strategy, Strategy::sequential);
+  EXPECT_EQ(options.layout, Layout::curator);
+  EXPECT_EQ(options.session_timeout, 30s);
+  EXPECT_FALSE(options.digest);
+}
+
+TEST(ZooKeeperOptions, AreTakenFromTheUrl) {
+  const Options options = parse(
+      "zookeeper://h1:7001,h2,[::1]:7003/a/b?strategy=sequential-herd&prefix=/locks/x&layout=kazoo&session_timeout=12s"
+      "&auth=digest:me:s%3Acret");
+  EXPECT_EQ(options.endpoint(), "h1:7001,h2:2181,[::1]:7003/a/b");
+  EXPECT_EQ(options.connect_string(), "h1:7001,h2:2181,::1:7003/a/b");
+  EXPECT_EQ(options.chroot, "/a/b");
+  EXPECT_EQ(options.prefix, "/locks/x");
+  EXPECT_EQ(options.strategy, Strategy::sequential_herd);
+  EXPECT_EQ(options.layout, Layout::kazoo);
+  EXPECT_EQ(options.session_timeout, 12s);
+  EXPECT_EQ(options.digest, "me:s:cret");
+}
+
+TEST(ZooKeeperOptions, KnowTheThirdStrategy) {
+  EXPECT_EQ(parse("zookeeper://h?strategy=ephemeral").strategy, Strategy::ephemeral);
+}
+
+TEST(ZooKeeperOptions, TheLeaseIsTheSessionTimeoutUnlessOneIsGiven) {
+  EXPECT_EQ(parse("zookeeper://h", 10s).session_timeout, 10s);
+  EXPECT_EQ(parse("zookeeper://h?session_timeout=500ms", 10s).session_timeout, 500ms);
+  EXPECT_EQ(parse("zookeeper://h", 1500001us).session_timeout, 1501ms) << "never less than was asked for";
+}
+
+TEST(ZooKeeperOptions, ARootIsWrittenAsNothingOrAsASlash) {
+  EXPECT_EQ(parse("zookeeper://h/").chroot, "");
+  EXPECT_EQ(parse("zookeeper://h?prefix=").prefix, "");
+  EXPECT_EQ(parse("zookeeper://h?prefix=/").prefix, "");
+}
+
+TEST(ZooKeeperOptions, NameWhatIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"zookeeper://me@h", "user"},
+      {"zookeeper://me:hidden@h", "user"},
+      {"zookeeper://a%2Cb", "host"},
+      {"zookeeper://a%2Fb", "host"},
+      {"zookeeper://h/a/", "path"},
+      {"zookeeper://h/a//b", "path"},
+      {"zookeeper://h/a/../b", "path"},
+      {"zookeeper://h/.", "path"},
+      {"zookeeper://h?strategy=magic", "strategy"},
+      {"zookeeper://h?prefix=locks", "prefix"},
+      {"zookeeper://h?prefix=/a/", "prefix"},
+      {"zookeeper://h?prefix=/a%0ab", "prefix"},
+      {"zookeeper://h?prefix=/%ff", "prefix"},
+      {"zookeeper://h?prefix=/zookeeper/locks", "prefix"},
+      {"zookeeper://h?layout=etcd", "layout"},
+      {"zookeeper://h?session_timeout=1ms", "session_timeout"},
+      {"zookeeper://h?session_timeout=48h", "session_timeout"},
+      {"zookeeper://h?session_timeout=forever", "session_timeout"},
+      {"zookeeper://h?session_timeout=soon", "session_timeout"},
+      {"zookeeper://h?auth=hidden", "auth"},
+      {"zookeeper://h?auth=sasl:me:hidden", "auth"},
+      {"zookeeper://h?auth=digest:hidden", "auth"},
+      {"zookeeper://h?auth=digest::hidden", "auth"},
+      {"zookeeper://h?auth=digest:me:", "auth"},
+      {"zookeeper://h?colour=red", "colour"},
+  };
+  for (const auto& [url, part] : cases) {
+    EXPECT_NE(refusal(url).find(part), std::string::npos) << url << ": " << refusal(url);
+    EXPECT_EQ(refusal(url).find("hidden"), std::string::npos) << url << ": " << refusal(url);
+  }
+  EXPECT_NE(refusal("zookeeper://h", 10ms).find("lease"), std::string::npos);
+  EXPECT_NE(refusal("zookeeper://h?prefix=/" + std::string(600, 'x')).find("prefix"), std::string::npos);
+}
+
+TEST(ZooKeeperOptions, ThePrefixMayBeCalledZookeeperBelowAChroot) {
+  EXPECT_EQ(parse("zookeeper://h/chroot?prefix=/zookeeper").prefix, "/zookeeper");
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
