@@ -95,22 +95,21 @@ void CHandle::close(std::function<void()> done) {
   close_in_background();
 }
 
+// Kept here until they are called, not in the task: what they hold must not outlive us.
 void CHandle::fail_all() {
-  std::vector<std::pair<std::uint64_t, std::function<void()>>> answers;
   for (auto& [id, operation] : operations_) {
-    Outcome outcome{.problem = Problem::session_over,
-                    .failure = failure_of(ZSESSIONEXPIRED, operation->path),
-                    .sent = operation->sent};
-    answers.emplace_back(id, [answer = std::move(operation->answer), outcome = std::move(outcome)] {
-      LibraryOperation nothing;  // the real one is still the library's
-      answer(outcome, nothing);
-    });
+    const Outcome outcome{.problem = Problem::session_over,
+                          .failure = failure_of(ZSESSIONEXPIRED, operation->path),
+                          .sent = operation->sent};
+    failing_.push_back({id, outcome, std::exchange(operation->answer, nullptr)});
   }
-  std::sort(answers.begin(), answers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  channel_->post([channel = channel_, alive = std::weak_ptr<bool>(alive_), answers = std::move(answers)] {
-    for (const auto& [id, answer] : answers) {
-      if (alive.expired()) return;
-      answer();
+  std::sort(failing_.begin(), failing_.end(), [](const auto& a, const auto& b) { return a.id > b.id; });
+  channel_->post([this, alive = std::weak_ptr<bool>(alive_)] {
+    while (!alive.expired() && !failing_.empty()) {
+      const Failing next = std::move(failing_.back());
+      failing_.pop_back();
+      LibraryOperation nothing;  // the real one is still the library's
+      next.answer(next.outcome, nothing);
     }
   });
 }

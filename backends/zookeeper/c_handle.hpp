@@ -44,6 +44,12 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
 
  private:
   using Operations = std::unordered_map<std::uint64_t, std::unique_ptr<LibraryOperation>>;
+  // Ends with session_over.
+  struct Failing {
+    std::uint64_t id;
+    Outcome outcome;
+    LibraryOperation::Answer answer;
+  };
 
   void open();
   [[nodiscard]] LibraryOperation& begin(const std::string& path, LibraryOperation::Answer answer);
@@ -67,6 +73,7 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   Failure problem_;
   std::uint64_t last_operation_ = 0;
   Operations operations_;
+  std::vector<Failing> failing_;  // the last is the first to be told
   std::function<void()> closed_;
   BackgroundThread opening_;
   BackgroundThread closing_;

@@ -33,7 +33,11 @@ Session::Session(Executor& executor, const Options& options, HandleFactory handl
       heartbeat_timer_(executor),
       deadline_timer_(executor) {}
 
-Session::~Session() = default;
+Session::~Session() {
+  // What waits for answers may hold watches.
+  handle_.reset();
+  closing_.clear();
+}
 
 bool Session::ready() const noexcept {
   return state_ == State::ready && executor_.now() < deadline_;
