@@ -11,6 +11,9 @@
 #ifdef DLOCK_WITH_REDIS
 #include "backends/redis/redis_backend.hpp"
 #endif
+#ifdef DLOCK_WITH_ZOOKEEPER
+#include "backends/zookeeper/zookeeper_backend.hpp"
+#endif
 
 namespace dlock::detail {
 
@@ -24,6 +27,9 @@ void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
 #ifdef DLOCK_WITH_REDIS
   add("redis", redis::make_redis_backend);
   add("rediss", redis::make_redis_backend);
+#endif
+#ifdef DLOCK_WITH_ZOOKEEPER
+  add("zookeeper", zookeeper::make_zookeeper_backend);
 #endif
 }
 

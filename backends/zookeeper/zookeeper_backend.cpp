@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backends/zookeeper/c_handle.hpp"
-#include "backends/zookeeper/diagnosis.hpp"
 #include "core/duration_text.hpp"
 #include "core/names.hpp"
 
@@ -23,7 +22,7 @@ class NoContention final : public Contention {};
 }  // namespace
 
 ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
-                                   HandleFactory handles)
+                                   HandleFactory handles, WordAsker asker)
     : TryBackend(host, try_policy),
       options_(std::move(options)),
       default_lease_(default_lease),
@@ -36,7 +35,8 @@ ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chro
       holds_(host, requests_, watches_, tombstones_),
       sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
-      inspection_(host.executor(), options_, requests_) {}
+      inspection_(host.executor(), options_, requests_),
+      diagnosis_(host.executor(), options_, session_, std::move(asker)) {}
 
 ZookeeperBackend::~ZookeeperBackend() = default;
 
@@ -135,6 +135,10 @@ void ZookeeperBackend::break_lock(const std::string& name, Handler<bool> done) {
   inspection_.break_lock(name, std::move(done));
 }
 
+void ZookeeperBackend::diagnose(Handler<std::vector<Finding>> done) {
+  diagnosis_.run(std::move(done));
+}
+
 void ZookeeperBackend::close(std::function<void()> done) {
   // The end of the session removes its nodes, all at once.
   if (tombstones_.size() == 0 || (session_.ready() && tombstones_.only_of_this_session())) {
@@ -158,6 +162,7 @@ void ZookeeperBackend::session_ready(bool fresh) {
   sequential_.session_ready(fresh);
   ephemeral_.session_ready(fresh);
   inspection_.session_ready();
+  diagnosis_.session_ready();
 }
 
 void ZookeeperBackend::session_alive(TimePoint valid_until) {
@@ -196,7 +201,8 @@ void ZookeeperBackend::warn_of_short_session() {
 // --- Factory ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Backend> make_zookeeper_backend(BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, make_c_handle);
+  return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, make_c_handle,
+                                            ask_over_tcp(host.executor()));
 }
 
 }  // namespace dlock::zookeeper

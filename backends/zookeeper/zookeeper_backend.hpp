@@ -13,6 +13,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/try_backend.hpp>
 
+#include "backends/zookeeper/diagnosis.hpp"
 #include "backends/zookeeper/ephemeral.hpp"
 #include "backends/zookeeper/holds.hpp"
 #include "backends/zookeeper/inspection.hpp"
@@ -28,8 +29,10 @@ namespace dlock::zookeeper {
 
 class ZookeeperBackend final : public TryBackend, private Session::User {
  public:
-  // default_lease: of acquires that do not name one. handles: how sessions are made; tests have their own.
-  ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles);
+  // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
+  // tests have their own.
+  ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
+                   WordAsker asker);
   ~ZookeeperBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -70,6 +73,7 @@ class ZookeeperBackend final : public TryBackend, private Session::User {
   Sequential sequential_;
   Ephemeral ephemeral_;
   Inspection inspection_;
+  Diagnosis diagnosis_;
   bool connected_ = false;
   bool warned_of_short_session_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,0 +1,155 @@
+// A ZooKeeper backend on a manual engine, with an ensemble that the test plays and everything that is reported written
+// down.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/zookeeper_backend.hpp"
+#include "fake_handle.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::zookeeper {
+
+using namespace std::chrono_literals;
+
+class TestHost final : public BackendHost {
+ public:
+  struct Loss {
+    OwnerId owner;
+    Failure why;
+  };
+
+  explicit TestHost(Executor& executor) : executor_(executor) {}
+  Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { extensions.emplace_back(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { losses.push_back({owner, std::move(why)}); }
+  void connection(ConnectionEvent event) override { connections.push_back(event.state); }
+  void warn(WarningEvent event) override { warnings.push_back(event); }
+  OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
+
+  std::vector<std::pair<OwnerId, TimePoint>> extensions;
+  std::vector<Loss> losses;
+  std::vector<ConnectionEvent::State> connections;
+  std::vector<WarningEvent> warnings;
+
+ private:
+  Executor& executor_;
+};
+
+// One acquire and what was reported about it.
+struct Attempt final : GrantSink {
+  void granted(Grant g) override {
+    EXPECT_FALSE(grant) << "granted twice";
+    grant = std::move(g);
+  }
+  void busy() override { ++busy_reports; }
+  void unreachable(Failure why) override { unreachable_reports.push_back(std::move(why)); }
+  void failed(Failure why) override {
+    EXPECT_FALSE(failure) << "failed twice";
+    failure = std::move(why);
+  }
+  [[nodiscard]] bool reported() const { return grant || failure || busy_reports > 0 || !unreachable_reports.empty(); }
+
+  LockRequest request;
+  std::optional<Grant> grant;
+  int busy_reports = 0;
+  std::vector<Failure> unreachable_reports;
+  std::optional<Failure> failure;
+  std::unique_ptr<Contention> contention;
+};
+
+class BackendTest : public testing::Test {
+ protected:
+  using Kind = FakeRequest::Kind;
+  using ReleaseStatus = ReleaseOutcome::Status;
+  static constexpr auto parent = "/dlock/lock";
+
+  std::unique_ptr<ZookeeperBackend> make(const std::string& query = {}, const std::string& path = {}) {
+    const BackendConfig config{.url = Url::parse("zookeeper://h" + path + (query.empty() ? "" : "?" + query)),
+                               .holder = "host:1:test",
+                               .lease = 10s,
+                               .response_timeout = 2s,
+                               .connect_timeout = 5s};
+    return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, ensemble.handles(),
+                                              nobody_answers);
+  }
+
+  std::unique_ptr<Attempt> start(ZookeeperBackend& backend, bool wait = true, const std::string& name = "lock",
+                                 std::chrono::nanoseconds lease = 10s) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {
+        .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = lease, .wait = wait};
+    attempt->contention = backend.contend(attempt->request, *attempt);
+    return attempt;
+  }
+  std::unique_ptr<Attempt> contend(ZookeeperBackend& backend, bool wait = true, const std::string& name = "lock",
+                                   std::chrono::nanoseconds lease = 10s) {
+    auto attempt = start(backend, wait, name, lease);
+    engine.run();
+    return attempt;
+  }
+
+  std::optional<ReleaseOutcome> release(ZookeeperBackend& backend, const Attempt& attempt) {
+    std::optional<ReleaseOutcome> outcome;
+    backend.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
+    engine.run();
+    return outcome;
+  }
+
+  // A node in the queue that somebody else's session has, its path.
+  std::string put_member(const std::string& lock = parent, const std::string& data = "other:2:x") {
+    return ensemble
+        .put(lock + "/_c_00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10) + "-lock-", data, 77,
+             true)
+        .path;
+  }
+  // What our client has in the queue, in order.
+  std::vector<std::string> own_nodes(const std::string& lock = parent) const {
+    std::vector<std::pair<std::int64_t, std::string>> found;
+    for (const std::string& child : ensemble.children(lock)) {
+      if (ensemble.data(lock + "/" + child) != "host:1:test") continue;
+      found.emplace_back(parse_queue_node(Layout::curator, child).sequence, lock + "/" + child);
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> paths;
+    for (auto& [sequence, path] : found) paths.push_back(std::move(path));
+    return paths;
+  }
+  std::size_t requests_since(std::size_t start, Kind kind) const {
+    return static_cast<std::size_t>(std::count_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(start),
+                                                  ensemble.requests.end(),
+                                                  [&](const FakeRequest& request) { return request.kind == kind; }));
+  }
+  // The next request of the kind, and only that.
+  void next(Kind kind, Fate fate) {
+    ensemble.fate = [this, kind, fate](const FakeRequest& request) {
+      if (request.kind != kind) return Fate::answer;
+      ensemble.fate = nullptr;
+      return fate;
+    };
+  }
+
+  static std::shared_ptr<void> nobody_answers(const Host&, std::string_view, TimePoint, FourLetterQuestion::Handler) {
+    return nullptr;
+  }
+
+  test::ManualEngine engine;
+  TestHost host{engine};
+  FakeEnsemble ensemble{engine};
+
+ private:
+  int others_ = 0;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,317 @@
+// Acquiring in the queue: what is sent, what is believed, how waiters wait. What goes wrong is in
+// sequential_trouble_test.cpp.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+using SequentialTest = BackendTest;
+
+TEST_F(SequentialTest, AFreeLockIsOneRoundTrip) {
+  const auto backend = make();
+  (void)ensemble.put(parent);
+  (void)contend(*backend, true, "warm-up");  // connects
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(ensemble.requests.size(), before + 2);
+  EXPECT_EQ(ensemble.requests[before].kind, Kind::create);
+  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
+}
+
+TEST_F(SequentialTest, TheNodeIsAsOthersExpectIt) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  const auto nodes = own_nodes();
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(last_component(nodes[0]).size(), std::string("_c_").size() + 36 + std::string("-lock-").size() + 10);
+  EXPECT_EQ(ensemble.stat(nodes[0]).owner, ensemble.last_session());
+  EXPECT_EQ(ensemble.data(nodes[0]), "host:1:test");
+  EXPECT_EQ(ensemble.data(parent), "");
+}
+
+// Hazard 12: never the sequence number, which begins anew with the parent.
+TEST_F(SequentialTest, TheTokenIsTheTransactionThatMadeTheNode) {
+  const auto backend = make();
+  std::uint64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto attempt = contend(*backend);
+    ASSERT_TRUE(attempt->grant);
+    EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(own_nodes().at(0)).created));
+    EXPECT_GT(attempt->grant->token.value(), last);
+    last = attempt->grant->token.value();
+    EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
+    ensemble.remove(parent);
+  }
+}
+
+TEST_F(SequentialTest, ALeaseCountsFromWhenItsRequestWasSent) {
+  const auto backend = make();
+  (void)contend(*backend, true, "warm-up");
+  engine.advance(1s);
+  next(Kind::create, Fate::hold_answer);
+  const auto attempt = contend(*backend);
+  const TimePoint sent = engine.now();
+  engine.advance(1s);
+  ensemble.release_answers();
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 10s));
+  EXPECT_EQ(attempt->grant->lease, 10s);
+}
+
+// Hazard 3, 22: two acquires of one session are two nodes.
+TEST_F(SequentialTest, EveryAcquireHasANodeOfItsOwn) {
+  const auto backend = make();
+  const auto first = contend(*backend);
+  const auto second = contend(*backend);
+  EXPECT_TRUE(first->grant);
+  EXPECT_FALSE(second->grant);
+  EXPECT_GT(second->busy_reports, 0);
+  EXPECT_EQ(own_nodes().size(), 2U);
+}
+
+TEST_F(SequentialTest, WaitersAreServedInTheirOrder) {
+  const auto backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend));
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 5; ++j) EXPECT_EQ(attempts[static_cast<std::size_t>(j)]->grant.has_value(), j <= i);
+    (void)release(*backend, *attempts[static_cast<std::size_t>(i)]);
+  }
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+TEST_F(SequentialTest, AWaiterWatchesOnlyTheOneBeforeIt) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const auto first = contend(*backend);
+  const std::string before = own_nodes().at(0);
+  const std::size_t start = ensemble.requests.size();
+  const auto second = contend(*backend);
+  std::string watched;
+  for (std::size_t i = start; i < ensemble.requests.size(); ++i) {
+    if (ensemble.requests[i].watch != 0) watched += ensemble.requests[i].path;
+  }
+  EXPECT_EQ(watched, before);
+  EXPECT_EQ(ensemble.watches(), 2U);
+}
+
+// Two small questions at once, however long the queue is behind us.
+TEST_F(SequentialTest, TheNextInLineAsksForNoList) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  for (int i = 0; i < 5; ++i) (void)put_member();
+  const std::size_t before = ensemble.requests.size();
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(requests_since(before, Kind::children), 0U);
+  EXPECT_EQ(requests_since(before, Kind::get), 2U);
+}
+
+TEST_F(SequentialTest, AHandOverCostsTheSameHoweverManyWait) {
+  const auto backend = make();
+  const auto cost = [&](int waiters) {
+    std::vector<std::unique_ptr<Attempt>> attempts;
+    for (int i = 0; i < waiters; ++i) attempts.push_back(contend(*backend, true, "l" + std::to_string(waiters)));
+    const std::size_t before = ensemble.requests.size();
+    for (const auto& attempt : attempts) {
+      EXPECT_TRUE(attempt->grant);
+      if (attempt->grant) (void)release(*backend, *attempt);
+    }
+    return (ensemble.requests.size() - before) / static_cast<std::size_t>(waiters);
+  };
+  EXPECT_LE(cost(60), cost(10) + 1);
+}
+
+// Hazard 7: whoever goes between the list and the watch is not waited for.
+TEST_F(SequentialTest, AHolderThatGoesBetweenTheListAndTheWatchIsNotWaitedFor) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get && request.watch != 0) {
+      ensemble.fate = nullptr;
+      ensemble.remove(holder);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.watches(), 0U);  // a get of what is not there leaves none
+}
+
+// Hazard 8.
+TEST_F(SequentialTest, AWaiterThatGivesUpHandsNothingOn) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const std::string quitter = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.remove(quitter);
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, AChangeOfTheHoldersDataIsNoHandOver) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.set_data(holder, "__REVOKE__");
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_EQ(ensemble.watches(), 1U);
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, WaitersOfTheSameNodeShareAWatch) {
+  const auto backend = make("strategy=sequential-herd");
+  (void)put_member();
+  const auto first = contend(*backend);
+  const auto second = contend(*backend);
+  Handle::WatchId watch = 0;
+  for (const FakeRequest& request : ensemble.requests) {
+    if (request.watch == 0) continue;
+    if (watch == 0) watch = request.watch;
+    EXPECT_EQ(request.kind, Kind::children);
+  }
+  EXPECT_NE(watch, 0U);
+}
+
+TEST_F(SequentialTest, AHerdListsAnewAtEveryChange) {
+  const auto backend = make("strategy=sequential-herd");
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  std::size_t before = ensemble.requests.size();
+  const std::string later = put_member();
+  engine.run();
+  EXPECT_EQ(requests_since(before, Kind::children), 1U);
+  EXPECT_FALSE(attempt->grant);
+  before = ensemble.requests.size();
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_EQ(requests_since(before, Kind::get), 0U);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, ALostEventIsMadeUpForByLooking) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.fate = nullptr;
+  const std::size_t before = ensemble.requests.size();
+  engine.advance(45s);
+  EXPECT_GE(requests_since(before, Kind::get), 2U);
+  EXPECT_LE(requests_since(before, Kind::get), 6U);
+  EXPECT_FALSE(attempt->grant);
+}
+
+// --- Tries -----------------------------------------------------------------------------------------------------------
+
+// Hazard 23.
+TEST_F(SequentialTest, ATryOfABusyLockWritesNothing) {
+  const auto backend = make();
+  (void)put_member();
+  const auto attempt = contend(*backend, false);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(ensemble.count(Kind::create), 0U);
+  // Hazard 24: a server that lags behind is brought up to date first.
+  const auto list = std::find_if(ensemble.requests.begin(), ensemble.requests.end(),
+                                 [](const FakeRequest& request) { return request.kind == Kind::children; });
+  ASSERT_NE(list, ensemble.requests.end());
+  EXPECT_EQ((list - 1)->kind, Kind::sync);
+  EXPECT_EQ((list - 1)->path, parent);
+}
+
+TEST_F(SequentialTest, ATryOfAFreeLockIsGranted) {
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, ATryThatIsOvertakenTakesItsNodeBack) {
+  const auto backend = make();
+  (void)ensemble.put(parent);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::create) {
+      ensemble.fate = nullptr;
+      (void)put_member();
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend, false);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+// --- Parents ---------------------------------------------------------------------------------------------------------
+
+// Hazard 13.
+TEST_F(SequentialTest, MissingParentsAreMadeAsContainers) {
+  const auto backend = make("prefix=/a/b/c");
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(ensemble.exists("/a/b/c/lock"));
+  for (const FakeRequest& request : ensemble.requests) {
+    if (request.kind == Kind::create && request.path.find("-lock-") == std::string::npos) {
+      EXPECT_EQ(request.node, NodeKind::container);
+      EXPECT_EQ(request.data, "");
+    }
+  }
+}
+
+TEST_F(SequentialTest, AParentThatWasReapedIsMadeAgain) {
+  const auto backend = make();
+  const auto first = contend(*backend);
+  (void)release(*backend, *first);
+  ensemble.remove(parent);
+  const auto second = contend(*backend);
+  EXPECT_TRUE(second->grant);
+}
+
+TEST_F(SequentialTest, AParentThatIsReapedAgainAndAgainIsReported) {
+  const auto backend = make();
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::create && request.node == NodeKind::ephemeral_sequential && ensemble.exists(parent)) {
+      ensemble.remove(parent);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = start(*backend);
+  engine.advance(10ms);
+  EXPECT_FALSE(attempt->failure);
+  ASSERT_FALSE(attempt->unreachable_reports.empty());
+  EXPECT_EQ(attempt->unreachable_reports[0].code, errc::unavailable);
+  const auto tried = contend(*backend, false);
+  ASSERT_TRUE(tried->failure);
+  ensemble.fate = nullptr;
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// Hazard 26.
+TEST_F(SequentialTest, AMissingChrootIsSaid) {
+  const auto backend = make({}, "/apps/mine");
+  ensemble.remove("/");  // what is the root of the session
+  for (const bool wait : {false, true}) {
+    const auto attempt = contend(*backend, wait);
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
+    EXPECT_NE(attempt->failure->detail.find("/apps/mine"), std::string::npos);
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,397 @@
+// The queue when requests, connections and sessions break: what is believed, and what is cleaned up.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+class SequentialTroubleTest : public BackendTest {
+ protected:
+  // A client that is connected.
+  std::unique_ptr<ZookeeperBackend> make_connected(const std::string& query = {}) {
+    auto backend = make(query);
+    (void)ensemble.put(parent);
+    (void)contend(*backend, true, "warm-up");
+    return backend;
+  }
+};
+
+// --- Outcomes that are not known -------------------------------------------------------------------------------------
+
+// Hazard 1.
+TEST_F(SequentialTroubleTest, ACreateWhoseAnswerWasLostIsFoundByItsGuid) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
+  engine.advance(100ms);
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(own_nodes().size(), 1U);
+  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(own_nodes()[0]).created));
+}
+
+TEST_F(SequentialTroubleTest, TheSearchIsBroughtUpToDateFirst) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  const std::size_t before = ensemble.requests.size();
+  engine.advance(100ms);
+  ASSERT_GE(ensemble.requests.size(), before + 2);
+  EXPECT_EQ(ensemble.requests[before].kind, Kind::sync);
+  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
+}
+
+TEST_F(SequentialTroubleTest, ACreateThatWasNotCarriedOutIsRepeatedUnderAnotherGuid) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_request);
+  const auto attempt = contend(*backend);
+  engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(own_nodes().size(), 1U);
+  std::vector<std::string> paths;
+  for (const FakeRequest& request : ensemble.requests) {
+    if (request.kind == Kind::create && request.path.starts_with(parent + std::string("/")))
+      paths.push_back(request.path);
+  }
+  ASSERT_EQ(paths.size(), 2U);
+  EXPECT_NE(paths[0], paths[1]);
+}
+
+TEST_F(SequentialTroubleTest, ATryWhoseAnswerWasLostIsAmbiguousAndTakenBack) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_answer);
+  auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::ambiguous);
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+TEST_F(SequentialTroubleTest, AConnectionThatBreaksUnderTheCreateIsNoLoss) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::hold_answer);
+  const auto attempt = contend(*backend);
+  ensemble.disconnect();
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  engine.advance(1s);
+  ensemble.reconnect();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
+// Hazard 2: what the session before made is never believed.
+TEST_F(SequentialTroubleTest, ANodeOfTheSessionBeforeIsNeverBelieved) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::hold_answer);
+  const auto attempt = contend(*backend);
+  const std::string old_node = own_nodes().at(0);
+  ensemble.expire();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(own_nodes().size(), 1U);
+  EXPECT_NE(own_nodes()[0], old_node);
+  EXPECT_EQ(ensemble.stat(own_nodes()[0]).owner, ensemble.last_session());
+}
+
+// The answer comes first, the end of the session is heard of later.
+TEST_F(SequentialTroubleTest, AGrantHeardOfAfterTheSessionsDeadlineIsNoGrant) {
+  const auto backend = make_connected();
+  engine.run();
+  ensemble.fate = [](const FakeRequest&) { return Fate::hold_answer; };
+  const auto attempt = contend(*backend);
+  engine.sleep_through(11s);
+  ensemble.release_answers();
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  ensemble.fate = nullptr;
+  engine.advance(5s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.stat(own_nodes().at(0)).owner, ensemble.last_session());
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
+// --- Waiting ---------------------------------------------------------------------------------------------------------
+
+TEST_F(SequentialTroubleTest, AWaiterKeepsItsPlaceAcrossADisconnection) {
+  const auto backend = make_connected();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  const std::string place = own_nodes().at(0);
+  ensemble.disconnect();
+  engine.run();
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  engine.advance(1s);
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(own_nodes().at(0), place);
+  EXPECT_GT(attempt->busy_reports, 1);
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, AHandOverMissedWhileDisconnectedIsNoticed) {
+  const auto backend = make_connected();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.disconnect();
+  engine.run();
+  ensemble.remove(holder);
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  ensemble.reconnect();
+  engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, AWaitSurvivesTheEndOfItsSession) {
+  const auto backend = make_connected();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  const std::string place = own_nodes().at(0);
+  ensemble.expire();
+  engine.advance(1s);
+  ASSERT_EQ(own_nodes().size(), 1U);
+  EXPECT_NE(own_nodes()[0], place);
+  EXPECT_FALSE(attempt->failure);
+  ensemble.remove(holder);
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.stat(own_nodes().at(0)).owner, ensemble.last_session());
+}
+
+TEST_F(SequentialTroubleTest, AWaiterWhoseNodeWasRemovedQueuesAnew) {
+  const auto backend = make_connected();
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.remove(own_nodes().at(0));
+  const std::string other = put_member();
+  ensemble.remove(holder);
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->grant) << "somebody came before the new place";
+  ASSERT_EQ(own_nodes().size(), 1U);
+  ensemble.remove(other);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, QuestionsThatAreNotAnsweredAreAskedAgain) {
+  for (const Kind kind : {Kind::children, Kind::get}) {
+    for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+      const auto backend = make_connected();
+      const std::string holder = put_member();
+      next(kind, fate);
+      const auto attempt = contend(*backend);
+      engine.advance(200ms);
+      EXPECT_FALSE(attempt->grant);
+      next(Kind::get, fate);
+      ensemble.remove(holder);
+      engine.advance(500ms);
+      EXPECT_TRUE(attempt->grant);
+      EXPECT_EQ(own_nodes().size(), 1U);
+      (void)release(*backend, *attempt);
+    }
+  }
+}
+
+TEST_F(SequentialTroubleTest, ARequestThatTheServerPutsOffIsRepeated) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::refuse);
+  const auto attempt = contend(*backend);
+  EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
+  engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, WithoutAConnectionAWaitWaits) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->reported());
+  engine.advance(6s);
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  const auto later = contend(*backend);
+  EXPECT_EQ(later->unreachable_reports.size(), 1U) << "the trouble is known";
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, WithoutAConnectionATryEndsBeforeTheResponseTimeout) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  engine.advance(1499ms);
+  EXPECT_FALSE(attempt->reported());
+  engine.advance(1ms);
+  ASSERT_EQ(attempt->unreachable_reports.size(), 1U);
+  EXPECT_EQ(attempt->unreachable_reports[0].code, errc::unavailable);
+}
+
+TEST_F(SequentialTroubleTest, ATryIsNotDisturbedByAShortDisconnection) {
+  const auto backend = make_connected();
+  ensemble.disconnect();
+  engine.run();
+  const auto attempt = contend(*backend, false);
+  engine.advance(500ms);
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, RefusedCredentialsEndAWait) {
+  ensemble.dialling = FakeEnsemble::Dialling::refuse_auth;
+  const auto backend = make();
+  for (const bool wait : {true, false}) {
+    const auto attempt = contend(*backend, wait);
+    engine.advance(100ms);
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  }
+}
+
+// --- Refusals --------------------------------------------------------------------------------------------------------
+
+// Hazard 11.
+TEST_F(SequentialTroubleTest, ACounterThatRanOutIsRefusedAndLeavesNothing) {
+  for (const std::int64_t next : {std::int64_t{2147483647}, std::int64_t{2147483648} - 65536}) {
+    for (const bool wait : {true, false}) {
+      const auto backend = make_connected();
+      ensemble.set_sequence(parent, next);
+      const auto attempt = contend(*backend, wait);
+      ASSERT_TRUE(attempt->failure);
+      EXPECT_EQ(attempt->failure->code, errc::protocol);
+      EXPECT_NE(attempt->failure->detail.find(parent), std::string::npos);
+      EXPECT_TRUE(own_nodes().empty());
+    }
+  }
+}
+
+// Hazard 14.
+TEST_F(SequentialTroubleTest, AForeignLayoutIsRefusedAndLeftAlone) {
+  const auto backend = make_connected();
+  const auto foreign = ensemble.put(parent + std::string("/0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__"), {}, 77, true);
+  for (const bool wait : {true, false}) {
+    const auto attempt = contend(*backend, wait);
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::protocol);
+    EXPECT_NE(attempt->failure->detail.find("kazoo"), std::string::npos);
+  }
+  EXPECT_TRUE(own_nodes().empty());
+  EXPECT_TRUE(ensemble.exists(foreign.path));
+  const auto kazoo = make("layout=kazoo");
+  const auto attempt = contend(*kazoo);
+  EXPECT_FALSE(attempt->failure);
+  ensemble.remove(foreign.path);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, AnUnknownChildIsIgnoredWithOneWarning) {
+  const auto backend = make_connected();
+  (void)ensemble.put(parent + std::string("/config"));
+  for (int i = 0; i < 3; ++i) {
+    const auto attempt = contend(*backend);
+    ASSERT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
+  ASSERT_EQ(host.warnings.size(), 1U);
+  EXPECT_EQ(host.warnings[0].name, "lock");
+  EXPECT_NE(host.warnings[0].reason.detail.find("config"), std::string::npos);
+}
+
+// Hazard 15.
+TEST_F(SequentialTroubleTest, MissingRightsEndAnAcquireAndNameTheReason) {
+  for (const Kind kind : {Kind::create, Kind::children}) {
+    const auto backend = make_connected();
+    next(kind, Fate::forbid);
+    const auto attempt = contend(*backend);
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::access_denied);
+    EXPECT_FALSE(attempt->failure->detail.empty());
+    engine.run();
+    EXPECT_TRUE(own_nodes().empty());
+  }
+}
+
+TEST_F(SequentialTroubleTest, ALockThatIsAnEphemeralNodeIsRefused) {
+  const auto backend = make_connected();
+  ensemble.remove(parent);
+  (void)ensemble.put(parent, "other", 77);
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  EXPECT_NE(attempt->failure->detail.find("strategy=ephemeral"), std::string::npos);
+  EXPECT_TRUE(ensemble.exists(parent));
+}
+
+// --- Giving up -------------------------------------------------------------------------------------------------------
+
+// Hazard 9.
+TEST_F(SequentialTroubleTest, WhoeverGivesUpLeavesNothingBehind) {
+  // At every moment of the way: after so many tasks of the engine.
+  for (int moment = 0; moment < 12; ++moment) {
+    const auto backend = make_connected();
+    const std::string holder = put_member();
+    auto attempt = start(*backend);
+    for (int i = 0; i < moment; ++i) (void)engine.run_one();
+    attempt.reset();
+    engine.run();
+    EXPECT_TRUE(own_nodes().empty()) << "given up after " << moment;
+    EXPECT_EQ(ensemble.children(parent).size(), 1U);
+    ensemble.remove(holder);
+  }
+}
+
+TEST_F(SequentialTroubleTest, WhoeverGivesUpWhileDisconnectedLeavesNothingBehind) {
+  for (int moment = 0; moment < 12; ++moment) {
+    const auto backend = make_connected();
+    const std::string holder = put_member();
+    auto attempt = start(*backend);
+    for (int i = 0; i < moment; ++i) (void)engine.run_one();
+    ensemble.disconnect();
+    (void)engine.run_one();
+    attempt.reset();
+    engine.advance(1s);
+    ensemble.reconnect();
+    engine.advance(1s);
+    EXPECT_TRUE(own_nodes().empty()) << "given up after " << moment;
+    ensemble.remove(holder);
+  }
+}
+
+TEST_F(SequentialTroubleTest, ACreateThatIsAnsweredAfterGivingUpIsTakenBack) {
+  for (const Fate fate : {Fate::hold_answer, Fate::lose_answer}) {
+    const auto backend = make_connected();
+    next(Kind::create, fate);
+    auto attempt = start(*backend);
+    attempt.reset();
+    engine.run();
+    ensemble.release_answers();
+    engine.advance(1s);
+    EXPECT_TRUE(own_nodes().empty());
+  }
+}
+
+TEST_F(SequentialTroubleTest, ACreateThatIsNotAnsweredBeforeTheSessionEndsIsTakenBack) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::hold_answer);
+  auto attempt = contend(*backend);
+  attempt.reset();
+  ensemble.disconnect();
+  engine.advance(20s);  // past our deadline: the session is given up
+  ensemble.reconnect();
+  engine.advance(5s);
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
