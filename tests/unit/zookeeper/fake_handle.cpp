@@ -306,7 +306,8 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
   } else if (!connected_) {
     answer.problem = Problem::unknown_outcome;
   } else {
-    const Fate fate = ensemble_.fate ? ensemble_.fate(request) : Fate::answer;
+    const auto decide = ensemble_.fate;  // which may replace itself
+    const Fate fate = decide ? decide(request) : Fate::answer;
     if (fate == Fate::refuse) answer.problem = Problem::not_executed;
     if (fate == Fate::forbid) answer.problem = Problem::no_rights;
     if (fate == Fate::lose_request) answer.problem = Problem::unknown_outcome;
