@@ -47,14 +47,30 @@ int flags_of(ZooKeeperClient::Kind kind) {
   return ZOO_PERSISTENT;
 }
 
+// What a server has given the client of this session to prove itself with: 16 bytes of java.util.Random, seeded with
+// the session and a constant (generatePasswd() of ZooKeeperServer.java, and the documentation of java.util.Random).
+clientid_t credentials_of(std::int64_t session) {
+  constexpr std::uint64_t server_constant = 0xB3415C00;
+  constexpr std::uint64_t multiplier = 0x5DEECE66D;
+  constexpr std::uint64_t mask = (std::uint64_t{1} << 48U) - 1;
+  clientid_t id{.client_id = session, .passwd = {}};
+  std::uint64_t state = ((static_cast<std::uint64_t>(session) ^ server_constant) ^ multiplier) & mask;
+  for (std::size_t i = 0; i < sizeof(id.passwd); ++i) {
+    if (i % 4 == 0) state = (state * multiplier + 11) & mask;
+    id.passwd[i] = static_cast<char>(static_cast<unsigned char>(state >> (16U + 8U * (i % 4))));
+  }
+  return id;
+}
+
 }  // namespace
 
 ZooKeeperRefusal::ZooKeeperRefusal(const std::string& what, int code)
     : std::runtime_error(what + ": " + zerror(code)), code_(code) {}
 
 struct ZooKeeperClient::Connection {
-  Connection(const std::string& addresses, std::chrono::milliseconds timeout) {
-    handle = zookeeper_init2(addresses.c_str(), &Connection::on_event, static_cast<int>(timeout.count()), nullptr, this,
+  // id: of a session to go on with.
+  Connection(const std::string& addresses, std::chrono::milliseconds timeout, const clientid_t* id = nullptr) {
+    handle = zookeeper_init2(addresses.c_str(), &Connection::on_event, static_cast<int>(timeout.count()), id, this,
                              ZOO_NO_LOG_CLIENTENV, &say_nothing);
     if (handle == nullptr) throw std::system_error(errno, std::generic_category(), "zookeeper_init2");
   }
@@ -223,6 +239,18 @@ void ZooKeeperClient::sync(const std::string& path) {
 
 std::int64_t ZooKeeperClient::session_id() const {
   return zoo_client_id(connection_->handle)->client_id;
+}
+
+void end_session_of(const std::string& addresses, const std::string& node) {
+  ZooKeeperClient looking(addresses);
+  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  // Its own client may take the session back before it is closed.
+  for (auto found = looking.get(node); found; found = looking.get(node)) {
+    const clientid_t id = credentials_of(found->owner);
+    ZooKeeperClient::Connection taken(addresses, std::chrono::seconds(30), &id);
+    taken.await_session();
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: the session cannot be ended");
+  }
 }
 
 }  // namespace dlock::test

@@ -65,6 +65,7 @@ class ZooKeeperClient {
   [[nodiscard]] std::int64_t session_id() const;
 
  private:
+  friend void end_session_of(const std::string& addresses, const std::string& node);
   struct Connection;
 
   void open();
@@ -76,5 +77,9 @@ class ZooKeeperClient {
   std::chrono::milliseconds session_timeout_;
   std::unique_ptr<Connection> connection_;
 };
+
+// Ends a session of anybody's at the server, whose client finds out as it would of an expiry. The node is an ephemeral
+// one of that session: once it is gone, so is the session.
+void end_session_of(const std::string& addresses, const std::string& node);
 
 }  // namespace dlock::test

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/zookeeper/node_name.hpp"
+#include "suite/wait.hpp"
 #include "zookeeper/zookeeper_service.hpp"
 
 namespace dlock::conformance {
@@ -22,58 +23,37 @@ constexpr const char* prefix = "/dlock";
 // Short, because tests wait for sessions to end; long enough for a busy machine to keep them alive.
 constexpr const char* parameters = "session_timeout=2s";
 
+std::string address_list(const std::vector<std::uint16_t>& ports) {
+  std::string list;
+  for (const std::uint16_t port : ports) list += (list.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
+  return list;
+}
+
 }  // namespace
 
 ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
     : strategy_(std::move(strategy)),
-      service_(setup == ZooKeeperSetup::standalone ? ZooKeeperService::standalone() : ZooKeeperService::ensemble()),
-      disturbed_(new_way()) {}
+      service_(setup == ZooKeeperSetup::standalone ? ZooKeeperService::standalone() : ZooKeeperService::ensemble()) {
+  for (const std::uint16_t port : service_.ports()) {
+    proxies_.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
+  }
+}
 
 ZooKeeperFixture::~ZooKeeperFixture() = default;
-
-std::string ZooKeeperFixture::Way::addresses() const {
-  std::string list;
-  for (const auto& each : proxies) list += (list.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port());
-  return list;
-}
-
-void ZooKeeperFixture::Way::cut() const {
-  for (const auto& each : proxies) each->refuse(true);
-  for (const auto& each : proxies) each->drop();
-}
-
-void ZooKeeperFixture::Way::heal() const {
-  for (const auto& each : proxies) each->refuse(false);
-}
-
-void ZooKeeperFixture::Way::set(const Traffic& traffic) const {
-  for (const auto& each : proxies) each->set(traffic);
-}
-
-ZooKeeperFixture::Way ZooKeeperFixture::new_way() const {
-  Way way;
-  for (const std::uint16_t port : service_.ports()) {
-    way.proxies.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
-  }
-  return way;
-}
 
 std::string ZooKeeperFixture::url_of(const std::string& addresses) const {
   return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + parameters;
 }
 
 std::string ZooKeeperFixture::url() const {
-  std::string list;
-  for (const std::uint16_t port : service_.ports())
-    list += (list.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  return url_of(list);
+  return url_of(address_list(service_.ports()));
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
-  if (link == Link::disturbed) return connect(url_of(disturbed_.addresses()), std::move(options));
-  // So that it can be told from others, and cut off alone.
-  steady_.push_back(new_way());
-  return connect(url_of(steady_.back().addresses()), std::move(options));
+  if (link == Link::steady) return connect(url(), std::move(options));
+  std::vector<std::uint16_t> ports;
+  for (const auto& each : proxies_) ports.push_back(each->port());
+  return connect(url_of(address_list(ports)), std::move(options));
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
@@ -81,49 +61,54 @@ std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
   return Missing{Missing::Kind::untested, "the clock of a ZooKeeper server cannot be stepped"};
 }
 
-void ZooKeeperFixture::kill_hold(const std::string& name) {
+// The first of the queue, or the lock's own node.
+std::optional<std::string> ZooKeeperFixture::holder_path(const std::string& name) const {
   ZooKeeperClient& session = service_.session();
   const std::string path = zookeeper::lock_path(prefix, name);
   const auto node = session.get(path);
-  if (node && node->owner != 0) {
-    (void)session.remove(path);
-    return;
-  }
-  auto queue = session.children(path).value_or(std::vector<std::string>());
+  if (node && node->owner != 0) return path;
+  const auto queue = session.children(path).value_or(std::vector<std::string>());
   const auto sequence = [](const std::string& child) {
     return zookeeper::parse_queue_node(zookeeper::Layout::curator, child).sequence;
   };
   const auto first = std::min_element(queue.begin(), queue.end(),
                                       [&](const auto& a, const auto& b) { return sequence(a) < sequence(b); });
-  if (first != queue.end()) (void)session.remove(path + "/" + *first);
+  if (first == queue.end()) return std::nullopt;
+  return path + "/" + *first;
 }
 
-// As when its machine dies: nothing comes from there any more, and the server ends the session when its time is over.
+void ZooKeeperFixture::kill_hold(const std::string& name) {
+  if (const auto path = holder_path(name)) (void)service_.session().remove(*path);
+}
+
 void ZooKeeperFixture::kill_session(Client& client) {
-  for (const Way& way : steady_) {
-    if (client.url().find(way.addresses()) != std::string::npos) way.cut();
-  }
+  // Which session it has shows by a node that it makes.
+  constexpr const char* mark = "dlock-conformance/doomed";
+  DistributedLock lock = client.lock(mark);
+  const Lease lease = take(lock);
+  test::end_session_of(address_list(service_.ports()), holder_path(mark).value());
 }
 
 void ZooKeeperFixture::stall() {
-  disturbed_.set({.mode = Traffic::Mode::hold});
+  for (const auto& each : proxies_) each->set({.mode = Traffic::Mode::hold});
 }
 
 void ZooKeeperFixture::resume() {
-  disturbed_.set({});
+  for (const auto& each : proxies_) each->set({});
 }
 
 void ZooKeeperFixture::cut() {
-  disturbed_.cut();
+  for (const auto& each : proxies_) each->refuse(true);
+  for (const auto& each : proxies_) each->drop();
 }
 
 void ZooKeeperFixture::heal() {
-  disturbed_.heal();
+  for (const auto& each : proxies_) each->refuse(false);
 }
 
 void ZooKeeperFixture::lose_next_answer() {
   // A request that says who holds or waits is one that creates its node.
-  for (const auto& each : disturbed_.proxies) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
+  for (const auto& each : proxies_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
 }
 
 std::size_t ZooKeeperFixture::residue(const std::string& name) {

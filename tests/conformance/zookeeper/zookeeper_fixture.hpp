@@ -1,9 +1,8 @@
-// ZooKeeper as a subject of the suite: servers that all tests of a process share, clients behind proxies of their own.
+// ZooKeeper as a subject of the suite: servers that all tests of a process share, disturbed clients behind proxies.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,22 +39,12 @@ class ZooKeeperFixture final : public Fixture {
   void restart() override;
 
  private:
-  // What stands between one client, or some, and the servers: one proxy in front of each.
-  struct Way {
-    std::vector<std::unique_ptr<test::TcpProxy>> proxies;
-
-    [[nodiscard]] std::string addresses() const;
-    void cut() const;
-    void heal() const;
-    void set(const test::Traffic& traffic) const;
-  };
-  [[nodiscard]] Way new_way() const;
+  [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
   [[nodiscard]] std::string url_of(const std::string& addresses) const;
 
   std::string strategy_;
   ZooKeeperService& service_;
-  Way disturbed_;
-  std::deque<Way> steady_;
+  std::vector<std::unique_ptr<test::TcpProxy>> proxies_;  // one in front of each server
 };
 
 }  // namespace dlock::conformance

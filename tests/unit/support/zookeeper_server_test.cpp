@@ -101,6 +101,18 @@ TEST(ZooKeeperClient, HasItsNodesForItself) {
   EXPECT_TRUE(owner.remove("/private"));
 }
 
+TEST(ZooKeeperClient, EndsSessionsOfOthers) {
+  const ZooKeeperServer server;
+  ZooKeeperClient zk(server.address());
+  ZooKeeperClient victim(server.address());
+  victim.create("/mine", {}, Kind::ephemeral);
+  const auto before = victim.session_id();
+  end_session_of(server.address(), "/mine");
+  EXPECT_FALSE(zk.get("/mine").has_value());
+  EXPECT_FALSE(victim.get("/mine").has_value());  // in a new session
+  EXPECT_NE(victim.session_id(), before);
+}
+
 TEST(ZooKeeperEnsemble, ElectsALeaderAndAnother) {
   ZooKeeperEnsemble ensemble;
   const std::size_t first = ensemble.leader();
