@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "backends/zookeeper/node_name.hpp"
@@ -29,13 +30,19 @@ std::string address_list(const std::vector<std::uint16_t>& ports) {
   return list;
 }
 
+std::string address_list(const std::vector<std::unique_ptr<TcpProxy>>& proxies) {
+  std::vector<std::uint16_t> ports;
+  for (const auto& each : proxies) ports.push_back(each->port());
+  return address_list(ports);
+}
+
 }  // namespace
 
 ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
     : strategy_(std::move(strategy)),
       service_(setup == ZooKeeperSetup::standalone ? ZooKeeperService::standalone() : ZooKeeperService::ensemble()) {
   for (const std::uint16_t port : service_.ports()) {
-    proxies_.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
+    disturbed_.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
   }
 }
 
@@ -50,10 +57,14 @@ std::string ZooKeeperFixture::url() const {
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
-  if (link == Link::steady) return connect(url(), std::move(options));
-  std::vector<std::uint16_t> ports;
-  for (const auto& each : proxies_) ports.push_back(each->port());
-  return connect(url_of(address_list(ports)), std::move(options));
+  if (link == Link::disturbed) return connect(url_of(address_list(disturbed_)), std::move(options));
+  // Nobody who is going to die says good-bye for long. It has a way of its own, so that it can be cut off for good.
+  if (options.close_timeout >= ClientOptions().close_timeout) return connect(url(), std::move(options));
+  Proxies& way = mortal_.emplace_back();
+  for (const std::uint16_t port : service_.ports()) {
+    way.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
+  }
+  return connect(url_of(address_list(way)), std::move(options));
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
@@ -82,33 +93,42 @@ void ZooKeeperFixture::kill_hold(const std::string& name) {
 }
 
 void ZooKeeperFixture::kill_session(Client& client) {
+  const auto way = std::find_if(mortal_.begin(), mortal_.end(), [&](const Proxies& each) {
+    return client.url().find(address_list(each)) != std::string::npos;
+  });
+  if (way == mortal_.end()) throw std::logic_error("this client was not made to die");
   // Which session it has shows by a node that it makes.
   constexpr const char* mark = "dlock-conformance/doomed";
   DistributedLock lock = client.lock(mark);
   const Lease lease = take(lock);
+  cut(*way);
   test::end_session_of(address_list(service_.ports()), holder_path(mark).value());
 }
 
 void ZooKeeperFixture::stall() {
-  for (const auto& each : proxies_) each->set({.mode = Traffic::Mode::hold});
+  for (const auto& each : disturbed_) each->set({.mode = Traffic::Mode::hold});
 }
 
 void ZooKeeperFixture::resume() {
-  for (const auto& each : proxies_) each->set({});
+  for (const auto& each : disturbed_) each->set({});
 }
 
 void ZooKeeperFixture::cut() {
-  for (const auto& each : proxies_) each->refuse(true);
-  for (const auto& each : proxies_) each->drop();
+  cut(disturbed_);
+}
+
+void ZooKeeperFixture::cut(const Proxies& way) {
+  for (const auto& each : way) each->refuse(true);
+  for (const auto& each : way) each->drop();
 }
 
 void ZooKeeperFixture::heal() {
-  for (const auto& each : proxies_) each->refuse(false);
+  for (const auto& each : disturbed_) each->refuse(false);
 }
 
 void ZooKeeperFixture::lose_next_answer() {
   // A request that says who holds or waits is one that creates its node.
-  for (const auto& each : proxies_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
+  for (const auto& each : disturbed_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
 }
 
 std::size_t ZooKeeperFixture::residue(const std::string& name) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,12 +40,16 @@ class ZooKeeperFixture final : public Fixture {
   void restart() override;
 
  private:
+  // A way to the service: one in front of each server.
+  using Proxies = std::vector<std::unique_ptr<test::TcpProxy>>;
+  static void cut(const Proxies& way);
   [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
   [[nodiscard]] std::string url_of(const std::string& addresses) const;
 
   std::string strategy_;
   ZooKeeperService& service_;
-  std::vector<std::unique_ptr<test::TcpProxy>> proxies_;  // one in front of each server
+  Proxies disturbed_;
+  std::deque<Proxies> mortal_;
 };
 
 }  // namespace dlock::conformance
