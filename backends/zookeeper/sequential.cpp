@@ -1,5 +1,6 @@
 #include "backends/zookeeper/sequential.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "backends/zookeeper/queue_contention.hpp"
@@ -33,12 +34,13 @@ std::unique_ptr<Contention> Sequential::contend(const LockRequest& request, Gran
   return contention;
 }
 
-// Contentions come and go while they are told something.
+// In the order of their acquires, so that they queue in it. They come and go while they are told something.
 template <class F>
 void Sequential::for_each(F&& f) {
   std::vector<std::uint64_t> ids;
   ids.reserve(contentions_.size());
   for (const auto& [id, contention] : contentions_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
   for (const std::uint64_t id : ids) {
     const auto found = contentions_.find(id);
     if (found != contentions_.end()) f(*found->second);

@@ -52,6 +52,7 @@ TEST_F(SequentialTest, TheTokenIsTheTransactionThatMadeTheNode) {
 
 TEST_F(SequentialTest, ALeaseCountsFromWhenItsRequestWasSent) {
   const auto backend = make();
+  (void)ensemble.put(parent);
   (void)contend(*backend, true, "warm-up");
   engine.advance(1s);
   next(Kind::create, Fate::hold_answer);

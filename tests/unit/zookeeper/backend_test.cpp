@@ -1,0 +1,328 @@
+// Held locks: how they are kept, lost, released; and the backend as a whole.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+class ZookeeperBackendTest : public BackendTest {
+ protected:
+  std::set<std::string> lost_owners() const {
+    std::set<std::string> owners;
+    for (const auto& loss : host.losses) owners.insert(loss.owner.to_string());
+    return owners;
+  }
+};
+
+TEST_F(ZookeeperBackendTest, SaysWhatItCan) {
+  const Capabilities queue = make()->capabilities();
+  EXPECT_EQ(queue.backend, "zookeeper");
+  EXPECT_EQ(queue.strategy, "sequential");
+  EXPECT_EQ(queue.scope, Scope::network);
+  EXPECT_EQ(queue.lease_kind, LeaseKind::session);
+  EXPECT_EQ(queue.fencing, FencingDurability::service);
+  EXPECT_TRUE(queue.fair && queue.wakes_waiters && queue.wakes_one && queue.counts_waiters);
+  EXPECT_TRUE(queue.can_inspect && queue.can_list && queue.can_break);
+  const Capabilities herd = make("strategy=sequential-herd")->capabilities();
+  EXPECT_TRUE(herd.fair && herd.counts_waiters && !herd.wakes_one);
+  const Capabilities single = make("strategy=ephemeral")->capabilities();
+  EXPECT_TRUE(single.wakes_waiters && !single.fair && !single.counts_waiters && !single.wakes_one);
+}
+
+TEST_F(ZookeeperBackendTest, NothingConnectsBeforeItIsNeeded) {
+  const auto backend = make();
+  engine.advance(1min);
+  EXPECT_EQ(ensemble.dialled, 0);
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.run();
+  EXPECT_TRUE(closed);
+}
+
+// Hazard 27.
+TEST_F(ZookeeperBackendTest, AllLocksShareOneSession) {
+  const auto backend = make();
+  for (const std::string name : {"a", "b", "c"}) {
+    const auto attempt = contend(*backend, true, name);
+    ASSERT_TRUE(attempt->grant);
+  }
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
+TEST_F(ZookeeperBackendTest, ALeaseTheSessionCannotKeepIsRefused) {
+  const auto backend = make("session_timeout=4s");
+  EXPECT_EQ(backend->capabilities().max_lease, 10s);
+  const auto default_lease = contend(*backend, true, "a", 10s);
+  EXPECT_TRUE(default_lease->grant);
+  const auto short_lease = contend(*backend, true, "b", 1s);
+  EXPECT_TRUE(short_lease->grant);
+  const auto long_lease = contend(*backend, true, "c", 5s);
+  ASSERT_TRUE(long_lease->failure);
+  EXPECT_EQ(long_lease->failure->code, errc::invalid_argument);
+  EXPECT_NE(long_lease->failure->detail.find("session_timeout"), std::string::npos);
+}
+
+TEST_F(ZookeeperBackendTest, AShorterSessionThanAskedForIsWarnedOfAndCounts) {
+  ensemble.granted = 4s;
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->lease, 4s);
+  EXPECT_LE(attempt->grant->valid_until, lease_valid_until(engine.now(), 4s));
+  ASSERT_EQ(host.warnings.size(), 1U);
+  EXPECT_NE(host.warnings[0].reason.detail.find("4s"), std::string::npos);
+  ensemble.expire();
+  engine.advance(1s);
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+TEST_F(ZookeeperBackendTest, WithoutAPrefixZookeepersOwnNodeIsNoLock) {
+  const auto backend = make("prefix=");
+  const auto attempt = contend(*backend, true, "zookeeper");
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
+  const auto other = contend(*backend, true, "a/b");
+  EXPECT_TRUE(other->grant);
+  EXPECT_TRUE(ensemble.exists("/a%2Fb"));
+}
+
+// --- Keeping ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ZookeeperBackendTest, TheHeartbeatExtendsAllThatIsHeld) {
+  const auto backend = make();
+  const auto one = contend(*backend, true, "a");
+  const auto two = contend(*backend, true, "b");
+  host.extensions.clear();
+  engine.advance(1min);
+  EXPECT_TRUE(host.losses.empty());
+  std::set<std::string> owners;
+  for (const auto& [owner, until] : host.extensions) owners.insert(owner.to_string());
+  EXPECT_EQ(owners.size(), 2U);
+  EXPECT_GT(host.extensions.back().second, engine.now());
+  EXPECT_LT(host.extensions.size(), 60U);
+}
+
+TEST_F(ZookeeperBackendTest, WhatWasReleasedIsNotExtended) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  (void)release(*backend, *attempt);
+  host.extensions.clear();
+  engine.advance(30s);
+  EXPECT_TRUE(host.extensions.empty());
+}
+
+// A disconnection is no loss.
+TEST_F(ZookeeperBackendTest, AShortDisconnectionCostsNothing) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  const auto nodes = own_nodes();
+  ensemble.disconnect();
+  engine.advance(5s);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
+  ensemble.reconnect();
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::connected);
+  EXPECT_EQ(own_nodes(), nodes);
+}
+
+// --- Losing ----------------------------------------------------------------------------------------------------------
+
+// Hazards 5 and 6: by our own clock, no later than what was promised.
+TEST_F(ZookeeperBackendTest, WithoutNewsTheLossIsToldByOurOwnClock) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  ensemble.disconnect();
+  engine.run();
+  engine.advance(attempt->grant->valid_until - engine.now() - 1ms);
+  TimePoint until = attempt->grant->valid_until;
+  for (const auto& [owner, valid_until] : host.extensions) until = std::max(until, valid_until);
+  engine.advance(until - engine.now());
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, attempt->request.owner);
+  EXPECT_EQ(host.losses[0].why.code, errc::lost);
+}
+
+// Hazard 4.
+TEST_F(ZookeeperBackendTest, TheEndOfTheSessionLosesAllThatIsHeldForGood) {
+  const auto backend = make();
+  const auto one = contend(*backend, true, "a");
+  const auto two = contend(*backend, true, "b");
+  ensemble.expire();
+  engine.advance(5s);
+  EXPECT_EQ(host.losses.size(), 2U);
+  EXPECT_EQ(lost_owners().size(), 2U);
+  host.extensions.clear();
+  engine.advance(1min);
+  EXPECT_TRUE(host.extensions.empty());
+  EXPECT_EQ(release(*backend, *one)->status, ReleaseStatus::not_owner);
+  const auto again = contend(*backend, true, "a");
+  ASSERT_TRUE(again->grant);
+  EXPECT_GT(again->grant->token, one->grant->token);
+}
+
+TEST_F(ZookeeperBackendTest, ANodeThatSomebodyRemovesIsLost) {
+  for (const auto after : {std::chrono::milliseconds(10), std::chrono::milliseconds(5000)}) {
+    for (const std::string query : {"", "strategy=ephemeral"}) {
+      const auto backend = make(query);
+      const auto attempt = contend(*backend, true, "x");
+      ASSERT_TRUE(attempt->grant);
+      host.losses.clear();
+      engine.advance(after);
+      EXPECT_TRUE(host.losses.empty());
+      ensemble.remove("/dlock/x");
+      engine.advance(1s);
+      ASSERT_EQ(host.losses.size(), 1U);
+      EXPECT_EQ(host.losses[0].owner, attempt->request.owner);
+      EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
+    }
+  }
+}
+
+TEST_F(ZookeeperBackendTest, AnothersNodeInOurPlaceIsALoss) {
+  const auto backend = make("strategy=ephemeral");
+  const auto attempt = contend(*backend);
+  ensemble.remove(parent);
+  (void)ensemble.put(parent, "other", 77);
+  engine.advance(1s);
+  EXPECT_EQ(host.losses.size(), 1U);
+  EXPECT_TRUE(ensemble.exists(parent));
+}
+
+TEST_F(ZookeeperBackendTest, AChangeOfOurNodesDataIsNoLoss) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  for (int i = 0; i < 3; ++i) {
+    ensemble.set_data(own_nodes("/dlock/lock").empty() ? "" : own_nodes()[0], "host:1:test");
+    engine.run();
+    EXPECT_EQ(ensemble.watches(), 1U);
+  }
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(ZookeeperBackendTest, ALockHeldForAMomentIsNotWatched) {
+  const auto backend = make();
+  (void)ensemble.put(parent);
+  const auto attempt = contend(*backend);
+  (void)release(*backend, *attempt);
+  engine.advance(1s);
+  EXPECT_EQ(ensemble.count(Kind::get), 0U);
+}
+
+TEST_F(ZookeeperBackendTest, ALookThatFailedIsRepeated) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  next(Kind::get, Fate::lose_answer);
+  engine.advance(2s);
+  EXPECT_TRUE(host.losses.empty());
+  ensemble.remove(own_nodes().at(0));
+  engine.run();
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+// --- Releasing -------------------------------------------------------------------------------------------------------
+
+TEST_F(ZookeeperBackendTest, AReleaseRemovesTheNodeAndSaysWhoseItWas) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
+  EXPECT_TRUE(own_nodes().empty());
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
+}
+
+TEST_F(ZookeeperBackendTest, AReleaseOfANodeThatIsGoneSaysSo) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  ensemble.remove(own_nodes().at(0));
+  const auto next_holder = put_member();
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
+  EXPECT_TRUE(ensemble.exists(next_holder));
+}
+
+TEST_F(ZookeeperBackendTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  next(Kind::remove, Fate::lose_answer);
+  std::optional<ReleaseStatus> status;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  engine.advance(100ms);
+  EXPECT_EQ(status, ReleaseStatus::released);
+}
+
+// Hazard 10.
+TEST_F(ZookeeperBackendTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  ensemble.disconnect();
+  engine.run();
+  std::optional<ReleaseOutcome> outcome;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
+  engine.advance(2s);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, ReleaseStatus::failed);
+  EXPECT_EQ(outcome->failure.code, errc::unavailable);
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+// --- Closing ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ZookeeperBackendTest, ClosingEndsTheSession) {
+  const auto backend = make();
+  const auto attempt = contend(*backend);
+  (void)release(*backend, *attempt);
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.run();
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(ensemble.closed, 1);
+}
+
+// Hazard 17: a session that is left to run out keeps its nodes, so the connection is waited for.
+TEST_F(ZookeeperBackendTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved) {
+  const auto backend = make();
+  auto attempt = contend(*backend);
+  (void)put_member();
+  auto waiting = contend(*backend);
+  ensemble.disconnect();
+  engine.run();
+  waiting.reset();
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.advance(1s);
+  EXPECT_FALSE(closed);
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ZookeeperBackendTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
+  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
+    for (int moment = 0; moment < 10; ++moment) {
+      auto backend = make(query);
+      const auto held = contend(*backend, true, "held");
+      auto attempt = start(*backend, moment % 2 == 0, "other");
+      auto waiting = start(*backend, true, "held");
+      backend->inspect("held", [](const Result<LockInfo>&) {});
+      backend->list([](const Result<std::vector<LockInfo>>&) {});
+      backend->release(*held->grant, [](const ReleaseOutcome&) {});
+      for (int i = 0; i < moment; ++i) (void)engine.run_one();
+      attempt.reset();
+      waiting.reset();
+      backend.reset();
+      engine.advance(1min);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

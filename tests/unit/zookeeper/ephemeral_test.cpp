@@ -1,0 +1,266 @@
+// strategy=ephemeral: one node, created by whoever holds the lock.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+class EphemeralTest : public BackendTest {
+ protected:
+  std::unique_ptr<ZookeeperBackend> make_it() { return make("strategy=ephemeral"); }
+  std::unique_ptr<ZookeeperBackend> make_connected() {
+    auto backend = make_it();
+    (void)contend(*backend, true, "warm-up");
+    return backend;
+  }
+  void put_theirs() { (void)ensemble.put(parent, "other:2:x", 77); }
+};
+
+TEST_F(EphemeralTest, CreatingTheNodeIsHoldingTheLock) {
+  const auto backend = make_connected();
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.requests.size(), before + 1);
+  EXPECT_EQ(ensemble.data(parent), "host:1:test");
+  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
+  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(parent).created));
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
+  EXPECT_FALSE(ensemble.exists(parent));
+}
+
+TEST_F(EphemeralTest, MissingParentsAreMade) {
+  const auto backend = make("strategy=ephemeral&prefix=/a/b");
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(ensemble.exists("/a/b/lock"));
+}
+
+TEST_F(EphemeralTest, AMissingChrootIsSaid) {
+  const auto backend = make("strategy=ephemeral&prefix=", "/mine");
+  ensemble.remove("/");
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
+}
+
+TEST_F(EphemeralTest, ATryOfABusyLockWritesNothing) {
+  const auto backend = make_connected();
+  put_theirs();
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend, false);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(requests_since(before, Kind::create), 0U);
+}
+
+TEST_F(EphemeralTest, AWaiterWatchesTheNodeAndTriesAgain) {
+  const auto backend = make_connected();
+  put_theirs();
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_GT(attempt->busy_reports, 0);
+  EXPECT_EQ(ensemble.watches(), 1U);
+  ensemble.remove(parent);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EphemeralTest, WaitersAreWokenAgainAndAgain) {
+  const auto backend = make_connected();
+  put_theirs();
+  const auto first = contend(*backend);
+  const auto second = contend(*backend);
+  const auto third = contend(*backend);
+  ensemble.remove(parent);
+  for (int i = 0; i < 3; ++i) {
+    engine.run();
+    Attempt* holder = nullptr;
+    for (Attempt* attempt : {first.get(), second.get(), third.get()}) {
+      if (attempt->grant && attempt->contention) holder = attempt;
+    }
+    ASSERT_NE(holder, nullptr) << i;
+    holder->contention.reset();
+    (void)release(*backend, *holder);
+  }
+  EXPECT_FALSE(ensemble.exists(parent));
+}
+
+// Hazard 7.
+TEST_F(EphemeralTest, AReleaseBetweenTheTryAndTheWatchIsNotMissed) {
+  const auto backend = make_connected();
+  put_theirs();
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get && request.watch != 0) {
+      ensemble.fate = nullptr;
+      ensemble.remove(parent);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// Hazard 1 and 3: a node of our session, but whose?
+TEST_F(EphemeralTest, ACreateWhoseAnswerWasLostIsFoundAgain) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(parent).created));
+}
+
+TEST_F(EphemeralTest, TwoOfOneSessionNeverTakeTheSameNodeForTheirs) {
+  const auto backend = make_connected();
+  int lost = 0;
+  ensemble.fate = [&](const FakeRequest& request) {
+    return request.kind == Kind::create && request.path == parent && ++lost <= 2 ? Fate::lose_answer : Fate::answer;
+  };
+  const auto first = start(*backend);
+  const auto second = start(*backend);
+  engine.advance(5s);
+  EXPECT_NE(first->grant.has_value(), second->grant.has_value());
+}
+
+TEST_F(EphemeralTest, AnotherLockOfOurSessionIsBusy) {
+  const auto backend = make_connected();
+  const auto holder = contend(*backend);
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  engine.advance(5s);
+  EXPECT_TRUE(holder->grant);
+  EXPECT_FALSE(attempt->grant);
+}
+
+TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
+  const auto backend = make_connected();
+  next(Kind::create, Fate::lose_answer);
+  auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::ambiguous);
+  attempt->contention.reset();
+  engine.advance(1s);
+  EXPECT_FALSE(ensemble.exists(parent));
+}
+
+// Hazard 9.
+TEST_F(EphemeralTest, WhoeverGivesUpLeavesNothingBehind) {
+  for (const bool lose : {false, true}) {
+    for (int moment = 0; moment < 8; ++moment) {
+      const auto backend = make_connected();
+      if (lose) next(Kind::create, Fate::lose_answer);
+      auto attempt = start(*backend);
+      for (int i = 0; i < moment; ++i) (void)engine.run_one();
+      const bool granted = attempt->grant.has_value();
+      attempt->contention.reset();
+      if (granted) (void)release(*backend, *attempt);
+      engine.advance(1s);
+      EXPECT_FALSE(ensemble.exists(parent)) << "given up after " << moment;
+    }
+  }
+}
+
+TEST_F(EphemeralTest, GivingUpNeverRemovesAnothersNode) {
+  const auto backend = make_connected();
+  const auto holder = contend(*backend);
+  next(Kind::create, Fate::lose_answer);
+  auto attempt = contend(*backend);
+  attempt->contention.reset();
+  engine.advance(5s);
+  EXPECT_TRUE(ensemble.exists(parent));
+  EXPECT_EQ(ensemble.stat(parent).created, static_cast<std::int64_t>(holder->grant->token.value()));
+}
+
+// Whoever holds it by now is not touched.
+TEST_F(EphemeralTest, AStaleReleaseTouchesNobodysLock) {
+  const auto backend = make_connected();
+  const auto attempt = contend(*backend);
+  ensemble.remove(parent);
+  put_theirs();
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
+  EXPECT_TRUE(ensemble.exists(parent));
+}
+
+TEST_F(EphemeralTest, AWaitSurvivesADisconnectionAndTheEndOfItsSession) {
+  const auto backend = make_connected();
+  put_theirs();
+  const auto attempt = contend(*backend);
+  ensemble.disconnect();
+  engine.advance(1s);
+  ensemble.remove(parent);
+  ensemble.reconnect();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+
+  const auto waiting = contend(*backend);
+  ensemble.expire();  // the holder's, too
+  engine.advance(2s);
+  ASSERT_TRUE(waiting->grant);
+  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
+}
+
+TEST_F(EphemeralTest, AQueueIsRefused) {
+  const auto backend = make_connected();
+  (void)put_member();
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  EXPECT_NE(attempt->failure->detail.find("queue"), std::string::npos);
+}
+
+TEST_F(EphemeralTest, WhatAQueueLeftBehindIsClearedAway) {
+  for (const bool wait : {true, false}) {
+    const auto backend = make_connected();
+    (void)ensemble.put(parent);
+    const auto attempt = contend(*backend, wait);
+    ASSERT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(EphemeralTest, SomebodysDataIsLeftAlone) {
+  const auto backend = make_connected();
+  (void)ensemble.put(parent, "settings");
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  EXPECT_TRUE(ensemble.exists(parent));
+}
+
+TEST_F(EphemeralTest, WithoutAConnectionAWaitGoesOnAndSaysSo) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  const auto backend = make_it();
+  const auto attempt = contend(*backend);
+  engine.advance(3s);
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  EXPECT_FALSE(attempt->failure);
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.reconnect();
+  engine.advance(2s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EphemeralTest, RefusedCredentialsAndRightsEndAnAcquire) {
+  ensemble.dialling = FakeEnsemble::Dialling::refuse_auth;
+  auto backend = make_it();
+  auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  backend = make_connected();
+  next(Kind::create, Fate::forbid);
+  attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

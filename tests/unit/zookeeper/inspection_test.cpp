@@ -1,0 +1,219 @@
+// Questions about locks, and breaking them.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+class InspectionTest : public BackendTest {
+ protected:
+  template <class T>
+  using Answer = std::optional<Result<T>>;
+
+  Answer<LockInfo> inspect(ZookeeperBackend& backend, const std::string& name = "lock") {
+    Answer<LockInfo> answer;
+    backend.inspect(name, [&](Result<LockInfo> result) { answer = std::move(result); });
+    engine.run();
+    return answer;
+  }
+  Answer<std::vector<LockInfo>> list(ZookeeperBackend& backend) {
+    Answer<std::vector<LockInfo>> answer;
+    backend.list([&](Result<std::vector<LockInfo>> result) { answer = std::move(result); });
+    engine.run();
+    return answer;
+  }
+  Answer<bool> break_lock(ZookeeperBackend& backend, const std::string& name = "lock") {
+    Answer<bool> answer;
+    backend.break_lock(name, [&](Result<bool> result) { answer = std::move(result); });
+    engine.run();
+    return answer;
+  }
+};
+
+TEST_F(InspectionTest, TheFirstInTheQueueIsTheHolder) {
+  const auto backend = make();
+  const std::string holder = put_member(parent, "web-3:4711:billing");
+  (void)put_member();
+  (void)put_member();
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_TRUE(info->value().held);
+  EXPECT_EQ(info->value().name, "lock");
+  EXPECT_EQ(info->value().holder, "web-3:4711:billing");
+  EXPECT_EQ(info->value().token.value(), static_cast<std::uint64_t>(ensemble.stat(holder).created));
+  EXPECT_EQ(info->value().waiters, 2U);
+  EXPECT_FALSE(info->value().remaining);
+}
+
+// Hazard 24.
+TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
+  const auto backend = make();
+  (void)put_member();
+  (void)inspect(*backend);
+  const auto first = std::find_if(ensemble.requests.begin(), ensemble.requests.end(),
+                                  [](const FakeRequest& request) { return request.path == parent; });
+  ASSERT_NE(first, ensemble.requests.end());
+  EXPECT_EQ(first->kind, Kind::sync);
+}
+
+TEST_F(InspectionTest, AFreeLockIsFree) {
+  const auto backend = make();
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_FALSE(info->value().held);
+  EXPECT_EQ(info->value().waiters, 0U);
+  (void)ensemble.put(parent);
+  info = inspect(*backend);
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_FALSE(info->value().held);
+}
+
+TEST_F(InspectionTest, AnEphemeralLockIsSeenByEveryStrategy) {
+  (void)ensemble.put(parent, "web-3:4711:billing", 77);
+  for (const std::string query : {"", "strategy=ephemeral"}) {
+    const auto backend = make(query);
+    auto info = inspect(*backend);
+    ASSERT_TRUE(info && info->ok());
+    EXPECT_TRUE(info->value().held);
+    EXPECT_EQ(info->value().holder, "web-3:4711:billing");
+    EXPECT_EQ(info->value().waiters.has_value(), query.empty());
+  }
+}
+
+TEST_F(InspectionTest, ForeignDataIsNotShownUnlessItIsText) {
+  const auto backend = make();
+  (void)put_member(parent, std::string("\x00\xff\x12", 3));
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_TRUE(info->value().held);
+  EXPECT_EQ(info->value().holder, "");
+}
+
+TEST_F(InspectionTest, AHolderThatGoesMeanwhileIsLookedForAgain) {
+  const auto backend = make();
+  const std::string first = put_member(parent, "first");
+  (void)put_member(parent, "second");
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get && request.path == first) ensemble.remove(first);
+    return Fate::answer;
+  };
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_EQ(info->value().holder, "second");
+}
+
+TEST_F(InspectionTest, AQueueThatMakesNoSenseIsReported) {
+  const auto backend = make();
+  (void)ensemble.put(parent + std::string("/x__lock__"), {}, 77, true);
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && !info->ok());
+  EXPECT_EQ(info->failure().code, errc::protocol);
+}
+
+TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  const auto backend = make();
+  Answer<LockInfo> info;
+  backend->inspect("lock", [&](Result<LockInfo> result) { info = std::move(result); });
+  Answer<std::vector<LockInfo>> infos;
+  backend->list([&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
+  Answer<bool> broken;
+  backend->break_lock("lock", [&](Result<bool> result) { broken = std::move(result); });
+  engine.advance(1999ms);
+  EXPECT_FALSE(info || infos || broken);
+  engine.advance(1ms);
+  ASSERT_TRUE(info && infos && broken);
+  EXPECT_EQ(info->failure().code, errc::unavailable);
+  EXPECT_EQ(infos->failure().code, errc::unavailable);
+  EXPECT_EQ(broken->failure().code, errc::unavailable);
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_EQ(ensemble.count(Kind::remove), 0U) << "nobody waits for it any more";
+}
+
+TEST_F(InspectionTest, MissingRightsAreSaid) {
+  const auto backend = make();
+  (void)put_member();
+  (void)inspect(*backend);
+  next(Kind::children, Fate::forbid);
+  auto info = inspect(*backend);
+  ASSERT_TRUE(info && !info->ok());
+  EXPECT_EQ(info->failure().code, errc::access_denied);
+}
+
+TEST_F(InspectionTest, AListHasWhateverIsALock) {
+  const auto backend = make();
+  (void)put_member("/dlock/b");
+  (void)put_member("/dlock/a%2Fx");
+  (void)ensemble.put("/dlock/free");
+  (void)ensemble.put("/dlock/single", "me", 77);
+  (void)ensemble.put("/dlock/data", "somebody's");
+  (void)ensemble.put("/dlock/not%a%name");
+  (void)ensemble.put("/dlock/foreign/x__lock__", {}, 77, true);
+  auto infos = list(*backend);
+  ASSERT_TRUE(infos && infos->ok());
+  std::string names;
+  for (const LockInfo& info : infos->value()) names += info.name + (info.held ? "+ " : "- ");
+  EXPECT_EQ(names, "a/x+ b+ free- single+ ");
+}
+
+TEST_F(InspectionTest, AListOfNothingIsEmpty) {
+  const auto backend = make();
+  auto infos = list(*backend);
+  ASSERT_TRUE(infos && infos->ok());
+  EXPECT_TRUE(infos->value().empty());
+}
+
+TEST_F(InspectionTest, WithoutAPrefixZookeepersOwnNodeIsNotListed) {
+  const auto backend = make("prefix=");
+  (void)ensemble.put("/zookeeper/quota");
+  (void)put_member("/mine");
+  auto infos = list(*backend);
+  ASSERT_TRUE(infos && infos->ok());
+  ASSERT_EQ(infos->value().size(), 1U);
+  EXPECT_EQ(infos->value()[0].name, "mine");
+}
+
+TEST_F(InspectionTest, AListOfManyIsWhole) {
+  const auto backend = make();
+  for (int i = 0; i < 300; ++i) (void)put_member("/dlock/l" + std::to_string(i));
+  auto infos = list(*backend);
+  ASSERT_TRUE(infos && infos->ok());
+  EXPECT_EQ(infos->value().size(), 300U);
+}
+
+TEST_F(InspectionTest, BreakingRemovesTheHoldersNodeOnly) {
+  const auto backend = make();
+  const std::string holder = put_member();
+  const std::string waiter = put_member();
+  auto broken = break_lock(*backend);
+  ASSERT_TRUE(broken && broken->ok());
+  EXPECT_TRUE(broken->value());
+  EXPECT_FALSE(ensemble.exists(holder));
+  EXPECT_TRUE(ensemble.exists(waiter));
+}
+
+TEST_F(InspectionTest, BreakingAFreeLockSaysSo) {
+  const auto backend = make();
+  auto broken = break_lock(*backend);
+  ASSERT_TRUE(broken && broken->ok());
+  EXPECT_FALSE(broken->value());
+}
+
+TEST_F(InspectionTest, BreakingAnEphemeralLockRemovesItsNode) {
+  const auto backend = make("strategy=ephemeral");
+  (void)ensemble.put(parent, "me", 77);
+  auto broken = break_lock(*backend);
+  ASSERT_TRUE(broken && broken->ok());
+  EXPECT_TRUE(broken->value());
+  EXPECT_FALSE(ensemble.exists(parent));
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,253 @@
+// Nodes that must go, whatever becomes of the requests and of the session.
+#include "backends/zookeeper/tombstones.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fake_handle.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = FakeRequest::Kind;
+using End = Tombstones::End;
+
+class TombstonesTest : public testing::Test, private Session::User {
+ protected:
+  TombstonesTest() {
+    options.hosts = {{"h", 2181}};
+    options.session_timeout = 10s;
+    options.connect_timeout = 5s;
+    session.want();
+    engine.run();
+  }
+
+  OwnNode node(const std::string& path = "/l/_c_guid-lock-0000000000") {
+    return {.lock_path = "/l", .path = path, .guid = "guid", .epoch = session.epoch()};
+  }
+  std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
+  void remove(OwnNode what) {
+    tombstones.remove(std::move(what), [this](End how, const Failure& why) {
+      end = how;
+      failure = why;
+    });
+  }
+  void always(Kind kind, Fate fate) {
+    ensemble.fate = [kind, fate](const FakeRequest& request) { return request.kind == kind ? fate : Fate::answer; };
+  }
+
+  test::ManualEngine engine;
+  FakeEnsemble ensemble{engine};
+  Options options;
+  Session session{engine, options, ensemble.handles(), *this};
+  Requests requests{session};
+  std::vector<Failure> warnings;
+  Tombstones tombstones{engine, requests, 2s, [this](Failure why) { warnings.push_back(std::move(why)); }};
+  std::optional<End> end;
+  Failure failure;
+
+ private:
+  void session_ready(bool fresh) override { tombstones.session_ready(fresh); }
+  void session_alive(TimePoint) override {}
+  void session_suspended(const Failure&) override {}
+  void session_lost(const Failure&) override { tombstones.session_lost(); }
+};
+
+TEST_F(TombstonesTest, ANodeIsRemovedByItsPath) {
+  const std::string path = put();
+  remove(node(path));
+  engine.run();
+  EXPECT_EQ(end, End::removed);
+  EXPECT_FALSE(ensemble.exists(path));
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
+TEST_F(TombstonesTest, ANodeThatIsNotThereIsGone) {
+  remove(node());
+  engine.run();
+  EXPECT_EQ(end, End::gone);
+}
+
+TEST_F(TombstonesTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
+  const std::string path = put();
+  always(Kind::remove, Fate::lose_answer);
+  remove(node(path));
+  engine.run();
+  EXPECT_FALSE(end);
+  ensemble.fate = nullptr;
+  engine.advance(100ms);
+  EXPECT_EQ(end, End::removed);
+  EXPECT_EQ(ensemble.count(Kind::remove), 2U);
+}
+
+// Hazard 10.
+TEST_F(TombstonesTest, WhatIsNotConfirmedInTimeGoesOnInTheBackground) {
+  const std::string path = put();
+  ensemble.disconnect();
+  engine.run();
+  remove(node(path));
+  engine.advance(2s);
+  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(failure.code, errc::unavailable);
+  EXPECT_TRUE(ensemble.exists(path));
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_FALSE(ensemble.exists(path));
+}
+
+TEST_F(TombstonesTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
+  always(Kind::remove, Fate::hold_answer);
+  remove(node(put()));
+  engine.advance(2s);
+  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(failure.code, errc::ambiguous);
+}
+
+TEST_F(TombstonesTest, ANodeIsFoundByItsGuid) {
+  const std::string path = put();
+  remove(node(""));
+  engine.run();
+  EXPECT_EQ(end, End::removed);
+  EXPECT_FALSE(ensemble.exists(path));
+}
+
+TEST_F(TombstonesTest, WhatANewSessionFindsOfTheOldIsRemoved) {
+  const std::string path = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;  // its session ends when it may
+  for (const std::string& known : {path, std::string()}) {
+    if (!ensemble.exists(path)) (void)ensemble.put(path, {}, 77);
+    OwnNode old = node(known);
+    ensemble.disconnect();
+    engine.run();
+    remove(std::move(old));
+    ensemble.expire();
+    ensemble.reconnect();
+    engine.advance(1s);
+    EXPECT_FALSE(ensemble.exists(path));
+    EXPECT_EQ(end, End::removed);
+  }
+}
+
+// A late request of the old session may still be carried out.
+TEST_F(TombstonesTest, WhatTheOldSessionMayStillMakeIsLookedForUntilItMustBeOver) {
+  OwnNode old = node("");
+  ensemble.disconnect();
+  engine.run();
+  tombstones.remove(std::move(old));
+  ensemble.expire();
+  ensemble.reconnect();
+  engine.advance(5s);
+  bool finished = false;
+  tombstones.finish([&] { finished = true; });
+  EXPECT_TRUE(finished) << "it is not waited for";
+  EXPECT_EQ(tombstones.size(), 1U);
+  const std::string late = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;
+  engine.advance(2s);
+  EXPECT_FALSE(ensemble.exists(late));
+  EXPECT_EQ(tombstones.size(), 0U);
+
+  old = node("");
+  old.epoch = session.epoch() - 1;
+  tombstones.remove(std::move(old));
+  ensemble.expire();
+  engine.advance(30s);
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
+TEST_F(TombstonesTest, ACreateUnderWayIsWaitedFor) {
+  const auto id = tombstones.await(node(""));
+  engine.run();
+  EXPECT_EQ(ensemble.count(Kind::children), 0U);
+  const std::string path = put();
+  tombstones.created(id, {}, path);
+  engine.run();
+  EXPECT_FALSE(ensemble.exists(path));
+  EXPECT_EQ(ensemble.count(Kind::children), 0U);
+}
+
+TEST_F(TombstonesTest, ACreateThatFailedLeavesNothingToDo) {
+  for (const Problem problem : {Problem::no_node, Problem::not_executed, Problem::no_rights, Problem::other}) {
+    tombstones.created(tombstones.await(node("")), {.problem = problem, .failure = {}, .sent = {}}, "/l/");
+    EXPECT_EQ(tombstones.size(), 0U);
+  }
+  EXPECT_EQ(ensemble.requests.size(), ensemble.count(Kind::sync));
+}
+
+TEST_F(TombstonesTest, ACreateThatMayHaveHappenedIsLookedFor) {
+  const std::string path = put();
+  tombstones.created(tombstones.await(node("")), {.problem = Problem::unknown_outcome, .failure = {}, .sent = {}},
+                     "/l/");
+  engine.run();
+  EXPECT_FALSE(ensemble.exists(path));
+}
+
+TEST_F(TombstonesTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
+  const std::string path = put();
+  always(Kind::remove, Fate::forbid);
+  tombstones.remove(node(path));
+  tombstones.remove(node(path));
+  engine.advance(5s);
+  EXPECT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings.at(0).code, errc::access_denied);
+  EXPECT_LT(ensemble.count(Kind::remove), 40U);
+  ensemble.fate = nullptr;
+  engine.advance(5s);
+  EXPECT_FALSE(ensemble.exists(path));
+}
+
+// Where others use the same path, nothing of theirs is touched.
+TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
+  const auto theirs = ensemble.put("/shared", {}, 77);
+  OwnNode ours{.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [](const Stat& stat) {
+                 return stat.created == 1;
+               }};
+  remove(ours);
+  engine.run();
+  EXPECT_EQ(end, End::gone);
+  EXPECT_TRUE(ensemble.exists("/shared"));
+  ours.is_this = [&](const Stat& stat) { return stat.created == theirs.stat.created; };
+  remove(ours);
+  engine.run();
+  EXPECT_EQ(end, End::removed);
+  EXPECT_FALSE(ensemble.exists("/shared"));
+}
+
+TEST_F(TombstonesTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
+  (void)ensemble.put("/shared", {}, 77);
+  const OwnNode ours{
+      .lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [](const Stat&) { return true; }};
+  ensemble.disconnect();
+  engine.run();
+  remove(ours);
+  ensemble.expire();
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_EQ(end, End::gone);
+  EXPECT_TRUE(ensemble.exists("/shared"));
+}
+
+TEST_F(TombstonesTest, AThousandAreRemovedAtOnceWhenTheConnectionIsBack) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < 1000; ++i) paths.push_back(put());
+  ensemble.disconnect();
+  engine.run();
+  for (const std::string& path : paths) tombstones.remove(node(path));
+  engine.advance(1s);
+  EXPECT_EQ(ensemble.count(Kind::remove), 0U);
+  bool finished = false;
+  tombstones.finish([&] { finished = true; });
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_TRUE(finished);
+  EXPECT_TRUE(ensemble.children("/l").empty());
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
