@@ -98,10 +98,10 @@ void announce(LibraryOperation& operation, int code);
 // watch is its id, never followed.
 void on_session_event(zhandle_t* library, int type, int state, const char* path, void* channel);
 void on_watch(zhandle_t* library, int type, int state, const char* path, void* id);
-void on_created(int code, const char* path, const ::Stat* stat, const void* operation);
-void on_data(int code, const char* value, int size, const ::Stat* stat, const void* operation);
-void on_strings(int code, const String_vector* strings, const void* operation);
-void on_string(int code, const char* value, const void* operation);
-void on_done(int code, const void* operation);
+void on_created(int code, const char* path, const ::Stat* stat, const void* data);
+void on_data(int code, const char* value, int size, const ::Stat* stat, const void* data);
+void on_strings(int code, const String_vector* strings, const void* data);
+void on_string(int code, const char* value, const void* data);
+void on_done(int code, const void* data);
 
 }  // namespace dlock::zookeeper

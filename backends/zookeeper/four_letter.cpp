@@ -189,7 +189,7 @@ std::size_t count_connections(std::string_view text, std::string_view address) {
     const std::size_t slash = line.find('/');
     if (slash == std::string_view::npos) continue;
     line = line.substr(slash + 1);
-    const std::size_t port = line.rfind(':', line.find("("));
+    const std::size_t port = line.rfind(':', line.find('('));
     if (port == std::string_view::npos) continue;
     std::string_view from = line.substr(0, port);
     if (from.starts_with('[') && from.ends_with(']')) from = from.substr(1, from.size() - 2);

@@ -1,0 +1,211 @@
+// How a session comes up, what becomes of watches, and how it is closed. For its life and its loss see
+// session_test.cpp.
+#include "session_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+using Dialling = FakeEnsemble::Dialling;
+
+// --- Connections that cannot be had ---
+
+TEST_F(SessionTest, SaysWhyThereIsNoSessionWithinTheConnectTimeout) {
+  ensemble.dialling = Dialling::silence;
+  connect();
+  EXPECT_EQ(session.problem().code, errc::unavailable);
+  engine.advance(5s);
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  EXPECT_NE(session.problem().detail.find("h:2181"), std::string::npos);
+  ensemble.dialling = Dialling::accept;
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(user.heard, (Words{"suspended", "new"})) << "the client library had gone on trying";
+  EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_FALSE(session.problem().code);
+}
+
+TEST_F(SessionTest, AnAttemptThatCannotEvenBeginIsRepeatedWithGrowingPauses) {
+  ensemble.dialling = Dialling::fail;
+  connect();
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  engine.advance(60s);
+  EXPECT_GE(ensemble.dialled, 30);
+  EXPECT_LE(ensemble.dialled, 80);
+  ensemble.dialling = Dialling::accept;
+  engine.advance(2s);
+  EXPECT_TRUE(session.ready());
+}
+
+TEST_F(SessionTest, WhoeverNeedsItDoesNotWaitForTheEndOfThePause) {
+  ensemble.dialling = Dialling::fail;
+  connect();
+  engine.advance(60s);
+  ensemble.dialling = Dialling::accept;
+  session.want();
+  engine.advance(50ms);
+  EXPECT_TRUE(session.ready());
+}
+
+TEST_F(SessionTest, AnImpatientUserDoesNotDialForEachWish) {
+  ensemble.dialling = Dialling::fail;
+  for (int i = 0; i < 1000; ++i) {
+    connect();
+    engine.advance(1ms);
+  }
+  EXPECT_LE(ensemble.dialled, 30);
+}
+
+TEST_F(SessionTest, AFactoryThatThrowsIsToldToTheUserLater) {
+  Session broken(
+      engine, options,
+      [](Executor&, const Options&, Handle::Listener&) -> std::unique_ptr<Handle> {
+        throw Error(errc::unavailable, "no threads");
+      },
+      user);
+  broken.want();
+  EXPECT_TRUE(user.heard.empty());
+  engine.run();
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  EXPECT_NE(broken.problem().detail.find("no threads"), std::string::npos);
+}
+
+TEST_F(SessionTest, RefusedCredentialsAreFinalUntilSomebodyWantsItAgain) {
+  ensemble.dialling = Dialling::refuse_auth;
+  connect();
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  EXPECT_EQ(user.reasons.back().code, errc::access_denied);
+  EXPECT_EQ(session.problem().code, errc::access_denied);
+  engine.advance(1h);
+  EXPECT_EQ(ensemble.dialled, 1) << "nothing is retried that cannot succeed";
+  session.want();
+  engine.advance(50ms);
+  EXPECT_EQ(ensemble.dialled, 2);
+}
+
+// --- Watches ---
+
+class SessionWatchTest : public SessionTest {
+ protected:
+  std::unique_ptr<Session::Watch> watch_node() {
+    auto watch = session.watch([this] { ++fired; });
+    session.handle().get("/a", watch->id(), [](const Outcome&, const Handle::Node&) {});
+    engine.run();
+    return watch;
+  }
+  int fired = 0;
+};
+
+TEST_F(SessionWatchTest, AWatchFiresOnceWhenItsNodeGoes) {
+  connect();
+  (void)ensemble.put("/a");
+  const auto watch = watch_node();
+  EXPECT_EQ(fired, 0);
+  ensemble.remove("/a");
+  engine.run();
+  EXPECT_EQ(fired, 1);
+  (void)ensemble.put("/a");
+  ensemble.expire();
+  engine.run();
+  EXPECT_EQ(fired, 1);
+}
+
+TEST_F(SessionWatchTest, AForgottenWatchDoesNotFire) {
+  connect();
+  (void)ensemble.put("/a");
+  auto watch = watch_node();
+  ensemble.remove("/a");
+  watch.reset();
+  engine.run();
+  EXPECT_EQ(fired, 0);
+}
+
+TEST_F(SessionWatchTest, AWatchOutlivesADisconnectAndHearsWhatItMissed) {
+  connect();
+  (void)ensemble.put("/a");
+  const auto watch = watch_node();
+  ensemble.disconnect();
+  ensemble.remove("/a");
+  engine.run();
+  EXPECT_EQ(fired, 0);
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(fired, 1);
+}
+
+TEST_F(SessionWatchTest, TheWatchesOfALostSessionFire) {
+  connect();
+  (void)ensemble.put("/a");
+  const auto one = watch_node();
+  const auto two = watch_node();
+  ensemble.expire();
+  engine.run();
+  EXPECT_EQ(fired, 2);
+}
+
+TEST_F(SessionWatchTest, AWatchMayForgetAnotherOneWhileTheyFire) {
+  connect();
+  std::unique_ptr<Session::Watch> second;
+  const auto first = session.watch([&] {
+    ++fired;
+    second.reset();
+  });
+  second = session.watch([this] { ++fired; });
+  ensemble.expire();
+  engine.run();
+  EXPECT_EQ(fired, 1);
+}
+
+// --- The end ---
+
+TEST_F(SessionTest, ClosingEndsTheSessionAtTheServer) {
+  connect();
+  (void)ensemble.put("/a/node", "", session.id());
+  bool closed = false;
+  session.close([&] { closed = true; });
+  EXPECT_FALSE(closed) << "never inside the call";
+  engine.run();
+  EXPECT_TRUE(closed);
+  EXPECT_FALSE(ensemble.exists("/a/node"));
+  EXPECT_FALSE(session.ready());
+  engine.advance(1h);
+  session.want();
+  engine.advance(1h);
+  EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_EQ(user.heard, Words{"new"}) << "closing is no loss";
+}
+
+TEST_F(SessionTest, ClosingWhatWasNeverOpenedIsDoneAtOnce) {
+  bool closed = false;
+  session.close([&] { closed = true; });
+  engine.run();
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(SessionTest, ClosingWhileConnectingOrPausing) {
+  for (const Dialling dialling : {Dialling::silence, Dialling::fail}) {
+    Session other(engine, options, ensemble.handles(), user);
+    ensemble.dialling = dialling;
+    other.want();
+    engine.run();
+    bool closed = false;
+    other.close([&] { closed = true; });
+    engine.run();
+    EXPECT_TRUE(closed);
+  }
+  EXPECT_EQ(ensemble.closed, 2);
+}
+
+TEST_F(SessionTest, ClosingWaitsForSessionsThatAreStillBeingEnded) {
+  connect();
+  ensemble.expire();
+  while (user.heard.back() != "lost") ASSERT_TRUE(engine.run_one());
+  bool closed = false;
+  session.close([&] { closed = ensemble.closed == 1; });
+  engine.run();
+  EXPECT_TRUE(closed);
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
