@@ -83,7 +83,7 @@ TEST_F(DiagnosisTest, NamesTheServerAndWhatItGranted) {
   EXPECT_FALSE(mentions(findings, Finding::Severity::error, "")) << shown(findings);
   EXPECT_NE(shown(findings).find("3."), std::string::npos) << shown(findings);
   EXPECT_NE(shown(findings).find("standalone"), std::string::npos) << shown(findings);
-  EXPECT_NE(shown(findings).find("2 s"), std::string::npos) << shown(findings);
+  EXPECT_NE(shown(findings).find("2s"), std::string::npos) << shown(findings);
 }
 
 TEST_F(DiagnosisTest, SaysThatNobodyAnswers) {

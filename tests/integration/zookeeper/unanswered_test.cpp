@@ -186,7 +186,7 @@ std::uint64_t seed() {
 TEST_P(UnansweredTest, ConnectionsCutAnywhereLeaveNoOrphanAndNoWrongBelief) {
   std::mt19937_64 random(seed());
   const auto pick = [&](std::uint64_t most) { return std::uniform_int_distribution<std::uint64_t>(0, most)(random); };
-  const Client client = disturbed({.response_timeout = 1s});
+  const Client client = disturbed({.response_timeout = 1s}, "session_timeout=15s");
   const Client other_client = steady();
   DistributedLock lock = client.lock("cut");
   DistributedLock others = other_client.lock("cut");

@@ -36,8 +36,9 @@ inline ClientOptions impatient() {
 }
 inline constexpr auto far_too_long = 15s;
 
-// A session that is kept through every disturbance of a test: what is free before it ends was freed.
-inline constexpr const char* long_session = "session_timeout=100s";
+// A session that is kept through every disturbance of a test: what is free before it ends was freed. The longer a
+// session, the longer the client library waits before it tries a server again (a sixtieth of it).
+inline constexpr const char* long_session = "session_timeout=60s";
 // Sessions that tests wait to see the end of.
 inline constexpr const char* short_session = "session_timeout=2s";
 
