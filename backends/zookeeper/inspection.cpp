@@ -21,26 +21,48 @@ Failure unanswered(Failure why) {
 
 }  // namespace
 
+class Inspection::AnyQuestion {
+ public:
+  explicit AnyQuestion(Executor& executor) : timer_(executor) {}
+  AnyQuestion(const AnyQuestion&) = delete;
+  AnyQuestion& operator=(const AnyQuestion&) = delete;
+  virtual ~AnyQuestion() = default;
+  // Nobody is there any more to answer it, or to be told.
+  virtual void drop() { timer_.disarm(); }
+
+ protected:
+  Timer timer_;
+};
+
 // Answers once: by what was found, or at the deadline.
 template <class T>
-class Inspection::Question : public std::enable_shared_from_this<Question<T>> {
+class Inspection::Question final : public AnyQuestion, public std::enable_shared_from_this<Question<T>> {
  public:
   Question(Inspection& inspection, Backend::Handler<T> done)
-      : inspection_(inspection), done_(std::move(done)), timer_(inspection.executor_) {}
+      : AnyQuestion(inspection.executor_), inspection_(inspection), done_(std::move(done)) {}
 
   [[nodiscard]] static std::shared_ptr<Question> start(Inspection& inspection, Backend::Handler<T> done) {
     const auto question = std::make_shared<Question>(inspection, std::move(done));
     const TimePoint end = saturating_add(inspection.executor_.now(), inspection.options_.response_timeout);
-    question->timer_.arm(end, [question] { question->give_up(); });
+    question->timer_.arm(end, [asked = question.get()] { asked->give_up(); });
+    inspection.open_.insert(question);
     return question;
   }
 
   void answer(Result<T> result) {
+    if (answered()) return;
     const auto self = this->shared_from_this();
-    timer_.disarm();  // what was armed holds on to this
-    if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
+    const auto done = std::exchange(done_, nullptr);
+    timer_.disarm();
+    inspection_.open_.erase(self);
+    done(std::move(result));
   }
   [[nodiscard]] bool answered() const noexcept { return !done_; }
+
+  void drop() override {
+    AnyQuestion::drop();
+    done_ = nullptr;
+  }
 
  private:
   void give_up() {
@@ -52,13 +74,14 @@ class Inspection::Question : public std::enable_shared_from_this<Question<T>> {
 
   Inspection& inspection_;
   Backend::Handler<T> done_;
-  Timer timer_;
 };
 
 Inspection::Inspection(Executor& executor, const Options& options, Requests& requests)
     : executor_(executor), options_(options), requests_(requests) {}
 
-Inspection::~Inspection() = default;
+Inspection::~Inspection() {
+  for (const auto& question : open_) question->drop();
+}
 
 void Inspection::when_ready(std::function<void()> ask) {
   if (requests_.ready()) return ask();

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Inspection {
   void session_ready();
 
  private:
+  class AnyQuestion;
   template <class T>
   class Question;
   class Listing;
@@ -51,7 +53,8 @@ class Inspection {
   Executor& executor_;
   const Options& options_;
   Requests& requests_;
-  std::vector<std::function<void()>> waiting_;  // for a session
+  std::set<std::shared_ptr<AnyQuestion>> open_;  // not answered yet
+  std::vector<std::function<void()>> waiting_;   // for a session
 };
 
 }  // namespace dlock::zookeeper

@@ -25,7 +25,6 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       sink_(sink),
       lock_path_(lock_path(client.options_.prefix, request.name)),
       herd_(client.options_.strategy == Strategy::sequential_herd),
-      walk_(client.options_.layout, lock_path_),
       timer_(client.host_.executor()) {}
 
 QueueContention::~QueueContention() {

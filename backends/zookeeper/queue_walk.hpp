@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <dlock/error.hpp>
@@ -54,8 +52,6 @@ class QueueWalk {
     Failure failure = {};
   };
 
-  QueueWalk(Layout layout, std::string lock_path) : layout_(layout), lock_path_(std::move(lock_path)) {}
-
   // Our node stands.
   void placed(std::string node, QueuePosition position);
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
@@ -75,8 +71,6 @@ class QueueWalk {
  private:
   [[nodiscard]] Step decide();
 
-  Layout layout_;
-  std::string lock_path_;
   std::string node_;
   QueuePosition position_;
   // Of the last list.

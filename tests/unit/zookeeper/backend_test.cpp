@@ -309,6 +309,7 @@ TEST_F(ZookeeperBackendTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
     for (int moment = 0; moment < 10; ++moment) {
       auto backend = make(query);
       const auto held = contend(*backend, true, "held");
+      held->contention.reset();
       auto attempt = start(*backend, moment % 2 == 0, "other");
       auto waiting = start(*backend, true, "held");
       backend->inspect("held", [](const Result<LockInfo>&) {});

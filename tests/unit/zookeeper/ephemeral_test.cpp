@@ -252,6 +252,7 @@ TEST_F(EphemeralTest, RefusedCredentialsAndRightsEndAnAcquire) {
   auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->failure);
   EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  attempt.reset();
 
   ensemble.dialling = FakeEnsemble::Dialling::accept;
   backend = make_connected();

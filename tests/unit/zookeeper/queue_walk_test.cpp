@@ -27,7 +27,7 @@ class QueueWalkTest : public testing::Test {
  protected:
   QueueWalkTest() { walk.placed(own, {7, 700}); }
 
-  QueueWalk walk{Layout::curator, "/dlock/lock"};
+  QueueWalk walk;
   const std::string own = member("own", 7);
 };
 
