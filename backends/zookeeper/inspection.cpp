@@ -42,7 +42,7 @@ class Inspection::Question final : public AnyQuestion, public std::enable_shared
       : AnyQuestion(inspection.executor_), inspection_(inspection), done_(std::move(done)) {}
 
   [[nodiscard]] static std::shared_ptr<Question> start(Inspection& inspection, Backend::Handler<T> done) {
-    const auto question = std::make_shared<Question>(inspection, std::move(done));
+    auto question = std::make_shared<Question>(inspection, std::move(done));
     const TimePoint end = saturating_add(inspection.executor_.now(), inspection.options_.response_timeout);
     question->timer_.arm(end, [asked = question.get()] { asked->give_up(); });
     inspection.open_.insert(question);

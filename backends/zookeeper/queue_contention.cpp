@@ -24,7 +24,7 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       request_(request),
       sink_(sink),
       lock_path_(lock_path(client.options_.prefix, request.name)),
-      herd_(client.options_.strategy == Strategy::sequential_herd),
+      herd_(request.wait && client.options_.strategy == Strategy::sequential_herd),
       timer_(client.host_.executor()) {}
 
 QueueContention::~QueueContention() {

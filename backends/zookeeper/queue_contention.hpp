@@ -46,7 +46,7 @@ class QueueContention final : public Contention {
   void begin();
   void look_first();
   void enqueue();
-  void created(const Outcome& outcome, const Handle::Created& created);
+  void created(const Outcome& outcome, const Handle::Created& node);
   void place(const std::string& node, const Stat& stat);
   void make_parents();
   void refused_below(const Failure& why);
@@ -60,7 +60,7 @@ class QueueContention final : public Contention {
   void watch(const std::string& node);
   void weigh(const std::string& node);
   void verify(const std::string& node);
-  void confirm(bool before_there);
+  void confirm(bool asked);
   void changed();
   void keep_watching();
 
