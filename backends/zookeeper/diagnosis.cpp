@@ -117,10 +117,22 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     create(node, NodeKind::ephemeral);
     handle.children(lock, 0, [self](const Outcome& outcome, const std::vector<std::string>&) { self->tried(outcome); });
     handle.remove(node, [self](const Outcome& outcome) { self->tried(outcome); });
-    handle.remove(lock, [self](const Outcome& outcome) {
+    handle.remove(lock, [self, node, lock](const Outcome& outcome) {
       self->tried(outcome);
+      if (outcome.problem == Problem::unknown_outcome) self->remove_later(node, lock);
       self->judge_rights();
     });
+  }
+
+  // The connection broke. The one node is below the other.
+  void remove_later(const std::string& node, const std::string& lock) {
+    Tombstones& tombstones = owner_.tombstones_;
+    const auto epoch = owner_.session_.epoch();
+    tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
+                      [&tombstones, lock, epoch](Tombstones::End end, const Failure& /*why*/) {
+                        if (end == Tombstones::End::unconfirmed) return;  // and the server removes what is empty
+                        tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
+                      });
   }
 
   void judge_chroot(const Outcome& outcome) {
@@ -206,8 +218,9 @@ WordAsker ask_over_tcp(Executor& executor) {
   };
 }
 
-Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, WordAsker asker)
-    : executor_(executor), options_(options), session_(session), asker_(std::move(asker)) {}
+Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones,
+                     WordAsker asker)
+    : executor_(executor), options_(options), session_(session), tombstones_(tombstones), asker_(std::move(asker)) {}
 
 Diagnosis::~Diagnosis() = default;
 

@@ -13,6 +13,7 @@
 #include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/tombstones.hpp"
 
 namespace dlock::zookeeper {
 
@@ -25,10 +26,10 @@ using WordAsker = std::function<std::shared_ptr<void>(const Host& host, std::str
 // In tasks only.
 class Diagnosis {
  public:
-  Diagnosis(Executor& executor, const Options& options, Session& session, WordAsker asker);
+  Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones, WordAsker asker);
   ~Diagnosis();
 
-  // Answers within the response timeout, session or not. Leaves nothing behind.
+  // Answers within the response timeout, session or not. What it makes it removes, if need be later.
   void run(Backend::Handler<std::vector<Finding>> done);
   // To be called by the session's user.
   void session_ready();
@@ -39,6 +40,7 @@ class Diagnosis {
   Executor& executor_;
   const Options& options_;
   Session& session_;
+  Tombstones& tombstones_;
   const WordAsker asker_;
   std::list<std::shared_ptr<Examination>> running_;
 };

@@ -14,7 +14,6 @@ namespace {
 
 // Times that a try begins again, because what was in its way was gone when it looked.
 constexpr int max_repeats = 8;
-constexpr std::size_t max_settled = 1024;
 
 }  // namespace
 
@@ -25,6 +24,7 @@ struct Ephemeral::Attempt {
   LockRequest request;
   TryHandler done;
   std::string path;
+  bool waiting = false;   // for a session
   bool creating = false;  // a create is under way
   int repeats = 0;
   Timer timer;
@@ -72,16 +72,16 @@ void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
     if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
     no_answer(id, why);
   });
+  attempt->waiting = !requests_.ready();
+  const bool waiting = attempt->waiting;
   attempts_.emplace(id, std::move(attempt));
-  if (requests_.ready()) {
-    begin(id);
-  } else {
-    requests_.session().want();  // session_ready() goes on
-  }
+  if (!waiting) return begin(id);
+  requests_.session().want();  // session_ready() goes on
 }
 
 void Ephemeral::begin(AttemptId id) {
   Attempt& attempt = *find(id);
+  attempt.waiting = false;
   // A try that finds somebody there costs no write. What may be ours already must be looked at.
   if (!attempt.request.wait || unresolved_.contains(attempt.request.owner)) return look(id, true);
   create(id);
@@ -90,10 +90,14 @@ void Ephemeral::begin(AttemptId id) {
 // first: whether there is anything; a create follows if not.
 void Ephemeral::look(AttemptId id, bool first) {
   const Attempt& attempt = *find(id);
-  if (first) requests_.sync(attempt.path, [](const Outcome&) {});  // if it fails, so does what follows
-  requests_.get(attempt.path, 0, [this, id, first](const Outcome& outcome, const Handle::Node& node) {
+  const auto answered = [this, id, first](const Outcome& outcome, const Handle::Node& node) {
     if (find(id) != nullptr) looked(id, outcome, node, first);
-  });
+  };
+  if (first) {
+    requests_.get_latest(attempt.path, answered);
+  } else {
+    requests_.get(attempt.path, 0, answered);
+  }
 }
 
 void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node& node, bool first) {
@@ -102,19 +106,25 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
     case Problem::none:
       break;
     case Problem::no_node:
-      unresolved_.erase(attempt.request.owner);  // the sync before it makes that certain
-      if (first && requests_.ready()) return create(id);
+      if (!first) return again(id);
+      unresolved_.erase(attempt.request.owner);  // it is the latest
+      if (requests_.ready()) return create(id);
       return again(id);
     default:
       return fail(id, outcome.failure);
   }
   if (node.stat.owner == 0) {
-    if (node.stat.children == 0 && node.data.empty()) return clear_away(id);
+    // Not for us to remove: it would hit the lock of whoever was faster.
+    if (node.stat.children == 0 && node.data.empty()) {
+      return fail(id, {errc::unavailable, "node " + detail::quoted(attempt.path) +
+                                              " is left from a queue of another strategy; the servers remove it a "
+                                              "minute or so after the last one has left the queue"});
+    }
     return fail(id, {errc::protocol, "node " + detail::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});
   }
   const bool ours = node.stat.owner == requests_.session().id() && unresolved_.contains(attempt.request.owner) &&
-                    settle(attempt.path, node.stat.created);
+                    unclaimed(attempt.path, node.stat.created);
   unresolved_.erase(attempt.request.owner);
   if (ours) return grant(id, node.stat);
   busy(id);
@@ -162,14 +172,6 @@ void Ephemeral::make_parents(AttemptId id) {
     // Of the parents, not of the lock.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     fail(id, std::move(why));
-  });
-}
-
-// The container of a queue that is over. If somebody joins the queue just now, the server refuses.
-void Ephemeral::clear_away(AttemptId id) {
-  if (!may_repeat(id)) return;
-  requests_.remove(find(id)->path, [this, id](const Outcome&) {
-    if (find(id) != nullptr) again(id);
   });
 }
 
@@ -226,13 +228,10 @@ void Ephemeral::answer(AttemptId id, TryOutcome outcome) {
   attempt->done(std::move(outcome));
 }
 
-// Whether a node of our session that nobody was granted is free to be claimed; each is, once.
-bool Ephemeral::settle(const std::string& path, std::int64_t created) {
-  if (holds_.contains(path, created)) return false;
-  if (std::find(settled_.begin(), settled_.end(), created) != settled_.end()) return false;
-  settled_.push_back(created);
-  if (settled_.size() > max_settled) settled_.pop_front();
-  return true;
+// Whether a node of our session is nobody's: neither held nor about to be removed. Then it was made by a create that
+// was not answered, and whoever asks for it first may have it.
+bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
+  return !holds_.contains(path, created) && !tombstones_.contains(path, created);
 }
 
 void Ephemeral::abandon(const LockRequest& request) {
@@ -241,7 +240,7 @@ void Ephemeral::abandon(const LockRequest& request) {
   Session& session = requests_.session();
   const auto is_this = [this, path, session_id = session.id(), mine = std::int64_t{0}](const Stat& found) mutable {
     if (found.owner != session_id) return false;
-    if (mine == 0 && settle(path, found.created)) mine = found.created;
+    if (mine == 0 && unclaimed(path, found.created)) mine = found.created;
     return found.created == mine;
   };
   tombstones_.remove({.lock_path = path, .path = path, .epoch = session.epoch(), .is_this = is_this});
@@ -252,7 +251,8 @@ void Ephemeral::abandon(const LockRequest& request) {
 void Ephemeral::session_ready(bool fresh) {
   if (fresh) unresolved_.clear();  // with their session
   for_each_attempt([this](AttemptId id) {
-    if (!find(id)->creating && requests_.ready()) begin(id);
+    // The others have been asked for already, and will be answered.
+    if (find(id)->waiting && requests_.ready()) begin(id);
   });
   for (EphemeralWatch* watch : std::vector(watching_.begin(), watching_.end())) {
     if (watching_.contains(watch)) watch->session_ready();

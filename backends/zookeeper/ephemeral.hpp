@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,7 +56,6 @@ class Ephemeral {
   void create(AttemptId id);
   void created(AttemptId id, const Outcome& outcome, const Handle::Created& node);
   void make_parents(AttemptId id);
-  void clear_away(AttemptId id);
   void again(AttemptId id);
   [[nodiscard]] bool may_repeat(AttemptId id);
 
@@ -68,7 +66,7 @@ class Ephemeral {
   }
   void no_answer(AttemptId id, const Failure& why);
   void answer(AttemptId id, TryOutcome outcome);
-  [[nodiscard]] bool settle(const std::string& path, std::int64_t created);
+  [[nodiscard]] bool unclaimed(const std::string& path, std::int64_t created) const;
   template <class F>
   void for_each_attempt(F&& f);
 
@@ -83,8 +81,6 @@ class Ephemeral {
   std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;
   // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
   std::set<OwnerId> unresolved_;
-  // Such nodes that somebody claimed, the last ones.
-  std::deque<std::int64_t> settled_;
   std::set<EphemeralWatch*> watching_;
 };
 

@@ -85,8 +85,9 @@ class Handle {
   // Closes the session in the background. No handler and no listener is called any more.
   virtual ~Handle() = default;
 
-  // In tasks only. Requests are sent in the order of the calls, and answered in that order, each exactly once unless
-  // the handle is destroyed first; never inside the call.
+  // In tasks only. Requests are sent in the order of the calls, and those that were sent are answered in that order.
+  // Each is answered exactly once unless the handle is destroyed first, never inside the call. A connection may break
+  // between two calls, and the second one be sent over the next.
   virtual void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) = 0;
   virtual void get(const std::string& path, WatchId watch, Handler<Node> done) = 0;
   virtual void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) = 0;

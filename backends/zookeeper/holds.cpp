@@ -84,8 +84,9 @@ void Holds::session_alive(TimePoint valid_until) {
   for (const OwnerId& owner : late) {
     Hold* const hold = find(owner);
     if (hold == nullptr) continue;
-    tombstones_.remove(hold->node);
+    OwnNode node = std::move(hold->node);
     lose(owner, {errc::lost, "ZooKeeper was not heard of before the lease of lock \"" + hold->name + "\" ran out"});
+    tombstones_.remove(std::move(node));
   }
 }
 

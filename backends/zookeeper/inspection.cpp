@@ -55,6 +55,7 @@ class Inspection::Question final : public AnyQuestion, public std::enable_shared
     const auto done = std::exchange(done_, nullptr);
     timer_.disarm();
     inspection_.open_.erase(self);
+    inspection_.waiting_.erase(this);
     done(std::move(result));
   }
   [[nodiscard]] bool answered() const noexcept { return !done_; }
@@ -83,14 +84,14 @@ Inspection::~Inspection() {
   for (const auto& question : open_) question->drop();
 }
 
-void Inspection::when_ready(std::function<void()> ask) {
+void Inspection::when_ready(const AnyQuestion& question, std::function<void()> ask) {
   if (requests_.ready()) return ask();
-  waiting_.push_back(std::move(ask));
+  waiting_.emplace(&question, std::move(ask));
   requests_.session().want();
 }
 
 void Inspection::session_ready() {
-  for (const auto& ask : std::exchange(waiting_, {})) when_ready(ask);
+  for (const auto& [question, ask] : std::exchange(waiting_, {})) when_ready(*question, ask);
 }
 
 // --- One lock --------------------------------------------------------------------------------------------------------
@@ -101,8 +102,7 @@ void Inspection::look(const std::string& name, int attempts_left, SightHandler d
   const auto sight = std::make_shared<Sight>();
   const auto trouble = std::make_shared<Failure>();
   // Both at once, and no older than the question.
-  requests_.sync(path, [](const Outcome&) {});  // if it fails, so does what follows
-  requests_.get(path, 0, [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
+  requests_.get_latest(path, [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
     if (outcome.problem == Problem::no_node) return;
     if (outcome.problem != Problem::none) {
       *trouble = outcome.failure;
@@ -134,7 +134,7 @@ void Inspection::look_at_queue(const std::string& name, Sight sight, const std::
   if (queue.members.empty()) return done(std::move(sight));
   sight.exists = true;
   if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
-  sight.holder_path = path + "/" + queue.members.front().node;
+  sight.holder_path = path + "/" + std::string(queue.first().node);
   const std::string holder_path = sight.holder_path;
   requests_.get(holder_path, 0,
                 [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
@@ -164,8 +164,7 @@ LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const 
 
 void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
   const auto question = Question<LockInfo>::start(*this, std::move(done));
-  when_ready([this, name, question] {
-    if (question->answered()) return;
+  when_ready(*question, [this, name, question] {
     look(name, max_attempts, [this, name, question](Result<Sight> sight) {
       if (!sight.ok()) return question->answer(sight.failure());
       question->answer(info_of(name, sight.value()));
@@ -183,9 +182,8 @@ class Inspection::Listing : public std::enable_shared_from_this<Listing> {
   void start() {
     const std::string& prefix = inspection_.options_.prefix;
     const std::string path = prefix.empty() ? "/" : prefix;
-    inspection_.requests_.sync(path, [](const Outcome&) {});  // if it fails, so does what follows
-    inspection_.requests_.children(
-        path, 0, [self = shared_from_this()](const Outcome& outcome, const std::vector<std::string>& children) {
+    inspection_.requests_.children_latest(
+        path, [self = shared_from_this()](const Outcome& outcome, const std::vector<std::string>& children) {
           if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
             return self->question_->answer(unanswered(outcome.failure));
           }
@@ -241,18 +239,14 @@ class Inspection::Listing : public std::enable_shared_from_this<Listing> {
 
 void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
   const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
-  when_ready([this, question] {
-    if (!question->answered()) std::make_shared<Listing>(*this, question)->start();
-  });
+  when_ready(*question, [this, question] { std::make_shared<Listing>(*this, question)->start(); });
 }
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
 
 void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done) {
   const auto question = Question<bool>::start(*this, std::move(done));
-  when_ready([this, name, question] {
-    if (!question->answered()) break_one(name, max_attempts, question);
-  });
+  when_ready(*question, [this, name, question] { break_one(name, max_attempts, question); });
 }
 
 void Inspection::break_one(const std::string& name, int attempts_left,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -43,7 +44,7 @@ class Inspection {
   };
   using SightHandler = std::function<void(Result<Sight>)>;
 
-  void when_ready(std::function<void()> ask);
+  void when_ready(const AnyQuestion& question, std::function<void()> ask);
   void look(const std::string& name, int attempts_left, SightHandler done);
   void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
                      SightHandler done);
@@ -53,8 +54,8 @@ class Inspection {
   Executor& executor_;
   const Options& options_;
   Requests& requests_;
-  std::set<std::shared_ptr<AnyQuestion>> open_;  // not answered yet
-  std::vector<std::function<void()>> waiting_;   // for a session
+  std::set<std::shared_ptr<AnyQuestion>> open_;                            // not answered yet
+  std::unordered_map<const AnyQuestion*, std::function<void()>> waiting_;  // for a session
 };
 
 }  // namespace dlock::zookeeper

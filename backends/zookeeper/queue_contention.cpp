@@ -99,7 +99,6 @@ void QueueContention::begin() {
 // A try that finds somebody there costs no write.
 void QueueContention::look_first() {
   leave(Stage::asking);
-  client_.requests_.sync(lock_path_, [](const Outcome&) {});  // if it fails, so does what follows
   const auto looked = [this](const Outcome& outcome, const std::vector<std::string>& children) {
     if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return trouble(outcome);
     const auto queue = judge(children);
@@ -107,7 +106,7 @@ void QueueContention::look_first() {
     if (!queue->members.empty()) return busy();
     if (can_ask()) enqueue();
   };
-  client_.requests_.children(lock_path_, 0, guarded(looked));
+  client_.requests_.children_latest(lock_path_, guarded(looked));
 }
 
 void QueueContention::enqueue() {
@@ -201,13 +200,12 @@ void QueueContention::refused_below(const Failure& why) {
 
 void QueueContention::seek() {
   leave(Stage::asking);
-  // The create may have gone through another server than the one that is asked now.
-  client_.requests_.sync(lock_path_, [](const Outcome&) {});  // if it fails, so does what follows
   const auto answered = [this](const Outcome& outcome, const std::vector<std::string>& children) {
     if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return trouble(outcome);
     sought(children);
   };
-  client_.requests_.children(lock_path_, 0, guarded(answered));
+  // The create may have gone through another server than the one that is asked now.
+  client_.requests_.children_latest(lock_path_, guarded(answered));
 }
 
 void QueueContention::sought(const std::vector<std::string>& children) {

@@ -135,7 +135,7 @@ std::optional<Queue> QueueContention::judge(const std::vector<std::string>& chil
     fail(*queue.problem);
     return std::nullopt;
   }
-  if (!queue.unknown.empty()) client_.warn_of_unknown_child(request_.name, lock_path_, queue.unknown);
+  if (!queue.unknown.empty()) client_.warn_of_unknown_child(request_.name, lock_path_, std::string(queue.unknown));
   return queue;
 }
 

@@ -34,8 +34,12 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
         break;
     }
   }
-  std::sort(queue.members.begin(), queue.members.end());
   return queue;
+}
+
+const Queue::Member& Queue::first() const {
+  return *std::min_element(members.begin(), members.end(),
+                           [](const Member& one, const Member& other) { return one.sequence < other.sequence; });
 }
 
 void QueueWalk::placed(std::string node, QueuePosition position) {
@@ -48,19 +52,21 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue) {
   bool present = false;
   rivals_.clear();
   before_position_.reset();
-  before_.clear();
   count_before_ = 0;
+  std::string_view before;
   for (const Queue::Member& member : queue.members) {
     if (member.node == node_) {
       present = true;
     } else if (member.sequence == position_.sequence) {
-      rivals_.push_back(member.node);
+      rivals_.emplace_back(member.node);
     } else if (member.sequence < position_.sequence) {
       ++count_before_;
-      before_ = member.node;
+      if (before_position_ && before_position_->sequence >= member.sequence) continue;
+      before = member.node;
       before_position_ = {member.sequence, 0};
     }
   }
+  before_ = before;
   if (!present) return {.next = Next::start_over};
   return decide();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/error.hpp>
@@ -13,18 +14,19 @@
 
 namespace dlock::zookeeper {
 
-// The children of a lock's node, judged.
+// The children of a lock's node, judged. Looks at the names it was made of, which must stay where they are.
 struct Queue {
   struct Member {
     std::int64_t sequence;
-    std::string node;
-
-    friend auto operator<=>(const Member&, const Member&) = default;
+    std::string_view node;
   };
-  std::vector<Member> members;  // the first one first; those of one number in no particular order
-  std::string unknown;          // a child that is no lock's, if there is one
+  std::vector<Member> members;  // in no particular order
+  std::string_view unknown;     // a child that is no lock's, if there is one
   // Why this queue must not be used: a lock of another layout is in it, or its numbers are used up.
   std::optional<Failure> problem;
+
+  // Where there are members: one that no other comes before by its number.
+  [[nodiscard]] const Member& first() const;
 };
 
 [[nodiscard]] Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children);

@@ -1,6 +1,7 @@
 // Requests of the session, and what its answers say about the session itself.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,15 +33,9 @@ class Requests {
       done(outcome);
     });
   }
-  void sync(const std::string& path, Handle::DoneHandler done) {
-    session_.handle().sync(path, [this, done = std::move(done)](const Outcome& outcome) {
-      heard(outcome);
-      done(outcome);
-    });
-  }
 
-  // Reads say nothing about the session: a follower answers them by itself, and may have lost the leader, which is the
-  // one who ends sessions.
+  // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost the
+  // others, and those end sessions.
   void get(const std::string& path, Handle::WatchId watch, Handle::Handler<Handle::Node> done) {
     session_.handle().get(path, watch, std::move(done));
   }
@@ -48,7 +43,27 @@ class Requests {
     session_.handle().children(path, watch, std::move(done));
   }
 
+  // The same, no older than the call, whatever server is asked.
+  void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
+    session_.handle().get(path, 0, behind_sync<Handle::Node>(path, std::move(done)));
+  }
+  void children_latest(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
+    session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
+  }
+
  private:
+  // A connection may break between the two requests, and the second one be answered by the next server. It counts only
+  // if the first one was answered: no server takes over a session that has seen more than itself.
+  template <class T>
+  [[nodiscard]] Handle::Handler<T> behind_sync(const std::string& path, Handle::Handler<T> done) {
+    const auto synced = std::make_shared<Outcome>();
+    session_.handle().sync(path, [synced](const Outcome& outcome) { *synced = outcome; });
+    return [synced, done = std::move(done)](const Outcome& outcome, T answer) {
+      const bool failed = synced->problem != Problem::none && synced->problem != Problem::no_node;
+      done(failed ? *synced : outcome, std::move(answer));
+    };
+  }
+
   void heard(const Outcome& outcome) {
     // These the leader has answered.
     if (outcome.problem == Problem::none || outcome.problem == Problem::no_node ||

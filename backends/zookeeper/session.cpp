@@ -18,6 +18,16 @@ constexpr milliseconds between_attempts{50};
 constexpr std::size_t most_closing = 4;
 constexpr milliseconds closing_pause{500};
 
+// A removal of this is refused, which the ensemble has to agree on as on any write. No lock's node is named like that,
+// because the encoding of names has no such '%'.
+constexpr const char* no_node = "/%heartbeat";
+
+// A leader hears of what was asked of the others twice a tick, and ends a session by what it has heard. How long a tick
+// is we are not told; a session timeout has at least two, unless minSessionTimeout says otherwise.
+TimePoint safe_until(TimePoint sent, milliseconds granted) {
+  return saturating_add(lease_valid_until(sent, granted), -granted / 4);
+}
+
 std::string text(std::chrono::nanoseconds duration) {
   return detail::to_text(std::chrono::duration_cast<milliseconds>(duration));
 }
@@ -57,7 +67,7 @@ void Session::want() {
   if (state_ == State::idle) {
     connect();
   } else if (state_ == State::pausing) {
-    const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, between_attempts));
+    const TimePoint soon = std::max({executor_.now(), not_before_, saturating_add(last_attempt_, between_attempts)});
     if (soon < next_attempt_) pause_until(soon);
   }
 }
@@ -118,9 +128,9 @@ void Session::connected() {
     ++epoch_;
     granted_ = granted;
     last_heard_ = last_attempt_;  // it was made after that
-    valid_until_ = lease_valid_until(last_heard_, granted_);
+    valid_until_ = safe_until(last_heard_, granted_);
     told_until_ = TimePoint::min();
-    deadline_ = lease_valid_until(now, granted_);
+    deadline_ = safe_until(now, granted_);
   } else if (now >= deadline_) {
     return;  // the timer is about to say so
   } else if (granted < granted_) {
@@ -150,17 +160,18 @@ void Session::heard(TimePoint sent) {
   if (state_ != State::ready && state_ != State::suspended) return;
   if (executor_.now() >= deadline_) return;  // nothing is brought back to life
   last_heard_ = std::max(last_heard_, sent);
-  valid_until_ = std::max(valid_until_, lease_valid_until(sent, granted_));
+  valid_until_ = std::max(valid_until_, safe_until(sent, granted_));
   deadline_ = std::max(deadline_, valid_until_);
 }
 
 void Session::beat() {
   heartbeat_timer_.arm(saturating_add(executor_.now(), heartbeat_interval()), [this] { beat_due(); });
   if (std::exchange(beating_, true)) return;
-  handle_->sync("/", [this, epoch = epoch_](const Outcome& outcome) {
+  handle_->remove(no_node, [this, epoch = epoch_](const Outcome& outcome) {
     if (epoch != epoch_) return;
     beating_ = false;
-    if (outcome.problem != Problem::none) return;  // the deadline judges
+    // Whatever rights there are, the leader has looked at the session before; else the deadline judges.
+    if (outcome.problem != Problem::no_node && outcome.problem != Problem::no_rights) return;
     backoff_.reset();
     heard(outcome.sent);
     tell_alive();
@@ -184,7 +195,7 @@ void Session::tell_alive() {
 void Session::await_deadline() {
   deadline_timer_.arm(deadline_, [this] {
     if (executor_.now() < deadline_) return await_deadline();
-    end(options_.endpoint() + ": not heard of for nearly the session timeout of " + text(granted_), errc::unavailable);
+    end(options_.endpoint() + ": not heard of for most of the session timeout of " + text(granted_), errc::unavailable);
   });
 }
 
@@ -198,17 +209,21 @@ void Session::end(const std::string& why, errc problem) {
   valid_until_ = TimePoint::min();
   beating_ = false;
   problem_ = {problem, why};
-  retire_handle();
   if (problem == errc::access_denied) {
     state_ = State::pausing;  // until somebody wants it again, and not at once
     next_attempt_ = TimePoint::max();
   } else {
     pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
   }
+  // All who lose a session at the same moment want a new one; what was drawn at random holds.
+  not_before_ = stood ? next_attempt_ : TimePoint::min();
   if (stood) {
+    // Before it is closed: then its nodes go, and somebody else is let in.
     user_.session_lost({errc::lost, why});
+    retire_handle();
     fire_watches();
   } else {
+    retire_handle();
     const Failure failure = problem_;
     user_.session_suspended(failure);
   }

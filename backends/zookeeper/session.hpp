@@ -5,8 +5,9 @@
 //                        |            v            v
 //                        +------- pausing <-- expired, or the deadline has passed
 //
-// The heartbeat is a sync, not a read: a server that is cut off from the ensemble goes on answering reads, and the
-// client library's own pings, from what it remembers, but a sync needs the leader.
+// The heartbeat is a write, of nothing: the removal of a node that never exists. Servers that are cut off from the
+// ensemble go on answering reads and the client library's own pings from what they remember, and a leader that has lost
+// its followers answers even a sync; but on how a write ends, if only with an error, the ensemble must agree.
 //
 // Once our deadline has passed the session is over for us, even should the server still know it: its locks have been
 // reported as lost and somebody else may count on them. So the session is closed, and with it go the nodes that it
@@ -86,8 +87,8 @@ class Session final : private Handle::Listener {
   // Grows with every new session, so that what belongs to an earlier one can be told. 0: there was none yet.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
   [[nodiscard]] std::int64_t id() const noexcept;
-  // Until when what the session holds is safe: send time of the last request that was answered, plus the timeout that
-  // the server granted, less a margin for clocks (lease_valid_until()).
+  // Until when what the session holds is safe: send time of the last write that was answered, plus the timeout that the
+  // server granted, less a quarter for what its leader hears late, and less a margin for clocks (lease_valid_until()).
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] std::chrono::milliseconds granted_timeout() const noexcept;
   // Why it is not ready.
@@ -96,8 +97,8 @@ class Session final : private Handle::Listener {
   // `changed` is called at most once, as a task. Watches of a session that is over fire.
   [[nodiscard]] std::unique_ptr<Watch> watch(std::function<void()> changed);
   // A create or a remove was answered by a server (no problem, no_node or node_exists): the session lived when it was
-  // carried out, after `sent`. Reads say nothing: a server that has lost the ensemble answers them for a while from
-  // what it remembers, and the session may have been ended by the others meanwhile.
+  // carried out, after `sent`. Reads and syncs say nothing: a server that has lost the ensemble answers them for a
+  // while from what it remembers, and the session may have been ended by the others meanwhile.
   void heard(TimePoint sent);
 
   // For good. Then calls done.
@@ -124,7 +125,7 @@ class Session final : private Handle::Listener {
   void retire_handle();
   void finish_closing();
   void fire_watches();
-  [[nodiscard]] std::chrono::nanoseconds heartbeat_interval() const noexcept { return granted_ / 3; }
+  [[nodiscard]] std::chrono::nanoseconds heartbeat_interval() const noexcept { return granted_ / 4; }
 
   Executor& executor_;
   const Options& options_;
@@ -147,6 +148,7 @@ class Session final : private Handle::Listener {
 
   TimePoint last_attempt_;
   TimePoint next_attempt_;
+  TimePoint not_before_ = TimePoint::min();
   Backoff backoff_;
   Timer attempt_timer_;
   Timer heartbeat_timer_;

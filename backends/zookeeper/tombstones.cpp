@@ -109,14 +109,13 @@ void Tombstones::attempt(Id id) {
 
 void Tombstones::look_for(Id id, const Entry& entry) {
   // The request may have gone through another server than the one that is asked now.
-  requests_.sync(entry.node.lock_path, [](const Outcome&) {});  // if it fails, so does what follows
-  requests_.children(entry.node.lock_path, 0,
-                     [this, id, round = round_](const Outcome& outcome, const std::vector<std::string>& children) {
-                       if (find(id, round) == nullptr) return;
-                       if (outcome.problem == Problem::none) return looked(id, children);
-                       if (outcome.problem == Problem::no_node) return looked(id, {});
-                       failed(id, outcome);
-                     });
+  requests_.children_latest(entry.node.lock_path, [this, id, round = round_](const Outcome& outcome,
+                                                                             const std::vector<std::string>& children) {
+    if (find(id, round) == nullptr) return;
+    if (outcome.problem == Problem::none) return looked(id, children);
+    if (outcome.problem == Problem::no_node) return looked(id, {});
+    failed(id, outcome);
+  });
 }
 
 void Tombstones::looked(Id id, const std::vector<std::string>& children) {
@@ -137,17 +136,24 @@ void Tombstones::looked(Id id, const std::vector<std::string>& children) {
 }
 
 void Tombstones::compare(Id id, const Entry& entry) {
-  requests_.get(entry.node.path, 0, [this, id, round = round_](const Outcome& outcome, const Handle::Node& node) {
+  const auto answered = [this, id, round = round_](const Outcome& outcome, const Handle::Node& node) {
     Entry* const found = find(id, round);
     if (found == nullptr) return;
     if (outcome.problem == Problem::no_node || (outcome.problem == Problem::none && !found->node.is_this(node.stat))) {
       return removal_answered(id, {.problem = Problem::no_node});
     }
     if (outcome.problem != Problem::none) return failed(id, outcome);
-    if (!requests_.ready()) return;  // session_ready() begins again
+    found->node.created = node.stat.created;  // known from now on
+    if (!requests_.ready()) return;           // session_ready() begins again
     found->under_way = true;
     send_removal(id, *found);
-  });
+  };
+  // What was answered, every server that we come to knows; a create that was not may be known to another one only.
+  if (entry.node.created != 0) {
+    requests_.get(entry.node.path, 0, answered);
+  } else {
+    requests_.get_latest(entry.node.path, answered);
+  }
 }
 
 void Tombstones::send_removal(Id id, const Entry& entry) {
@@ -225,6 +231,12 @@ void Tombstones::session_lost() {
     if (std::exchange(entry->under_way, false)) entry->unknown = true;
     entry->awaiting = false;
   }
+}
+
+bool Tombstones::contains(std::string_view path, std::int64_t created) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& item) {
+    return item.second->node.created == created && item.second->node.path == path;
+  });
 }
 
 bool Tombstones::only_of_this_session() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <dlock/executor.hpp>
@@ -24,7 +25,7 @@ struct OwnNode {
   std::string path = {};     // empty: not known
   std::string guid = {};     // in the node's name; empty: others use the same path (strategy=ephemeral)
   std::uint64_t epoch = 0;   // of the session it belongs to
-  std::int64_t created = 0;  // czxid
+  std::int64_t created = 0;  // czxid; 0: not known
   // Where others use the same path: whether the node there is this one.
   std::function<bool(const Stat&)> is_this = nullptr;
 };
@@ -57,6 +58,8 @@ class Tombstones {
   void session_ready(bool fresh);
   void session_lost();
 
+  // Whether that node is being removed.
+  [[nodiscard]] bool contains(std::string_view path, std::int64_t created) const;
   // Nothing is left that the end of the current session would not remove.
   [[nodiscard]] bool only_of_this_session() const;
   // Calls done once nothing is left to be confirmed.

@@ -36,7 +36,7 @@ ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chro
       sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, std::move(asker)) {}
+      diagnosis_(host.executor(), options_, session_, tombstones_, std::move(asker)) {}
 
 ZookeeperBackend::~ZookeeperBackend() = default;
 

@@ -196,6 +196,7 @@ TEST_P(Contract, C15_AForkedChildThatDestroysALeaseTouchesNothing) {
 }
 
 TEST_P(Contract, C15_NoDescriptorIsInheritedByAnExecutedProgram) {
+  DLOCK_NEEDS(close_on_exec);
   const auto before = inheritable_descriptors();
   DistributedLock lock = client().lock(name());
   DistributedLock others = client().lock(name());

@@ -68,8 +68,13 @@ Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
-  if (feature != Feature::step_clock) return std::nullopt;
-  return Missing{Missing::Kind::untested, "the clock of a ZooKeeper server cannot be stepped"};
+  if (feature == Feature::step_clock) {
+    return Missing{Missing::Kind::untested, "the clock of a ZooKeeper server cannot be stepped"};
+  }
+  if (feature == Feature::close_on_exec) {
+    return Missing{Missing::Kind::not_applicable, "libzookeeper opens the descriptors, and without close-on-exec"};
+  }
+  return std::nullopt;
 }
 
 // The first of the queue, or the lock's own node.

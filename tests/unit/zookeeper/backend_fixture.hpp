@@ -127,14 +127,14 @@ class BackendTest : public testing::Test {
     return paths;
   }
   std::size_t requests_since(std::size_t start, Kind kind) const {
-    return static_cast<std::size_t>(std::count_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(start),
-                                                  ensemble.requests.end(),
-                                                  [&](const FakeRequest& request) { return request.kind == kind; }));
+    return static_cast<std::size_t>(
+        std::count_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(start), ensemble.requests.end(),
+                      [&](const FakeRequest& request) { return request.kind == kind && !is_heartbeat(request); }));
   }
   // The next request of the kind, and only that.
   void next(Kind kind, Fate fate) {
     ensemble.fate = [this, kind, fate](const FakeRequest& request) {
-      if (request.kind != kind) return Fate::answer;
+      if (request.kind != kind || is_heartbeat(request)) return Fate::answer;
       ensemble.fate = nullptr;
       return fate;
     };

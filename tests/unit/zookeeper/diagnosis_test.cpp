@@ -48,10 +48,13 @@ class DiagnosisTest : public testing::Test, private Session::User {
   std::optional<std::vector<Finding>> findings;
 
  private:
-  void session_ready(bool) override { diagnosis.session_ready(); }
+  void session_ready(bool fresh) override {
+    tombstones.session_ready(fresh);
+    diagnosis.session_ready();
+  }
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override {}
+  void session_lost(const Failure&) override { tombstones.session_lost(); }
 
   std::shared_ptr<void> ask(std::string_view word, FourLetterQuestion::Handler done) {
     if (servers_answer) {
@@ -66,7 +69,9 @@ class DiagnosisTest : public testing::Test, private Session::User {
   }
 
   Session session{engine, options, ensemble.handles(), *this};
-  Diagnosis diagnosis{engine, options, session,
+  Requests requests{session};
+  Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
+  Diagnosis diagnosis{engine, options, session, tombstones,
                       [this](const Host&, std::string_view word, TimePoint, FourLetterQuestion::Handler done) {
                         return ask(word, std::move(done));
                       }};
@@ -130,10 +135,21 @@ TEST_F(DiagnosisTest, ASessionThatComesUpInTimeIsUsed) {
   EXPECT_NE(message("permissions", Severity::ok), "");
 }
 
-TEST_F(DiagnosisTest, LateAnswersChangeNothing) {
+TEST_F(DiagnosisTest, WhatIsLeftWhenTheConnectionBreaksIsRemovedLater) {
   ensemble.fate = [](const FakeRequest& request) {
-    return request.kind == FakeRequest::Kind::sync ? Fate::answer : Fate::hold_answer;
+    return request.kind == FakeRequest::Kind::remove && !is_heartbeat(request) ? Fate::lose_request : Fate::answer;
   };
+  run();
+  ASSERT_TRUE(findings);
+  EXPECT_NE(message("permissions", Severity::error), "");
+  EXPECT_FALSE(ensemble.children("/dlock").empty());
+  ensemble.fate = nullptr;
+  engine.advance(1s);
+  EXPECT_TRUE(ensemble.children("/dlock").empty());
+}
+
+TEST_F(DiagnosisTest, LateAnswersChangeNothing) {
+  ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::answer : Fate::hold_answer; };
   run();
   engine.advance(2s);
   ASSERT_TRUE(findings);

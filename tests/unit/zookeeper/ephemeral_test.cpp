@@ -177,6 +177,61 @@ TEST_F(EphemeralTest, GivingUpNeverRemovesAnothersNode) {
   EXPECT_EQ(ensemble.stat(parent).created, static_cast<std::int64_t>(holder->grant->token.value()));
 }
 
+// Two who wait, one whose answer got lost: the node that is being released is nobody's to claim.
+TEST_F(EphemeralTest, ANodeThatIsBeingReleasedIsNotClaimed) {
+  for (const bool disconnected : {true, false}) {
+    const auto backend = make_connected();
+    const auto session = ensemble.last_session();
+    const auto elsewhere = make_connected();
+    const auto holder = contend(*backend);
+    ASSERT_TRUE(holder->grant);
+    const auto other = contend(*elsewhere);
+    next(Kind::create, disconnected ? Fate::hold_answer : Fate::lose_answer);
+    const auto waiting = contend(*backend);
+    bool released = false;
+    const auto release_it = [&] { backend->release(*holder->grant, [&](const ReleaseOutcome&) { released = true; }); };
+    if (disconnected) {
+      ensemble.disconnect(session);
+      engine.run();
+      release_it();
+      engine.advance(100ms);
+      ensemble.reconnect(session);
+      engine.run();
+    } else {
+      // While the waiter is looking whether the node is its own.
+      ensemble.fate = [&](const FakeRequest& request) {
+        if (request.kind == Kind::get && request.watch == 0 && request.session == session && !released) {
+          released = true;
+          engine.post(release_it);
+        }
+        return Fate::answer;
+      };
+      engine.advance(50ms);
+      ensemble.fate = nullptr;
+    }
+    engine.advance(1s);
+    EXPECT_TRUE(released);
+    EXPECT_FALSE(waiting->grant && other->grant);
+    EXPECT_TRUE(waiting->grant || other->grant);
+    EXPECT_TRUE(host.losses.empty());
+  }
+}
+
+// Twice the same create could make a node that nobody asks for any more.
+TEST_F(EphemeralTest, AReconnectionRepeatsNothingThatIsUnderWay) {
+  const auto backend = make_connected();
+  put_theirs();
+  const std::size_t before = ensemble.requests.size();
+  ensemble.keeps_unsent = true;
+  ensemble.disconnect();
+  const auto attempt = start(*backend, false);  // the backend has not heard yet
+  engine.run();
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(requests_since(before, Kind::get), 1U);
+}
+
 // Whoever holds it by now is not touched.
 TEST_F(EphemeralTest, AStaleReleaseTouchesNobodysLock) {
   const auto backend = make_connected();
@@ -214,14 +269,22 @@ TEST_F(EphemeralTest, AQueueIsRefused) {
   EXPECT_NE(attempt->failure->detail.find("queue"), std::string::npos);
 }
 
-TEST_F(EphemeralTest, WhatAQueueLeftBehindIsClearedAway) {
-  for (const bool wait : {true, false}) {
-    const auto backend = make_connected();
-    (void)ensemble.put(parent);
-    const auto attempt = contend(*backend, wait);
-    ASSERT_TRUE(attempt->grant);
-    (void)release(*backend, *attempt);
-  }
+// Removing it would remove the lock of whoever is faster.
+TEST_F(EphemeralTest, WhatAQueueLeftBehindIsLeftToTheServer) {
+  const auto backend = make_connected();
+  (void)ensemble.put(parent);
+  const auto tried = contend(*backend, false);
+  ASSERT_TRUE(tried->failure);
+  EXPECT_EQ(tried->failure->code, errc::unavailable);
+  EXPECT_NE(tried->failure->detail.find(parent), std::string::npos);
+  const auto waiting = contend(*backend);
+  ASSERT_FALSE(waiting->unreachable_reports.empty());
+  engine.advance(1min);
+  EXPECT_FALSE(waiting->failure);
+  EXPECT_EQ(ensemble.count(Kind::remove), 0U);
+  ensemble.remove(parent);
+  engine.advance(1s);
+  EXPECT_TRUE(waiting->grant);
 }
 
 TEST_F(EphemeralTest, SomebodysDataIsLeftAlone) {

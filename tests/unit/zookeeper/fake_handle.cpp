@@ -210,8 +210,13 @@ void FakeEnsemble::expire(std::int64_t session) {
 }
 
 std::size_t FakeEnsemble::count(FakeRequest::Kind kind) const {
-  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(),
-                                                [&](const FakeRequest& request) { return request.kind == kind; }));
+  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), [&](const FakeRequest& request) {
+    return request.kind == kind && !is_heartbeat(request);
+  }));
+}
+
+std::size_t FakeEnsemble::heartbeats() const {
+  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), is_heartbeat));
 }
 
 // --- A handle --------------------------------------------------------------------------------------------------------
@@ -267,6 +272,12 @@ void FakeHandle::connect() {
   timeout_ = ensemble_.granted.value_or(asked_);
   tell(Event::connected, {});
   for (const WatchId id : std::exchange(missed_, {})) fired(id);
+  for (Answer& answer : pending_) {
+    if (!answer.unsent) continue;
+    answer.problem = std::exchange(answer.unsent, nullptr)();
+    answer.held = false;
+    post([this] { deliver(); });
+  }
 }
 
 // Behind the answers that are on their way, as on the wire.
@@ -303,6 +314,9 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
   Answer answer{.give = std::move(give), .problem = Problem::none, .held = false};
   if (over_) {
     answer.problem = Problem::session_over;
+  } else if (!connected_ && ensemble_.keeps_unsent) {
+    answer.held = true;
+    answer.unsent = carry_out;
   } else if (!connected_) {
     answer.problem = Problem::unknown_outcome;
   } else {

@@ -38,6 +38,11 @@ struct FakeRequest {
   std::int64_t session = 0;
 };
 
+// What a session sends by itself to be heard of.
+[[nodiscard]] inline bool is_heartbeat(const FakeRequest& request) {
+  return request.kind == FakeRequest::Kind::remove && request.path == "/%heartbeat";
+}
+
 enum class Fate {
   answer,
   lose_answer,   // carried out; the asker is told that the outcome is unknown
@@ -61,6 +66,8 @@ class FakeEnsemble {
   std::optional<std::chrono::milliseconds> granted;  // by default what was asked for
   // By default everything is answered.
   std::function<Fate(const FakeRequest&)> fate;
+  // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
+  bool keeps_unsent = false;
   void release_answers();
 
   // For all handles that are open, or for those of one session. What was held is answered with an unknown outcome.
@@ -89,7 +96,9 @@ class FakeEnsemble {
   std::vector<FakeRequest> requests;
   int dialled = 0;  // handles made
   int closed = 0;   // handles closed or destroyed
+  // Heartbeats do not count.
   [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
+  [[nodiscard]] std::size_t heartbeats() const;
   [[nodiscard]] std::int64_t last_session() const noexcept { return last_session_; }
 
  private:
@@ -145,6 +154,7 @@ class FakeHandle final : public Handle {
     std::function<void(Problem)> give;
     Problem problem;
     bool held;
+    std::function<Problem()> unsent = nullptr;
   };
 
   // Decides what becomes of the request; `carry_out` answers its problem.

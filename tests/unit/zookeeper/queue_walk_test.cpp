@@ -121,7 +121,8 @@ TEST_F(QueueWalkTest, AForeignLayoutIsRefusedByName) {
 }
 
 TEST_F(QueueWalkTest, WhatIsNoLocksIsIgnoredAndReported) {
-  const Queue queue = queue_of({"config", own});
+  const std::vector<std::string> children{"config", own};
+  const Queue queue = queue_of(children);
   EXPECT_EQ(queue.unknown, "config");
   EXPECT_EQ(walk.listed(queue).next, Next::grant);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,9 @@ struct RecordingUser final : Session::User {
   void session_lost(const Failure& why) override {
     heard.emplace_back("lost");
     reasons.push_back(why);
+    if (when_lost) when_lost();
   }
+  std::function<void()> when_lost;
   std::vector<std::string> heard;
   std::vector<TimePoint> alive;
   std::vector<Failure> reasons;
@@ -46,7 +49,7 @@ class SessionTest : public testing::Test {
   void answer_with(Fate fate) {
     ensemble.fate = [fate](const FakeRequest&) { return fate; };
   }
-  [[nodiscard]] TimePoint safe_after(TimePoint sent) const { return lease_valid_until(sent, 9s); }
+  [[nodiscard]] TimePoint safe_after(TimePoint sent) const { return lease_valid_until(sent, 9s) - 2250ms; }
 
   test::ManualEngine engine;
   FakeEnsemble ensemble{engine};

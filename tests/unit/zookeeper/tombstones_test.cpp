@@ -176,7 +176,21 @@ TEST_F(TombstonesTest, ACreateThatFailedLeavesNothingToDo) {
     tombstones.created(tombstones.await(node("")), {.problem = problem, .failure = {}, .sent = {}}, "/l/");
     EXPECT_EQ(tombstones.size(), 0U);
   }
-  EXPECT_EQ(ensemble.requests.size(), ensemble.count(Kind::sync));
+  EXPECT_EQ(ensemble.requests.size(), ensemble.heartbeats());
+}
+
+// Hazard 24: the list may come from a server that does not know yet what another one has carried out.
+TEST_F(TombstonesTest, AListIsNotBelievedWhereTheSyncBeforeItFailed) {
+  always(Kind::sync, Fate::lose_request);
+  tombstones.remove(node(""));
+  engine.run();
+  EXPECT_EQ(ensemble.count(Kind::children), 1U);
+  EXPECT_EQ(tombstones.size(), 1U);
+  ensemble.fate = nullptr;
+  const std::string path = put();
+  engine.advance(1s);
+  EXPECT_FALSE(ensemble.exists(path));
+  EXPECT_EQ(tombstones.size(), 0U);
 }
 
 TEST_F(TombstonesTest, ACreateThatMayHaveHappenedIsLookedFor) {
