@@ -73,7 +73,10 @@ std::string query_footer(const char* verb) {
            "\n"
            "Examples:\n  dlock break --yes nightly-report\n";
   }
-  if (v == "doctor") return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n";
+  if (v == "doctor") {
+    return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n"
+           "  dlock doctor --url zookeeper://zk1:2181,zk2:2181,zk3:2181\n";
+  }
   return "Examples:\n  dlock backends\n";
 }
 
