@@ -14,6 +14,9 @@ namespace dlock::zookeeper {
 
 namespace {
 
+// A server that answers at all has done so by then.
+constexpr std::chrono::seconds longest_drain(1);
+
 void ignore_log(const char* /*message*/) {}
 void ignore_auth(int /*code*/, const void* /*data*/) {}  // an event follows where it failed
 
@@ -60,12 +63,13 @@ CHandle::CHandle(Executor& executor, const Options& options, Listener& listener)
     : executor_(executor),
       options_(options),
       listener_(&listener),
-      channel_(std::make_shared<LibraryChannel>(executor, static_cast<LibraryChannel::Receiver&>(*this))) {
+      channel_(std::make_shared<LibraryChannel>(executor, static_cast<LibraryChannel::Receiver&>(*this))),
+      drain_timer_(executor) {
   open();
 }
 
 CHandle::~CHandle() {
-  if (listener_ != nullptr) close_in_background();
+  if (!closing_begun_) close_in_background();
   channel_->leave();
 }
 
@@ -92,7 +96,22 @@ void CHandle::close(std::function<void()> done) {
   listener_ = nullptr;
   closed_ = std::move(done);
   fail_all();
-  close_in_background();
+  drain();
+}
+
+// The library sends the end of the session and, where something can be read, closes the connection at once. A server
+// that is still answering then fails to write, drops the connection without having read that, and keeps the session
+// until its timeout. So nothing is left to be answered before.
+void CHandle::drain() {
+  if (!connected_ || operations_.empty()) return close_in_background();
+  drain_timer_.arm(saturating_add(executor_.now(), longest_drain), [this] { close_in_background(); });
+}
+
+void CHandle::drained(const LibraryArrival& arrival) {
+  if (closing_begun_) return;
+  if (arrival.kind == LibraryArrival::Kind::completed) operations_.erase(arrival.id);
+  // Should the connection break, there is nothing to wait for.
+  if (operations_.empty() || arrival.kind == LibraryArrival::Kind::session) close_in_background();
 }
 
 // Kept here until they are called, not in the task: what they hold must not outlive us.
@@ -115,6 +134,8 @@ void CHandle::fail_all() {
 }
 
 void CHandle::close_in_background() {
+  closing_begun_ = true;
+  drain_timer_.disarm();
   library_ = nullptr;
   zhandle_t* const library = channel_->take_for_closing();
   // Nothing to close, or it is done by the thread that opens.
@@ -207,7 +228,7 @@ void CHandle::sync(const std::string& path, DoneHandler done) {
 // --- What arrives ----------------------------------------------------------------------------------------------------
 
 void CHandle::arrived(const LibraryArrival& arrival) {
-  if (listener_ == nullptr) return;
+  if (listener_ == nullptr) return drained(arrival);
   switch (arrival.kind) {
     case LibraryArrival::Kind::opened:
       return opened(arrival.error);

@@ -59,6 +59,8 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   void session_event(const LibraryArrival& arrival);
   void completed(std::uint64_t id);
   void fail_all();
+  void drain();
+  void drained(const LibraryArrival& arrival);
   void close_in_background();
   void report_closed();
 
@@ -75,6 +77,8 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   Operations operations_;
   std::vector<Failing> failing_;  // the last is the first to be told
   std::function<void()> closed_;
+  bool closing_begun_ = false;
+  Timer drain_timer_;
   BackgroundThread opening_;
   BackgroundThread closing_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
