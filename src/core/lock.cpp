@@ -103,6 +103,7 @@ void DistributedLock::lock() {
                         "this thread holds lock \"" + impl_->name + "\" already"});
   }
   (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
+  detail::Retreat::of_this_thread().pause();
   impl_->leases.put(acquire(options));
 }
 
@@ -113,8 +114,13 @@ bool DistributedLock::try_lock() {
 bool DistributedLock::try_lock_within(Duration wait) {
   if (impl_->leases.mine().held()) return false;
   (void)impl_->leases.decrement();
+  detail::Retreat& retreat = detail::Retreat::of_this_thread();
+  if (wait > Duration()) retreat.pause();
   auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults());
-  if (!lease) return false;
+  if (!lease) {
+    retreat.tried_in_vain(std::chrono::steady_clock::now());
+    return false;
+  }
   impl_->leases.put(*std::move(lease));
   return true;
 }

@@ -22,8 +22,13 @@ class RecursiveLock::Impl {
       leases_.increment();
       return true;
     }
+    detail::Retreat& retreat = detail::Retreat::of_this_thread();
+    if (wait > Duration()) retreat.pause();
     auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
-    if (!lease) return false;
+    if (!lease) {
+      retreat.tried_in_vain(std::chrono::steady_clock::now());
+      return false;
+    }
     leases_.put(*std::move(lease));
     return true;
   }

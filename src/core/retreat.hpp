@@ -1,0 +1,66 @@
+// How threads that take several locks at once, as std::lock() and std::scoped_lock do, come out of step. Such a thread
+// waits for one lock, tries the others, and if one is busy lets go of all and waits for that one. Two that name the
+// same locks in different orders can meet like that again and again, when every request takes the same time, as it does
+// over one connection. So whoever let go pauses at random before it waits again, for about as long as it held in vain,
+// and for twice as long each time: what is known as exponential backoff with full jitter.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <random>
+#include <thread>
+
+namespace dlock::detail {
+
+// Of one thread: what it holds by lock() and try_lock(), and how its tries went.
+class Retreat {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Duration = std::chrono::steady_clock::duration;
+  static constexpr Duration longest = std::chrono::milliseconds(100);
+
+  [[nodiscard]] static Retreat& of_this_thread() {
+    static thread_local Retreat retreat;
+    return retreat;
+  }
+
+  void entered(TimePoint now) noexcept {
+    if (held_++ == 0) {
+      since_ = now;
+    } else {
+      limit_ = Duration::zero();
+    }
+  }
+  void left() noexcept {
+    if (held_ > 0) --held_;
+  }
+  // A try found its lock busy.
+  void tried_in_vain(TimePoint now) noexcept {
+    if (held_ == 0) return;
+    limit_ = std::min(std::max(2 * limit_, now - since_), longest);
+    due_ = true;
+  }
+
+  // The longest pause that is due before the thread waits for a lock; it is due once.
+  [[nodiscard]] Duration take() noexcept {
+    if (!due_ || held_ > 0) return Duration::zero();
+    due_ = false;
+    return limit_;
+  }
+  // Makes the pause that is due, if one is.
+  void pause() {
+    const auto most = take().count();
+    if (most <= 0) return;
+    static thread_local std::minstd_rand random(std::random_device{}());
+    std::this_thread::sleep_for(Duration(std::uniform_int_distribution<Duration::rep>(0, most)(random)));
+  }
+
+ private:
+  std::size_t held_ = 0;
+  TimePoint since_;
+  Duration limit_ = Duration::zero();
+  bool due_ = false;
+};
+
+}  // namespace dlock::detail
