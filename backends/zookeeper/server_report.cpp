@@ -96,7 +96,9 @@ class Judgement {
     const std::string name = report.host.to_string();
     const auto limit = read_number(report.conf, "maxClientCnxns");
     if (report.cons.empty() || is_refusal(report.cons) || !limit) {
-      const std::string all = status->connections ? std::to_string(*status->connections) + " clients; " : "";
+      const std::string all = status->connections ? std::to_string(*status->connections) +
+                                                        (*status->connections == 1 ? " client; " : " clients; ")
+                                                  : "";
       return add(Severity::note, "clients",
                  name + ": " + all +
                      "how many of them come from this machine, and how many may, cannot be told, because its "
