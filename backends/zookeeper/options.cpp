@@ -98,14 +98,14 @@ std::optional<std::string> take_digest(Url& url) {
 
 std::chrono::milliseconds take_session_timeout(Url& url, std::chrono::nanoseconds lease) {
   const auto given = url.take_duration("session_timeout");
-  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(given ? given->value() : lease);
+  const std::chrono::nanoseconds timeout = given ? given->value() : lease;
   if (timeout < shortest_session || timeout > longest_session) {
     refuse(
         std::string(given ? "session_timeout" : "lease, which is the session timeout unless session_timeout is given") +
         ": " + detail::to_text(timeout) + " is outside " + detail::to_text(shortest_session) + ".." +
         detail::to_text(longest_session));
   }
-  return timeout;
+  return std::chrono::ceil<std::chrono::milliseconds>(timeout);
 }
 
 }  // namespace
