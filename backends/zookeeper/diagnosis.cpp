@@ -119,7 +119,9 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     handle.remove(node, [self](const Outcome& outcome) { self->tried(outcome); });
     handle.remove(lock, [self, node, lock](const Outcome& outcome) {
       self->tried(outcome);
-      if (outcome.problem == Problem::unknown_outcome) self->remove_later(node, lock);
+      if (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over) {
+        self->remove_later(node, lock);
+      }
       self->judge_rights();
     });
   }
@@ -129,8 +131,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     Tombstones& tombstones = owner_.tombstones_;
     const auto epoch = owner_.session_.epoch();
     tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
-                      [&tombstones, lock, epoch](Tombstones::End end, const Failure& /*why*/) {
-                        if (end == Tombstones::End::unconfirmed) return;  // and the server removes what is empty
+                      [&tombstones, lock, epoch](Tombstones::End /*end*/, const Failure& /*why*/) {
                         tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
                       });
   }

@@ -117,16 +117,16 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
     // Not for us to remove: it would hit the lock of whoever was faster.
     if (node.stat.children == 0 && node.data.empty()) {
       return fail(id, {errc::unavailable, "node " + detail::quoted(attempt.path) +
-                                              " is left from a queue of another strategy; the servers remove it a "
-                                              "minute or so after the last one has left the queue"});
+                                              " is in the way; if it is left from a queue of another strategy, the "
+                                              "servers remove it within a minute or so, else delete it"});
     }
     return fail(id, {errc::protocol, "node " + detail::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});
   }
   const bool ours = node.stat.owner == requests_.session().id() && unresolved_.contains(attempt.request.owner) &&
                     unclaimed(attempt.path, node.stat.created);
-  unresolved_.erase(attempt.request.owner);
   if (ours) return grant(id, node.stat);
+  unresolved_.erase(attempt.request.owner);
   busy(id);
 }
 
@@ -206,6 +206,7 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
               .created = stat.created,
               .is_this = is_this},
              false);
+  unresolved_.erase(attempt.request.owner);
   answer(id, {.status = TryOutcome::Status::granted, .grant = grant});
 }
 

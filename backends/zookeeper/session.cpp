@@ -22,11 +22,13 @@ constexpr milliseconds closing_pause{500};
 // because the encoding of names has no such '%'.
 constexpr const char* no_node = "/%heartbeat";
 
-// A leader hears of what was asked of the others twice a tick, and ends a session by what it has heard. How long a tick
-// is we are not told; a session timeout has at least two, unless minSessionTimeout says otherwise.
-TimePoint safe_until(TimePoint sent, milliseconds granted) {
-  return saturating_add(lease_valid_until(sent, granted), -granted / 4);
+// A leader hears twice a tick of the sessions that others serve, and ends a session by what it has heard. How long a
+// tick is we are not told; a session timeout has at least two, unless minSessionTimeout says otherwise.
+constexpr milliseconds heard_late(milliseconds granted) {
+  return granted / 4;
 }
+// Of the requests in that time, so many are remembered.
+constexpr int most_remembered = 16;
 
 std::string text(std::chrono::nanoseconds duration) {
   return detail::to_text(std::chrono::duration_cast<milliseconds>(duration));
@@ -127,10 +129,11 @@ void Session::connected() {
   if (fresh) {
     ++epoch_;
     granted_ = granted;
-    last_heard_ = last_attempt_;  // it was made after that
-    valid_until_ = safe_until(last_heard_, granted_);
+    last_heard_ = last_attempt_;  // the leader made it after that
+    known_ = {};
+    valid_until_ = lease_valid_until(last_heard_, granted_);
     told_until_ = TimePoint::min();
-    deadline_ = safe_until(now, granted_);
+    deadline_ = std::max(valid_until_, saturating_add(lease_valid_until(now, granted_), -heard_late(granted_)));
   } else if (now >= deadline_) {
     return;  // the timer is about to say so
   } else if (granted < granted_) {
@@ -159,9 +162,18 @@ void Session::disconnected() {
 void Session::heard(TimePoint sent) {
   if (state_ != State::ready && state_ != State::suspended) return;
   if (executor_.now() >= deadline_) return;  // nothing is brought back to life
-  last_heard_ = std::max(last_heard_, sent);
-  valid_until_ = std::max(valid_until_, safe_until(sent, granted_));
+  // What was carried out after `sent` shows that the session lived, but the leader may count from what it had heard
+  // before: from requests that are so much older that it was told of them.
+  while (!known_.empty() && saturating_add(known_.front(), heard_late(granted_)) <= sent) {
+    valid_until_ = std::max(valid_until_, lease_valid_until(known_.front(), granted_));
+    known_.pop_front();
+  }
   deadline_ = std::max(deadline_, valid_until_);
+  if (sent <= last_heard_) return;
+  last_heard_ = sent;
+  if (known_.empty() || saturating_add(known_.back(), heard_late(granted_) / most_remembered) <= sent) {
+    known_.push_back(sent);
+  }
 }
 
 void Session::beat() {
@@ -216,17 +228,15 @@ void Session::end(const std::string& why, errc problem) {
     pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
   }
   // All who lose a session at the same moment want a new one; what was drawn at random holds.
-  not_before_ = stood ? next_attempt_ : TimePoint::min();
-  if (stood) {
-    // Before it is closed: then its nodes go, and somebody else is let in.
-    user_.session_lost({errc::lost, why});
-    retire_handle();
-    fire_watches();
-  } else {
-    retire_handle();
-    const Failure failure = problem_;
-    user_.session_suspended(failure);
-  }
+  const Failure failure = problem_;
+  const bool refused = problem == errc::access_denied;
+  not_before_ = stood && !refused ? next_attempt_ : TimePoint::min();
+  // The client library connects before it hears that its credentials are refused. Nobody is to want it back for that.
+  if (!stood || refused) user_.session_suspended(failure);
+  // Before it is closed: then its nodes go, and somebody else is let in.
+  if (stood) user_.session_lost({errc::lost, why});
+  retire_handle();
+  if (stood) fire_watches();
 }
 
 // Destroyed only when it is closed, so that what is left of its session goes, and close() can wait for that.

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -87,8 +88,9 @@ class Session final : private Handle::Listener {
   // Grows with every new session, so that what belongs to an earlier one can be told. 0: there was none yet.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
   [[nodiscard]] std::int64_t id() const noexcept;
-  // Until when what the session holds is safe: send time of the last write that was answered, plus the timeout that the
-  // server granted, less a quarter for what its leader hears late, and less a margin for clocks (lease_valid_until()).
+  // Until when what the session holds is safe, whatever server fails: the send time of the newest answered write of
+  // which the leader has certainly been told, plus the timeout that was granted, less a margin for clocks
+  // (lease_valid_until()). That write is a quarter of the timeout older than the last one.
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] std::chrono::milliseconds granted_timeout() const noexcept;
   // Why it is not ready.
@@ -139,6 +141,7 @@ class Session final : private Handle::Listener {
   std::uint64_t epoch_ = 0;
   std::chrono::milliseconds granted_{};
   TimePoint last_heard_ = TimePoint::min();  // when the last request was sent that says that the session lives
+  std::deque<TimePoint> known_;              // such times, of which the leader may not have been told yet
   TimePoint valid_until_ = TimePoint::min();
   TimePoint told_until_ = TimePoint::min();
   // When the session is given up: valid_until_, but a new one gets the time for its first heartbeat.

@@ -103,7 +103,7 @@ void DistributedLock::lock() {
                         "this thread holds lock \"" + impl_->name + "\" already"});
   }
   (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
-  detail::Retreat::of_this_thread().pause();
+  detail::Retreat::of_this_thread().pause(&impl_->leases);
   impl_->leases.put(acquire(options));
 }
 
@@ -114,11 +114,9 @@ bool DistributedLock::try_lock() {
 bool DistributedLock::try_lock_within(Duration wait) {
   if (impl_->leases.mine().held()) return false;
   (void)impl_->leases.decrement();
-  detail::Retreat& retreat = detail::Retreat::of_this_thread();
-  if (wait > Duration()) retreat.pause();
   auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults());
   if (!lease) {
-    retreat.tried_in_vain(std::chrono::steady_clock::now());
+    detail::Retreat::of_this_thread().tried_in_vain(&impl_->leases, std::chrono::steady_clock::now());
     return false;
   }
   impl_->leases.put(*std::move(lease));

@@ -23,10 +23,10 @@ class RecursiveLock::Impl {
       return true;
     }
     detail::Retreat& retreat = detail::Retreat::of_this_thread();
-    if (wait > Duration()) retreat.pause();
+    if (wait == forever) retreat.pause(&leases_);
     auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
     if (!lease) {
-      retreat.tried_in_vain(std::chrono::steady_clock::now());
+      retreat.tried_in_vain(&leases_, std::chrono::steady_clock::now());
       return false;
     }
     leases_.put(*std::move(lease));

@@ -13,7 +13,8 @@
 
 namespace dlock::detail {
 
-// Of one thread: what it holds by lock() and try_lock(), and how its tries went.
+// Of one thread: what it holds by lock() and try_lock(), and how its tries went. (A lock that is destroyed while it is
+// held counts as held: that thread makes no pauses any more.)
 class Retreat {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -36,21 +37,23 @@ class Retreat {
     if (held_ > 0) --held_;
   }
   // A try found its lock busy.
-  void tried_in_vain(TimePoint now) noexcept {
+  void tried_in_vain(const void* lock, TimePoint now) noexcept {
     if (held_ == 0) return;
-    limit_ = std::min(std::max(2 * limit_, now - since_), longest);
-    due_ = true;
+    const bool again = now - tried_ < 10 * longest;
+    limit_ = std::min(std::max(again ? 2 * limit_ : Duration::zero(), now - since_), longest);
+    tried_ = now;
+    busy_ = lock;
   }
 
-  // The longest pause that is due before the thread waits for a lock; it is due once.
-  [[nodiscard]] Duration take() noexcept {
-    if (!due_ || held_ > 0) return Duration::zero();
-    due_ = false;
+  // The longest pause that is due before the thread waits for this lock: where it was the one that was busy, and once.
+  [[nodiscard]] Duration take(const void* lock) noexcept {
+    if (busy_ != lock || held_ > 0) return Duration::zero();
+    busy_ = nullptr;
     return limit_;
   }
   // Makes the pause that is due, if one is.
-  void pause() {
-    const auto most = take().count();
+  void pause(const void* lock) {
+    const auto most = take(lock).count();
     if (most <= 0) return;
     static thread_local std::minstd_rand random(std::random_device{}());
     std::this_thread::sleep_for(Duration(std::uniform_int_distribution<Duration::rep>(0, most)(random)));
@@ -59,8 +62,9 @@ class Retreat {
  private:
   std::size_t held_ = 0;
   TimePoint since_;
+  TimePoint tried_;
   Duration limit_ = Duration::zero();
-  bool due_ = false;
+  const void* busy_ = nullptr;
 };
 
 }  // namespace dlock::detail

@@ -257,10 +257,6 @@ void FakeHandle::connect() {
     over_ = true;
     return tell(Event::failed, {errc::unavailable, "fake: no host has an address"});
   }
-  if (ensemble_.dialling == Dialling::refuse_auth) {
-    over_ = true;
-    return tell(Event::auth_failed, {errc::access_denied, "fake: authentication failed"});
-  }
   if (session_ == 0) {
     session_ = ++ensemble_.last_session_;
     ensemble_.sessions_.insert(session_);
@@ -271,6 +267,11 @@ void FakeHandle::connect() {
   connected_ = true;
   timeout_ = ensemble_.granted.value_or(asked_);
   tell(Event::connected, {});
+  if (ensemble_.dialling == Dialling::refuse_auth) {
+    // As the real one, which learns of it when it has sent them.
+    over_ = true;
+    return tell(Event::auth_failed, {errc::access_denied, "fake: authentication failed"});
+  }
   for (const WatchId id : std::exchange(missed_, {})) fired(id);
   for (Answer& answer : pending_) {
     if (!answer.unsent) continue;

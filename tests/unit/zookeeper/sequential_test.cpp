@@ -54,15 +54,16 @@ TEST_F(SequentialTest, ALeaseCountsFromWhenItsRequestWasSent) {
   const auto backend = make();
   (void)ensemble.put(parent);
   (void)contend(*backend, true, "warm-up");
-  engine.advance(1s);
+  const TimePoint start = engine.now();
+  engine.advance(12s);  // with heartbeats after 2.5, 5, 7.5 and 10 seconds
   ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::refuse : Fate::hold_answer; };
   const auto attempt = contend(*backend);
-  const TimePoint sent = engine.now();
-  engine.advance(1s);
+  engine.advance(2s);
   ensemble.release_answers();
   engine.run();
   ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 10s) - 2500ms);
+  // The newest that is a quarter of the session timeout older than the request, not than its answer.
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(start + 7500ms, 10s));
   EXPECT_EQ(attempt->grant->lease, 10s);
 }
 

@@ -73,8 +73,8 @@ TEST_F(SessionTest, AFactoryThatThrowsIsToldToTheUserLater) {
 TEST_F(SessionTest, RefusedCredentialsAreFinalUntilSomebodyWantsItAgain) {
   ensemble.dialling = Dialling::refuse_auth;
   connect();
-  EXPECT_EQ(user.heard, Words{"suspended"});
-  EXPECT_EQ(user.reasons.back().code, errc::access_denied);
+  EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
+  EXPECT_EQ(user.reasons.front().code, errc::access_denied);
   EXPECT_EQ(session.problem().code, errc::access_denied);
   engine.advance(1h);
   EXPECT_EQ(ensemble.dialled, 1) << "nothing is retried that cannot succeed";

@@ -215,6 +215,24 @@ TEST_F(TombstonesTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
   EXPECT_FALSE(ensemble.exists(path));
 }
 
+// A server that lags behind may still show a node that is removed already, while another one has its place.
+TEST_F(TombstonesTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyAfterASync) {
+  const auto made = ensemble.put("/shared", {}, session.id());
+  const auto created = made.stat.created;
+  always(Kind::remove, Fate::lose_request);
+  remove({.lock_path = "/shared",
+          .path = "/shared",
+          .epoch = session.epoch(),
+          .created = created,
+          .is_this = [=](const Stat& stat) { return stat.created == created; }});
+  engine.run();
+  EXPECT_EQ(ensemble.count(Kind::sync), 0U);
+  ensemble.fate = nullptr;
+  engine.advance(1s);
+  EXPECT_EQ(ensemble.count(Kind::sync), 1U);
+  EXPECT_FALSE(ensemble.exists("/shared"));
+}
+
 // Where others use the same path, nothing of theirs is touched.
 TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
   const auto theirs = ensemble.put("/shared", {}, 77);
