@@ -21,8 +21,11 @@ using test::ZooKeeperClient;
 
 constexpr const char* prefix = "/dlock";
 
-// Short, because tests wait for sessions to end; long enough for a busy machine to keep them alive.
-constexpr const char* parameters = "session_timeout=2s";
+// Short, because tests wait for sessions to end; long enough for a busy machine to keep them alive: the client library
+// gives up a server that does not answer for two thirds of it.
+const char* parameters_for(ZooKeeperSetup setup) {
+  return setup == ZooKeeperSetup::standalone ? "session_timeout=2s" : "session_timeout=4s";
+}
 
 std::string address_list(const std::vector<std::uint16_t>& ports) {
   std::string list;
@@ -39,7 +42,8 @@ std::string address_list(const std::vector<std::unique_ptr<TcpProxy>>& proxies) 
 }  // namespace
 
 ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
-    : strategy_(std::move(strategy)),
+    : setup_(setup),
+      strategy_(std::move(strategy)),
       service_(setup == ZooKeeperSetup::standalone ? ZooKeeperService::standalone() : ZooKeeperService::ensemble()) {
   for (const std::uint16_t port : service_.ports()) {
     disturbed_.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
@@ -49,7 +53,7 @@ ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
 ZooKeeperFixture::~ZooKeeperFixture() = default;
 
 std::string ZooKeeperFixture::url_of(const std::string& addresses) const {
-  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + parameters;
+  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + parameters_for(setup_);
 }
 
 std::string ZooKeeperFixture::url() const {

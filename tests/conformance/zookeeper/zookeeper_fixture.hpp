@@ -46,6 +46,7 @@ class ZooKeeperFixture final : public Fixture {
   [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
   [[nodiscard]] std::string url_of(const std::string& addresses) const;
 
+  ZooKeeperSetup setup_;
   std::string strategy_;
   ZooKeeperService& service_;
   Proxies disturbed_;
