@@ -148,7 +148,8 @@ TEST_F(SessionTest, ADisconnectSuspendsAndLosesNothing) {
   EXPECT_EQ(session.valid_until(), valid_until);
   const TimePoint reconnected = engine.now();
   engine.advance(2250ms);
-  EXPECT_EQ(session.valid_until(), lease_valid_until(reconnected, 9s)) << "a heartbeat follows the reconnection at once";
+  EXPECT_EQ(session.valid_until(), lease_valid_until(reconnected, 9s))
+      << "a heartbeat follows the reconnection at once";
 }
 
 TEST_F(SessionTest, AReconnectionAloneExtendsNothing) {
