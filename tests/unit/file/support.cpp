@@ -182,20 +182,24 @@ bool advance_until(ManualClock& clock, std::chrono::milliseconds limit, const st
 void Recorder::lost(const LostEvent& event) {
   const std::lock_guard lock(mutex_);
   losses_.push_back(event);
+  heard_.notify_all();
 }
 
 void Recorder::warning(const WarningEvent& event) {
   const std::lock_guard lock(mutex_);
   warnings_.push_back(event);
+  heard_.notify_all();
 }
 
 std::vector<LostEvent> Recorder::losses() const {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  (void)heard_.wait_for(lock, hang_limit, [this] { return !losses_.empty(); });
   return losses_;
 }
 
 std::vector<WarningEvent> Recorder::warnings() const {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  (void)heard_.wait_for(lock, hang_limit, [this] { return !warnings_.empty(); });
   return warnings_;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -81,11 +82,14 @@ class Recorder final : public Observer {
  public:
   void lost(const LostEvent& event) override;
   void warning(const WarningEvent& event) override;
+  // What was heard so far, as soon as there is something; observers are told a little later than leases. Empty if
+  // nothing comes.
   [[nodiscard]] std::vector<LostEvent> losses() const;
   [[nodiscard]] std::vector<WarningEvent> warnings() const;
 
  private:
   mutable std::mutex mutex_;
+  mutable std::condition_variable heard_;
   std::vector<LostEvent> losses_;
   std::vector<WarningEvent> warnings_;
 };
