@@ -38,8 +38,8 @@ function(dlock_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
-# dlock_add_test(NAME [NO_MAIN] SOURCES file... [LIBRARIES target...] [LABELS label...])
-# One GoogleTest executable; each of its tests becomes one for ctest.
+# dlock_add_test(NAME [NO_MAIN] [PROCESSORS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
+# One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs.
 function(dlock_add_test name)
   cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
