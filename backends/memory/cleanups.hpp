@@ -11,8 +11,8 @@
 #include <dlock/executor.hpp>
 #include <dlock/token.hpp>
 
-#include "backends/memory/backoff.hpp"
 #include "backends/memory/connection.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::memory {
 
@@ -38,7 +38,7 @@ class Cleanups {
     std::chrono::nanoseconds lease{};
     TimePoint moot;  // when there can be nothing left of the owner
     bool confirmed = false;
-    Backoff backoff;
+    util::Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 

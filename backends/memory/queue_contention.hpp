@@ -8,9 +8,9 @@
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
 
-#include "backends/memory/backoff.hpp"
 #include "backends/memory/cleanups.hpp"
 #include "backends/memory/connection.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::memory {
 
@@ -59,7 +59,7 @@ class QueueContention final : public Contention {
   bool queued_ = false;      // the store may know of us
   bool unanswered_ = false;  // a request that we gave up on may yet arrive
   int under_way_ = 0;        // requests that we still expect an answer to
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(1)};
   Timer timer_;
 };
 

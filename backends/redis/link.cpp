@@ -131,7 +131,7 @@ void Link::down(Failure why) {
   problem_ = why;
   const bool hopeless = why.code != errc::unavailable && why.code != errc::ambiguous;
   if (was_ready) {
-    pause_until(saturating_add(executor_.now(), between(nanoseconds(0), milliseconds(10), executor_)));
+    pause_until(saturating_add(executor_.now(), util::between(nanoseconds(0), milliseconds(10), executor_)));
   } else if (hopeless) {
     timer_.disarm();
     state_ = State::pausing;  // until somebody wants it again, and not at once

@@ -15,10 +15,10 @@
 
 #include <dlock/executor.hpp>
 
-#include "backends/redis/backoff.hpp"
 #include "backends/redis/handshake.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/wire.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -92,7 +92,7 @@ class Link final : private Wire::Events {
   std::uint64_t written_ = 0;
   std::uint64_t sent_ = 0;  // of the last connection, once it is gone
   Failure problem_;
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(1)};
   TimePoint last_attempt_;
   TimePoint next_attempt_;
   Timer timer_;  // of the connecting, or of the pause

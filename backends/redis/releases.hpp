@@ -9,8 +9,8 @@
 #include <dlock/backend.hpp>
 
 #include "backends/redis/answers.hpp"
-#include "backends/redis/backoff.hpp"
 #include "backends/redis/command_client.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -43,7 +43,7 @@ class Releases {
     TimePoint moot;  // when the server has forgotten the owner by itself
     bool confirmed = false;
     bool stragglers = false;
-    Backoff backoff;
+    util::Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 

@@ -8,8 +8,8 @@
 #include <dlock/executor.hpp>
 #include <dlock/try_backend.hpp>
 
-#include "backends/zookeeper/backoff.hpp"
 #include "backends/zookeeper/ephemeral.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -31,7 +31,7 @@ class EphemeralWatch final : public Watch {
   const std::function<void()> changed_;
   std::unique_ptr<Watches::Interest> interest_;
   std::uint64_t round_ = 0;
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -10,8 +10,8 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/zookeeper/backoff.hpp"
 #include "backends/zookeeper/sequential.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -116,7 +116,7 @@ class QueueContention final : public Contention {
   bool before_there_ = false;
   bool changed_meanwhile_ = false;
   int parents_made_ = 0;
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -124,7 +124,8 @@ void QueueContention::keep_watching() {
   if (changed_meanwhile_) return changed();
   backoff_.reset();
   Executor& executor = client_.host_.executor();
-  const auto pause = watch_ ? between(check_min, check_max, executor) : between(poll_min, poll_max, executor);
+  const auto pause =
+      watch_ ? util::between(check_min, check_max, executor) : util::between(poll_min, poll_max, executor);
   timer_.arm(saturating_add(executor.now(), pause), [this] { changed(); });
   sink_.busy();
 }

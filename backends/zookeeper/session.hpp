@@ -26,9 +26,9 @@
 
 #include <dlock/executor.hpp>
 
-#include "backends/zookeeper/backoff.hpp"
 #include "backends/zookeeper/handle.hpp"
 #include "backends/zookeeper/options.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -152,7 +152,7 @@ class Session final : private Handle::Listener {
   TimePoint last_attempt_;
   TimePoint next_attempt_;
   TimePoint not_before_ = TimePoint::min();
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(2)};
   Timer attempt_timer_;
   Timer heartbeat_timer_;
   Timer deadline_timer_;

@@ -14,8 +14,8 @@
 
 #include <dlock/executor.hpp>
 
-#include "backends/zookeeper/backoff.hpp"
 #include "backends/zookeeper/requests.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 

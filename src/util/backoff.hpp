@@ -1,4 +1,4 @@
-// How long to wait before the next attempt: doubles from 20 ms to 1 s, at random in the upper half.
+// How long to wait before the next attempt: doubles from 20 ms to the longest, at random in the upper half.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 #include <dlock/executor.hpp>
 
-namespace dlock::redis {
+namespace dlock::util {
 
 // At random in [from, to).
 [[nodiscard]] inline std::chrono::nanoseconds between(std::chrono::nanoseconds from, std::chrono::nanoseconds to,
@@ -18,15 +18,20 @@ namespace dlock::redis {
 
 class Backoff {
  public:
+  explicit Backoff(std::chrono::nanoseconds longest) noexcept : longest_(longest) {}
+
   [[nodiscard]] std::chrono::nanoseconds next(Executor& executor) {
-    const auto longest = next_;
-    next_ = std::min<std::chrono::nanoseconds>(2 * next_, std::chrono::seconds(1));
-    return between(longest / 2, longest, executor);
+    const auto at_most = next_;
+    next_ = std::min(2 * next_, longest_);
+    return between(at_most / 2, at_most, executor);
   }
-  void reset() noexcept { next_ = std::chrono::milliseconds(20); }
+  void reset() noexcept { next_ = first; }
 
  private:
-  std::chrono::nanoseconds next_ = std::chrono::milliseconds(20);
+  static constexpr std::chrono::nanoseconds first = std::chrono::milliseconds(20);
+
+  std::chrono::nanoseconds longest_;
+  std::chrono::nanoseconds next_ = first;
 };
 
-}  // namespace dlock::redis
+}  // namespace dlock::util
