@@ -13,7 +13,7 @@
 #include <dlock/dlock.hpp>
 
 #include "redis/measurements.hpp"
-#include "redis/samples.hpp"
+#include "samples.hpp"
 
 namespace bench {
 

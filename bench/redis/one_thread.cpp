@@ -7,32 +7,13 @@
 
 #include "redis/floor.hpp"
 #include "redis/measurements.hpp"
-#include "redis/samples.hpp"
+#include "samples.hpp"
 
 namespace bench {
 
 namespace {
 
-// A turn begins with so many that do not count: how quickly the machine wakes whoever sleeps depends on what it did
-// just before.
 constexpr int warm_up = 200;
-
-template <class F>
-void take_turn(Samples& samples, std::chrono::milliseconds length, F&& acquire_and_release) {
-  for (int i = 0; i < warm_up; ++i) acquire_and_release();
-  const auto end = Samples::Clock::now() + length;
-  for (auto start = Samples::Clock::now(); start < end;) {
-    acquire_and_release();
-    const auto now = Samples::Clock::now();
-    samples.add(now - start);
-    start = now;
-  }
-}
-
-void print(const char* who, Samples& samples) {
-  std::printf("one thread, %-24s  p50 %7.1f us   p99 %7.1f us   (%zu samples)\n", who, samples.percentile(0.5),
-              samples.percentile(0.99), samples.count());
-}
 
 }  // namespace
 
@@ -46,7 +27,7 @@ void measure_one_thread(dlock::test::RedisServer& server, const Plan& plan) {
     if (!floor.acquire(key, token) || !floor.release(key, token)) throw std::runtime_error("the floor lost a lock");
   };
   Samples alone;
-  for (int i = 0; i < plan.rounds; ++i) take_turn(alone, plan.round, by_floor);
+  for (int i = 0; i < plan.rounds; ++i) take_turn(alone, warm_up, plan.round, by_floor);
 
   const dlock::Client client = dlock::connect(server.url());
   dlock::DistributedLock lock = client.lock("one-thread");
@@ -57,12 +38,12 @@ void measure_one_thread(dlock::test::RedisServer& server, const Plan& plan) {
   Samples between;
   Samples dlock;
   for (int i = 0; i < plan.rounds; ++i) {
-    take_turn(dlock, plan.round, by_dlock);
-    take_turn(between, plan.round, by_floor);
+    take_turn(dlock, warm_up, plan.round, by_dlock);
+    take_turn(between, warm_up, plan.round, by_floor);
   }
-  print("floor alone", alone);
-  print("dlock", dlock);
-  print("floor in turns with it", between);
+  print_one_thread("floor alone", alone);
+  print_one_thread("dlock", dlock);
+  print_one_thread("floor in turns with it", between);
   const double p50 = dlock.percentile(0.5);
   std::printf("one thread, p50 ratio %.2f to the floor alone, %.2f to the floor in turns\n\n",
               p50 / alone.percentile(0.5), p50 / between.percentile(0.5));

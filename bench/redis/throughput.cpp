@@ -12,7 +12,7 @@
 
 #include "redis/floor.hpp"
 #include "redis/measurements.hpp"
-#include "redis/samples.hpp"
+#include "samples.hpp"
 
 namespace bench {
 

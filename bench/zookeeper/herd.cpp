@@ -13,7 +13,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "redis/samples.hpp"
+#include "samples.hpp"
 #include "zookeeper/measurements.hpp"
 
 namespace bench {

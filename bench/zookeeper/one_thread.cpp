@@ -4,7 +4,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "redis/samples.hpp"
+#include "samples.hpp"
 #include "zookeeper/floor.hpp"
 #include "zookeeper/measurements.hpp"
 
@@ -12,25 +12,7 @@ namespace bench {
 
 namespace {
 
-// A turn begins with so many that do not count.
 constexpr int warm_up = 100;
-
-template <class F>
-void take_turn(Samples& samples, std::chrono::milliseconds length, F&& acquire_and_release) {
-  for (int i = 0; i < warm_up; ++i) acquire_and_release();
-  const auto end = Samples::Clock::now() + length;
-  for (auto start = Samples::Clock::now(); start < end;) {
-    acquire_and_release();
-    const auto now = Samples::Clock::now();
-    samples.add(now - start);
-    start = now;
-  }
-}
-
-void print(const char* who, Samples& samples) {
-  std::printf("one thread, %-28s  p50 %7.1f us   p99 %7.1f us   (%zu samples)\n", who, samples.percentile(0.5),
-              samples.percentile(0.99), samples.count());
-}
 
 }  // namespace
 
@@ -45,16 +27,16 @@ void measure_one_thread(const Service& service, const Plan& plan) {
   Samples by_floor;
   Samples by_dlock;
   for (int i = 0; i < plan.rounds; ++i) {
-    take_turn(by_default, plan.round, [&] { resolving.release(resolving.acquire(parent)); });
-    take_turn(by_dlock, plan.round, [&] {
+    take_turn(by_default, warm_up, plan.round, [&] { resolving.release(resolving.acquire(parent)); });
+    take_turn(by_dlock, warm_up, plan.round, [&] {
       dlock::Lease lease = lock.acquire();
       if (!lease.release()) throw std::runtime_error("dlock lost a lock");
     });
-    take_turn(by_floor, plan.round, [&] { floor.release(floor.acquire(parent)); });
+    take_turn(by_floor, warm_up, plan.round, [&] { floor.release(floor.acquire(parent)); });
   }
-  print("C client with its defaults", by_default);
-  print("C client without re-resolution", by_floor);
-  print("dlock", by_dlock);
+  print_one_thread("C client with its defaults", by_default);
+  print_one_thread("C client without re-resolution", by_floor);
+  print_one_thread("dlock", by_dlock);
   const double p50 = by_dlock.percentile(0.5);
   std::printf("one thread, p50 ratio %.2f to the C client with its defaults, %.2f to it without re-resolution\n\n",
               p50 / by_default.percentile(0.5), p50 / by_floor.percentile(0.5));

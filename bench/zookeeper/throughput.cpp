@@ -12,7 +12,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "redis/samples.hpp"
+#include "samples.hpp"
 #include "zookeeper/floor.hpp"
 #include "zookeeper/measurements.hpp"
 

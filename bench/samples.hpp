@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <vector>
 
 namespace bench {
@@ -34,6 +35,26 @@ class Samples {
 [[nodiscard]] inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
+}
+
+// One turn of that length, of calls of which the first ones do not count: how quickly the machine wakes whoever sleeps
+// depends on what it did just before.
+template <class F>
+void take_turn(Samples& samples, int warm_up, std::chrono::milliseconds length, F&& call) {
+  for (int i = 0; i < warm_up; ++i) call();
+  const auto end = Samples::Clock::now() + length;
+  for (auto start = Samples::Clock::now(); start < end;) {
+    call();
+    const auto now = Samples::Clock::now();
+    samples.add(now - start);
+    start = now;
+  }
+}
+
+// A line of the table of one thread.
+inline void print_one_thread(const char* who, Samples& samples) {
+  std::printf("one thread, %-31s  p50 %7.1f us   p99 %7.1f us   (%zu samples)\n", who, samples.percentile(0.5),
+              samples.percentile(0.99), samples.count());
 }
 
 }  // namespace bench
