@@ -16,6 +16,7 @@
 #include <dlock/dlock.hpp>
 
 #include "backends/redis/keys.hpp"
+#include "event_log.hpp"
 #include "suite/wait.hpp"
 #include "tests/support/redis_server.hpp"
 #include "tests/support/tcp_proxy.hpp"
@@ -39,40 +40,6 @@ inline constexpr auto far_too_long = 15s;
 
 // A lease that runs out after every test would have failed: what is free before then was freed.
 inline constexpr auto long_lease = 10min;
-
-class EventLog final : public Observer {
- public:
-  void connection(const ConnectionEvent& event) override {
-    (event.state == ConnectionEvent::State::connected ? connected : reconnecting).set();
-  }
-  void warning(const WarningEvent& event) override {
-    {
-      const std::scoped_lock lock(mutex_);
-      warnings_.push_back(event);
-    }
-    warned.set();
-  }
-  void renewed(const RenewedEvent& /*event*/) override { renewals.set(); }
-  void lost(const LostEvent& /*event*/) override { losses.set(); }
-
-  // How many warnings say this.
-  [[nodiscard]] std::size_t warnings_with(std::string_view text) const {
-    const std::scoped_lock lock(mutex_);
-    std::size_t count = 0;
-    for (const WarningEvent& each : warnings_) count += each.reason.detail.find(text) != std::string::npos ? 1 : 0;
-    return count;
-  }
-
-  Event connected;
-  Event reconnecting;
-  Event warned;
-  Event renewals;
-  Event losses;
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<WarningEvent> warnings_;
-};
 
 // A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class RedisTest : public ::testing::Test {

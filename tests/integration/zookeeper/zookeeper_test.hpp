@@ -16,6 +16,7 @@
 #include <dlock/dlock.hpp>
 
 #include "backends/zookeeper/node_name.hpp"
+#include "event_log.hpp"
 #include "suite/wait.hpp"
 #include "tests/support/tcp_proxy.hpp"
 #include "tests/support/zookeeper_client.hpp"
@@ -41,38 +42,6 @@ inline constexpr auto far_too_long = 15s;
 inline constexpr const char* long_session = "session_timeout=60s";
 // Sessions that tests wait to see the end of.
 inline constexpr const char* short_session = "session_timeout=2s";
-
-class EventLog final : public Observer {
- public:
-  void connection(const ConnectionEvent& event) override {
-    (event.state == ConnectionEvent::State::connected ? connected : reconnecting).set();
-  }
-  void warning(const WarningEvent& event) override {
-    {
-      const std::scoped_lock lock(mutex_);
-      warnings_.push_back(event);
-    }
-    warned.set();
-  }
-  void lost(const LostEvent& /*event*/) override { losses.set(); }
-
-  // How many warnings say this.
-  [[nodiscard]] std::size_t warnings_with(std::string_view text) const {
-    const std::scoped_lock lock(mutex_);
-    std::size_t count = 0;
-    for (const WarningEvent& each : warnings_) count += each.reason.detail.find(text) != std::string::npos ? 1 : 0;
-    return count;
-  }
-
-  Event connected;
-  Event reconnecting;
-  Event warned;
-  Event losses;
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<WarningEvent> warnings_;
-};
 
 // What the servers know of a lock, by a session of the test's own.
 class Tree {

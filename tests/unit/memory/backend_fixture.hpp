@@ -14,24 +14,11 @@
 
 #include "backends/memory/memory_backend.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::memory {
 
 using namespace std::chrono_literals;
-
-class TestHost final : public BackendHost {
- public:
-  explicit TestHost(Executor& executor) : executor_(executor) {}
-  Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure) override {}
-  void connection(ConnectionEvent) override {}
-  void warn(WarningEvent) override {}
-  OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
-
- private:
-  Executor& executor_;
-};
 
 // One acquire and what was reported about it.
 struct Attempt final : GrantSink {
@@ -106,7 +93,7 @@ class BackendTest : public testing::Test {
   void heal() { faults->script = nullptr; }
 
   test::ManualEngine engine;
-  TestHost host{engine};
+  test::RecordingHost host{engine};
   std::shared_ptr<MemoryStore> store = std::make_shared<MemoryStore>();
   std::shared_ptr<ScriptedFaults> faults = std::make_shared<ScriptedFaults>();
 };

@@ -16,48 +16,13 @@
 #include "backends/redis/scripts.hpp"
 #include "fake_server.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 
 using namespace std::chrono_literals;
 
-class TestHost final : public BackendHost {
- public:
-  explicit TestHost(Executor& executor) : executor_(executor) {}
-  Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure) override {}
-  void connection(ConnectionEvent event) override { connections.push_back(event.state); }
-  void warn(WarningEvent event) override { warnings.push_back(event.reason); }
-  OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
-
-  std::vector<ConnectionEvent::State> connections;
-  std::vector<Failure> warnings;
-
- private:
-  Executor& executor_;
-};
-
-// One acquire and what was reported about it.
-struct Attempt final : GrantSink {
-  void granted(Grant g) override {
-    EXPECT_FALSE(grant) << "granted twice";
-    grant = std::move(g);
-  }
-  void busy() override { ++busy_reports; }
-  void unreachable(Failure why) override { unreachable_reports.push_back(std::move(why)); }
-  void failed(Failure why) override {
-    EXPECT_FALSE(failure) << "failed twice";
-    failure = std::move(why);
-  }
-
-  LockRequest request;
-  std::optional<Grant> grant;
-  int busy_reports = 0;
-  std::vector<Failure> unreachable_reports;
-  std::optional<Failure> failure;
-  std::unique_ptr<Contention> contention;
-};
+using test::Attempt;
 
 class BackendTest : public testing::Test {
  protected:
@@ -100,7 +65,7 @@ class BackendTest : public testing::Test {
   static std::string mode_in(const Words& acquire) { return acquire.at(9); }
 
   test::ManualEngine engine;
-  TestHost host{engine};
+  test::RecordingHost host{engine};
   FakeServer server;
 };
 

@@ -217,7 +217,7 @@ TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
   server.cut();
   engine.advance(100ms);
   ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_NE(host.warnings.front().detail.find("allkeys-lru"), std::string::npos);
+  EXPECT_NE(host.warnings.front().reason.detail.find("allkeys-lru"), std::string::npos);
 }
 
 }  // namespace

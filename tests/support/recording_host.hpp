@@ -1,0 +1,61 @@
+// What a backend reports, to its host and about one acquire, written down.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+namespace dlock::test {
+
+class RecordingHost final : public BackendHost {
+ public:
+  struct Loss {
+    OwnerId owner;
+    Failure why;
+  };
+
+  explicit RecordingHost(Executor& executor) : executor_(executor) {}
+  Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { extensions.emplace_back(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { losses.push_back({owner, std::move(why)}); }
+  void connection(ConnectionEvent event) override { connections.push_back(event.state); }
+  void warn(WarningEvent event) override { warnings.push_back(event); }
+  OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
+
+  std::vector<std::pair<OwnerId, TimePoint>> extensions;
+  std::vector<Loss> losses;
+  std::vector<ConnectionEvent::State> connections;
+  std::vector<WarningEvent> warnings;
+
+ private:
+  Executor& executor_;
+};
+
+// One acquire and what was reported about it.
+struct Attempt final : GrantSink {
+  void granted(Grant g) override {
+    EXPECT_FALSE(grant) << "granted twice";
+    grant = std::move(g);
+  }
+  void busy() override { ++busy_reports; }
+  void unreachable(Failure why) override { unreachable_reports.push_back(std::move(why)); }
+  void failed(Failure why) override {
+    EXPECT_FALSE(failure) << "failed twice";
+    failure = std::move(why);
+  }
+  [[nodiscard]] bool reported() const { return grant || failure || busy_reports > 0 || !unreachable_reports.empty(); }
+
+  LockRequest request;
+  std::optional<Grant> grant;
+  int busy_reports = 0;
+  std::vector<Failure> unreachable_reports;
+  std::optional<Failure> failure;
+  std::unique_ptr<Contention> contention;
+};
+
+}  // namespace dlock::test
