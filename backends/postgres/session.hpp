@@ -1,0 +1,128 @@
+// Queries and their answers over one connection that is kept up: with deadlines, and noticing a server that has gone
+// silent. The client's commands share one, its LISTEN has another; the members of a pool are sessions, too, made once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <dlock/executor.hpp>
+
+#include "backends/postgres/connection.hpp"
+#include "backends/postgres/link.hpp"
+
+namespace dlock::postgres {
+
+struct Request {
+  Query query;  // its handler may be empty: nobody waits for the answer
+  // Then the answer is given up: not_sent or unknown_outcome. What was sent may still be carried out, unless the
+  // connection is given up, too.
+  TimePoint deadline = TimePoint::max();
+  // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
+  // is still there meanwhile. Nothing else should be under way on it.
+  bool blocks = false;
+};
+
+// In tasks only.
+class Session final : private Link::User {
+ public:
+  // None of them is called inside a call to the session but receive() and break_off(). Any may destroy it.
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    // A connection stands: a new one, with nothing of the one before. server() says what it leads to. What waits is
+    // sent right after.
+    virtual void session_ready() = 0;
+    // It broke, or could not be made; what had been sent has been answered. Unless the session is over, the next one is
+    // made by itself - but after a final refusal (any reason but errc::unavailable and errc::ambiguous) only when
+    // somebody wants it.
+    virtual void session_down(const Failure& why, bool was_ready) = 0;
+    // The server answered something that was sent then, so it knew the session after that.
+    virtual void session_alive(TimePoint /*sent*/) {}
+    virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
+
+   protected:
+    ~User() = default;
+  };
+  using RequestId = std::uint64_t;  // never 0
+
+  Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user);
+  ~Session();
+
+  // Connects if there is no connection and none is being made. A request does the same.
+  void want() { link_.want(); }
+  [[nodiscard]] bool ready() const noexcept { return link_.ready(); }
+  // It was to be made once, and is gone; or was stopped.
+  [[nodiscard]] bool over() const noexcept { return link_.over(); }
+  // Of the last connection that stood.
+  [[nodiscard]] const ServerInfo& server() const noexcept { return link_.server(); }
+  // Why it is not ready.
+  [[nodiscard]] const Failure& problem() const noexcept { return link_.problem(); }
+  // Grows with every connection that stands, so that what belongs to an earlier one can be told. 0: there was none yet.
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] bool idle() const noexcept { return waiting_.empty() && in_flight_.empty(); }
+
+  // The handler is called once, never inside the call. Where there is no connection the request waits for it; when none
+  // can be had it is not_sent.
+  RequestId request(Request request);
+  RequestId request(Query query, TimePoint deadline) {
+    return request(Request{.query = std::move(query), .deadline = deadline});
+  }
+  // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be. An unknown id
+  // is ignored.
+  bool withdraw(RequestId id);
+
+  // Something is wrong with this connection: give it up and, if it is kept up, make another.
+  void break_off(const Failure& why) { link_.break_off(why); }
+  // For good; nothing is called any more.
+  void stop();
+
+ private:
+  struct InFlight {
+    RequestId id = 0;
+    TimePoint deadline;  // for the caller
+    TimePoint sent;
+    TimePoint patience;  // until then, the connection is not given up
+    bool blocks = false;
+    Handler done;  // empty: nobody waits for the answer any more
+  };
+
+  void send(RequestId id, Request request);
+  void answered(RequestId id, const Outcome& outcome, const Results& results);
+  void arm(TimePoint at);
+  void check_deadlines();
+  [[nodiscard]] bool gives_up(const InFlight& request, TimePoint now) const;
+  void fail_overdue(TimePoint now);
+  void beat();
+  void schedule_beat();
+  void fail_waiting(const Failure& why);
+
+  void link_ready() override;
+  void link_down(const Failure& why, bool was_ready) override;
+  void link_notified(const std::string& channel, const std::string& payload) override;
+
+  Executor& executor_;
+  const Dialling& dialling_;
+  User& user_;
+  const std::chrono::nanoseconds session_lease_;
+  const std::chrono::nanoseconds silence_;  // as long as this, and we ask whether somebody is there
+
+  std::map<RequestId, Request> waiting_;  // for the connection
+  std::deque<InFlight> in_flight_;        // in the order in which the answers will come
+  RequestId last_id_ = 0;
+  std::uint64_t epoch_ = 0;
+  TimePoint last_alive_;  // when the newest query was sent that has been answered
+
+  TimePoint armed_for_ = TimePoint::max();
+  Timer deadline_timer_;
+  Timer beat_timer_;
+  Link link_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::postgres
