@@ -1,0 +1,62 @@
+// Which advisory lock a name is. PostgreSQL knows advisory locks by numbers only, in two spaces that do not overlap:
+// one of 64 bits and one of pairs of 32. Other libraries have rules of their own for getting from a name to a number;
+// with their rule dlock takes their lock. No I/O.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::postgres {
+
+struct KeyScheme {
+  enum class Kind {
+    sha256,            // the first 8 bytes, big-endian, of SHA-256("dlock" NUL schema NUL name)
+    int64,             // one number, whatever the name
+    pair,              // one pair, whatever the name
+    medallion,         // madelson/DistributedLock: PostgresAdvisoryLockKey(name, allowHashing: true)
+    crc32pair,         // with_advisory_lock (Ruby): CRC-32 and a prefix, 31 bits each
+    hashtextextended,  // the server's function of that name, seed 0
+  };
+  Kind kind = Kind::sha256;
+  std::int64_t number = 0;  // int64
+  std::int32_t first = 0;   // pair
+  std::int32_t second = 0;  // pair; crc32pair: what the prefix comes to
+
+  friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
+};
+
+// "sha256", "int64:-5", "pair:1,2", "medallion", "crc32pair" or "crc32pair:7", "hashtextextended"; nullopt for anything
+// else, numbers that do not fit among them.
+[[nodiscard]] std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept;
+
+struct AdvisoryKey {
+  enum class Space {
+    bigint,  // pg_advisory_lock(bigint); objsubid 1 in pg_locks
+    pair,    // pg_advisory_lock(integer, integer); objsubid 2
+    server,  // bigint, and only the server knows which
+  };
+  Space space = Space::bigint;
+  std::int64_t number = 0;  // of a pair, the first in the upper half and the second in the lower one
+
+  [[nodiscard]] static AdvisoryKey of(std::int64_t number) noexcept { return {Space::bigint, number}; }
+  [[nodiscard]] static AdvisoryKey of(std::int32_t first, std::int32_t second) noexcept;
+  [[nodiscard]] std::int32_t first() const noexcept { return static_cast<std::int32_t>(number >> 32U); }
+  [[nodiscard]] std::int32_t second() const noexcept { return static_cast<std::int32_t>(number); }
+
+  // What tells keys of one scheme apart, for a client's own book-keeping: two names with the same one are one lock.
+  // Where the server computes the key, that is not known.
+  friend auto operator<=>(const AdvisoryKey&, const AdvisoryKey&) = default;
+};
+
+[[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name);
+
+// The space of all keys of the scheme, where they are all in one; medallion has keys in both.
+[[nodiscard]] std::optional<AdvisoryKey::Space> space_of(const KeyScheme& scheme) noexcept;
+
+// The parameter "key" of the statements for advisory locks of that space: the number, or the name where the server
+// computes it.
+[[nodiscard]] std::string key_parameter(const AdvisoryKey& key, std::string_view name);
+
+}  // namespace dlock::postgres

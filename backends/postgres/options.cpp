@@ -1,0 +1,246 @@
+#include "backends/postgres/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/libpq_parameters.hpp"
+#include "core/names.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::size_t most_hosts = 16;
+constexpr std::uint32_t most_connections = 1000;
+// A socket's address has room for 107 bytes with "/.s.PGSQL.65535" behind the directory.
+constexpr std::size_t longest_socket_directory = 90;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(errc::invalid_argument, why);
+}
+
+std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t min, std::uint32_t max) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) return std::nullopt;
+  return value;
+}
+
+void check_host(const std::string& name) {
+  if (name.starts_with('/')) {
+    if (name.size() > longest_socket_directory) {
+      refuse("host: the directory " + detail::quoted(name) + " is longer than " +
+             std::to_string(longest_socket_directory) + " bytes, too long for a socket's path");
+    }
+    return;
+  }
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
+  };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
+    refuse("host: " + detail::quoted(name) + " is not a host name");
+  }
+}
+
+// What the URL may say in front of the '?' or behind it, but not twice.
+std::optional<std::string> take_either(Url& url, std::string_view key, std::optional<std::string> in_front) {
+  if (in_front && in_front->empty()) in_front.reset();
+  auto parameter = url.take(key);
+  if (!parameter) return in_front;
+  if (in_front) refuse(std::string(key) + ": given twice, in front of the '?' and behind it");
+  if (parameter->empty()) refuse(std::string(key) + ": is empty");
+  return parameter;
+}
+
+std::uint16_t take_port(Url& url, std::uint16_t otherwise) {
+  const auto text = url.take("port");
+  if (!text) return otherwise;
+  const auto port = parse_number(*text, 1, 65535);
+  if (!port) refuse("port: " + detail::quoted(*text) + " is not a number from 1 to 65535");
+  return static_cast<std::uint16_t>(*port);
+}
+
+std::vector<Host> take_hosts(Url& url) {
+  std::vector<Host> hosts;
+  const auto parameter = url.take("host");
+  if (parameter && !url.hosts().empty()) refuse("host: given twice, in front of the '?' and behind it");
+  if (url.hosts().empty()) {
+    Host host{.name = parameter.value_or("localhost")};
+    check_host(host.name);
+    host.port = take_port(url, host.port);
+    hosts.push_back(std::move(host));
+  }
+  for (const Url::Host& host : url.hosts()) {
+    check_host(host.name);
+    hosts.push_back({.name = host.name, .port = host.port.value_or(Host().port)});
+  }
+  if (hosts.size() > most_hosts) refuse("host: more than " + std::to_string(most_hosts) + " in the list");
+  return hosts;
+}
+
+std::optional<std::string> take_database(Url& url) {
+  const std::string& path = url.path();
+  auto database =
+      take_either(url, "dbname", path.size() > 1 ? std::optional<std::string>(path.substr(1)) : std::nullopt);
+  if (!database) return std::nullopt;
+  if (const auto problem = problem_with_identifier(*database)) refuse("database: " + *problem);
+  return database;
+}
+
+Strategy take_strategy(Url& url) {
+  const auto value = url.take("strategy");
+  if (!value) return Strategy::table;
+  for (const auto strategy : {Strategy::table, Strategy::optimistic, Strategy::for_update, Strategy::advisory}) {
+    if (*value == to_string(strategy)) return strategy;
+  }
+  refuse("strategy must be table, optimistic, for-update or advisory, not " + detail::quoted(*value));
+}
+
+Durability take_durability(Url& url) {
+  const auto value = url.take("durability");
+  if (!value) return Durability::sync;
+  for (const auto durability : {Durability::sync, Durability::async, Durability::unlogged}) {
+    if (*value == to_string(durability)) return durability;
+  }
+  refuse("durability must be sync, async or unlogged, not " + detail::quoted(*value));
+}
+
+std::string take_schema(Url& url) {
+  auto schema = url.take("schema");
+  if (!schema) return Options().schema;
+  if (const auto problem = problem_with_identifier(*schema)) refuse("schema: " + *problem);
+  if (schema->find('.') != std::string::npos) {
+    refuse("schema: " + detail::quoted(*schema) + " has a '.'; it is the schema's name alone");
+  }
+  if (schema->starts_with("pg_") || *schema == "information_schema") {
+    refuse("schema: " + detail::quoted(*schema) + " is PostgreSQL's own");
+  }
+  return *std::move(schema);
+}
+
+KeyScheme take_key(Url& url, Strategy strategy) {
+  const auto value = url.take("key");
+  if (!value) return {};
+  if (strategy != Strategy::advisory) refuse("key: only strategy=advisory has keys");
+  const auto scheme = parse_key_scheme(*value);
+  if (!scheme) {
+    refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
+           detail::quoted(*value));
+  }
+  return *scheme;
+}
+
+std::uint32_t take_max_connections(Url& url) {
+  const auto value = url.take("max_connections");
+  if (!value) return Options().max_connections;
+  const auto number = parse_number(*value, 1, most_connections);
+  if (!number) {
+    refuse("max_connections: " + detail::quoted(*value) + " is not a number from 1 to " +
+           std::to_string(most_connections));
+  }
+  return *number;
+}
+
+bool take_session_pooling(Url& url) {
+  const auto value = url.take("pooler");
+  if (value && *value != "session") refuse("pooler must be session, not " + detail::quoted(*value));
+  return value.has_value();
+}
+
+std::string take_target_session_attrs(Url& url) {
+  auto value = url.take("target_session_attrs");
+  if (!value) return Options().target_session_attrs;
+  constexpr std::array<std::string_view, 3> allowed = {"read-write", "primary", "any"};
+  if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
+    refuse("target_session_attrs must be read-write, primary or any, not " + detail::quoted(*value) +
+           "; locks can only be taken at a primary");
+  }
+  return *std::move(value);
+}
+
+std::string take_application_name(Url& url, const std::string& holder) {
+  const auto value = url.take("application_name");
+  return as_application_name(value ? *value : "dlock:" + holder);
+}
+
+}  // namespace
+
+std::string_view to_string(Strategy strategy) noexcept {
+  switch (strategy) {
+    case Strategy::table:
+      return "table";
+    case Strategy::optimistic:
+      return "optimistic";
+    case Strategy::for_update:
+      return "for-update";
+    case Strategy::advisory:
+      return "advisory";
+  }
+  return "";
+}
+
+std::string_view to_string(Durability durability) noexcept {
+  switch (durability) {
+    case Durability::sync:
+      return "sync";
+    case Durability::async:
+      return "async";
+    case Durability::unlogged:
+      return "unlogged";
+  }
+  return "";
+}
+
+std::string as_application_name(std::string_view text) {
+  std::string out(text.substr(0, max_identifier_bytes));
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return out;
+}
+
+std::string Host::to_string() const {
+  const bool v6 = !is_socket_directory() && name.find(':') != std::string::npos;
+  return (v6 ? "[" + name + "]" : name) + ":" + std::to_string(port);
+}
+
+std::string Options::endpoint() const {
+  std::string text;
+  for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.to_string();
+  return database ? text + "/" + *database : text;
+}
+
+std::string Options::endpoint_of(const Host& host) const {
+  return database ? host.to_string() + "/" + *database : host.to_string();
+}
+
+Options parse_options(const BackendConfig& config) {
+  Url url = config.url;
+  Options options;
+  options.hosts = take_hosts(url);
+  options.user = take_either(url, "user", url.user());
+  if (options.user) {
+    if (const auto problem = problem_with_identifier(*options.user)) refuse("user: " + *problem);
+  }
+  options.password = take_either(url, "password", url.password());
+  options.database = take_database(url);
+  options.strategy = take_strategy(url);
+  options.schema = take_schema(url);
+  options.durability = take_durability(url);
+  options.key = take_key(url, options.strategy);
+  options.session_pooling = take_session_pooling(url);
+  options.max_connections = take_max_connections(url);
+  options.target_session_attrs = take_target_session_attrs(url);
+  options.application_name = take_application_name(url, config.holder);
+  options.libpq = take_libpq_parameters(url);
+  url.require_no_parameters();
+  options.holder = config.holder;
+  options.lease = config.lease;
+  options.response_timeout = config.response_timeout;
+  options.connect_timeout = config.connect_timeout;
+  return options;
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,82 @@
+// What a postgresql:// or postgres:// URL says.
+//
+//   postgresql://[[user][:password]@][host[:5432][,host...]][/database][?strategy=...&schema=...&sslmode=...]
+//
+// A host that begins with a slash (written %2F) is the directory of a Unix socket.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/postgres/advisory_key.hpp"
+
+namespace dlock::postgres {
+
+enum class Strategy {
+  table,       // a row with an owner and an expiry by the server's clock
+  optimistic,  // a row with an owner and a version that has to move on
+  for_update,  // a row locked by an open transaction
+  advisory,    // an advisory lock of a session
+};
+
+enum class Durability {
+  sync,      // a grant is on disk (and at the synchronous standbys) before it is answered
+  async,     // a crash of the server may forget the grants of the last moments
+  unlogged,  // a crash of the server forgets all grants; async otherwise
+};
+
+[[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
+[[nodiscard]] std::string_view to_string(Durability durability) noexcept;
+
+struct Host {
+  std::string name;
+  std::uint16_t port = 5432;
+
+  [[nodiscard]] bool is_socket_directory() const noexcept { return name.starts_with('/'); }
+  // "name:port", an IPv6 address in brackets.
+  [[nodiscard]] std::string to_string() const;
+};
+
+struct Options {
+  std::vector<Host> hosts;  // at least one, to be tried in this order
+  std::optional<std::string> user;
+  std::optional<std::string> password;  // never shown
+  std::optional<std::string> database;  // none: libpq's own default, the user's name
+
+  Strategy strategy = Strategy::table;
+  std::string schema = "dlock";
+  Durability durability = Durability::sync;
+  KeyScheme key;                 // with Strategy::advisory
+  bool session_pooling = false;  // the user vouches: what looks like a pooler keeps a session for each client
+  std::uint32_t max_connections = 10;
+
+  // Handed to libpq as they are, in this order. Values may be secret.
+  std::vector<std::pair<std::string, std::string>> libpq;
+  std::string target_session_attrs = "read-write";
+  std::string application_name;  // at most 63 bytes of printable ASCII; "dlock:" and the holder, unless the URL has one
+
+  std::string holder;
+  std::chrono::nanoseconds lease{};  // the client's default
+  std::chrono::nanoseconds response_timeout{};
+  std::chrono::nanoseconds connect_timeout{};
+
+  // "h1:5432,h2:5432/database", for messages.
+  [[nodiscard]] std::string endpoint() const;
+  // The same for one of the hosts.
+  [[nodiscard]] std::string endpoint_of(const Host& host) const;
+};
+
+// Throws Error(invalid_argument) naming the part that is wrong.
+[[nodiscard]] Options parse_options(const BackendConfig& config);
+
+// As PostgreSQL keeps the names of applications: printable ASCII, everything else replaced, cut to 63 bytes.
+[[nodiscard]] std::string as_application_name(std::string_view text);
+
+}  // namespace dlock::postgres
