@@ -61,11 +61,15 @@ void Session::send(RequestId id, Request request) {
   entry.deadline = request.deadline;
   entry.sent = executor_.now();
   entry.patience = request.blocks ? request.deadline : saturating_add(entry.sent, dialling_.response_timeout);
-  entry.blocks = request.blocks;
   entry.done = std::move(request.query.done);
   arm(std::min(entry.deadline, entry.patience));
   request.query.done = [this, id](const Outcome& outcome, const Results& results) { answered(id, outcome, results); };
   link_.connection().send(std::move(request.query));
+}
+
+bool Session::idle() const noexcept {
+  return waiting_.empty() &&
+         std::all_of(in_flight_.begin(), in_flight_.end(), [](const InFlight& request) { return request.heartbeat; });
 }
 
 bool Session::withdraw(RequestId id) {
@@ -154,6 +158,7 @@ void Session::beat() {
                    }};
     const RequestId id = ++last_id_;
     send(id, {.query = std::move(question)});
+    in_flight_.back().heartbeat = true;
     in_flight_.back().patience = saturating_add(in_flight_.back().sent, silence_);
     arm(in_flight_.back().patience);
   }

@@ -65,7 +65,8 @@ class Session final : private Link::User {
   [[nodiscard]] const Failure& problem() const noexcept { return link_.problem(); }
   // Grows with every connection that stands, so that what belongs to an earlier one can be told. 0: there was none yet.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
-  [[nodiscard]] bool idle() const noexcept { return waiting_.empty() && in_flight_.empty(); }
+  // No request is waiting or under way.
+  [[nodiscard]] bool idle() const noexcept;
 
   // The handler is called once, never inside the call. Where there is no connection the request waits for it; when none
   // can be had it is not_sent.
@@ -88,7 +89,7 @@ class Session final : private Link::User {
     TimePoint deadline;  // for the caller
     TimePoint sent;
     TimePoint patience;  // until then, the connection is not given up
-    bool blocks = false;
+    bool heartbeat = false;
     Handler done;  // empty: nobody waits for the answer any more
   };
 
