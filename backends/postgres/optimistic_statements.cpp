@@ -1,0 +1,129 @@
+// strategy=optimistic: a row with owner and version. No clock decides anything; that of the server only helps the
+// token.
+#include "backends/postgres/sql_template.hpp"
+#include "backends/postgres/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+// The mark is cleared by whoever takes a lock that was released: all who waited have been notified. It stays when the
+// lock is taken over, of which nobody is told.
+constexpr std::string_view acquire = R"sql(
+  WITH u AS (
+    UPDATE {optimistic} SET owner = $2::text, holder = $3::text, lease_ms = $4::bigint, version = version + 1,
+      waiting = waiting AND owner IS NOT NULL,
+      token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
+    WHERE name = $1::text
+      AND (owner IS NULL OR owner = $2::text OR (owner = $5::text AND version = $6::bigint))
+    RETURNING token{async}),
+  i AS (
+    INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
+    SELECT $1::text, $2::text, $3::text, 1, {us}, $4::bigint
+    WHERE NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM {optimistic} WHERE name = $1::text)
+    ON CONFLICT (name) DO NOTHING RETURNING token{async})
+  SELECT token, NULL::text, NULL::bigint, NULL::bigint FROM u
+  UNION ALL SELECT token, NULL::text, NULL::bigint, NULL::bigint FROM i
+  UNION ALL SELECT NULL::bigint, owner, version, lease_ms FROM {optimistic}
+    WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM i)
+)sql";
+
+constexpr std::string_view acquire_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]),
+      pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::bigint[]), pg_catalog.unnest($5::text[]),
+      pg_catalog.unnest($6::bigint[])) AS q (name, owner, holder, lease_ms, seen_owner, seen_version)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name = q.name
+    WHERE l.owner IS NULL OR l.owner = q.owner OR (l.owner = q.seen_owner AND l.version = q.seen_version)
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} AS l SET owner = q.owner, holder = q.holder, lease_ms = q.lease_ms, version = l.version + 1,
+      waiting = l.waiting AND l.owner IS NOT NULL,
+      token = CASE WHEN l.owner = q.owner THEN l.token ELSE greatest(l.token + 1, {us}) END
+    FROM q JOIN f ON f.name = q.name
+    WHERE l.name = q.name
+      AND (l.owner IS NULL OR l.owner = q.owner OR (l.owner = q.seen_owner AND l.version = q.seen_version))
+    RETURNING l.owner, l.token{async}),
+  i AS (
+    INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
+    SELECT q.name, q.owner, q.holder, 1, {us}, q.lease_ms FROM q
+    WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name = q.name)
+    ORDER BY q.name COLLATE "C"
+    ON CONFLICT (name) DO NOTHING RETURNING owner, token{async})
+  SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM u
+  UNION ALL SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM i
+  UNION ALL SELECT q.owner, NULL::bigint, l.owner, l.version, l.lease_ms
+    FROM q JOIN {optimistic} AS l ON l.name = q.name
+    WHERE l.owner IS NOT NULL AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
+)sql";
+
+constexpr std::string_view renew_many = R"sql(
+  UPDATE {optimistic} AS l SET version = l.version + 1, lease_ms = q.lease_ms
+  FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]))
+    AS q (name, owner, lease_ms)
+  WHERE l.name = q.name AND l.owner = q.owner
+  RETURNING l.owner{async}
+)sql";
+
+constexpr std::string_view release = R"sql(
+  WITH r AS (
+    UPDATE {optimistic} SET owner = NULL, version = version + 1
+    WHERE name = $1::text AND owner = $2::text
+    RETURNING name, waiting{async})
+  SELECT CASE WHEN waiting THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+)sql";
+
+constexpr std::string_view release_many = R"sql(
+  WITH r AS (
+    UPDATE {optimistic} AS l SET owner = NULL, version = l.version + 1
+    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS q (name, owner)
+    WHERE l.name = q.name AND l.owner = q.owner
+    RETURNING l.name, q.owner, l.waiting{async})
+  SELECT owner, CASE WHEN waiting THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+)sql";
+
+// As in the table: what was marked when the statement began has been notified since, if it was released.
+constexpr std::string_view mark = R"sql(
+  WITH m AS (
+    UPDATE {optimistic} SET waiting = true
+    WHERE name = $1::text AND owner IS NOT NULL AND NOT waiting
+    RETURNING name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT true FROM m
+  UNION ALL SELECT owner IS NOT NULL AND waiting FROM {optimistic}
+    WHERE name = $1::text AND NOT EXISTS (SELECT FROM m)
+)sql";
+
+constexpr std::string_view look = R"sql(
+  SELECT name, owner IS NOT NULL, CASE WHEN owner IS NOT NULL THEN holder ELSE '' END, token, NULL::bigint, NULL::bigint
+  FROM {optimistic}
+)sql";
+
+constexpr std::string_view break_lock = R"sql(
+  WITH r AS (
+    UPDATE {optimistic} SET owner = NULL, version = version + 1
+    WHERE name = $1::text AND owner IS NOT NULL
+    RETURNING name, waiting{async})
+  SELECT CASE WHEN waiting THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+)sql";
+
+}  // namespace
+
+OptimisticStatements optimistic_statements(std::string_view schema, Durability durability) {
+  const Fillings fillings = common_fillings(schema, durability == Durability::sync);
+  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
+  const std::string looking(look);
+  return {
+      .acquire = statement(acquire),
+      .acquire_many = statement(acquire_many),
+      .renew_many = statement(renew_many),
+      .release = statement(release),
+      .release_many = statement(release_many),
+      .mark = statement(mark),
+      .inspect = statement(looking + "WHERE name = $1::text"),
+      .list = statement(looking + "ORDER BY name LIMIT $1::bigint"),
+      .break_lock = statement(break_lock),
+  };
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,52 @@
+#include "backends/postgres/sql_template.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/schema_statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::string_view blanks = " \n";
+
+}  // namespace
+
+std::string fill(std::string_view text, const Fillings& fillings) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t plain = std::min(text.find_first_of(" \n{}"), text.size());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    if (blanks.find(text.front()) != std::string_view::npos) {
+      text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+      if (!out.empty() && !text.empty()) out += ' ';
+      continue;
+    }
+    const std::size_t close = text.find('}');
+    if (text.front() != '{' || close == std::string_view::npos) throw std::logic_error("a brace without its other");
+    const std::string_view word = text.substr(1, close - 1);
+    const auto found =
+        std::find_if(fillings.begin(), fillings.end(), [&](const auto& filling) { return filling.first == word; });
+    if (found == fillings.end()) throw std::logic_error("nothing to fill in for " + std::string(word));
+    out += found->second;
+    text.remove_prefix(close + 1);
+  }
+  return out;
+}
+
+Fillings common_fillings(std::string_view schema, bool waits_for_disk) {
+  Fillings fillings = {
+      {"now", "pg_catalog.clock_timestamp()"},
+      {"us", "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"},
+      {"ms", "interval '1 millisecond'"},
+      {"async", waits_for_disk ? "" : ", pg_catalog.set_config('synchronous_commit', 'off', true)"},
+  };
+  for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));
+  return fillings;
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,140 @@
+// The SQL of the four strategies, for one schema. Each text is a single statement; only identifiers are part of it,
+// what changes from call to call is $1, $2, ... No I/O.
+//
+// What all of them keep to:
+//   - Times are the server's clock_timestamp(), looked at after every wait for a row. now() would be the start of the
+//     transaction, and EXCLUDED or VALUES would be evaluated before the wait; both have been seen to hand out a smaller
+//     token after a greater one.
+//   - A token is the greater of the last one + 1 and the microseconds of the server's clock, so that tokens grow even
+//     where the last one was lost.
+//   - What finds a lock busy writes nothing.
+//   - Everything is qualified, so that no search_path matters, and every parameter has a type.
+//   - They are right at READ COMMITTED. At any other isolation they fail with 40001 under contention and are to be
+//     repeated.
+//   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the
+//   row
+//     nobody else has had the lock since, so tokens and versions need not be compared as well.
+//
+// Statements of many locks ("..._many") take arrays of equal length: text_array(), bigint_array(). Those of one client
+// must not run at the same time on two connections: two of them that lock the same rows could deadlock. Against other
+// clients' they cannot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/connection.hpp"
+#include "backends/postgres/options.hpp"
+
+namespace dlock::postgres {
+
+// Literals of arrays, to be bound as parameters.
+[[nodiscard]] std::string text_array(const std::vector<std::string_view>& elements);
+[[nodiscard]] std::string bigint_array(const std::vector<std::int64_t>& elements);
+
+// All of inspect and list answer with rows of these columns:
+//   name, held (boolean), holder ('' where unknown), token (0 where unknown), remaining ms or NULL, waiters or NULL
+
+// strategy=table. An expiry lies in the row.
+struct TableStatements {
+  // $1 name, $2 owner, $3 holder, $4 lease in ms. Answers one row
+  //   token, NULL: granted. The same owner asking again keeps its token and gets a full lease.
+  //   NULL, ms: busy for so long, unless it is renewed or released.
+  // or none: busy, and changing just now.
+  Statement acquire;
+  // $1 names, $2 owners, $3 holders, $4 leases in ms. Answers rows of owner, token, NULL or owner, NULL, ms as above;
+  // an owner that is missing: busy. A row that somebody else is changing is not waited for, it counts as busy.
+  Statement acquire_many;
+  // $1 names, $2 owners, $3 leases in ms. Answers the owners that were renewed; those missing have lost their locks. A
+  // lease that ran out is not brought back to life, even where nobody else has taken the lock.
+  Statement renew_many;
+  // $1 name, $2 owner, $3 channel. Answers one row if it was the owner's until now. Whoever waits is notified with the
+  // name, if the row is marked.
+  Statement release;
+  // $1 names, $2 owners, $3 channel. Answers the owners whose locks it freed.
+  Statement release_many;
+  // $1 name, $2 mark for so many ms, $3 unless it is marked for so many ms already. Answers one row, true: whoever
+  // releases will notify - so LISTEN first. False or no row: it is not held, or changing just now; try again.
+  Statement mark;
+  Statement inspect;     // $1 name; no row: no such lock
+  Statement list;        // $1 at most so many
+  Statement break_lock;  // $1 name, $2 channel. Answers one row if it was held.
+};
+
+// strategy=optimistic. A version lies in the row, and moves with every grant, renewal and release. Who sees it stand
+// still for one lease - the holder's, which the answer tells - counted on its own clock from when the answer that
+// showed it had arrived, may take the lock over.
+struct OptimisticStatements {
+  // $1 name, $2 owner, $3 holder, $4 lease in ms, $5 and $6: owner and version that stood still, or NULL. Answers
+  //   token, NULL, NULL, NULL: granted
+  //   NULL, owner, version, lease in ms: busy
+  // or no row: busy, and changing just now.
+  Statement acquire;
+  // $1 names, $2 owners, $3 holders, $4 leases in ms, $5 owners and $6 versions that stood still ('' and 0: none).
+  // Answers rows of our owner and the columns above. A row that somebody else is changing counts as busy.
+  Statement acquire_many;
+  Statement renew_many;    // $1 names, $2 owners, $3 leases in ms. As in TableStatements.
+  Statement release;       // $1 name, $2 owner, $3 channel
+  Statement release_many;  // $1 names, $2 owners, $3 channel
+  Statement mark;          // $1 name. As in TableStatements; a mark stays until the next grant.
+  Statement inspect;       // $1 name
+  Statement list;          // $1 at most so many
+  Statement break_lock;    // $1 name, $2 channel
+};
+
+// strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
+// undone with the transaction when that does not commit: then only the clock keeps the next one greater. While it
+// lasts, the session's application_name is "dlock#<token>:<holder>", which is how inspect and list know.
+struct ForUpdateStatements {
+  // $1 name. Makes sure that there is a row to lock; writes nothing where there is. In a transaction of its own,
+  // before.
+  Statement ensure;
+  Statement begin;
+  // $1 lock_timeout in ms, as text; not 0, which is for ever. What follows in this transaction waits no longer.
+  Statement set_lock_timeout;
+  // $1 name, $2 holder. Answers the token; no row: there is no row to lock. 55P03 when it is locked (try_lock) or still
+  // locked after the lock_timeout (lock), and then the transaction wants its ROLLBACK.
+  Statement try_lock;
+  Statement lock;
+  Statement heartbeat;
+  Statement commit;
+  Statement rollback;
+  // In a transaction of the caller's, after ensure. $1 name, $2 holder; no row: somebody else has it.
+  Statement try_in_transaction;
+  // The same and $3 lock_timeout in ms, as text; not 0. 55P03 when it was over. The lock_timeout is put back.
+  Statement lock_in_transaction;
+  Statement inspect;     // $1 name
+  Statement list;        // $1 at most so many
+  Statement break_lock;  // $1 name. Ends the holder's session; answers a row, true, if there was one.
+};
+
+// strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
+// the session may hold the lock all the same; only unlock makes sure.
+struct AdvisoryStatements {
+  // $1 key, $2 name, $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already gets it a
+  // second time, so it must not ask.
+  Statement try_lock;
+  // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over.
+  Statement lock_slice;
+  // $1 keys, $2 names, $3 holders; no name twice. Answers name, token, backend pid of those that were granted.
+  Statement try_many;
+  Statement unlock;  // $1 key. Answers true, or false (and a warning) if it was not held.
+  // As try_lock and lock_slice, to be held until the end of the transaction. After lock_in_transaction the lock_timeout
+  // is what it was before.
+  Statement try_in_transaction;
+  Statement lock_in_transaction;
+  Statement inspect;     // $1 key, $2 name; always one row
+  Statement list;        // $1 at most so many. Of all names that were ever locked with this strategy.
+  Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
+};
+
+[[nodiscard]] TableStatements table_statements(std::string_view schema, Durability durability);
+[[nodiscard]] OptimisticStatements optimistic_statements(std::string_view schema, Durability durability);
+[[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
+[[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
+                                                     AdvisoryKey::Space space);
+
+}  // namespace dlock::postgres
