@@ -1,0 +1,204 @@
+#include "tests/support/postgres_server.hpp"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/support/free_port.hpp"
+#include "tests/support/hang_guard.hpp"
+#include "tests/support/process_tree.hpp"
+#include "tests/support/unprivileged.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+constexpr int start_attempts = 10;
+// Where Debian puts them; elsewhere they are in PATH.
+constexpr const char* debian_programs = "/usr/lib/postgresql/15/bin/";
+
+std::string program(const std::string& name) {
+  const std::string path = debian_programs + name;
+  return std::filesystem::exists(path) ? path : name;
+}
+
+// Nothing is lost by it unless the machine itself fails.
+constexpr const char* common_lines =
+    "listen_addresses = '127.0.0.1'\n"
+    "fsync = off\n"
+    "full_page_writes = off\n"
+    "shared_buffers = 16MB\n"
+    "wal_level = replica\n"
+    "max_wal_senders = 4\n"
+    "lc_messages = 'C'\n"
+    "timezone = 'UTC'\n"
+    "logging_collector = off\n";
+
+}  // namespace
+
+PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config)) {
+  give_away(directory_.path());
+  if (config_.tls) {
+    certificate_.emplace();
+    for (const auto& [from, to] :
+         {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
+      const std::string path = directory_.path() + to;
+      std::filesystem::copy_file(from, path);
+      require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+      give_away(path);
+    }
+  }
+  if (config_.primary != nullptr) {
+    copy_primary();
+  } else {
+    create_cluster();
+  }
+  for (int i = 0; i < start_attempts; ++i) {
+    port_ = free_port();
+    if (!try_to_start()) continue;
+    if (config_.primary == nullptr) create_database();
+    return;
+  }
+  throw std::runtime_error("PostgreSQL does not start\n" + process_->output());
+}
+
+PostgresServer::~PostgresServer() {
+  admin_.reset();
+  if (!process_ || !process_->running()) return;
+  try {
+    kill();
+  } catch (const std::exception&) {
+    // The process's own destructor kills what it can.
+  }
+}
+
+// --- Its files -------------------------------------------------------------------------------------------------------
+
+void PostgresServer::create_cluster() const {
+  (void)run_command(unprivileged({program("initdb"), "--pgdata=" + data(), "--username=postgres", "--auth=trust",
+                                  "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"}));
+}
+
+void PostgresServer::copy_primary() const {
+  (void)run_command(
+      unprivileged({program("pg_basebackup"), "--pgdata=" + data(), "--host=" + config_.primary->socket_directory(),
+                    "--port=" + std::to_string(config_.primary->port()), "--username=postgres", "--checkpoint=fast",
+                    "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
+}
+
+void PostgresServer::write(const std::string& path, const std::string& text) const {
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+  file.close();
+  give_away(path);
+}
+
+void PostgresServer::write_configuration() const {
+  std::string text = common_lines;
+  text += "port = " + std::to_string(port_) + "\nunix_socket_directories = '" + directory_.path() +
+          "'\nmax_connections = " + std::to_string(config_.max_connections) + "\n";
+  if (config_.tls) {
+    text += "ssl = on\nssl_cert_file = '" + directory_.path() + "/server.crt'\nssl_key_file = '" + directory_.path() +
+            "/server.key'\n";
+  }
+  for (const std::string& line : config_.lines) text += line + "\n";
+  write(data() + "/postgresql.conf", text);
+  const std::string host = config_.tls ? "hostssl" : "host";
+  write(data() + "/pg_hba.conf",
+        "local all postgres trust\nlocal replication postgres trust\nlocal all all scram-sha-256\n" + host +
+            " all postgres all reject\n" + host + " all all 127.0.0.1/32 scram-sha-256\n");
+}
+
+void PostgresServer::create_database() {
+  PostgresConnection first(admin_conninfo("postgres"));
+  first.run(std::string("CREATE ROLE ") + user + " LOGIN PASSWORD '" + password + "'");
+  first.run(std::string("CREATE DATABASE ") + database + " OWNER " + user);
+}
+
+// --- Its life --------------------------------------------------------------------------------------------------------
+
+bool PostgresServer::try_to_start() {
+  write_configuration();
+  process_ = std::make_unique<ChildProcess>(unprivileged({program("postgres"), "-D", data()}));
+  // "... connections", or "... read-only connections" of a standby.
+  return process_->wait_for_output("database system is ready to accept ");
+}
+
+void PostgresServer::start() {
+  if (!try_to_start()) throw std::runtime_error("PostgreSQL does not start again\n" + process_->output());
+}
+
+void PostgresServer::stop() {
+  admin_.reset();
+  process_->signal(SIGINT);
+  if (const int status = process_->wait(); status != 0) {
+    throw std::runtime_error("PostgreSQL ended with status " + std::to_string(status) + "\n" + process_->output());
+  }
+}
+
+void PostgresServer::kill() {
+  admin_.reset();
+  kill_tree(process_->pid());
+  (void)process_->wait();
+}
+
+void PostgresServer::freeze() const {
+  freeze_tree(process_->pid());
+}
+
+void PostgresServer::thaw() const {
+  thaw_tree(process_->pid());
+}
+
+// --- From inside -----------------------------------------------------------------------------------------------------
+
+std::string PostgresServer::url_at(std::uint16_t port, const std::string& parameters) const {
+  std::string url =
+      std::string("postgresql://") + user + ":" + password + "@127.0.0.1:" + std::to_string(port) + "/" + database;
+  std::string all = config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate_->authority() : "";
+  if (!all.empty() && !parameters.empty()) all += "&";
+  all += parameters;
+  return all.empty() ? url : url + "?" + all;
+}
+
+std::string PostgresServer::url_as(const std::string& role, const std::string& secret,
+                                   const std::string& parameters) const {
+  const std::string whole = url(parameters);
+  return "postgresql://" + role + ":" + secret + whole.substr(whole.find('@'));
+}
+
+std::string PostgresServer::admin_conninfo(const std::string& dbname) const {
+  return "host=" + directory_.path() + " port=" + std::to_string(port_) + " user=postgres dbname=" + dbname;
+}
+
+PostgresConnection& PostgresServer::admin() {
+  if (!admin_) admin_.emplace(admin_conninfo());
+  return *admin_;
+}
+
+int PostgresServer::terminate_clients() {
+  return std::stoi(value(std::string("SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity") +
+                         " WHERE usename = '" + user + "'"));
+}
+
+void PostgresServer::await_standby() {
+  const std::string written = value("SELECT pg_current_wal_lsn()");
+  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  // The server does the waiting between two looks.
+  while (value("SELECT pg_sleep(0.01) IS NULL OR EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= '" +
+               written + "')") != "t") {
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: the standby does not follow");
+  }
+}
+
+void PostgresServer::promote() {
+  if (value("SELECT pg_promote(true, 60)") != "t") throw std::runtime_error("the standby is not promoted");
+}
+
+}  // namespace dlock::test
