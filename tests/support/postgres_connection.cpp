@@ -49,8 +49,7 @@ void PostgresConnection::Finish::operator()(pg_conn* connection) const noexcept 
   PQfinish(connection);
 }
 
-PostgresConnection::PostgresConnection(const std::string& conninfo)
-    : connection_(PQconnectdb((conninfo + " connect_timeout=60").c_str())) {
+PostgresConnection::PostgresConnection(const std::string& conninfo) : connection_(PQconnectdb(conninfo.c_str())) {
   if (PQstatus(connection_.get()) != CONNECTION_OK) throw std::runtime_error(PQerrorMessage(connection_.get()));
   (void)PQsetNoticeReceiver(connection_.get(), &ignore_notice, nullptr);
 }

@@ -1,0 +1,184 @@
+#include "fake_connection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dlock::postgres {
+
+// --- What is asked and answered --------------------------------------------------------------------------------------
+
+bool FakeQuery::uses(const Statement& statement) const {
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return command.statement == &statement; });
+}
+
+const std::string& FakeQuery::sql() const {
+  const Command& first = commands.front();
+  return first.statement != nullptr ? first.statement->sql : first.text;
+}
+
+std::string FakeQuery::param(std::size_t index) const {
+  return commands.back().params.at(index).value_or("");
+}
+
+bool is_heartbeat(const FakeQuery& query) {
+  return query.commands.size() == 1 && query.sql() == "SELECT 1";
+}
+
+FakeReply FakeReply::of(std::vector<Rows::Row> rows) {
+  const auto affected = rows.size();
+  return {.results = {{.rows = std::move(rows), .affected = affected}}};
+}
+
+FakeReply FakeReply::refused(std::string sqlstate, std::size_t failed_command) {
+  return {.sqlstate = std::move(sqlstate), .failed_command = failed_command};
+}
+
+// --- The server ------------------------------------------------------------------------------------------------------
+
+ConnectionFactory FakeServer::connections() {
+  return [this](Executor&, const Options&, const Purpose& purpose, Connection::Listener& listener) {
+    return std::make_unique<FakeConnection>(*this, purpose, listener);
+  };
+}
+
+FakeReply FakeServer::decide(const FakeQuery& query) {
+  if (is_heartbeat(query) && !replies_to_heartbeats) return {};
+  return reply ? reply(query) : FakeReply{};
+}
+
+void FakeServer::release() {
+  for (FakeConnection* const connection : connections_) {
+    for (auto& entry : connection->in_flight_) {
+      if (entry.reply.fate == FakeReply::Fate::hold) entry.reply = decide(entry.query);
+    }
+    connection->post([connection] { connection->deliver(); });
+  }
+}
+
+void FakeServer::break_connections(const std::string& why, int connection) {
+  for (FakeConnection* const each : connections_) {
+    if (connection != 0 && each->number_ != connection) continue;
+    each->post([each, why] { each->break_off({errc::unavailable, why}); });
+  }
+}
+
+void FakeServer::notify(const std::string& channel, const std::string& payload) {
+  for (FakeConnection* const each : connections_) {
+    each->post([each, channel, payload] {
+      if (each->usable()) each->listener_.connection_notified(channel, payload);
+    });
+  }
+}
+
+std::size_t FakeServer::count(const Statement& statement) const {
+  return static_cast<std::size_t>(
+      std::count_if(queries.begin(), queries.end(), [&](const FakeQuery& query) { return query.uses(statement); }));
+}
+
+std::size_t FakeServer::count(const std::string& sql) const {
+  return static_cast<std::size_t>(
+      std::count_if(queries.begin(), queries.end(), [&](const FakeQuery& query) { return query.sql() == sql; }));
+}
+
+// --- A connection ----------------------------------------------------------------------------------------------------
+
+FakeConnection::FakeConnection(FakeServer& server, Purpose purpose, Listener& listener)
+    : server_(server),
+      purpose_(std::move(purpose)),
+      listener_(listener),
+      number_(++server.dialled),
+      timer_(server.engine_) {
+  server_.connections_.push_back(this);
+}
+
+FakeConnection::~FakeConnection() {
+  (void)std::erase(server_.connections_, this);
+}
+
+void FakeConnection::post(std::function<void()> task) {
+  server_.engine_.post([task = std::move(task), alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) task();
+  });
+}
+
+void FakeConnection::open(TimePoint deadline) {
+  info_ = server_.info;
+  info_.backend_pid = 1000 + number_;
+  info_.endpoint = "fake:5432/locks";
+  switch (server_.dialling) {
+    case FakeServer::Dialling::accept:
+      return post([this] {
+        if (state_ != State::connecting) return;
+        state_ = State::ready;
+        listener_.connection_ready();
+      });
+    case FakeServer::Dialling::silence:
+      return timer_.arm(deadline, [this] { break_off({errc::unavailable, "fake: no connection in time"}); });
+    case FakeServer::Dialling::fail:
+      return post([this] { break_off({errc::unavailable, "fake: connection refused"}); });
+    case FakeServer::Dialling::refuse_password:
+      return post([this] { break_off({errc::access_denied, "fake: password authentication failed"}); });
+  }
+}
+
+void FakeConnection::send(Query query) {
+  if (!usable()) {
+    return post([done = std::move(query.done)] {
+      if (done) done({.problem = Problem::not_sent, .failure = {errc::unavailable, "fake: not connected"}}, {});
+    });
+  }
+  FakeQuery asked{
+      .commands = std::move(query.commands), .purpose = purpose_, .connection = number_, .sent = server_.engine_.now()};
+  if (is_heartbeat(asked)) ++server_.heartbeats;
+  if (!is_heartbeat(asked) || server_.replies_to_heartbeats) server_.queries.push_back(asked);
+  FakeReply reply = server_.decide(asked);
+  in_flight_.push_back({std::move(asked), std::move(query.done), std::move(reply)});
+  post([this] { deliver(); });
+}
+
+void FakeConnection::receive() {
+  deliver();
+}
+
+void FakeConnection::deliver() {
+  const std::weak_ptr<bool> alive = alive_;
+  while (state_ == State::ready && !in_flight_.empty()) {
+    const FakeReply::Fate fate = in_flight_.front().reply.fate;
+    if (fate == FakeReply::Fate::hold) return;
+    if (fate == FakeReply::Fate::lose) return break_off({errc::unavailable, "fake: the connection broke"});
+    InFlight entry = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    if (!entry.done) continue;
+    Outcome outcome{.sent = entry.query.sent};
+    if (entry.reply.sqlstate.empty()) {
+      entry.reply.results.resize(entry.query.commands.size());
+    } else {
+      outcome.problem = Problem::refused;
+      outcome.sqlstate = entry.reply.sqlstate;
+      outcome.failed_command = entry.reply.failed_command;
+      outcome.failure = {errc::unavailable, "fake: refused (SQLSTATE " + outcome.sqlstate + ")"};
+      entry.reply.results.clear();
+    }
+    entry.done(outcome, entry.reply.results);
+    if (alive.expired()) return;
+  }
+}
+
+void FakeConnection::break_off(const Failure& why) {
+  if (state_ == State::lost) return;
+  const Failure reason = why;
+  state_ = State::lost;
+  timer_.disarm();
+  const std::weak_ptr<bool> alive = alive_;
+  for (const InFlight& entry : std::exchange(in_flight_, {})) {
+    if (!entry.done) continue;
+    entry.done(
+        {.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, reason.detail}, .sent = entry.query.sent},
+        {});
+    if (alive.expired()) return;
+  }
+  listener_.connection_lost(reason);
+}
+
+}  // namespace dlock::postgres

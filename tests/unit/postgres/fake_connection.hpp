@@ -1,0 +1,136 @@
+// A PostgreSQL server in memory, played by the test, and connections to it: no sockets, no time but the manual
+// engine's.
+//
+//   FakeServer server(engine);
+//   const Dialling dialling{options, server.connections(), 5s, 5s};
+//   server.reply = [&](const FakeQuery& query) { return query.uses(statements.release) ? FakeReply::of({{"t"}}) : ...
+//   }; session.want(); engine.run();                                             // connected
+//
+// As with a real one, answers come later, in order, and one that is held back holds back those behind it.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/postgres/connection.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::postgres {
+
+struct FakeQuery {
+  std::vector<Command> commands;
+  Purpose purpose;
+  int connection = 0;  // the first is 1
+  TimePoint sent;
+
+  [[nodiscard]] bool uses(const Statement& statement) const;
+  // Of its first command.
+  [[nodiscard]] const std::string& sql() const;
+  // Of its last command; empty for NULL.
+  [[nodiscard]] std::string param(std::size_t index) const;
+};
+
+// What a session sends by itself to be heard of.
+[[nodiscard]] bool is_heartbeat(const FakeQuery& query);
+
+struct FakeReply {
+  enum class Fate {
+    answer,
+    hold,  // answered by FakeServer::release(), or never
+    lose,  // carried out, but the connection breaks before the answer
+  };
+  Fate fate = Fate::answer;
+  Results results = {};       // by default no row for each command
+  std::string sqlstate = {};  // not empty: refused
+  std::size_t failed_command = 0;
+
+  // The rows of a lone command.
+  [[nodiscard]] static FakeReply of(std::vector<Rows::Row> rows);
+  [[nodiscard]] static FakeReply refused(std::string sqlstate, std::size_t failed_command = 0);
+  [[nodiscard]] static FakeReply held() { return {.fate = Fate::hold}; }
+  [[nodiscard]] static FakeReply lost() { return {.fate = Fate::lose}; }
+};
+
+class FakeConnection;
+
+class FakeServer {
+ public:
+  explicit FakeServer(test::ManualEngine& engine) : engine_(engine) {}
+  FakeServer(const FakeServer&) = delete;
+  FakeServer& operator=(const FakeServer&) = delete;
+
+  [[nodiscard]] ConnectionFactory connections();
+
+  // What becomes of the next attempts to connect.
+  enum class Dialling { accept, silence, fail, refuse_password };
+  Dialling dialling = Dialling::accept;
+  // What the next connections are told; backend_pid and endpoint are the fake's.
+  ServerInfo info{.version = 150020, .isolation = "read committed"};
+
+  // By default everything is answered, without rows. Heartbeats are not asked about unless `replies_to_heartbeats`.
+  std::function<FakeReply(const FakeQuery&)> reply;
+  bool replies_to_heartbeats = false;
+
+  // What was held back is answered as `reply` would now answer it.
+  void release();
+  // All of them, or one.
+  void break_connections(const std::string& why = "the fake server is gone", int connection = 0);
+  void notify(const std::string& channel, const std::string& payload);
+
+  // --- What happened; heartbeats do not count, except where they are asked for ---
+  std::vector<FakeQuery> queries;
+  int heartbeats = 0;
+  int dialled = 0;
+  [[nodiscard]] std::size_t open() const noexcept { return connections_.size(); }  // dialling among them
+  [[nodiscard]] std::size_t count(const Statement& statement) const;
+  [[nodiscard]] std::size_t count(const std::string& sql) const;
+
+ private:
+  friend class FakeConnection;
+  [[nodiscard]] FakeReply decide(const FakeQuery& query);
+
+  test::ManualEngine& engine_;
+  std::vector<FakeConnection*> connections_;
+};
+
+class FakeConnection final : public Connection {
+ public:
+  FakeConnection(FakeServer& server, Purpose purpose, Listener& listener);
+  ~FakeConnection() override;
+
+  void open(TimePoint deadline) override;
+  [[nodiscard]] bool usable() const noexcept override { return state_ == State::ready; }
+  [[nodiscard]] const ServerInfo& server() const noexcept override { return info_; }
+  void send(Query query) override;
+  void receive() override;
+  void break_off(const Failure& why) override;
+
+ private:
+  friend class FakeServer;
+  enum class State { connecting, ready, lost };
+  struct InFlight {
+    FakeQuery query;
+    Handler done;
+    FakeReply reply;
+  };
+
+  void post(std::function<void()> task);
+  void deliver();
+
+  FakeServer& server_;
+  const Purpose purpose_;
+  Listener& listener_;
+  const int number_;
+  State state_ = State::connecting;
+  ServerInfo info_;
+  Timer timer_;
+  std::deque<InFlight> in_flight_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::postgres
