@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/postgres/sqlstate.hpp"
+
 namespace dlock::postgres {
 
 namespace {
@@ -47,10 +49,9 @@ bool is_about_trust(std::string_view text) {
 }
 
 errc code_of(std::string_view sqlstate, std::string_view text) {
-  if (sqlstate.starts_with("28") || sqlstate == "42501") return errc::access_denied;
-  if (sqlstate == "3D000") return errc::invalid_argument;
-  if (sqlstate.empty() && is_about_trust(text)) return errc::access_denied;
-  return errc::unavailable;
+  if (sqlstate.empty()) return is_about_trust(text) ? errc::access_denied : errc::unavailable;
+  const Meaning meaning = meaning_of(sqlstate);
+  return meaning.remedy == Remedy::final ? meaning.code : errc::unavailable;
 }
 
 }  // namespace

@@ -80,8 +80,8 @@ using Handler = std::function<void(const Outcome& outcome, const Results& result
 // their own, which nothing before and after has a part in: when one is refused, those behind it are not carried out,
 // but the next query is. A transaction left open by BEGIN and a later error wants a ROLLBACK.
 struct Query {
-  std::vector<Command> commands;
-  Handler done;
+  std::vector<Command> commands = {};
+  Handler done = {};  // may be empty: nobody waits for the answer
 };
 
 // What a connection is for. It decides on what the server is asked to do about it.

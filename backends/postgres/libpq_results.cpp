@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "backends/postgres/connect_failure.hpp"
+#include "backends/postgres/sqlstate.hpp"
 
 namespace dlock::postgres {
 
@@ -13,15 +14,6 @@ namespace {
 std::string_view field(const PGresult& result, int code) {
   const char* const text = PQresultErrorField(&result, code);
   return text == nullptr ? std::string_view() : std::string_view(text);
-}
-
-// Who asks again has to know which it was; the classes that a retry helps are finer than these.
-errc code_of(std::string_view sqlstate) {
-  if (sqlstate == "42501" || sqlstate.starts_with("28")) return errc::access_denied;
-  for (const std::string_view again : {"08", "25", "40", "53", "55", "57", "58"}) {
-    if (sqlstate.starts_with(again)) return errc::unavailable;
-  }
-  return errc::protocol;
 }
 
 }  // namespace
@@ -54,7 +46,7 @@ Failure server_failure(const std::string& endpoint, const PGresult& result) {
   std::string words = endpoint + ": " + in_one_line(field(result, PG_DIAG_MESSAGE_PRIMARY));
   if (const auto detail = field(result, PG_DIAG_MESSAGE_DETAIL); !detail.empty()) words += "; " + in_one_line(detail);
   words += " (SQLSTATE " + std::string(sqlstate) + ")";
-  return {code_of(sqlstate), words};
+  return {meaning_of(sqlstate).code, words};
 }
 
 }  // namespace dlock::postgres

@@ -17,7 +17,7 @@
 namespace dlock::postgres {
 
 struct Request {
-  Query query;  // its handler may be empty: nobody waits for the answer
+  Query query = {};
   // Then the answer is given up: not_sent or unknown_outcome. What was sent may still be carried out, unless the
   // connection is given up, too.
   TimePoint deadline = TimePoint::max();

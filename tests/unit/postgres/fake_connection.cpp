@@ -47,12 +47,12 @@ FakeReply FakeServer::decide(const FakeQuery& query) {
   return reply ? reply(query) : FakeReply{};
 }
 
-void FakeServer::release() {
+void FakeServer::release(bool noticed) {
   for (FakeConnection* const connection : connections_) {
     for (auto& entry : connection->in_flight_) {
       if (entry.reply.fate == FakeReply::Fate::hold) entry.reply = decide(entry.query);
     }
-    connection->post([connection] { connection->deliver(); });
+    if (noticed) connection->post([connection] { connection->deliver(); });
   }
 }
 

@@ -23,10 +23,10 @@
 namespace dlock::postgres {
 
 struct FakeQuery {
-  std::vector<Command> commands;
-  Purpose purpose;
+  std::vector<Command> commands = {};
+  Purpose purpose = {};
   int connection = 0;  // the first is 1
-  TimePoint sent;
+  TimePoint sent = {};
 
   [[nodiscard]] bool uses(const Statement& statement) const;
   // Of its first command.
@@ -77,7 +77,8 @@ class FakeServer {
   bool replies_to_heartbeats = false;
 
   // What was held back is answered as `reply` would now answer it.
-  void release();
+  // Unless it is `noticed` it lies in the network's buffers until somebody looks.
+  void release(bool noticed = true);
   // All of them, or one.
   void break_connections(const std::string& why = "the fake server is gone", int connection = 0);
   void notify(const std::string& channel, const std::string& payload);
