@@ -1,0 +1,79 @@
+// Every statement of dlock, by a name for messages.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/statements.hpp"
+
+namespace dlock::postgres {
+
+using NamedStatements = std::vector<std::pair<std::string, std::string>>;
+
+inline NamedStatements all_statements(std::string_view schema, Durability durability) {
+  NamedStatements all;
+  const auto t = table_statements(schema, durability);
+  const auto add = [&](const std::string& name, const Statement& statement) { all.emplace_back(name, statement.sql); };
+  add("table.acquire", t.acquire);
+  add("table.acquire_many", t.acquire_many);
+  add("table.renew_many", t.renew_many);
+  add("table.release", t.release);
+  add("table.release_many", t.release_many);
+  add("table.mark", t.mark);
+  add("table.inspect", t.inspect);
+  add("table.list", t.list);
+  add("table.break_lock", t.break_lock);
+  const auto o = optimistic_statements(schema, durability);
+  add("optimistic.acquire", o.acquire);
+  add("optimistic.acquire_many", o.acquire_many);
+  add("optimistic.renew_many", o.renew_many);
+  add("optimistic.release", o.release);
+  add("optimistic.release_many", o.release_many);
+  add("optimistic.mark", o.mark);
+  add("optimistic.inspect", o.inspect);
+  add("optimistic.list", o.list);
+  add("optimistic.break_lock", o.break_lock);
+  const auto f = for_update_statements(schema, durability);
+  add("for_update.ensure", f.ensure);
+  add("for_update.begin", f.begin);
+  add("for_update.set_lock_timeout", f.set_lock_timeout);
+  add("for_update.try_lock", f.try_lock);
+  add("for_update.lock", f.lock);
+  add("for_update.heartbeat", f.heartbeat);
+  add("for_update.commit", f.commit);
+  add("for_update.rollback", f.rollback);
+  add("for_update.try_in_transaction", f.try_in_transaction);
+  add("for_update.lock_in_transaction", f.lock_in_transaction);
+  add("for_update.inspect", f.inspect);
+  add("for_update.list", f.list);
+  add("for_update.break_lock", f.break_lock);
+  using Space = AdvisoryKey::Space;
+  for (const auto& [space, name] :
+       {std::pair{Space::bigint, "bigint"}, std::pair{Space::pair, "pair"}, std::pair{Space::server, "server"}}) {
+    const auto a = advisory_statements(schema, durability, space);
+    const std::string start = std::string("advisory.") + name + ".";
+    add(start + "try_lock", a.try_lock);
+    add(start + "lock_slice", a.lock_slice);
+    add(start + "try_many", a.try_many);
+    add(start + "unlock", a.unlock);
+    add(start + "try_in_transaction", a.try_in_transaction);
+    add(start + "lock_in_transaction", a.lock_in_transaction);
+    add(start + "inspect", a.inspect);
+    add(start + "list", a.list);
+    add(start + "break_lock", a.break_lock);
+  }
+  const auto s = schema_statements(schema);
+  add("schema.version", s.version);
+  add("schema.rights", s.rights);
+  add("schema.tables", s.tables);
+  add("schema.health", s.health);
+  for (const bool with_schema : {true, false}) {
+    for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
+  }
+  return all;
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,103 @@
+#include "backends/postgres/identifier.hpp"
+
+#include <gtest/gtest.h>
+#include <libpq-fe.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dlock/error.hpp>
+
+#include "hostile_names.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+struct Finish {
+  void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+};
+struct Free {
+  void operator()(char* text) const noexcept { PQfreemem(text); }
+};
+
+// Without a server: the directory of the socket does not exist.
+std::unique_ptr<PGconn, Finish> no_connection() {
+  return std::unique_ptr<PGconn, Finish>(PQconnectStart("host=/nonexistent/dlock user=nobody dbname=none"));
+}
+
+// The identifier as the server reads it.
+std::string read_back(const std::string& quoted) {
+  EXPECT_GE(quoted.size(), 2U);
+  EXPECT_EQ(quoted.front(), '"');
+  EXPECT_EQ(quoted.back(), '"');
+  std::string out;
+  for (std::size_t i = 1; i + 1 < quoted.size(); ++i) {
+    if (quoted[i] == '"') {
+      ++i;
+      EXPECT_EQ(quoted[i], '"') << quoted;
+      EXPECT_LT(i + 1, quoted.size()) << quoted;
+    }
+    out += quoted[i];
+  }
+  return out;
+}
+
+TEST(PostgresIdentifier, IsQuoted) {
+  EXPECT_EQ(quote_identifier("dlock"), "\"dlock\"");
+  EXPECT_EQ(quote_identifier("Or der"), "\"Or der\"");
+  EXPECT_EQ(quote_identifier("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(quote_identifier("\""), "\"\"\"\"");
+  EXPECT_EQ(quote_identifier("a\\b'c"), "\"a\\b'c\"");
+  EXPECT_EQ(qualified("s\"", "t"), "\"s\"\"\".\"t\"");
+}
+
+TEST(PostgresIdentifier, IsReadBackAsItWasWhateverItContains) {
+  for (const std::string& name : hostile_names(2000)) {
+    ASSERT_EQ(problem_with_identifier(name), std::nullopt) << name;
+    EXPECT_EQ(read_back(quote_identifier(name)), name);
+  }
+}
+
+TEST(PostgresIdentifier, IsQuotedAsTheClientLibraryDoesIt) {
+  const auto connection = no_connection();
+  ASSERT_NE(connection, nullptr);
+  for (const std::string& name : hostile_names(500)) {
+    const std::unique_ptr<char, Free> theirs(PQescapeIdentifier(connection.get(), name.data(), name.size()));
+    ASSERT_NE(theirs, nullptr) << name << ": " << PQerrorMessage(connection.get());
+    EXPECT_EQ(quote_identifier(name), theirs.get());
+  }
+}
+
+TEST(PostgresIdentifier, IsRefusedWhereTheServerWouldChangeIt) {
+  using namespace std::string_literals;
+  const std::vector<std::string> bad = {"",     std::string(64, 'x'), "a\0b"s,        "a\nb",  "\x7f",
+                                        "\xff", "\xc0\x80",           "\xed\xa0\x80", "a\xc3", "\xf5\x80\x80\x80"};
+  for (const std::string& name : bad) {
+    EXPECT_NE(problem_with_identifier(name), std::nullopt);
+    EXPECT_THROW((void)quote_identifier(name), Error);
+  }
+  EXPECT_EQ(problem_with_identifier(std::string(63, 'x')), std::nullopt);
+  EXPECT_NE(problem_with_identifier(std::string(64, 'x'))->find("63"), std::string::npos);
+  EXPECT_EQ(*problem_with_identifier(""), "is empty");
+}
+
+TEST(PostgresIdentifier, EachSchemaHasAChannel) {
+  EXPECT_EQ(channel_of("dlock"), "dlock:dlock");
+  EXPECT_EQ(channel_of(std::string(57, 'x')), "dlock:" + std::string(57, 'x'));
+  std::set<std::string> channels;
+  for (const char c : {'x', 'y', 'z'}) {
+    for (std::size_t length = 55; length <= max_identifier_bytes; ++length) {
+      const std::string channel = channel_of(std::string(length, c));
+      EXPECT_EQ(problem_with_identifier(channel), std::nullopt) << channel;
+      EXPECT_TRUE(channels.insert(channel).second) << channel;
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres

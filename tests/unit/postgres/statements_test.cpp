@@ -1,0 +1,276 @@
+#include "backends/postgres/statements.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dlock/error.hpp>
+
+#include "all_statements.hpp"
+#include "hostile_names.hpp"
+#include "sql_words.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Kind = SqlWord::Kind;
+
+constexpr std::array durabilities = {Durability::sync, Durability::async, Durability::unlogged};
+
+bool is_sign(const SqlWord& word, std::string_view sign) {
+  return word.kind == Kind::sign && word.text == sign;
+}
+
+// Reserved or built into the grammar, so that no search_path changes what they are.
+bool belongs_to_the_grammar(const std::string& word) {
+  static const std::set<std::string> words = {"greatest", "coalesce", "extract", "IN",  "EXISTS", "VALUES", "FROM",
+                                              "AS",       "AND",      "CHECK",   "KEY", "WITH",   "LATERAL"};
+  return words.contains(word);
+}
+
+// How many parameters each takes, so that the header, the code and the SQL agree.
+const std::map<std::string, std::size_t> parameters = {
+    {"table.acquire", 4},
+    {"table.acquire_many", 4},
+    {"table.renew_many", 3},
+    {"table.release", 3},
+    {"table.release_many", 3},
+    {"table.mark", 3},
+    {"table.inspect", 1},
+    {"table.list", 1},
+    {"table.break_lock", 2},
+    {"optimistic.acquire", 6},
+    {"optimistic.acquire_many", 6},
+    {"optimistic.renew_many", 3},
+    {"optimistic.release", 3},
+    {"optimistic.release_many", 3},
+    {"optimistic.mark", 1},
+    {"optimistic.inspect", 1},
+    {"optimistic.list", 1},
+    {"optimistic.break_lock", 2},
+    {"for_update.ensure", 1},
+    {"for_update.begin", 0},
+    {"for_update.set_lock_timeout", 1},
+    {"for_update.try_lock", 2},
+    {"for_update.lock", 2},
+    {"for_update.heartbeat", 0},
+    {"for_update.commit", 0},
+    {"for_update.rollback", 0},
+    {"for_update.try_in_transaction", 2},
+    {"for_update.inspect", 1},
+    {"for_update.list", 1},
+    {"for_update.lock_in_transaction", 3},
+    {"for_update.break_lock", 1},
+    {"schema.version", 0},
+    {"schema.rights", 1},
+    {"schema.tables", 1},
+    {"schema.health", 1},
+    {"creation", 0},
+};
+const std::map<std::string, std::size_t> advisory_parameters = {
+    {"try_lock", 3},           {"lock_slice", 4},          {"try_many", 3}, {"unlock", 1},
+    {"try_in_transaction", 3}, {"lock_in_transaction", 4}, {"inspect", 2},  {"list", 1},
+    {"break_lock", 1},
+};
+
+TEST(PostgresStatements, TakeAsManyParametersAsTheySay) {
+  for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
+    std::set<std::string> seen;
+    for (const SqlWord& word : words_of(sql)) {
+      if (word.kind == Kind::parameter) seen.insert(word.text);
+    }
+    const bool advisory = name.starts_with("advisory.");
+    const std::size_t expected =
+        advisory ? advisory_parameters.at(name.substr(name.rfind('.') + 1)) : parameters.at(name);
+    EXPECT_EQ(seen.size(), expected) << name;
+    for (std::size_t i = 1; i <= expected; ++i) EXPECT_TRUE(seen.contains(std::to_string(i))) << name << " $" << i;
+  }
+}
+
+TEST(PostgresStatements, GiveEachParameterATypeEverywhere) {
+  for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
+    const auto words = words_of(sql);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].kind != Kind::parameter) continue;
+      ASSERT_LT(i + 2, words.size()) << name;
+      EXPECT_TRUE(is_sign(words[i + 1], ":") && is_sign(words[i + 2], ":")) << name << " $" << words[i].text;
+    }
+  }
+}
+
+TEST(PostgresStatements, AreOneEach) {
+  for (const auto& [name, sql] : all_statements("dlock", Durability::sync)) {
+    for (const SqlWord& word : words_of(sql)) EXPECT_FALSE(is_sign(word, ";")) << name << ": " << sql;
+    EXPECT_EQ(sql.find_first_of("{}\n"), std::string::npos) << name << ": " << sql;
+    EXPECT_EQ(sql, sql.substr(sql.find_first_not_of(' '))) << name;
+    EXPECT_FALSE(sql.ends_with(' ')) << name;
+  }
+}
+
+// Whatever schema the search_path begins with.
+TEST(PostgresStatements, CallNoFunctionWithoutItsSchema) {
+  for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
+    const auto words = words_of(sql);
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      if (!is_sign(words[i], "(") || words[i - 1].kind != Kind::word) continue;
+      const std::string& before = words[i - 1].text;
+      if (belongs_to_the_grammar(before)) continue;
+      const bool aliased = i >= 2 && words[i - 2].kind == Kind::word && words[i - 2].text == "AS";
+      const bool conflict = before == "CONFLICT";
+      const bool qualified = i >= 3 && is_sign(words[i - 2], ".") && words[i - 3].text == "pg_catalog";
+      EXPECT_TRUE(aliased || conflict || qualified) << name << ": " << before << "() in " << sql;
+    }
+  }
+}
+
+// Both are older than the wait for a row.
+TEST(PostgresStatements, NeverTakeTheTimeOrATokenFromBeforeTheWait) {
+  for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
+    std::string lower = sql;
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    for (const char* banned : {"now()", "current_timestamp", "statement_timestamp", "transaction_timestamp",
+                               "excluded.token", "excluded.expires", "nextval", "localtimestamp"}) {
+      EXPECT_EQ(lower.find(banned), std::string::npos) << name << ": " << banned;
+    }
+  }
+}
+
+TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
+  const auto without_waiting = [](const std::string& sql) {
+    return sql.find("synchronous_commit") != std::string::npos;
+  };
+  const auto sync = table_statements("dlock", Durability::sync);
+  EXPECT_FALSE(without_waiting(sync.acquire.sql));
+  EXPECT_FALSE(without_waiting(sync.acquire_many.sql));
+  EXPECT_FALSE(without_waiting(sync.renew_many.sql));
+  EXPECT_FALSE(without_waiting(sync.release.sql));
+  EXPECT_TRUE(without_waiting(sync.mark.sql)) << "a mark that is forgotten costs one look more";
+  const auto async = table_statements("dlock", Durability::async);
+  for (const Statement* s : {&async.acquire, &async.acquire_many, &async.renew_many, &async.release,
+                             &async.release_many, &async.break_lock}) {
+    EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
+  }
+  const auto optimistic = optimistic_statements("dlock", Durability::async);
+  for (const Statement* s : {&optimistic.acquire, &optimistic.acquire_many, &optimistic.renew_many, &optimistic.release,
+                             &optimistic.release_many, &optimistic.break_lock}) {
+    EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
+  }
+  const auto for_update = for_update_statements("dlock", Durability::async);
+  EXPECT_TRUE(without_waiting(for_update.lock.sql));
+  EXPECT_TRUE(without_waiting(for_update.try_lock.sql));
+  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::bigint);
+  for (const Statement* s : {&advisory.try_lock, &advisory.lock_slice, &advisory.try_many}) {
+    EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
+  }
+}
+
+TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
+  const auto for_update = for_update_statements("dlock", Durability::async);
+  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::pair);
+  for (const Statement* s : {&for_update.try_in_transaction, &for_update.lock_in_transaction,
+                             &advisory.try_in_transaction, &advisory.lock_in_transaction}) {
+    EXPECT_EQ(s->sql.find("synchronous_commit"), std::string::npos) << s->sql;
+    EXPECT_EQ(s->sql.find("application_name"), std::string::npos) << s->sql;
+  }
+  for (const Statement* s : {&for_update.lock_in_transaction, &advisory.lock_in_transaction}) {
+    EXPECT_NE(s->sql.find("current_setting('lock_timeout')"), std::string::npos) << s->sql;
+    EXPECT_NE(s->sql.find("set_config('lock_timeout', (SELECT before FROM"), std::string::npos) << s->sql;
+  }
+}
+
+TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
+  using Space = AdvisoryKey::Space;
+  const auto unlock = [](Space space) { return advisory_statements("dlock", Durability::sync, space).unlock.sql; };
+  EXPECT_EQ(unlock(Space::bigint), "SELECT pg_catalog.pg_advisory_unlock($1::bigint)");
+  EXPECT_EQ(unlock(Space::pair),
+            "SELECT pg_catalog.pg_advisory_unlock(($1::bigint >> 32)::integer, (($1::bigint << 32) >> 32)::integer)");
+  EXPECT_EQ(unlock(Space::server), "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended($1::text, 0))");
+}
+
+// The structure of every statement is that of the same statement with a harmless schema: nothing gets out of its
+// quotes.
+TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
+  const auto plain = all_statements("dlock", Durability::async);
+  std::vector<std::vector<SqlWord>> expected;
+  for (const auto& [name, sql] : plain) expected.push_back(words_of(sql));
+  const SqlWord plain_schema{Kind::identifier, "dlock"};
+  for (const std::string& schema : hostile_names(300)) {
+    const auto hostile = all_statements(schema, Durability::async);
+    ASSERT_EQ(hostile.size(), plain.size());
+    for (std::size_t i = 0; i < hostile.size(); ++i) {
+      auto words = words_of(hostile[i].second);
+      ASSERT_EQ(words.size(), expected[i].size()) << hostile[i].first << ": " << hostile[i].second;
+      for (std::size_t w = 0; w < words.size(); ++w) {
+        if (expected[i][w] == plain_schema) {
+          EXPECT_EQ(words[w], (SqlWord{Kind::identifier, schema})) << hostile[i].second;
+        } else {
+          EXPECT_EQ(words[w], expected[i][w]) << hostile[i].second;
+        }
+      }
+    }
+  }
+}
+
+TEST(PostgresStatements, TouchNothingOutsideTheirSchema) {
+  for (const auto& [name, sql] : all_statements("the schema", Durability::sync)) {
+    const auto words = words_of(sql);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].kind != Kind::identifier || words[i].text == "C") continue;
+      const bool schema = words[i].text == "the schema";
+      const bool in_schema = i >= 2 && is_sign(words[i - 1], ".") && words[i - 2].text == "the schema";
+      EXPECT_TRUE(schema || in_schema) << name << ": " << words[i].text;
+    }
+  }
+}
+
+TEST(PostgresStatements, AreNotMadeForASchemaThatTheServerWouldCallOtherwise) {
+  for (const Durability durability : durabilities) {
+    EXPECT_THROW((void)all_statements("", durability), Error);
+    EXPECT_THROW((void)all_statements(std::string(64, 'x'), durability), Error);
+  }
+}
+
+// The server's way of reading an array.
+std::vector<std::string> read_back(const std::string& literal) {
+  std::vector<std::string> elements;
+  EXPECT_TRUE(literal.starts_with('{') && literal.ends_with('}'));
+  for (std::size_t at = 1; at + 1 < literal.size();) {
+    EXPECT_EQ(literal[at], '"') << literal;
+    std::string element;
+    for (++at; at < literal.size() && literal[at] != '"'; ++at) {
+      if (literal[at] == '\\') ++at;
+      element += literal[at];
+    }
+    elements.push_back(element);
+    ++at;
+    if (literal[at] == ',') ++at;
+  }
+  return elements;
+}
+
+TEST(PostgresArrays, OfTextsAreReadBackAsTheyWere) {
+  EXPECT_EQ(text_array({}), "{}");
+  EXPECT_EQ(text_array({""}), "{\"\"}");
+  EXPECT_EQ(text_array({"NULL", "a,b"}), "{\"NULL\",\"a,b\"}");
+  EXPECT_EQ(text_array({"a\"b\\c"}), "{\"a\\\"b\\\\c\"}");
+  const auto names = hostile_names(1000, 512);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  EXPECT_EQ(read_back(text_array(views)), names);
+}
+
+TEST(PostgresArrays, OfNumbers) {
+  EXPECT_EQ(bigint_array({}), "{}");
+  EXPECT_EQ(bigint_array({1, -2, 30000}), "{1,-2,30000}");
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
