@@ -3,6 +3,7 @@
 // with their rule dlock takes their lock. No I/O.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>

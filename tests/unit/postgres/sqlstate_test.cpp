@@ -8,9 +8,7 @@ namespace dlock::postgres {
 
 namespace {
 
-Outcome refusal(const std::string& sqlstate, const std::string& words =
-                                                 "h:5432/db: no (SQLSTATE "
-                                                 "12345)") {
+Outcome refusal(const std::string& sqlstate, const std::string& words = "h:5432/db: no") {
   return {.problem = Problem::refused, .failure = {errc::protocol, words}, .sqlstate = sqlstate};
 }
 

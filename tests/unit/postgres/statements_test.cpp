@@ -30,8 +30,9 @@ bool is_sign(const SqlWord& word, std::string_view sign) {
 
 // Reserved or built into the grammar, so that no search_path changes what they are.
 bool belongs_to_the_grammar(const std::string& word) {
-  static const std::set<std::string> words = {"greatest", "coalesce", "extract", "IN",  "EXISTS", "VALUES", "FROM",
-                                              "AS",       "AND",      "CHECK",   "KEY", "WITH",   "LATERAL"};
+  static const std::set<std::string> words = {"greatest", "coalesce", "extract", "IN",      "EXISTS",
+                                              "VALUES",   "FROM",     "OR",      "AS",      "AND",
+                                              "CHECK",    "KEY",      "WITH",    "LATERAL", "JOIN"};
   return words.contains(word);
 }
 
