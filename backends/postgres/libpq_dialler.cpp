@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/postgres/connect_failure.hpp"
+#include "backends/postgres/identifier.hpp"
 #include "backends/postgres/preamble.hpp"
 
 namespace dlock::postgres {
@@ -40,7 +41,8 @@ class Parameters {
 // Told apart where people look at pg_stat_activity, unless they chose a name themselves.
 std::string application_name(const Options& options, const Purpose& purpose) {
   if (!options.application_name.starts_with("dlock:")) return options.application_name;
-  return as_application_name(purpose.word + "." + options.application_name);
+  const std::string word = " " + purpose.word;
+  return as_application_name(options.application_name.substr(0, max_identifier_bytes - word.size()) + word);
 }
 
 Parameters parameters_for(const Options& options, const Purpose& purpose, const Host& host,

@@ -221,7 +221,7 @@ void Pipeline::take_result(const PGresult& result) {
     case PGRES_COMMAND_OK:
     case PGRES_TUPLES_OK:
       if (step.prepares) {
-        prepared_[step.statement].certain = true;
+        if (const auto found = prepared_.find(step.statement); found != prepared_.end()) found->second.certain = true;
       } else {
         entry.results.push_back(to_rows(result));
       }
