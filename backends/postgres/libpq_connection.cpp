@@ -21,7 +21,8 @@ LibpqConnection::LibpqConnection(Executor& executor, const Options& options, con
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
 void LibpqConnection::dialled(PgHandle connection) {
-  pipeline_ = std::make_unique<Pipeline>(executor_, std::move(connection), dialler_.endpoint(), *this);
+  Pipeline::Events& events = *this;
+  pipeline_ = std::make_unique<Pipeline>(executor_, std::move(connection), dialler_.endpoint(), events);
   if (auto problem = pipeline_->start()) return refuse(*std::move(problem));
   greeting_timer_.arm(dialler_.share_ends(), [this] {
     refuse({errc::unavailable, dialler_.endpoint() + ": no answer within the connect timeout"});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <dlock/duration.hpp>
+
 #include "backends/postgres/connect_failure.hpp"
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/preamble.hpp"

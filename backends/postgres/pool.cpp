@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <dlock/duration.hpp>
+
 namespace dlock::postgres {
 
 namespace {

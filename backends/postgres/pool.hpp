@@ -25,7 +25,7 @@ class Pool final {
   class Member final : private Session::User {
    public:
     Member(Pool& pool, Session::User& user);
-    ~Member() override;
+    ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 

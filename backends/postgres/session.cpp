@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <dlock/backend.hpp>
+#include <dlock/duration.hpp>
+
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;

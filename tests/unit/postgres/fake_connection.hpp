@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include <dlock/duration.hpp>
+
 #include "backends/postgres/connection.hpp"
 #include "tests/support/manual_engine.hpp"
 

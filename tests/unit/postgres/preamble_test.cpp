@@ -68,7 +68,8 @@ TEST(PostgresPreamble, AServerIsAskedOnlyForWhatItsVersionHas) {
 }
 
 TEST(PostgresPreamble, SettingsAreMadeOnlyInTheProcessThatWeAreConnectedTo) {
-  for (const auto& command : preamble_for({}).commands()) {
+  const Preamble preamble = preamble_for({});
+  for (const auto& command : preamble.commands()) {
     if (!command.params.empty()) {
       EXPECT_EQ(command.params.at(2), "77");
     }

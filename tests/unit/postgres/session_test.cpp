@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <dlock/backend.hpp>
+
 #include "backends/postgres/options.hpp"
 #include "fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
