@@ -1,0 +1,171 @@
+// A connection of the backend's to a real server, driven from a test's own thread.
+//
+//   LiveConnection connection(server.url());
+//   ASSERT_TRUE(connection.open());
+//   EXPECT_EQ(connection.ask("SELECT 1").value(), "1");
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/clock.hpp>
+#include <dlock/url.hpp>
+
+#include "backends/postgres/libpq_connection.hpp"
+#include "backends/postgres/options.hpp"
+#include "engine/thread_engine.hpp"
+#include "tests/support/hang_guard.hpp"
+#include "util/process.hpp"
+
+namespace dlock::test {
+
+using namespace std::chrono_literals;
+
+// What was answered, once it is.
+class LiveAnswer {
+ public:
+  void set(const postgres::Outcome& outcome, const postgres::Results& results) {
+    const std::scoped_lock lock(mutex_);
+    outcome_ = outcome;
+    results_ = results;
+    answered_.notify_all();
+  }
+  [[nodiscard]] const postgres::Outcome& outcome() {
+    std::unique_lock lock(mutex_);
+    if (!answered_.wait_for(lock, hang_guard, [&] { return outcome_.has_value(); })) {
+      throw std::runtime_error("hang: no answer");
+    }
+    return *outcome_;
+  }
+  [[nodiscard]] const postgres::Results& results() {
+    (void)outcome();
+    return results_;
+  }
+  [[nodiscard]] std::string value() {
+    return results().empty() ? outcome().failure.detail : results().back().text(0, 0);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::optional<postgres::Outcome> outcome_;
+  postgres::Results results_;
+};
+
+class LiveConnection final : private postgres::Connection::Listener {
+ public:
+  using Answer = std::shared_ptr<LiveAnswer>;
+
+  explicit LiveConnection(const std::string& url, postgres::Purpose purpose = {})
+      : options_(postgres::parse_options({.url = Url::parse(url),
+                                          .holder = "host:1:test",
+                                          .lease = 30s,
+                                          .response_timeout = 5s,
+                                          .connect_timeout = 20s})),
+        engine_(engine::ThreadEngine::start(boottime_clock(), util::kernel_random)) {
+    on_engine([&] { connection_ = postgres::libpq_connections()(*engine_, options_, purpose, *this); });
+  }
+  ~LiveConnection() {
+    on_engine([&] { connection_.reset(); });
+    engine_->stop();
+  }
+
+  // Whether it came to stand.
+  [[nodiscard]] bool open(std::chrono::nanoseconds within = 20s) {
+    on_engine([&] { connection_->open(saturating_add(engine_->now(), within)); });
+    await([&] { return ready_ || lost_; });
+    return ready_;
+  }
+  [[nodiscard]] Answer ask(postgres::Query query) {
+    auto answer = std::make_shared<LiveAnswer>();
+    query.done = [answer](const postgres::Outcome& outcome, const postgres::Results& results) {
+      answer->set(outcome, results);
+    };
+    on_engine([&] { connection_->send(std::move(query)); });
+    return answer;
+  }
+  [[nodiscard]] Answer ask(const std::string& sql, std::vector<postgres::Parameter> params = {}) {
+    return ask({.commands = {{.text = sql, .params = std::move(params)}}});
+  }
+  [[nodiscard]] Answer ask(const postgres::Statement& statement, std::vector<postgres::Parameter> params = {}) {
+    return ask({.commands = {{.statement = &statement, .params = std::move(params)}}});
+  }
+  void break_off() {
+    on_engine([&] { connection_->break_off({errc::unavailable, "given up"}); });
+  }
+  void destroy() {
+    on_engine([&] { connection_.reset(); });
+  }
+  // Several calls in one task.
+  void on_engine(const std::function<void()>& task) {
+    auto done = std::make_shared<util::Event>();
+    if (!engine_->submit([&task, done] {
+          task();
+          done->set();
+        })) {
+      throw std::runtime_error("the engine was stopped");
+    }
+    if (!done->wait(hang_guard)) throw std::runtime_error("hang: the engine is blocked");
+  }
+  [[nodiscard]] postgres::Connection& connection() { return *connection_; }
+
+  [[nodiscard]] const postgres::ServerInfo& server() const { return info_; }
+  // Waits for the end.
+  [[nodiscard]] Failure lost() {
+    await([&] { return lost_.has_value(); });
+    return *lost_;
+  }
+  [[nodiscard]] bool is_lost() {
+    const std::scoped_lock lock(mutex_);
+    return lost_.has_value();
+  }
+  [[nodiscard]] std::string notification() {
+    await([&] { return !notifications_.empty(); });
+    const std::scoped_lock lock(mutex_);
+    return notifications_.front();
+  }
+
+ private:
+  void connection_ready() override {
+    const std::scoped_lock lock(mutex_);
+    info_ = connection_->server();
+    ready_ = true;
+    changed_.notify_all();
+  }
+  void connection_lost(const Failure& why) override {
+    const std::scoped_lock lock(mutex_);
+    lost_ = why;
+    changed_.notify_all();
+  }
+  void connection_notified(const std::string& channel, const std::string& payload) override {
+    const std::scoped_lock lock(mutex_);
+    std::string text = channel;
+    notifications_.push_back(text.append(":").append(payload));
+    changed_.notify_all();
+  }
+  template <class Condition>
+  void await(Condition condition) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, hang_guard, condition)) throw std::runtime_error("hang: nothing was heard");
+  }
+
+  const postgres::Options options_;
+  std::shared_ptr<engine::Engine> engine_;
+  std::unique_ptr<postgres::Connection> connection_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ready_ = false;
+  std::optional<Failure> lost_;
+  postgres::ServerInfo info_;
+  std::vector<std::string> notifications_;
+};
+
+}  // namespace dlock::test
