@@ -2,9 +2,10 @@
 // what changes from call to call is $1, $2, ... No I/O.
 //
 // What all of them keep to:
-//   - Times are the server's clock_timestamp(), looked at after every wait for a row. now() would be the start of the
-//     transaction, and EXCLUDED or VALUES would be evaluated before the wait; both have been seen to hand out a smaller
-//     token after a greater one.
+//   - Times are the server's clock_timestamp(), looked at (again) after a wait for a row that somebody changes. now()
+//     would be the start of the transaction, and EXCLUDED or VALUES would be evaluated before the wait; both have been
+//     seen to hand out a smaller token after a greater one. After a wait for somebody who changed nothing in the end,
+//     what was worked out before stays, which does no harm: nobody was granted the lock meanwhile.
 //   - A token is the greater of the last one + 1 and the microseconds of the server's clock, so that tokens grow even
 //     where the last one was lost.
 //   - What finds a lock busy writes nothing.
