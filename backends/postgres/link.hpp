@@ -14,7 +14,6 @@
 
 #include <dlock/executor.hpp>
 
-#include "backends/postgres/backoff.hpp"
 #include "backends/postgres/connection.hpp"
 
 namespace dlock::postgres {
@@ -89,7 +88,7 @@ class Link final : private Connection::Listener {
   std::unique_ptr<Connection> connection_;
   ServerInfo server_;
   Failure problem_;
-  Backoff backoff_;
+  util::Backoff backoff_{std::chrono::seconds(1)};
   TimePoint ready_since_;
   TimePoint last_attempt_;
   TimePoint next_attempt_;

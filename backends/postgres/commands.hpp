@@ -1,0 +1,65 @@
+// The connection for statements that wait for nobody, shared by everything that asks the server: locks of the row
+// strategies, questions, administration.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <dlock/executor.hpp>
+
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/schema.hpp"
+#include "backends/postgres/session.hpp"
+
+namespace dlock::postgres {
+
+// In tasks only.
+class Commands final : private Session::User {
+ public:
+  class Observer {
+   public:
+    Observer() = default;
+    Observer(const Observer&) = delete;
+    Observer& operator=(const Observer&) = delete;
+    virtual void commands_connected() = 0;
+    virtual void commands_broken(const Failure& why) = 0;
+
+   protected:
+    ~Observer() = default;
+  };
+
+  // All outlive it.
+  Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema, Observer& observer);
+  ~Commands();
+
+  [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  // Of the last connection that stood.
+  [[nodiscard]] const ServerInfo& server() const noexcept { return session_.server(); }
+  [[nodiscard]] Session& session() noexcept { return session_; }
+  // When an answer is due that is asked for now.
+  [[nodiscard]] TimePoint answer_by() const noexcept;
+
+  // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
+  // server rolled back and may be tried again is tried again until then; a schema that is missing is made.
+  void run(Query query, TimePoint deadline);
+
+ private:
+  struct Run;
+
+  void attempt(const std::shared_ptr<Run>& run);
+  void answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results);
+
+  void session_ready() override;
+  void session_down(const Failure& why, bool was_ready) override;
+
+  Executor& executor_;
+  const Options& options_;
+  Schema& schema_;
+  Observer& observer_;
+  Session session_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::postgres
