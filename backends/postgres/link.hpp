@@ -15,6 +15,7 @@
 #include <dlock/executor.hpp>
 
 #include "backends/postgres/connection.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
