@@ -11,6 +11,7 @@
 
 #include "tests/support/free_port.hpp"
 #include "tests/support/hang_guard.hpp"
+#include "tests/support/postgres_cluster.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tests/support/unprivileged.hpp"
 
@@ -19,22 +20,16 @@ namespace dlock::test {
 namespace {
 
 constexpr int start_attempts = 10;
-// Where Debian puts them; elsewhere they are in PATH.
-constexpr const char* debian_programs = "/usr/lib/postgresql/15/bin/";
-
-std::string program(const std::string& name) {
-  const std::string path = debian_programs + name;
-  return std::filesystem::exists(path) ? path : name;
-}
-
 // Nothing is lost by it unless the machine itself fails.
 constexpr const char* common_lines =
     "listen_addresses = '127.0.0.1'\n"
     "fsync = off\n"
     "full_page_writes = off\n"
     "shared_buffers = 16MB\n"
+    "dynamic_shared_memory_type = mmap\n"  // files in the cluster, that go with it
     "wal_level = replica\n"
     "max_wal_senders = 4\n"
+    "wal_retrieve_retry_interval = 100ms\n"
     "lc_messages = 'C'\n"
     "timezone = 'UTC'\n"
     "logging_collector = off\n";
@@ -56,22 +51,20 @@ PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config
   if (config_.primary != nullptr) {
     copy_primary();
   } else {
-    create_cluster();
+    make_cluster(data(), {.name = user, .password = password, .database = database});
   }
   for (int i = 0; i < start_attempts; ++i) {
     port_ = free_port();
-    if (!try_to_start()) continue;
-    if (config_.primary == nullptr) create_database();
-    return;
+    if (try_to_start()) return;
   }
   throw std::runtime_error("PostgreSQL does not start\n" + process_->output());
 }
 
 PostgresServer::~PostgresServer() {
   admin_.reset();
-  if (!process_ || !process_->running()) return;
   try {
-    kill();
+    if (process_ && process_->running()) kill();
+    forget_shared_memory(data());
   } catch (const std::exception&) {
     // The process's own destructor kills what it can.
   }
@@ -79,16 +72,11 @@ PostgresServer::~PostgresServer() {
 
 // --- Its files -------------------------------------------------------------------------------------------------------
 
-void PostgresServer::create_cluster() const {
-  (void)run_command(unprivileged({program("initdb"), "--pgdata=" + data(), "--username=postgres", "--auth=trust",
-                                  "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"}));
-}
-
 void PostgresServer::copy_primary() const {
-  (void)run_command(
-      unprivileged({program("pg_basebackup"), "--pgdata=" + data(), "--host=" + config_.primary->socket_directory(),
-                    "--port=" + std::to_string(config_.primary->port()), "--username=postgres", "--checkpoint=fast",
-                    "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
+  (void)run_command(unprivileged({postgres_program("pg_basebackup"), "--pgdata=" + data(),
+                                  "--host=" + config_.primary->socket_directory(),
+                                  "--port=" + std::to_string(config_.primary->port()), "--username=postgres",
+                                  "--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
 }
 
 void PostgresServer::write(const std::string& path, const std::string& text) const {
@@ -115,17 +103,11 @@ void PostgresServer::write_configuration() const {
             " all postgres all reject\n" + host + " all all 127.0.0.1/32 scram-sha-256\n");
 }
 
-void PostgresServer::create_database() {
-  PostgresConnection first(admin_conninfo("postgres"));
-  first.run(std::string("CREATE ROLE ") + user + " LOGIN PASSWORD '" + password + "'");
-  first.run(std::string("CREATE DATABASE ") + database + " OWNER " + user);
-}
-
 // --- Its life --------------------------------------------------------------------------------------------------------
 
 bool PostgresServer::try_to_start() {
   write_configuration();
-  process_ = std::make_unique<ChildProcess>(unprivileged({program("postgres"), "-D", data()}));
+  process_ = std::make_unique<ChildProcess>(unprivileged({postgres_program("postgres"), "-D", data()}));
   // "... connections", or "... read-only connections" of a standby.
   return process_->wait_for_output("database system is ready to accept ");
 }

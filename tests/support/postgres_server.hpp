@@ -79,9 +79,7 @@ class PostgresServer {
  private:
   [[nodiscard]] PostgresConnection& admin();
   [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
-  void create_cluster() const;
   void copy_primary() const;
-  void create_database();
   void write_configuration() const;
   void write(const std::string& path, const std::string& text) const;
   [[nodiscard]] bool try_to_start();

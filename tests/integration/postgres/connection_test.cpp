@@ -92,7 +92,7 @@ TEST_F(PostgresConnectionTest, SettingsOfTheRoleDoNotMatter) {
   EXPECT_EQ(connection.ask("SHOW transaction_isolation")->value(), "read committed");
   EXPECT_EQ(connection.ask("SHOW statement_timeout")->value(), "0");
   EXPECT_EQ(connection.ask("SHOW idle_session_timeout")->value(), "7s");
-  EXPECT_EQ(connection.ask("SHOW tcp_user_timeout")->value(), "7s");
+  EXPECT_EQ(connection.ask("SHOW tcp_user_timeout")->value(), "7000");
   EXPECT_EQ(connection.ask("SHOW client_connection_check_interval")->value(), "500ms");
   EXPECT_EQ(connection.ask("SHOW search_path")->value(), "pg_catalog");
 }
