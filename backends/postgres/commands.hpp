@@ -50,6 +50,7 @@ class Commands final : private Session::User {
 
   void attempt(const std::shared_ptr<Run>& run);
   void answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results);
+  static void give_up(const Run& run, Outcome outcome, Failure why);
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;

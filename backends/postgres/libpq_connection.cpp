@@ -33,7 +33,7 @@ void LibpqConnection::dialled(PgHandle connection) {
 void LibpqConnection::say_preamble() {
   preamble_.emplace(purpose_, Preamble::Facts{.version = pipeline_->server_version(),
                                               .backend_pid = pipeline_->backend_pid(),
-                                              .own_session = options_.session_pooling});
+                                              .pooler = options_.pooler});
   const std::size_t count = preamble_->commands().size();
   for (std::size_t i = 0; i < count; ++i) {
     pipeline_->send(

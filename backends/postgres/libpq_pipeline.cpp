@@ -213,6 +213,11 @@ bool Pipeline::take_results() {
 void Pipeline::take_result(const PGresult& result) {
   InFlight& entry = in_flight_.front();
   if (entry.step >= entry.steps.size()) {
+    // The commit itself was refused: a conflict of serializable transactions, for example.
+    if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) {
+      --entry.step;
+      return take_refusal(result, entry);
+    }
     ended_ = Failure{errc::unavailable, endpoint_ + ": more answers than commands"};
     return;
   }

@@ -1,5 +1,5 @@
-// strategy=optimistic: a row with owner and version. No clock decides anything; that of the server only helps the
-// token.
+// strategy=optimistic: a row with owner and version. No clock of the server decides who has a lock; it only helps the
+// token, and says for how long a mark is good.
 #include "backends/postgres/sql_template.hpp"
 #include "backends/postgres/statements.hpp"
 
@@ -7,25 +7,29 @@ namespace dlock::postgres {
 
 namespace {
 
-// The mark is cleared by whoever takes a lock that was released: all who waited have been notified. It stays when the
-// lock is taken over, of which nobody is told.
+// In each of them f locks the rows that may be changed and passes over those that somebody else has locked; see
+// table_statements.cpp.
 constexpr std::string_view acquire = R"sql(
-  WITH u AS (
-    UPDATE {optimistic} SET owner = $2::text, holder = $3::text, lease_ms = $4::bigint, version = version + 1,
-      waiting = waiting AND owner IS NOT NULL,
-      token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic}
     WHERE name = $1::text
+      AND (owner IS NULL OR owner = $2::text OR (owner = $5::text AND version = $6::bigint))
+    FOR NO KEY UPDATE SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} SET owner = $2::text, holder = $3::text, lease_ms = $4::bigint, version = version + 1,
+      token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
+    WHERE name = (SELECT f.name FROM f)
       AND (owner IS NULL OR owner = $2::text OR (owner = $5::text AND version = $6::bigint))
     RETURNING token{async}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT $1::text, $2::text, $3::text, 1, {us}, $4::bigint
-    WHERE NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM {optimistic} WHERE name = $1::text)
+    WHERE NOT EXISTS (SELECT FROM {optimistic} WHERE name = $1::text)
     ON CONFLICT (name) DO NOTHING RETURNING token{async})
-  SELECT token, NULL::text, NULL::bigint, NULL::bigint FROM u
-  UNION ALL SELECT token, NULL::text, NULL::bigint, NULL::bigint FROM i
-  UNION ALL SELECT NULL::bigint, owner, version, lease_ms FROM {optimistic}
-    WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM i)
+  SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM u
+  UNION ALL SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM i
+  UNION ALL SELECT $2::text, NULL::bigint, owner, version, lease_ms FROM {optimistic}
+    WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM u)
 )sql";
 
 constexpr std::string_view acquire_many = R"sql(
@@ -39,7 +43,6 @@ constexpr std::string_view acquire_many = R"sql(
     ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
   u AS (
     UPDATE {optimistic} AS l SET owner = q.owner, holder = q.holder, lease_ms = q.lease_ms, version = l.version + 1,
-      waiting = l.waiting AND l.owner IS NOT NULL,
       token = CASE WHEN l.owner = q.owner THEN l.token ELSE greatest(l.token + 1, {us}) END
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name
@@ -59,39 +62,63 @@ constexpr std::string_view acquire_many = R"sql(
 )sql";
 
 constexpr std::string_view renew_many = R"sql(
-  UPDATE {optimistic} AS l SET version = l.version + 1, lease_ms = q.lease_ms
-  FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]))
-    AS q (name, owner, lease_ms)
-  WHERE l.name = q.name AND l.owner = q.owner
-  RETURNING l.owner{async}
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]),
+      pg_catalog.unnest($3::bigint[])) AS q (name, owner, lease_ms)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name = q.name AND l.owner = q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} AS l SET version = l.version + 1, lease_ms = q.lease_ms
+    FROM q JOIN f ON f.name = q.name
+    WHERE l.name = q.name AND l.owner = q.owner
+    RETURNING l.owner{async})
+  SELECT owner, true FROM u
+  UNION ALL SELECT q.owner, false FROM q JOIN {optimistic} AS l ON l.name = q.name AND l.owner = q.owner
+    WHERE NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
 )sql";
 
 constexpr std::string_view release = R"sql(
-  WITH r AS (
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic} WHERE name = $1::text AND owner = $2::text FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
     UPDATE {optimistic} SET owner = NULL, version = version + 1
-    WHERE name = $1::text AND owner = $2::text
-    RETURNING name, waiting{async})
-  SELECT CASE WHEN waiting THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+    WHERE name = (SELECT f.name FROM f) AND owner = $2::text
+    RETURNING name, waiting_until{async})
+  SELECT $2::text, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  UNION ALL SELECT owner, false, NULL::text FROM {optimistic}
+    WHERE name = $1::text AND owner = $2::text AND NOT EXISTS (SELECT FROM r)
 )sql";
 
 constexpr std::string_view release_many = R"sql(
-  WITH r AS (
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS q (name, owner)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name = q.name AND l.owner = q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  r AS (
     UPDATE {optimistic} AS l SET owner = NULL, version = l.version + 1
-    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS q (name, owner)
+    FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND l.owner = q.owner
-    RETURNING l.name, q.owner, l.waiting{async})
-  SELECT owner, CASE WHEN waiting THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+    RETURNING l.name, q.owner, l.waiting_until{async})
+  SELECT owner, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  UNION ALL SELECT q.owner, false, NULL::text FROM q JOIN {optimistic} AS l ON l.name = q.name AND l.owner = q.owner
+    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner = q.owner)
 )sql";
 
-// As in the table: what was marked when the statement began has been notified since, if it was released.
-constexpr std::string_view mark = R"sql(
-  WITH m AS (
-    UPDATE {optimistic} SET waiting = true
-    WHERE name = $1::text AND owner IS NOT NULL AND NOT waiting
-    RETURNING name, pg_catalog.set_config('synchronous_commit', 'off', true))
-  SELECT true FROM m
-  UNION ALL SELECT owner IS NOT NULL AND waiting FROM {optimistic}
-    WHERE name = $1::text AND NOT EXISTS (SELECT FROM m)
+constexpr std::string_view mark_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::text[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name = q.name
+    WHERE l.owner IS NOT NULL AND l.waiting_until < {now} + $3::bigint * {ms}
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  m AS (
+    UPDATE {optimistic} AS l SET waiting_until = {now} + $2::bigint * {ms}
+    FROM f WHERE l.name = f.name AND l.owner IS NOT NULL
+    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT name, true FROM m
+  UNION ALL SELECT l.name, l.owner IS NOT NULL AND l.waiting_until >= {now} + $3::bigint * {ms}
+    FROM q JOIN {optimistic} AS l ON l.name = q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name = q.name)
 )sql";
 
 constexpr std::string_view look = R"sql(
@@ -103,13 +130,13 @@ constexpr std::string_view break_lock = R"sql(
   WITH r AS (
     UPDATE {optimistic} SET owner = NULL, version = version + 1
     WHERE name = $1::text AND owner IS NOT NULL
-    RETURNING name, waiting{async})
-  SELECT CASE WHEN waiting THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+    RETURNING name, waiting_until{async})
+  SELECT CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
 )sql";
 
 }  // namespace
 
-OptimisticStatements optimistic_statements(std::string_view schema, Durability durability) {
+RowStatements optimistic_statements(std::string_view schema, Durability durability) {
   const Fillings fillings = common_fillings(schema, durability == Durability::sync);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const std::string looking(look);
@@ -119,7 +146,7 @@ OptimisticStatements optimistic_statements(std::string_view schema, Durability d
       .renew_many = statement(renew_many),
       .release = statement(release),
       .release_many = statement(release_many),
-      .mark = statement(mark),
+      .mark_many = statement(mark_many),
       .inspect = statement(looking + "WHERE name = $1::text"),
       .list = statement(looking + "ORDER BY name LIMIT $1::bigint"),
       .break_lock = statement(break_lock),

@@ -144,10 +144,16 @@ std::uint32_t take_max_connections(Url& url) {
   return *number;
 }
 
-bool take_session_pooling(Url& url) {
+Pooler take_pooler(Url& url, Strategy strategy) {
   const auto value = url.take("pooler");
-  if (value && *value != "session") refuse("pooler must be session, not " + detail::quoted(*value));
-  return value.has_value();
+  if (!value) return Pooler::detect;
+  if (*value == "session") return Pooler::session;
+  if (*value != "transaction") refuse("pooler must be session or transaction, not " + detail::quoted(*value));
+  if (strategy == Strategy::for_update || strategy == Strategy::advisory) {
+    refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
+           " needs sessions of its own; only table and optimistic work through such a pooler");
+  }
+  return Pooler::transaction;
 }
 
 std::string take_target_session_attrs(Url& url) {
@@ -230,7 +236,7 @@ Options parse_options(const BackendConfig& config) {
   options.schema = take_schema(url);
   options.durability = take_durability(url);
   options.key = take_key(url, options.strategy);
-  options.session_pooling = take_session_pooling(url);
+  options.pooler = take_pooler(url, options.strategy);
   options.max_connections = take_max_connections(url);
   options.target_session_attrs = take_target_session_attrs(url);
   options.application_name = take_application_name(url, config.holder);

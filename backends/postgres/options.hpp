@@ -32,6 +32,13 @@ enum class Durability {
   unlogged,  // a crash of the server forgets all grants; async otherwise
 };
 
+// What there may be between us and the server.
+enum class Pooler {
+  detect,       // found out when connecting
+  session,      // the user vouches: what looks like a pooler keeps a session for each client
+  transaction,  // one that lends its sessions to whoever has a transaction
+};
+
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 [[nodiscard]] std::string_view to_string(Durability durability) noexcept;
 
@@ -53,8 +60,8 @@ struct Options {
   Strategy strategy = Strategy::table;
   std::string schema = "dlock";
   Durability durability = Durability::sync;
-  KeyScheme key;                 // with Strategy::advisory
-  bool session_pooling = false;  // the user vouches: what looks like a pooler keeps a session for each client
+  KeyScheme key;  // with Strategy::advisory
+  Pooler pooler = Pooler::detect;
   std::uint32_t max_connections = 10;
 
   // Handed to libpq as they are, in this order. Values may be secret.

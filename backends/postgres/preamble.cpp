@@ -74,7 +74,7 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
 }
 
 void Preamble::set(const std::string& name, const std::string& value) {
-  const std::string only_for = facts_.own_session ? "0" : std::to_string(facts_.backend_pid);
+  const std::string only_for = facts_.pooler == Pooler::session ? "0" : std::to_string(facts_.backend_pid);
   commands_.push_back({.text = setting, .params = {name, value, only_for}});
 }
 
@@ -84,7 +84,8 @@ bool Preamble::answered(std::size_t command, const Outcome& outcome, const Resul
     const auto pid = good ? results[0].number(0, 0) : std::nullopt;
     if (!pid) return false;
     server_.backend_pid = static_cast<int>(*pid);
-    server_.pooled = !facts_.own_session && server_.backend_pid != facts_.backend_pid;
+    server_.pooled = facts_.pooler == Pooler::transaction ||
+                     (facts_.pooler == Pooler::detect && server_.backend_pid != facts_.backend_pid);
     server_.standby = results[0].flag(0, 1);
     if (server_.isolation.empty()) server_.isolation = results[0].text(0, 2);
     return true;

@@ -15,15 +15,16 @@
 #include <dlock/error.hpp>
 
 #include "backends/postgres/connection.hpp"
+#include "backends/postgres/options.hpp"
 
 namespace dlock::postgres {
 
 class Preamble {
  public:
   struct Facts {
-    int version = 0;           // PQserverVersion
-    int backend_pid = 0;       // PQbackendPID: as the other end of the connection says, be it a server or a pooler
-    bool own_session = false;  // the user vouches that a pooler gives us sessions of our own (pooler=session)
+    int version = 0;      // PQserverVersion
+    int backend_pid = 0;  // PQbackendPID: as the other end of the connection says, be it a server or a pooler
+    Pooler pooler = Pooler::detect;
   };
 
   Preamble(const Purpose& purpose, const Facts& facts);

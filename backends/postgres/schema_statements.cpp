@@ -80,9 +80,9 @@ const std::vector<TableDefinition>& layout() {
                "expires_at timestamptz NOT NULL, "
                "waiting_until timestamptz NOT NULL DEFAULT '-infinity'"},
       {.name = "optimistic",
-       .columns = "name,owner,holder,version,token,lease_ms,waiting",
+       .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
        .body = "owner text, holder text NOT NULL, version bigint NOT NULL, token bigint NOT NULL, "
-               "lease_ms bigint NOT NULL, waiting boolean NOT NULL DEFAULT false"},
+               "lease_ms bigint NOT NULL, waiting_until timestamptz NOT NULL DEFAULT '-infinity'"},
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder text NOT NULL, token bigint NOT NULL"},
       {.name = "fence",

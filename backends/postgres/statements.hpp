@@ -13,8 +13,7 @@
 //   - They are right at READ COMMITTED. At any other isolation they fail with 40001 under contention and are to be
 //     repeated.
 //   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the
-//   row
-//     nobody else has had the lock since, so tokens and versions need not be compared as well.
+//     row nobody else has had the lock since, so tokens and versions need not be compared as well.
 //
 // Statements of many locks ("..._many") take arrays of equal length: text_array(), bigint_array(). Those of one client
 // must not run at the same time on two connections: two of them that lock the same rows could deadlock. Against other
@@ -39,51 +38,37 @@ namespace dlock::postgres {
 // All of inspect and list answer with rows of these columns:
 //   name, held (boolean), holder ('' where unknown), token (0 where unknown), remaining ms or NULL, waiters or NULL
 
-// strategy=table. An expiry lies in the row.
-struct TableStatements {
-  // $1 name, $2 owner, $3 holder, $4 lease in ms. Answers one row
-  //   token, NULL: granted. The same owner asking again keeps its token and gets a full lease.
-  //   NULL, ms: busy for so long, unless it is renewed or released.
+// strategy=table: an expiry lies in the row. strategy=optimistic: a version does, and moves with every grant, renewal
+// and release. Who sees it stand still for one lease - the holder's, which the answer tells - counted on its own clock
+// from when the answer that showed it had arrived, may take the lock over.
+//
+// None of them waits for a row that somebody else is changing: for acquire that is busy, for the others it is a reason
+// to ask again.
+struct RowStatements {
+  // $1 name, $2 owner, $3 holder, $4 lease in ms; optimistic: $5 and $6, owner and version that stood still, or '' and
+  // 0. Answers one row of our owner and
+  //   token, NULL, NULL, NULL: granted. The same owner asking again keeps its token and gets a full lease.
+  //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
+  //   NULL, owner, version, lease in ms: busy (optimistic)
   // or none: busy, and changing just now.
   Statement acquire;
-  // $1 names, $2 owners, $3 holders, $4 leases in ms. Answers rows of owner, token, NULL or owner, NULL, ms as above;
-  // an owner that is missing: busy. A row that somebody else is changing is not waited for, it counts as busy.
+  // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
   Statement acquire_many;
-  // $1 names, $2 owners, $3 leases in ms. Answers the owners that were renewed; those missing have lost their locks. A
-  // lease that ran out is not brought back to life, even where nobody else has taken the lock.
+  // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, somebody is changing
+  // the row just now, ask again. Those missing have lost their locks. A lease that ran out by the server's clock
+  // (table) is not brought back to life, even where nobody else has taken the lock.
   Statement renew_many;
-  // $1 name, $2 owner, $3 channel. Answers one row if it was the owner's until now. Whoever waits is notified with the
-  // name, if the row is marked.
+  // $1 name, $2 owner, $3 channel. Answers one row of owner and: true, it was the owner's until now, and whoever waits
+  // is notified with the name, if the row is marked; false, ask again. No row: it was not the owner's.
   Statement release;
-  // $1 names, $2 owners, $3 channel. Answers the owners whose locks it freed.
-  Statement release_many;
-  // $1 name, $2 mark for so many ms, $3 unless it is marked for so many ms already. Answers one row, true: whoever
-  // releases will notify - so LISTEN first. False or no row: it is not held, or changing just now; try again.
-  Statement mark;
+  Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
+  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
+  // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
+  // or changing just now; try again.
+  Statement mark_many;
   Statement inspect;     // $1 name; no row: no such lock
   Statement list;        // $1 at most so many
-  Statement break_lock;  // $1 name, $2 channel. Answers one row if it was held.
-};
-
-// strategy=optimistic. A version lies in the row, and moves with every grant, renewal and release. Who sees it stand
-// still for one lease - the holder's, which the answer tells - counted on its own clock from when the answer that
-// showed it had arrived, may take the lock over.
-struct OptimisticStatements {
-  // $1 name, $2 owner, $3 holder, $4 lease in ms, $5 and $6: owner and version that stood still, or NULL. Answers
-  //   token, NULL, NULL, NULL: granted
-  //   NULL, owner, version, lease in ms: busy
-  // or no row: busy, and changing just now.
-  Statement acquire;
-  // $1 names, $2 owners, $3 holders, $4 leases in ms, $5 owners and $6 versions that stood still ('' and 0: none).
-  // Answers rows of our owner and the columns above. A row that somebody else is changing counts as busy.
-  Statement acquire_many;
-  Statement renew_many;    // $1 names, $2 owners, $3 leases in ms. As in TableStatements.
-  Statement release;       // $1 name, $2 owner, $3 channel
-  Statement release_many;  // $1 names, $2 owners, $3 channel
-  Statement mark;          // $1 name. As in TableStatements; a mark stays until the next grant.
-  Statement inspect;       // $1 name
-  Statement list;          // $1 at most so many
-  Statement break_lock;    // $1 name, $2 channel
+  Statement break_lock;  // $1 name, $2 channel. Answers one row if it was held; waits for who changes the row.
 };
 
 // strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
@@ -132,8 +117,8 @@ struct AdvisoryStatements {
   Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
 };
 
-[[nodiscard]] TableStatements table_statements(std::string_view schema, Durability durability);
-[[nodiscard]] OptimisticStatements optimistic_statements(std::string_view schema, Durability durability);
+[[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability);
+[[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
                                                      AdvisoryKey::Space space);

@@ -6,27 +6,32 @@ namespace dlock::postgres {
 
 namespace {
 
-// Racers for a row that ran out wait for each other here, and READ COMMITTED has each look again at what the one before
-// it left behind; so one of them matches. A row that was inserted meanwhile is seen by no part of the statement.
+// In each of them f locks the rows that may be changed and passes over those that somebody else has locked. Locking
+// looks at the newest version of a row, so what f has found holds until the end of the transaction. A row that was
+// inserted meanwhile is seen by no part of a statement.
 constexpr std::string_view acquire = R"sql(
-  WITH u AS (
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name = $1::text AND (expires_at <= {now} OR owner = $2::text)
+    FOR NO KEY UPDATE SKIP LOCKED),
+  u AS (
     UPDATE {lease} SET owner = $2::text, holder = $3::text, expires_at = {now} + $4::bigint * {ms},
       token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
-    WHERE name = $1::text AND (expires_at <= {now} OR owner = $2::text)
+    WHERE name = (SELECT f.name FROM f) AND (expires_at <= {now} OR owner = $2::text)
     RETURNING token{async}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT $1::text, $2::text, $3::text, {us}, {now} + $4::bigint * {ms}
-    WHERE NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM {lease} WHERE name = $1::text)
+    WHERE NOT EXISTS (SELECT FROM {lease} WHERE name = $1::text)
     ON CONFLICT (name) DO NOTHING RETURNING token{async})
-  SELECT token, NULL::bigint FROM u
-  UNION ALL SELECT token, NULL::bigint FROM i
-  UNION ALL SELECT NULL::bigint, (extract(epoch FROM expires_at - {now}) * 1000)::bigint FROM {lease}
-    WHERE name = $1::text AND expires_at > {now} AND pg_catalog.isfinite(expires_at)
-      AND NOT EXISTS (SELECT FROM u) AND NOT EXISTS (SELECT FROM i)
+  SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM u
+  UNION ALL SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM i
+  UNION ALL SELECT $2::text, NULL::bigint, NULL::text, NULL::bigint,
+      (extract(epoch FROM expires_at - {now}) * 1000)::bigint
+    FROM {lease}
+    WHERE name = $1::text AND expires_at > {now} AND pg_catalog.isfinite(expires_at) AND NOT EXISTS (SELECT FROM u)
 )sql";
 
-// f locks what is free and waits for nothing; i waits for insertions of the same names, in the order of names.
+// Only i waits: for insertions of the same names, in the order of names.
 constexpr std::string_view acquire_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]),
@@ -47,50 +52,77 @@ constexpr std::string_view acquire_many = R"sql(
     WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name = q.name)
     ORDER BY q.name COLLATE "C"
     ON CONFLICT (name) DO NOTHING RETURNING owner, token{async})
-  SELECT owner, token, NULL::bigint FROM u
-  UNION ALL SELECT owner, token, NULL::bigint FROM i
-  UNION ALL SELECT q.owner, NULL::bigint, (extract(epoch FROM l.expires_at - {now}) * 1000)::bigint
+  SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM u
+  UNION ALL SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM i
+  UNION ALL SELECT q.owner, NULL::bigint, NULL::text, NULL::bigint,
+      (extract(epoch FROM l.expires_at - {now}) * 1000)::bigint
     FROM q JOIN {lease} AS l ON l.name = q.name
     WHERE l.expires_at > {now} AND pg_catalog.isfinite(l.expires_at)
       AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
 )sql";
 
 constexpr std::string_view renew_many = R"sql(
-  UPDATE {lease} AS l SET expires_at = {now} + q.lease_ms * {ms}
-  FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]))
-    AS q (name, owner, lease_ms)
-  WHERE l.name = q.name AND l.owner = q.owner AND l.expires_at > {now}
-  RETURNING l.owner{async}
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]),
+      pg_catalog.unnest($3::bigint[])) AS q (name, owner, lease_ms)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name = q.name AND l.owner = q.owner
+    WHERE l.expires_at > {now}
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {lease} AS l SET expires_at = {now} + q.lease_ms * {ms}
+    FROM q JOIN f ON f.name = q.name
+    WHERE l.name = q.name AND l.owner = q.owner AND l.expires_at > {now}
+    RETURNING l.owner{async})
+  SELECT owner, true FROM u
+  UNION ALL SELECT q.owner, false FROM q JOIN {lease} AS l ON l.name = q.name AND l.owner = q.owner
+    WHERE l.expires_at > {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
 )sql";
 
 // Not DELETE: that would lose the token. The mark stays, and runs out by itself.
 constexpr std::string_view release = R"sql(
-  WITH r AS (
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name = $1::text AND owner = $2::text FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
-    WHERE name = $1::text AND owner = $2::text AND expires_at > '-infinity'
+    WHERE name = (SELECT f.name FROM f) AND owner = $2::text
     RETURNING name, waiting_until{async})
-  SELECT CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  SELECT $2::text, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  UNION ALL SELECT owner, false, NULL::text FROM {lease}
+    WHERE name = $1::text AND owner = $2::text AND NOT EXISTS (SELECT FROM r)
 )sql";
 
 constexpr std::string_view release_many = R"sql(
-  WITH r AS (
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS q (name, owner)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name = q.name AND l.owner = q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  r AS (
     UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'
-    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS q (name, owner)
-    WHERE l.name = q.name AND l.owner = q.owner AND l.expires_at > '-infinity'
+    FROM q JOIN f ON f.name = q.name
+    WHERE l.name = q.name AND l.owner = q.owner
     RETURNING l.name, q.owner, l.waiting_until{async})
-  SELECT owner, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  SELECT owner, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
+  UNION ALL SELECT q.owner, false, NULL::text FROM q JOIN {lease} AS l ON l.name = q.name AND l.owner = q.owner
+    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner = q.owner)
 )sql";
 
-// Where m finds nothing to mark, the other half looks at the row as it was when the statement began. If that was
-// marked, whoever has released it since has notified.
-constexpr std::string_view mark = R"sql(
-  WITH m AS (
-    UPDATE {lease} SET waiting_until = {now} + $2::bigint * {ms}
-    WHERE name = $1::text AND expires_at > {now} AND waiting_until < {now} + $3::bigint * {ms}
-    RETURNING name, pg_catalog.set_config('synchronous_commit', 'off', true))
-  SELECT true FROM m
-  UNION ALL SELECT expires_at > {now} AND waiting_until > {now} FROM {lease}
-    WHERE name = $1::text AND NOT EXISTS (SELECT FROM m)
+// Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
+// long enough, whoever has released it since has notified.
+constexpr std::string_view mark_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::text[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name = q.name
+    WHERE l.expires_at > {now} AND l.waiting_until < {now} + $3::bigint * {ms}
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  m AS (
+    UPDATE {lease} AS l SET waiting_until = {now} + $2::bigint * {ms}
+    FROM f WHERE l.name = f.name AND l.expires_at > {now}
+    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT name, true FROM m
+  UNION ALL SELECT l.name, l.expires_at > {now} AND l.waiting_until >= {now} + $3::bigint * {ms}
+    FROM q JOIN {lease} AS l ON l.name = q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name = q.name)
 )sql";
 
 constexpr std::string_view look = R"sql(
@@ -111,7 +143,7 @@ constexpr std::string_view break_lock = R"sql(
 
 }  // namespace
 
-TableStatements table_statements(std::string_view schema, Durability durability) {
+RowStatements table_statements(std::string_view schema, Durability durability) {
   const Fillings fillings = common_fillings(schema, durability == Durability::sync);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const std::string looking(look);
@@ -121,7 +153,7 @@ TableStatements table_statements(std::string_view schema, Durability durability)
       .renew_many = statement(renew_many),
       .release = statement(release),
       .release_many = statement(release_many),
-      .mark = statement(mark),
+      .mark_many = statement(mark_many),
       .inspect = statement(looking + "WHERE name = $1::text"),
       .list = statement(looking + "ORDER BY name LIMIT $1::bigint"),
       .break_lock = statement(break_lock),

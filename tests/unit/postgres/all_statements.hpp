@@ -22,7 +22,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("table.renew_many", t.renew_many);
   add("table.release", t.release);
   add("table.release_many", t.release_many);
-  add("table.mark", t.mark);
+  add("table.mark_many", t.mark_many);
   add("table.inspect", t.inspect);
   add("table.list", t.list);
   add("table.break_lock", t.break_lock);
@@ -32,7 +32,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("optimistic.renew_many", o.renew_many);
   add("optimistic.release", o.release);
   add("optimistic.release_many", o.release_many);
-  add("optimistic.mark", o.mark);
+  add("optimistic.mark_many", o.mark_many);
   add("optimistic.inspect", o.inspect);
   add("optimistic.list", o.list);
   add("optimistic.break_lock", o.break_lock);

@@ -38,7 +38,7 @@ TEST(PostgresOptions, HaveDefaults) {
   EXPECT_EQ(options.schema, "dlock");
   EXPECT_EQ(options.durability, Durability::sync);
   EXPECT_EQ(options.key, KeyScheme());
-  EXPECT_FALSE(options.session_pooling);
+  EXPECT_EQ(options.pooler, Pooler::detect);
   EXPECT_EQ(options.max_connections, 10U);
   EXPECT_TRUE(options.libpq.empty());
   EXPECT_EQ(options.target_session_attrs, "read-write");
@@ -65,7 +65,7 @@ TEST(PostgresOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(options.schema, "my locks");
   EXPECT_EQ(options.durability, Durability::async);
   EXPECT_EQ(options.key, (KeyScheme{.kind = KeyScheme::Kind::pair, .first = 1, .second = -2}));
-  EXPECT_TRUE(options.session_pooling);
+  EXPECT_EQ(options.pooler, Pooler::session);
   EXPECT_EQ(options.max_connections, 3U);
   EXPECT_EQ(options.target_session_attrs, "primary");
   EXPECT_EQ(options.application_name, "billing");
@@ -154,7 +154,9 @@ TEST(PostgresOptions, NameWhatIsWrong) {
       {"postgresql://h?key=sha256", "key"},
       {"postgresql://h?strategy=advisory&key=md5", "key"},
       {"postgresql://h?strategy=advisory&key=int64:", "key"},
-      {"postgresql://h?pooler=transaction", "pooler"},
+      {"postgresql://h?pooler=statement", "pooler"},
+      {"postgresql://h?strategy=advisory&pooler=transaction", "strategy=advisory"},
+      {"postgresql://h?strategy=for-update&pooler=transaction", "strategy=for-update"},
       {"postgresql://h?max_connections=0", "max_connections"},
       {"postgresql://h?max_connections=1001", "max_connections"},
       {"postgresql://h?max_connections=many", "max_connections"},

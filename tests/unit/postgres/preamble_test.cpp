@@ -75,7 +75,7 @@ TEST(PostgresPreamble, SettingsAreMadeOnlyInTheProcessThatWeAreConnectedTo) {
     }
   }
   // Unless the user vouches for it.
-  const Preamble vouched({}, {.version = 150020, .backend_pid = 77, .own_session = true});
+  const Preamble vouched({}, {.version = 150020, .backend_pid = 77, .pooler = Pooler::session});
   EXPECT_EQ(vouched.commands().at(1).params.at(2), "0");
 }
 
@@ -87,7 +87,7 @@ TEST(PostgresPreamble, AnotherProcessAnsweringMeansAPooler) {
   EXPECT_TRUE(pooled.answered(0, {}, answer("78")));
   EXPECT_TRUE(pooled.server().pooled);
   EXPECT_EQ(pooled.server().backend_pid, 78);
-  Preamble vouched({}, {.version = 150020, .backend_pid = 77, .own_session = true});
+  Preamble vouched({}, {.version = 150020, .backend_pid = 77, .pooler = Pooler::session});
   EXPECT_TRUE(vouched.answered(0, {}, answer("78")));
   EXPECT_FALSE(vouched.server().pooled);
 }

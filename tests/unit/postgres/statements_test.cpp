@@ -43,7 +43,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"table.renew_many", 3},
     {"table.release", 3},
     {"table.release_many", 3},
-    {"table.mark", 3},
+    {"table.mark_many", 3},
     {"table.inspect", 1},
     {"table.list", 1},
     {"table.break_lock", 2},
@@ -52,7 +52,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"optimistic.renew_many", 3},
     {"optimistic.release", 3},
     {"optimistic.release_many", 3},
-    {"optimistic.mark", 1},
+    {"optimistic.mark_many", 3},
     {"optimistic.inspect", 1},
     {"optimistic.list", 1},
     {"optimistic.break_lock", 2},
@@ -153,7 +153,7 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   EXPECT_FALSE(without_waiting(sync.acquire_many.sql));
   EXPECT_FALSE(without_waiting(sync.renew_many.sql));
   EXPECT_FALSE(without_waiting(sync.release.sql));
-  EXPECT_TRUE(without_waiting(sync.mark.sql)) << "a mark that is forgotten costs one look more";
+  EXPECT_TRUE(without_waiting(sync.mark_many.sql)) << "a mark that is forgotten costs one look more";
   const auto async = table_statements("dlock", Durability::async);
   for (const Statement* s : {&async.acquire, &async.acquire_many, &async.renew_many, &async.release,
                              &async.release_many, &async.break_lock}) {

@@ -1,0 +1,90 @@
+#include "backends/postgres/commands.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/sqlstate.hpp"
+#include "util/backoff.hpp"
+
+namespace dlock::postgres {
+
+struct Commands::Run {
+  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest)
+      : commands(std::move(what)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+
+  const std::vector<Command> commands;
+  const Handler done;
+  const TimePoint deadline;
+  bool set_up = false;
+  util::Backoff backoff{std::chrono::milliseconds(500)};
+  Timer pause;
+};
+
+Commands::Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
+                   Observer& observer)
+    : executor_(executor),
+      options_(options),
+      schema_(schema),
+      observer_(observer),
+      session_(executor, dialling, {.word = "commands"}, Upkeep::kept_up, *this) {}
+
+Commands::~Commands() = default;
+
+TimePoint Commands::answer_by() const noexcept {
+  return saturating_add(executor_.now(), options_.response_timeout);
+}
+
+void Commands::run(Query query, TimePoint deadline) {
+  attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline));
+}
+
+void Commands::attempt(const std::shared_ptr<Run>& run) {
+  Query query{.commands = run->commands,
+              .done = [this, run](const Outcome& outcome, const Results& results) { answered(run, outcome, results); }};
+  (void)session_.request(std::move(query), run->deadline);
+}
+
+void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results) {
+  if (outcome.problem == Problem::none) {
+    if (run->done) run->done(outcome, results);
+    return;
+  }
+  const Meaning meaning = meaning_of(outcome);
+  const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
+  if (again && meaning.remedy == Remedy::set_up && !std::exchange(run->set_up, true)) {
+    return schema_.set_up(run->deadline, [this, run, outcome,
+                                          alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
+      if (alive.expired()) return;
+      if (!why_not) return attempt(run);
+      give_up(*run, outcome, *why_not);
+    });
+  }
+  if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
+    const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
+    if (at < run->deadline) {
+      run->pause.arm(at, [this, run] { attempt(run); });
+      // Others' answers are given inside this, which may be the end of us.
+      if (meaning.remedy == Remedy::reconnect) session_.break_off(failure_of(outcome, options_.schema));
+      return;
+    }
+  }
+  give_up(*run, outcome, failure_of(outcome, options_.schema));
+}
+
+void Commands::give_up(const Run& run, Outcome outcome, Failure why) {
+  outcome.failure = std::move(why);
+  if (run.done) run.done(outcome, {});
+}
+
+void Commands::session_ready() {
+  observer_.commands_connected();
+}
+
+void Commands::session_down(const Failure& why, bool /*was_ready*/) {
+  observer_.commands_broken(why);
+}
+
+}  // namespace dlock::postgres

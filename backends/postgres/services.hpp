@@ -1,0 +1,22 @@
+// What a strategy works with.
+#pragma once
+
+#include <dlock/backend.hpp>
+
+#include "backends/postgres/commands.hpp"
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/schema.hpp"
+#include "backends/postgres/session.hpp"
+
+namespace dlock::postgres {
+
+// All of it outlives the strategy.
+struct Services {
+  BackendHost& host;
+  const Options& options;
+  const Dialling& dialling;
+  Commands& commands;
+  Schema& schema;
+};
+
+}  // namespace dlock::postgres
