@@ -1,0 +1,60 @@
+// PostgreSQL as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <dlock/conformance/fixture.hpp>
+
+#include "backends/postgres/options.hpp"
+#include "postgres/postgres_service.hpp"
+#include "tests/support/tcp_proxy.hpp"
+
+namespace dlock::conformance {
+
+class PostgresFixture final : public Fixture {
+ public:
+  // The server is started by the first fixture of its setup and serves all later ones, emptied for each.
+  PostgresFixture(PostgresSetup setup, postgres::Strategy strategy);
+
+  [[nodiscard]] std::string url() const override;
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
+  void kill_hold(const std::string& name) override;
+  void kill_session(Client& client) override;
+  void stall() override;
+  void resume() override;
+  void cut() override;
+  void heal() override;
+  void lose_next_answer() override;
+  [[nodiscard]] std::size_t residue(const std::string& name) override;
+  [[nodiscard]] std::uint64_t requests() override;
+  void restart() override;
+
+ private:
+  // Somebody who is going to die: a way of its own, so that it can be cut off for good, and a role of its own, by which
+  // the server tells its sessions from those of others.
+  struct Mortal {
+    Mortal(std::string name, std::uint16_t port) : role(std::move(name)), way(test::Endpoint::loopback(port)) {}
+    std::string role;
+    test::TcpProxy way;
+  };
+  [[nodiscard]] bool has_sessions() const noexcept;
+  [[nodiscard]] std::string parameters() const;
+  [[nodiscard]] Mortal& make_mortal();
+  // SQL that answers the sessions that hold the lock, as pid.
+  [[nodiscard]] std::string holders(const std::string& name) const;
+
+  PostgresSetup setup_;
+  postgres::Strategy strategy_;
+  PostgresService& service_;
+  test::TcpProxy disturbed_;
+  std::deque<Mortal> mortal_;
+};
+
+}  // namespace dlock::conformance

@@ -1,0 +1,57 @@
+#include "postgres/postgres_service.hpp"
+
+#include <array>
+#include <memory>
+
+#include "backends/postgres/schema_statements.hpp"
+
+namespace dlock::conformance {
+
+namespace {
+
+using test::PostgresConnection;
+using test::PostgresServer;
+
+// The statistics of the server itself arrive up to a second late. Those of this module, which comes with it, count a
+// statement as it ends, and each once, however often it was sent before.
+const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
+
+}  // namespace
+
+PostgresService& PostgresService::of(PostgresSetup setup) {
+  static std::array<std::unique_ptr<PostgresService>, 2> services;
+  auto& service = services.at(static_cast<std::size_t>(setup));
+  if (!service) service = std::make_unique<PostgresService>(setup);
+  return *service;
+}
+
+PostgresService::PostgresService(PostgresSetup setup)
+    : server_({.max_connections = 400, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
+  server_.run("CREATE EXTENSION pg_stat_statements");
+  // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
+  PostgresConnection owner(server_.url());
+  for (const std::string& statement : postgres::creation("dlock", postgres::Durability::sync, true)) {
+    owner.run(statement);
+  }
+  if (setup == PostgresSetup::pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4});
+}
+
+void PostgresService::empty() {
+  std::string tables;
+  for (const postgres::TableDefinition& table : postgres::layout()) {
+    if (table.locks) tables.append(tables.empty() ? "dlock." : ", dlock.").append(table.name);
+  }
+  server_.run("TRUNCATE " + tables);
+}
+
+std::uint64_t PostgresService::statements() {
+  return std::stoull(server_.value(std::string("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements") +
+                                   " WHERE userid = '" + PostgresServer::user + "'::regrole"));
+}
+
+void PostgresService::restart() {
+  server_.stop();
+  server_.start();
+}
+
+}  // namespace dlock::conformance
