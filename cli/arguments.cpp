@@ -116,6 +116,10 @@ Parser::Parser() {
                query_footer("doctor"));
   doctor->add_flag("--json", result_.json, "Print JSON");
 
+  CLI::App* init = add_verb(Verb::init, "init", "Make what locks need in the service, such as tables in a database",
+                            query_footer("init"));
+  init->add_flag("--json", result_.json, "Print JSON");
+
   CLI::App* backends = add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends"));
   backends->add_flag("--json", result_.json, "Print JSON");
 }

@@ -12,7 +12,7 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, doctor, backends };
+enum class Verb { run, hold, status, list, break_lock, doctor, init, backends };
 
 struct Arguments {
   Verb verb = Verb::run;

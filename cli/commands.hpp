@@ -12,6 +12,7 @@ namespace dlock::cli {
 [[nodiscard]] int list(const Arguments& arguments);
 [[nodiscard]] int break_lock(const Arguments& arguments);
 [[nodiscard]] int doctor(const Arguments& arguments);
+[[nodiscard]] int init(const Arguments& arguments);
 [[nodiscard]] int show_backends(const Arguments& arguments);
 
 }  // namespace dlock::cli

@@ -77,6 +77,12 @@ std::string query_footer(const char* verb) {
     return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n"
            "  dlock doctor --url zookeeper://zk1:2181,zk2:2181,zk3:2181\n";
   }
+  if (v == "init") {
+    return "For services that keep locks in tables. Safe to repeat, and while locks are in use.\n"
+           "\n"
+           "Examples:\n  dlock init --url postgresql://admin@db1/app\n"
+           "  dlock init --url 'postgresql://admin@db1/app?schema=locks'\n";
+  }
   return "Examples:\n  dlock backends\n";
 }
 

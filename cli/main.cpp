@@ -31,6 +31,8 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return break_lock(arguments);
     case Verb::doctor:
       return doctor(arguments);
+    case Verb::init:
+      return init(arguments);
     case Verb::backends:
       return show_backends(arguments);
   }

@@ -179,6 +179,19 @@ int doctor(const Arguments& arguments) {
   return static_cast<int>(bad ? ExitCode::findings : ExitCode::ok);
 }
 
+int init(const Arguments& arguments) {
+  const Client client = connect_to(arguments);
+  const std::vector<std::string> created = client.initialize();
+  if (arguments.json) {
+    print_json({{"url", client.url()}, {"created", created}});
+    return done;
+  }
+  std::string text;
+  for (const std::string& what : created) text += "created " + what + "\n";
+  print(created.empty() ? "nothing to do\n" : text);
+  return done;
+}
+
 int show_backends(const Arguments& arguments) {
   Json json = Json::array();
   Table table;

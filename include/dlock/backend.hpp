@@ -158,6 +158,11 @@ class Backend {
   virtual void break_lock(const std::string& name, Handler<bool> done);
   virtual void diagnose(Handler<std::vector<Finding>> done);
 
+  // Makes in the service what locks need there and is missing, such as tables; any number of clients may do it at once.
+  // Answers with what was made, each in words for people. Must answer within BackendConfig::response_timeout. By
+  // default nothing is needed and nothing made.
+  virtual void initialize(Handler<std::vector<std::string>> done);
+
   // The client is closing: all contentions are gone and all grants were released. Finish what still cleans up, then
   // call done; the client waits for a bounded time only. By default done at once.
   virtual void close(std::function<void()> done);

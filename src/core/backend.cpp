@@ -26,6 +26,10 @@ void Backend::diagnose(Handler<std::vector<Finding>> done) {
   done(std::vector<Finding>{});
 }
 
+void Backend::initialize(Handler<std::vector<std::string>> done) {
+  done(std::vector<std::string>{});
+}
+
 void Backend::close(std::function<void()> done) {
   done();
 }

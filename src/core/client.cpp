@@ -116,4 +116,9 @@ std::vector<Finding> Client::diagnose() const {
   return {{Finding::Severity::error, "service", Error(result.failure()).what()}};
 }
 
+std::vector<std::string> Client::initialize() const {
+  return value_or_throw(
+      ask<std::vector<std::string>>(*core_, [](Backend& backend, auto done) { backend.initialize(std::move(done)); }));
+}
+
 }  // namespace dlock

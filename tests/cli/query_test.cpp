@@ -1,4 +1,4 @@
-// hold, status, list, break, doctor, backends, --version.
+// hold, status, list, break, doctor, init, backends, --version.
 #include <nlohmann/json.hpp>
 
 #include <csignal>
@@ -145,6 +145,13 @@ TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
     EXPECT_FALSE(finding["check"].get<std::string>().empty());
     EXPECT_FALSE(finding["message"].get<std::string>().empty());
   }
+}
+
+TEST_F(Query, InitHasNothingToDoWhereTheServiceNeedsNothing) {
+  const Finished result = run(dlock("init"));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "nothing to do\n");
+  EXPECT_EQ(json_of("init"), (Json{{"url", url()}, {"created", Json::array()}}));
 }
 
 TEST_F(Query, BackendsAreListedWithADescription) {

@@ -127,6 +127,42 @@ TEST_F(ClientTest, WhatTheBackendCannotDoIsUnsupported) {
   EXPECT_TRUE(client.diagnose().empty());
 }
 
+TEST_F(ClientTest, ABackendThatNeedsNothingInItsServiceMakesNothing) {
+  EXPECT_TRUE(make().initialize().empty());
+}
+
+// Does nothing but answer initialize().
+class TablesBackend final : public Backend {
+ public:
+  explicit TablesBackend(Result<std::vector<std::string>> made) : made_(std::move(made)) {}
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "tables"}; }
+  std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& sink) override {
+    sink.busy();
+    return nullptr;
+  }
+  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
+  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
+  void initialize(Handler<std::vector<std::string>> done) override { done(made_); }
+
+ private:
+  const Result<std::vector<std::string>> made_;
+};
+
+TEST_F(ClientTest, TellsWhatTheBackendMadeInItsServiceOrWhyNot) {
+  const auto with = [](const Result<std::vector<std::string>>& made) {
+    return connect("tables://", {},
+                   [made](BackendHost&, const BackendConfig&) { return std::make_unique<TablesBackend>(made); });
+  };
+  EXPECT_EQ(with(std::vector<std::string>{"a", "b"}).initialize(), (std::vector<std::string>{"a", "b"}));
+  try {
+    (void)with(Failure{errc::access_denied, "not you"}).initialize();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::access_denied);
+    EXPECT_EQ(e.detail(), "not you");
+  }
+}
+
 TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
   const Client client = make();
   util::Event done;
