@@ -127,11 +127,15 @@ constexpr std::string_view look = R"sql(
 )sql";
 
 constexpr std::string_view break_lock = R"sql(
-  WITH r AS (
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic} WHERE name = $1::text AND owner IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
     UPDATE {optimistic} SET owner = NULL, version = version + 1
-    WHERE name = $1::text AND owner IS NOT NULL
+    WHERE name = (SELECT f.name FROM f) AND owner IS NOT NULL
     RETURNING name, waiting_until{async})
-  SELECT CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+  SELECT true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+  UNION ALL SELECT false, NULL::text FROM {optimistic}
+    WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
 )sql";
 
 }  // namespace

@@ -66,9 +66,10 @@ struct RowStatements {
   // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
   // or changing just now; try again.
   Statement mark_many;
-  Statement inspect;     // $1 name; no row: no such lock
-  Statement list;        // $1 at most so many
-  Statement break_lock;  // $1 name, $2 channel. Answers one row if it was held; waits for who changes the row.
+  Statement inspect;  // $1 name; no row: no such lock
+  Statement list;     // $1 at most so many
+  // $1 name, $2 channel. Answers one row, true: it was held until now; false: ask again. No row: it was not held.
+  Statement break_lock;
 };
 
 // strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is

@@ -134,11 +134,15 @@ constexpr std::string_view look = R"sql(
 )sql";
 
 constexpr std::string_view break_lock = R"sql(
-  WITH r AS (
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name = $1::text AND expires_at > {now} FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
-    WHERE name = $1::text AND expires_at > {now}
+    WHERE name = (SELECT f.name FROM f) AND expires_at > {now}
     RETURNING name, waiting_until{async})
-  SELECT CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+  SELECT true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
+  UNION ALL SELECT false, NULL::text FROM {lease}
+    WHERE name = $1::text AND expires_at > {now} AND NOT EXISTS (SELECT FROM r)
 )sql";
 
 }  // namespace
