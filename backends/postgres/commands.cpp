@@ -12,13 +12,17 @@
 namespace dlock::postgres {
 
 struct Commands::Run {
-  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest)
-      : commands(std::move(what)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest, bool may_set_up)
+      : commands(std::move(what)),
+        done(std::move(then)),
+        deadline(at_the_latest),
+        sets_up(may_set_up),
+        pause(executor) {}
 
   const std::vector<Command> commands;
   const Handler done;
   const TimePoint deadline;
-  bool set_up = false;
+  bool sets_up;  // once
   util::Backoff backoff{std::chrono::milliseconds(500)};
   Timer pause;
 };
@@ -37,8 +41,9 @@ TimePoint Commands::answer_by() const noexcept {
   return saturating_add(executor_.now(), options_.response_timeout);
 }
 
-void Commands::run(Query query, TimePoint deadline) {
-  attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline));
+void Commands::run(Query query, TimePoint deadline, MissingSchema missing) {
+  attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline,
+                                missing == MissingSchema::make));
 }
 
 void Commands::attempt(const std::shared_ptr<Run>& run) {
@@ -54,7 +59,7 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
   }
   const Meaning meaning = meaning_of(outcome);
   const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
-  if (again && meaning.remedy == Remedy::set_up && !std::exchange(run->set_up, true)) {
+  if (again && meaning.remedy == Remedy::set_up && std::exchange(run->sets_up, false)) {
     return schema_.set_up(run->deadline, [this, run, outcome,
                                           alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
       if (alive.expired()) return;
@@ -65,7 +70,9 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
     const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
     if (at < run->deadline) {
-      run->pause.arm(at, [this, run] { attempt(run); });
+      run->pause.arm(at, [this, run, alive = std::weak_ptr<bool>(alive_)] {
+        if (!alive.expired()) attempt(run);
+      });
       // Others' answers are given inside this, which may be the end of us.
       if (meaning.remedy == Remedy::reconnect) session_.break_off(failure_of(outcome, options_.schema));
       return;

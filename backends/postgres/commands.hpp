@@ -14,6 +14,12 @@
 
 namespace dlock::postgres {
 
+// What a query does in a database where dlock has no tables yet.
+enum class MissingSchema {
+  make,    // makes them and goes on
+  refuse,  // leaves it at that: nothing can be there to ask about
+};
+
 // In tasks only.
 class Commands final : private Session::User {
  public:
@@ -42,8 +48,8 @@ class Commands final : private Session::User {
   [[nodiscard]] TimePoint answer_by() const noexcept;
 
   // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
-  // server rolled back and may be tried again is tried again until then; a schema that is missing is made.
-  void run(Query query, TimePoint deadline);
+  // server rolled back and may be tried again is tried again until then.
+  void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make);
 
  private:
   struct Run;
