@@ -1,0 +1,161 @@
+#include "backends/postgres/inspection.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/sqlstate.hpp"
+#include "util/backoff.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::size_t most_names = 100'000;
+
+bool by_session(Strategy strategy) {
+  return strategy == Strategy::for_update || strategy == Strategy::advisory;
+}
+
+// Nobody has ever locked anything here.
+bool never_set_up(const Outcome& outcome) {
+  return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
+}
+
+LockInfo read_info(const Rows& rows, std::size_t row) {
+  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .holder = rows.text(row, 2)};
+  info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
+  if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
+  if (const auto waiters = rows.number(row, 5)) info.waiters = static_cast<std::uint64_t>(*waiters);
+  return info;
+}
+
+AdvisoryKey key_of(const Options& options, const std::string& name) {
+  return advisory_key(options.key, options.schema, name);
+}
+
+}  // namespace
+
+Failure unanswered_question(const Outcome& outcome, const std::string& schema) {
+  Failure why = failure_of(outcome, schema);
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  return why;
+}
+
+struct Inspection::Breaking {
+  Breaking(Executor& executor, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
+      : name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+
+  const std::string name;
+  const Backend::Handler<bool> done;
+  const TimePoint deadline;
+  util::Backoff backoff{std::chrono::milliseconds(200)};
+  Timer pause;
+};
+
+Inspection::Inspection(Commands& commands) : commands_(commands), questions_(questions_for(commands.options())) {}
+
+std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& options) {
+  const auto ask = [](auto statements) {
+    return Questions{std::move(statements.inspect), std::move(statements.list), std::move(statements.break_lock)};
+  };
+  const auto advisory = [&](AdvisoryKey::Space space) {
+    return ask(advisory_statements(options.schema, options.durability, space));
+  };
+  switch (options.strategy) {
+    case Strategy::table:
+      return {ask(table_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::optimistic:
+      return {ask(optimistic_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::for_update:
+      return {ask(for_update_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::advisory:
+      break;
+  }
+  using Space = AdvisoryKey::Space;
+  return {advisory(Space::bigint), advisory(Space::pair), advisory(Space::server)};
+}
+
+const Inspection::Questions& Inspection::questions_about(const std::string& name) const {
+  const Options& options = commands_.options();
+  if (options.strategy != Strategy::advisory) return questions_[0];
+  return questions_.at(static_cast<std::size_t>(key_of(options, name).space));
+}
+
+void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
+  const Options& options = commands_.options();
+  std::vector<Parameter> params = {name};
+  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name), name};
+  Query query{.commands = {{.statement = &questions_about(name).inspect, .params = std::move(params)}},
+              .done = [this, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                if (never_set_up(outcome)) return done(LockInfo{.name = name});
+                if (outcome.problem != Problem::none) {
+                  return done(unanswered_question(outcome, commands_.options().schema));
+                }
+                done(results[0].empty() ? LockInfo{.name = name} : read_info(results[0], 0));
+              }};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+}
+
+void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
+  Query query{.commands = {{.statement = &questions_[0].list, .params = {std::to_string(most_names + 1)}}},
+              .done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                std::vector<LockInfo> infos;
+                if (never_set_up(outcome)) return done(std::move(infos));
+                if (outcome.problem != Problem::none)
+                  return done(unanswered_question(outcome, commands_.options().schema));
+                if (results[0].size() > most_names) {
+                  return done(Failure{errc::unavailable,
+                                      "more than " + std::to_string(most_names) + " locks; too many to list"});
+                }
+                infos.reserve(results[0].size());
+                for (std::size_t i = 0; i < results[0].size(); ++i) infos.push_back(read_info(results[0], i));
+                done(std::move(infos));
+              }};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+}
+
+void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done) {
+  try_to_break(std::make_shared<Breaking>(commands_.executor(), name, std::move(done), commands_.answer_by()));
+}
+
+void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
+  const Options& options = commands_.options();
+  const std::string& name = breaking->name;
+  std::vector<Parameter> params = {name};
+  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name)};
+  if (!by_session(options.strategy)) params.emplace_back(channel_of(options.schema));
+  Query query{.commands = {{.statement = &questions_about(name).break_lock, .params = std::move(params)}},
+              .done = [this, breaking](const Outcome& outcome, const Results& results) {
+                tried_to_break(breaking, outcome, results);
+              }};
+  commands_.run(std::move(query), breaking->deadline, MissingSchema::refuse);
+}
+
+void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome,
+                                const Results& results) {
+  const Options& options = commands_.options();
+  if (never_set_up(outcome)) return breaking->done(false);
+  if (outcome.sqlstate == "42501" && by_session(options.strategy)) {
+    return breaking->done(
+        Failure{errc::access_denied, outcome.failure.detail +
+                                         "; this lock lives in its holder's session, and to end that, a role must be a "
+                                         "member of the holder's role, or GRANT pg_signal_backend TO <role>"});
+  }
+  if (outcome.problem != Problem::none) return breaking->done(failure_of(outcome, options.schema));
+  const Rows& rows = results[0];
+  // Where the session that we meant to end is gone already, so is its lock.
+  if (rows.empty() || rows.flag(0, 0) || by_session(options.strategy)) {
+    return breaking->done(!rows.empty() && rows.flag(0, 0));
+  }
+  const TimePoint at = saturating_add(commands_.executor().now(), breaking->backoff.next(commands_.executor()));
+  if (at >= breaking->deadline) {
+    return breaking->done(Failure{errc::unavailable, "somebody else keeps the row of this lock locked"});
+  }
+  breaking->pause.arm(at, [this, breaking, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) try_to_break(breaking);
+  });
+}
+
+}  // namespace dlock::postgres
