@@ -8,6 +8,9 @@
 #ifdef DLOCK_WITH_MEMORY
 #include "backends/memory/memory_backend.hpp"
 #endif
+#ifdef DLOCK_WITH_POSTGRES
+#include "backends/postgres/postgres_backend.hpp"
+#endif
 #ifdef DLOCK_WITH_REDIS
 #include "backends/redis/redis_backend.hpp"
 #endif
@@ -23,6 +26,10 @@ void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
 #endif
 #ifdef DLOCK_WITH_MEMORY
   add("memory", memory::make_memory_backend);
+#endif
+#ifdef DLOCK_WITH_POSTGRES
+  add("postgres", postgres::make_postgres_backend);
+  add("postgresql", postgres::make_postgres_backend);
 #endif
 #ifdef DLOCK_WITH_REDIS
   add("redis", redis::make_redis_backend);

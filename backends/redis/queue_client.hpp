@@ -11,8 +11,8 @@
 
 #include "backends/redis/acquirer.hpp"
 #include "backends/redis/queue_machine.hpp"
-#include "backends/redis/releases.hpp"
 #include "backends/redis/subscriber.hpp"
+#include "core/releases.hpp"
 
 namespace dlock::redis {
 
@@ -21,7 +21,8 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber, std::string client);
+  QueueClient(Executor& executor, Acquirer& acquirer, detail::Releases& releases, Subscriber& subscriber,
+              std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
@@ -43,7 +44,7 @@ class QueueClient {
 
   Executor& executor_;
   Acquirer& acquirer_;
-  Releases& releases_;
+  detail::Releases& releases_;
   Subscriber& subscriber_;
   const std::string client_;
   const std::string channel_;

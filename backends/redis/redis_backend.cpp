@@ -7,8 +7,10 @@
 #include "backends/redis/diagnosis.hpp"
 #include "backends/redis/inspection.hpp"
 #include "backends/redis/keys.hpp"
+#include "backends/redis/release_request.hpp"
 #include "backends/redis/server_info.hpp"
 #include "backends/redis/socket_wire.hpp"
+#include "backends/redis/times.hpp"
 #include "core/names.hpp"
 
 namespace dlock::redis {
@@ -42,7 +44,9 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       acquirer_(
           options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, nullptr) : commands_,
           client_),
-      releases_(commands_, acknowledged_ ? *acknowledged_ : commands_, client_, [this] { publish_forbidden(); }),
+      releases_(host.executor(), options_.response_timeout, alive_for,
+                release_requests(commands_, acknowledged_ ? *acknowledged_ : commands_, client_,
+                                 [this] { publish_forbidden(); })),
       queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
   wake_ups_.connect(subscriber_, queue_);
 }

@@ -18,10 +18,10 @@
 #include "backends/redis/command_client.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/queue_client.hpp"
-#include "backends/redis/releases.hpp"
 #include "backends/redis/subscriber.hpp"
 #include "backends/redis/wake_ups.hpp"
 #include "backends/redis/wire.hpp"
+#include "core/releases.hpp"
 
 namespace dlock::redis {
 
@@ -61,7 +61,7 @@ class RedisBackend final : public TryBackend, private CommandClient::Observer {
   std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
   Subscriber subscriber_;
   Acquirer acquirer_;
-  Releases releases_;
+  detail::Releases releases_;
   QueueClient queue_;
   bool eviction_checked_ = false;
   bool publish_warned_ = false;

@@ -116,6 +116,7 @@ class Result {
 
   [[nodiscard]] bool ok() const noexcept { return content_.index() == 0; }
   [[nodiscard]] T& value() { return std::get<0>(content_); }
+  [[nodiscard]] const T& value() const { return std::get<0>(content_); }
   [[nodiscard]] const Failure& failure() const { return std::get<1>(content_); }
 
  private:

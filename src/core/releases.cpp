@@ -1,13 +1,11 @@
-#include "backends/redis/releases.hpp"
+#include "core/releases.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "backends/redis/acquirer.hpp"
-#include "backends/redis/keys.hpp"
-#include "backends/redis/times.hpp"
+#include <dlock/duration.hpp>
 
-namespace dlock::redis {
+namespace dlock::detail {
 
 namespace {
 
@@ -18,24 +16,12 @@ constexpr std::chrono::nanoseconds straggler_time = std::chrono::seconds(1);
 
 }  // namespace
 
-Releases::Releases(CommandClient& commands, CommandClient& acquiring, std::string client,
-                   std::function<void()> publish_forbidden)
-    : commands_(commands),
-      acquiring_(acquiring),
-      client_(std::move(client)),
-      publish_forbidden_(std::move(publish_forbidden)) {}
+Releases::Releases(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience,
+                   Ask ask)
+    : executor_(executor), response_timeout_(response_timeout), patience_(patience), ask_(std::move(ask)) {}
 
-void Releases::send(CommandClient& commands, const std::string& name, const OwnerId& owner, bool leave,
-                    TimePoint deadline, std::function<void(Result<ReleaseAnswer>)> done) {
-  Keys keys = keys_of(commands.options().prefix, name);
-  (void)commands.run(release_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive)},
-                     {value_of(client_, owner), in_milliseconds(grant_for), leave ? "leave" : "stay"}, deadline,
-                     [this, done = std::move(done)](Result<Reply> reply, TimePoint) {
-                       if (!reply.ok()) return done(reply.failure());
-                       auto answer = read_release(reply.value());
-                       if (answer.ok() && !answer.value().may_publish) publish_forbidden_();
-                       done(std::move(answer));
-                     });
+TimePoint Releases::answer_by() const noexcept {
+  return saturating_add(executor_.now(), response_timeout_);
 }
 
 // --- Locks that are held ---------------------------------------------------------------------------------------------
@@ -49,21 +35,19 @@ struct Releases::Attempt {
 };
 
 void Releases::release(const Grant& grant, Backend::ReleaseHandler done) {
-  const TimePoint deadline = saturating_add(commands_.executor().now(), commands_.options().response_timeout);
-  attempt(std::make_shared<Attempt>(Attempt{grant, std::move(done), deadline}));
+  attempt(std::make_shared<Attempt>(Attempt{grant, std::move(done), answer_by()}));
 }
 
 void Releases::attempt(std::shared_ptr<Attempt> attempt) {
   ++attempt->count;
   const Grant& grant = attempt->grant;
-  send(commands_, grant.name, grant.owner, false, attempt->deadline, [this, attempt](Result<ReleaseAnswer> answer) {
+  ask_(grant.name, grant.owner, Reason::release, attempt->deadline, [this, attempt](const Result<bool>& answer) {
     using Status = ReleaseOutcome::Status;
-    const TimePoint now = commands_.executor().now();
+    const TimePoint now = executor_.now();
     if (answer.ok()) {
-      const bool ours = answer.value().was == ReleaseAnswer::Was::ours;
       // Nobody could have the lock before the lease was over, unless an earlier attempt freed it.
       const bool freed_before = attempt->ambiguous && now < attempt->grant.valid_until;
-      return attempt->done({.status = ours || freed_before ? Status::released : Status::not_owner});
+      return attempt->done({.status = answer.value() || freed_before ? Status::released : Status::not_owner});
     }
     const Failure& why = answer.failure();
     if (why.code == errc::ambiguous) {
@@ -78,11 +62,11 @@ void Releases::attempt(std::shared_ptr<Attempt> attempt) {
 // --- Owners that gave up ---------------------------------------------------------------------------------------------
 
 void Releases::abandon(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, bool stragglers) {
-  const auto [entry, fresh] = entries_.try_emplace(owner, commands_.executor());
+  const auto [entry, fresh] = entries_.try_emplace(owner, executor_);
   if (!fresh) return;
   entry->second.name = name;
   entry->second.stragglers = stragglers;
-  entry->second.moot = saturating_add(commands_.executor().now(), lease + alive_for);
+  entry->second.moot = saturating_add(executor_.now(), lease + patience_);
   ++unconfirmed_;
   clean(owner);
 }
@@ -93,16 +77,16 @@ void Releases::heard_of(const OwnerId& owner) {
 }
 
 void Releases::clean(const OwnerId& owner) {
-  const TimePoint deadline = saturating_add(commands_.executor().now(), commands_.options().response_timeout);
-  send(acquiring_, entries_.at(owner).name, owner, true, deadline,
-       [this, owner](const Result<ReleaseAnswer>& answer) { cleaned(owner, answer); });
+  const std::string name = entries_.at(owner).name;
+  ask_(name, owner, Reason::give_up, answer_by(),
+       [this, owner](const Result<bool>& answer) { cleaned(owner, answer); });
 }
 
-void Releases::cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer) {
+void Releases::cleaned(const OwnerId& owner, const Result<bool>& answer) {
   const auto found = entries_.find(owner);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
-  const TimePoint now = commands_.executor().now();
+  const TimePoint now = executor_.now();
   if (answer.ok()) {
     if (!std::exchange(entry.confirmed, true)) --unconfirmed_;
     if (!std::exchange(entry.stragglers, false)) {
@@ -117,7 +101,7 @@ void Releases::cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer
     forget(owner);
     return report_if_finished();
   }
-  const TimePoint again = saturating_add(now, entry.backoff.next(commands_.executor()));
+  const TimePoint again = saturating_add(now, entry.backoff.next(executor_));
   entry.timer.arm(std::min(again, entry.moot), [this, owner] { clean(owner); });
 }
 
@@ -138,4 +122,4 @@ void Releases::report_if_finished() {
   finished();
 }
 
-}  // namespace dlock::redis
+}  // namespace dlock::detail

@@ -1,26 +1,35 @@
-// Gives locks back, and makes sure that owners who gave up leave nothing behind, whatever becomes of the messages.
+// Gives locks back, and makes sure that owners who gave up leave nothing behind, whatever becomes of the messages. For
+// backends where a lock is freed by naming its owner.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
 
-#include "backends/redis/answers.hpp"
-#include "backends/redis/command_client.hpp"
 #include "util/backoff.hpp"
 
-namespace dlock::redis {
+namespace dlock::detail {
 
 // In tasks only.
 class Releases {
  public:
-  // commands: for locks that are held. acquiring: the connection that acquires are sent on; giving one up goes the same
-  // way, so that it arrives behind it. publish_forbidden: called when the server says that it may not tell waiters.
-  Releases(CommandClient& commands, CommandClient& acquiring, std::string client,
-           std::function<void()> publish_forbidden);
+  enum class Reason {
+    release,  // of a lock that was held
+    give_up,  // goes the way that the owner's acquires went, so that it arrives behind them
+  };
+  // True: it was the owner's until now. errc::ambiguous: that may have been carried out.
+  using Answer = std::function<void(Result<bool> ours)>;
+  // Asks the service to free a lock if it is the owner's. Answers at the latest at the deadline.
+  using Ask = std::function<void(const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
+                                 Answer answer)>;
+
+  // patience: for so long after its lease has run out something of an owner may be left at the service.
+  Releases(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience, Ask ask);
 
   // Answers within the response timeout; goes on in the background if it was not confirmed by then.
   void release(const Grant& grant, Backend::ReleaseHandler done);
@@ -49,19 +58,18 @@ class Releases {
 
   void attempt(std::shared_ptr<Attempt> attempt);
   void clean(const OwnerId& owner);
-  void cleaned(const OwnerId& owner, const Result<ReleaseAnswer>& answer);
+  void cleaned(const OwnerId& owner, const Result<bool>& answer);
   void forget(const OwnerId& owner);
   void report_if_finished();
-  void send(CommandClient& commands, const std::string& name, const OwnerId& owner, bool leave, TimePoint deadline,
-            std::function<void(Result<ReleaseAnswer>)> done);
+  [[nodiscard]] TimePoint answer_by() const noexcept;
 
-  CommandClient& commands_;
-  CommandClient& acquiring_;
-  const std::string client_;
-  const std::function<void()> publish_forbidden_;
+  Executor& executor_;
+  const std::chrono::nanoseconds response_timeout_;
+  const std::chrono::nanoseconds patience_;
+  const Ask ask_;
   std::unordered_map<OwnerId, Entry> entries_;
   std::size_t unconfirmed_ = 0;
   std::function<void()> finished_;
 };
 
-}  // namespace dlock::redis
+}  // namespace dlock::detail

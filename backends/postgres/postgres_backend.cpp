@@ -1,0 +1,76 @@
+#include "backends/postgres/postgres_backend.hpp"
+
+#include <utility>
+
+#include "backends/postgres/libpq_connection.hpp"
+#include "backends/postgres/row_locks.hpp"
+#include "backends/postgres/services.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+std::unique_ptr<Backend> make_locks(const Services& services) {
+  switch (services.options.strategy) {
+    case Strategy::table:
+    case Strategy::optimistic:
+      return std::make_unique<RowLocks>(services);
+    case Strategy::for_update:
+    case Strategy::advisory:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections)
+    : host_(host),
+      options_(std::move(options)),
+      dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout},
+      schema_(host.executor(), options_, dialling_),
+      commands_(host.executor(), options_, dialling_, schema_, *this),
+      inspection_(commands_),
+      locks_(make_locks({host, options_, dialling_, commands_, schema_})) {}
+
+PostgresBackend::~PostgresBackend() = default;
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void PostgresBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+  inspection_.inspect(name, std::move(done));
+}
+
+void PostgresBackend::list(Handler<std::vector<LockInfo>> done) {
+  inspection_.list(std::move(done));
+}
+
+void PostgresBackend::break_lock(const std::string& name, Handler<bool> done) {
+  inspection_.break_lock(name, std::move(done));
+}
+
+void PostgresBackend::initialize(Handler<std::vector<std::string>> done) {
+  schema_.initialize(commands_.answer_by(), std::move(done));
+}
+
+// --- The connection --------------------------------------------------------------------------------------------------
+
+bool PostgresBackend::commands_keep_locks() const noexcept {
+  return options_.strategy == Strategy::table || options_.strategy == Strategy::optimistic;
+}
+
+void PostgresBackend::commands_connected() {
+  if (commands_keep_locks()) host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
+}
+
+void PostgresBackend::commands_broken(const Failure& why) {
+  if (commands_keep_locks()) host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+}
+
+// --- Factory ---------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Backend> make_postgres_backend(BackendHost& host, const BackendConfig& config) {
+  return std::make_unique<PostgresBackend>(host, parse_options(config), libpq_connections());
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,62 @@
+// postgresql:// and postgres://: locks in a PostgreSQL database. See docs/backends/postgres.md for the layout of the
+// tables and for what is guaranteed.
+//
+// How a lock is kept is the strategy's business (row_locks.hpp, for_update.hpp, advisory.hpp); questions are the same
+// for all.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/postgres/commands.hpp"
+#include "backends/postgres/inspection.hpp"
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/schema.hpp"
+#include "backends/postgres/session.hpp"
+
+namespace dlock::postgres {
+
+class PostgresBackend final : public Backend, private Commands::Observer {
+ public:
+  // connections: how they are made; tests have their own.
+  PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections);
+  ~PostgresBackend() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return locks_->capabilities(); }
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override {
+    return locks_->contend(request, sink);
+  }
+  void renew(const Grant& grant, RenewHandler done) override { locks_->renew(grant, std::move(done)); }
+  void release(const Grant& grant, ReleaseHandler done) override { locks_->release(grant, std::move(done)); }
+  void close(std::function<void()> done) override { locks_->close(std::move(done)); }
+
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void initialize(Handler<std::vector<std::string>> done) override;
+
+ private:
+  void commands_connected() override;
+  void commands_broken(const Failure& why) override;
+  // The connection for commands is the one that locks depend on.
+  [[nodiscard]] bool commands_keep_locks() const noexcept;
+
+  BackendHost& host_;
+  const Options options_;
+  const Dialling dialling_;
+  Schema schema_;
+  Commands commands_;
+  Inspection inspection_;
+  std::unique_ptr<Backend> locks_;
+};
+
+// postgresql://[user[:password]@]host[:5432][,host...][/database][?strategy=table|optimistic|for-update|advisory]
+//     [&schema=dlock][&durability=sync|async|unlogged][&key=...][&pooler=session|transaction][&max_connections=10]
+[[nodiscard]] std::unique_ptr<Backend> make_postgres_backend(BackendHost& host, const BackendConfig& config);
+
+}  // namespace dlock::postgres

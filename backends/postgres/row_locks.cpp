@@ -1,0 +1,194 @@
+#include "backends/postgres/row_locks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr milliseconds min_lease{20};
+constexpr std::chrono::hours max_lease{24};
+
+// Somebody is changing the row: worth another look soon.
+constexpr nanoseconds while_changing = milliseconds(50);
+constexpr int looks_while_changing = 3;
+
+// Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
+TryPolicy policy_of(const Options& options) {
+  TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
+  if (options.pooler == Pooler::transaction) {
+    policy.poll_min = milliseconds(50);
+    policy.poll_max = milliseconds(150);
+  }
+  return policy;
+}
+
+RowStatements statements_for(const Options& options) {
+  return options.strategy == Strategy::optimistic ? optimistic_statements(options.schema, options.durability)
+                                                  : table_statements(options.schema, options.durability);
+}
+
+// A row that is free when its lease is over frees itself; for the other strategy somebody has to have seen it stand
+// still, so what is left of an owner is of interest for longer.
+nanoseconds patience_of(const Options& options) {
+  return options.strategy == Strategy::optimistic ? nanoseconds(std::chrono::minutes(10)) : nanoseconds(0);
+}
+
+}  // namespace
+
+RowLocks::RowLocks(Services services)
+    : TryBackend(services.host, policy_of(services.options)),
+      services_(services),
+      statements_(statements_for(services.options)),
+      channel_(channel_for(services.options)),
+      batch_(services.commands, statements_, services.options.strategy == Strategy::optimistic, channel_),
+      wake_ups_(services.commands, services.dialling, statements_, channel_,
+                [this](Failure why) {
+                  if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
+                  host().warn({.name = "", .reason = std::move(why)});
+                }),
+      releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
+                [this](const std::string& name, const OwnerId& owner, detail::Releases::Reason, TimePoint deadline,
+                       detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {}
+
+RowLocks::~RowLocks() = default;
+
+Capabilities RowLocks::capabilities() const noexcept {
+  return {
+      .backend = "postgresql",
+      .strategy = to_string(services_.options.strategy),
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = false,
+      .wakes_waiters = services_.options.pooler != Pooler::transaction,
+      .wakes_one = false,
+      .counts_waiters = false,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = min_lease,
+      .max_lease = max_lease,
+  };
+}
+
+// --- Acquiring -------------------------------------------------------------------------------------------------------
+
+void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
+  const TimePoint now = host().executor().now();
+  RowRequest row{.kind = RowRequest::Kind::acquire,
+                 .name = request.name,
+                 .owner = request.owner,
+                 .deadline = services_.commands.answer_by(),
+                 .holder = request.holder,
+                 .may_be_held = in_doubt_.contains(request.owner),
+                 .lease = request.lease};
+  if (optimistic()) row.stood_still = standstill_.over(request.name, now);
+  batch_.ask(std::move(row),
+             [this, request, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
+}
+
+TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
+  using Status = TryOutcome::Status;
+  if (answer.status == RowAnswer::Status::failed) {
+    if (answer.failure.code == errc::ambiguous) in_doubt_.insert(request.owner);
+    return {.status = Status::failed, .failure = answer.failure};
+  }
+  in_doubt_.erase(request.owner);
+  if (answer.status == RowAnswer::Status::yes) {
+    standstill_.forget(request.name);
+    wake_ups_.taken(request.name);
+    const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
+    return {.status = Status::granted,
+            .grant = {request.name, request.owner, answer.token, valid_until, request.lease}};
+  }
+  if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
+  if (!optimistic() || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
+  const TimePoint now = host().executor().now();
+  return {.status = Status::busy, .retry_after = standstill_.note(request.name, answer.seen, *answer.lease, now)};
+}
+
+std::unique_ptr<Watch> RowLocks::watch(const std::string& name, std::function<void()> changed) {
+  if (services_.options.pooler == Pooler::transaction) return nullptr;
+  return wake_ups_.watch(name, std::move(changed));
+}
+
+void RowLocks::abandon(const LockRequest& request) {
+  in_doubt_.erase(request.owner);
+  releases_.abandon(request.name, request.owner, request.lease, true);
+}
+
+// --- Held locks ------------------------------------------------------------------------------------------------------
+
+struct RowLocks::Renewal {
+  Grant grant;
+  RenewHandler done;
+  TimePoint deadline;
+  int changing = 0;
+};
+
+void RowLocks::renew(const Grant& grant, RenewHandler done) {
+  const TimePoint deadline =
+      saturating_add(host().executor().now(), std::min(services_.options.response_timeout, grant.lease / 4));
+  renew(std::make_shared<Renewal>(Renewal{grant, std::move(done), deadline}));
+}
+
+void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
+  RowRequest row{.kind = RowRequest::Kind::renew,
+                 .name = renewal->grant.name,
+                 .owner = renewal->grant.owner,
+                 .deadline = renewal->deadline,
+                 .lease = renewal->grant.lease};
+  batch_.ask(std::move(row), [this, renewal](const RowAnswer& answer) {
+    using Status = RenewOutcome::Status;
+    const Grant& grant = renewal->grant;
+    switch (answer.status) {
+      case RowAnswer::Status::yes:
+        return renewal->done({.status = Status::renewed, .valid_until = lease_valid_until(answer.sent, grant.lease)});
+      case RowAnswer::Status::no:
+        return renewal->done({.status = Status::lost,
+                              .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
+      case RowAnswer::Status::again:
+        if (++renewal->changing < looks_while_changing) return renew(renewal);
+        return renewal->done(
+            {.status = Status::failed,
+             .failure = {errc::unavailable, "somebody has locked the row of lock \"" + grant.name + "\""}});
+      case RowAnswer::Status::failed:
+        return renewal->done({.status = Status::failed, .failure = answer.failure});
+    }
+  });
+}
+
+void RowLocks::release(const Grant& grant, ReleaseHandler done) {
+  releases_.release(grant, std::move(done));
+}
+
+void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
+                           detail::Releases::Answer done) {
+  RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
+  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+    switch (answer.status) {
+      case RowAnswer::Status::yes:
+        return done(true);
+      case RowAnswer::Status::no:
+        return done(false);
+      case RowAnswer::Status::again:
+        if (changing + 1 < looks_while_changing) return ask_release(name, owner, deadline, changing + 1, done);
+        return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + name + "\""});
+      case RowAnswer::Status::failed:
+        return done(answer.failure);
+    }
+  });
+}
+
+void RowLocks::close(std::function<void()> done) {
+  TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,54 @@
+// strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include <dlock/backend.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/postgres/row_batch.hpp"
+#include "backends/postgres/services.hpp"
+#include "backends/postgres/standstill.hpp"
+#include "backends/postgres/statements.hpp"
+#include "backends/postgres/wake_ups.hpp"
+#include "core/releases.hpp"
+
+namespace dlock::postgres {
+
+class RowLocks final : public TryBackend {
+ public:
+  explicit RowLocks(Services services);
+  ~RowLocks() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  struct Renewal;
+
+  [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
+  [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
+  void renew(const std::shared_ptr<Renewal>& renewal);
+  void ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
+                   detail::Releases::Answer done);
+
+  const Services services_;
+  const RowStatements statements_;
+  const std::string channel_;
+  RowBatch batch_;
+  WakeUps wake_ups_;
+  Standstill standstill_;
+  std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
+  detail::Releases releases_;
+};
+
+}  // namespace dlock::postgres
