@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/postgres/diagnosis.hpp"
 #include "backends/postgres/libpq_connection.hpp"
 #include "backends/postgres/row_locks.hpp"
 #include "backends/postgres/services.hpp"
@@ -47,6 +48,10 @@ void PostgresBackend::list(Handler<std::vector<LockInfo>> done) {
 
 void PostgresBackend::break_lock(const std::string& name, Handler<bool> done) {
   inspection_.break_lock(name, std::move(done));
+}
+
+void PostgresBackend::diagnose(Handler<std::vector<Finding>> done) {
+  postgres::diagnose(commands_, std::move(done));
 }
 
 void PostgresBackend::initialize(Handler<std::vector<std::string>> done) {

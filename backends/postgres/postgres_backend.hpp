@@ -38,6 +38,7 @@ class PostgresBackend final : public Backend, private Commands::Observer {
   void inspect(const std::string& name, Handler<LockInfo> done) override;
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override;
 
  private:
