@@ -7,8 +7,8 @@ namespace dlock::zookeeper {
 namespace {
 
 // Where no watch can be had.
-constexpr std::chrono::nanoseconds poll_min = std::chrono::seconds(1);
-constexpr std::chrono::nanoseconds poll_max = std::chrono::seconds(2);
+constexpr std::chrono::nanoseconds unwatched_min = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds unwatched_max = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void EphemeralWatch::set() {
   interest_.reset();
   if (!client_.requests_.ready()) return;  // session_ready() comes back
   interest_ = client_.watches_.watch(Watches::Kind::data, path_, [this] { tell_and_set(); });
-  if (!interest_) return set_later(util::between(poll_min, poll_max, client_.host_.executor()));
+  if (!interest_) return set_later(util::between(unwatched_min, unwatched_max, client_.host_.executor()));
   client_.requests_.get(
       path_, interest_->id(),
       [this, alive = std::weak_ptr<bool>(alive_), round = ++round_](const Outcome& outcome, const Handle::Node&) {

@@ -9,7 +9,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-constexpr nanoseconds shortest_pause = std::chrono::milliseconds(1);
+constexpr nanoseconds shortest_wait = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -70,7 +70,7 @@ TryMachine::Step TryMachine::failed(const Failure& failure, TimePoint now) {
     return {.report = Report::failed, .final = true};
   }
   state_ = State::backing_off;
-  const nanoseconds pause = std::max(between(backoff_ / 2, backoff_), shortest_pause);
+  const nanoseconds pause = std::max(between(backoff_ / 2, backoff_), shortest_wait);
   backoff_ = backoff_ > policy_.backoff_max / 2 ? policy_.backoff_max : backoff_ * 2;
   return {.report = Report::unreachable, .wake = saturating_add(now, pause)};
 }
@@ -98,7 +98,7 @@ TryMachine::Step TryMachine::wait_for_change(TimePoint now) {
   if (retry_after_ && *retry_after_ < pause) {
     pause = std::min(pause, *retry_after_ + between(nanoseconds(0), std::chrono::milliseconds(2)));
   }
-  return {.wake = saturating_add(now, std::max(pause, shortest_pause))};
+  return {.wake = saturating_add(now, std::max(pause, shortest_wait))};
 }
 
 nanoseconds TryMachine::between(nanoseconds low, nanoseconds high) {
