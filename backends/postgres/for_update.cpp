@@ -1,0 +1,146 @@
+#include "backends/postgres/for_update.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/for_update_contention.hpp"
+#include "core/duration_text.hpp"
+#include "core/names.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::chrono::milliseconds min_lease(1);
+// The core takes a lease for over so long before its end, at most.
+constexpr std::chrono::milliseconds core_margin(5);
+
+// What was refused before it began.
+class NoContention final : public Contention {};
+
+}  // namespace
+
+// --- A lock that is held ---------------------------------------------------------------------------------------------
+
+class ForUpdateLocks::Hold final : private Session::User {
+ public:
+  Hold(ForUpdateLocks& locks, const Grant& grant, Transactions::Member member)
+      : locks_(locks),
+        name_(grant.name),
+        owner_(grant.owner),
+        valid_until_(grant.valid_until),
+        member_(std::move(member)) {
+    member_->hand_over(*this);
+  }
+
+  [[nodiscard]] Transactions::Member take_member() { return std::move(member_); }
+
+ private:
+  void session_ready() override {}
+  void session_alive(TimePoint sent) override {
+    // Its holder may have been told already that it is over; the row must not stay locked with nobody to release it.
+    if (locks_.executor().now() >= saturating_add(valid_until_, -core_margin)) {
+      return locks_.lose(owner_, {errc::lost, "the server was not heard of before the lease of lock " +
+                                                  detail::quoted(name_) + " ran out"});
+    }
+    valid_until_ = std::max(valid_until_, lease_valid_until(sent, locks_.services().options.lease));
+    locks_.services().host.extended(owner_, valid_until_);
+  }
+  void session_down(const Failure& why, bool /*was_ready*/) override {
+    locks_.transactions().broken(why);
+    locks_.lose(owner_,
+                {errc::lost, "the transaction that held lock " + detail::quoted(name_) + " is lost: " + why.detail});
+  }
+
+  ForUpdateLocks& locks_;
+  const std::string name_;
+  const OwnerId owner_;
+  TimePoint valid_until_;
+  Transactions::Member member_;
+};
+
+// --- All of them -----------------------------------------------------------------------------------------------------
+
+ForUpdateLocks::ForUpdateLocks(const Services& services)
+    : services_(services),
+      statements_(for_update_statements(services.options.schema, services.options.durability)),
+      transactions_(services_, statements_.rollback) {}
+
+ForUpdateLocks::~ForUpdateLocks() = default;
+
+Capabilities ForUpdateLocks::capabilities() const noexcept {
+  return {
+      .backend = "postgresql",
+      .strategy = to_string(Strategy::for_update),
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::session,
+      .fencing = FencingDurability::wall_clock,
+      // Waiters are served in their order, but a newcomer may come in between, and nobody waits in one piece.
+      .fair = false,
+      .wakes_waiters = true,
+      .wakes_one = true,
+      .counts_waiters = true,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = min_lease,
+      .max_lease = services_.options.lease,
+  };
+}
+
+std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, GrantSink& sink) {
+  if (request.lease > services_.options.lease) {
+    sink.failed({errc::invalid_argument, "lease: " + detail::to_text(request.lease) +
+                                             " is longer than a transaction lives without its client " +
+                                             "with strategy=for-update; give the client a longer lease than " +
+                                             detail::to_text(services_.options.lease)});
+    return std::make_unique<NoContention>();
+  }
+  auto contention = std::make_unique<RowContention>(*this, request, sink);
+  contention->start();
+  return contention;
+}
+
+// The session does it.
+void ForUpdateLocks::renew(const Grant& /*grant*/, RenewHandler done) {
+  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+}
+
+void ForUpdateLocks::hold(const Grant& grant, Transactions::Member member) {
+  holds_.insert_or_assign(grant.owner, std::make_unique<Hold>(*this, grant, std::move(member)));
+}
+
+void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
+  using Status = ReleaseOutcome::Status;
+  const auto found = holds_.find(grant.owner);
+  if (found == holds_.end()) return done({.status = Status::not_owner});
+  auto member = found->second->take_member();
+  holds_.erase(found);
+  transactions_.end(std::move(member), statements_.commit, [done = std::move(done)](const Outcome& outcome) {
+    switch (outcome.problem) {
+      case Problem::none:
+        return done({.status = Status::released});
+      case Problem::not_sent:  // because the transaction was lost before
+        return done({.status = Status::not_owner});
+      case Problem::unknown_outcome:
+      case Problem::refused:  // the connection is closed, and the row free with it
+        return done({.status = Status::failed, .failure = outcome.failure});
+    }
+  });
+}
+
+void ForUpdateLocks::lose(const OwnerId& owner, const Failure& why) {
+  const Failure reason = why;
+  const OwnerId whose = owner;  // both may be the hold's
+  const auto found = holds_.find(whose);
+  if (found == holds_.end()) return;
+  const auto hold = std::move(found->second);
+  holds_.erase(found);
+  transactions_.close(hold->take_member());
+  services_.host.lost(whose, reason);
+}
+
+}  // namespace dlock::postgres
