@@ -215,16 +215,20 @@ void RowContention::grant(TimePoint sent) {
   sink_.granted(grant);
 }
 
-void RowContention::busy() {
+void RowContention::busy(const Outcome& outcome) {
   contended_ = true;
   insertions_ = 0;
-  backoff_.reset();
   if (!request_.wait) {
     leave(Stage::over);
     let_go(true);
     return sink_.busy();
   }
   sink_.busy();
+  // A server that says so without having waited would be asked again and again.
+  if (blocked_ && locks_.executor().now() < saturating_add(outcome.sent, slice_ / 2)) {
+    return again_later(outcome.failure, Tell::no);
+  }
+  backoff_.reset();
   ask();
 }
 
@@ -232,7 +236,7 @@ void RowContention::problem(const Outcome& outcome) {
   const Meaning meaning = meaning_of(outcome);
   const Failure why = failure_of(outcome, locks_.services().options.schema);
   const bool refused = outcome.problem == Problem::refused;
-  if (meaning.remedy == Remedy::busy) return busy();
+  if (meaning.remedy == Remedy::busy) return busy(outcome);
   if (!refused) locks_.transactions().broken(why);
   // Without an answer it may still be granted the lock, for as long as there is the connection.
   let_go(refused && meaning.remedy != Remedy::reconnect);

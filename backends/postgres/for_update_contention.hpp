@@ -47,7 +47,7 @@ class RowContention final : public Contention, private Session::User, private Tr
   void confirmed(const Outcome& outcome, const Results& results);
   void grant(TimePoint sent);
 
-  void busy();
+  void busy(const Outcome& outcome);
   void problem(const Outcome& outcome);
   void set_up(const Failure& why);
   enum class Tell { yes, no };

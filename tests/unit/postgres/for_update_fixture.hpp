@@ -1,0 +1,173 @@
+// strategy=for-update against a server in memory that knows what a row lock is.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/postgres/commands.hpp"
+#include "backends/postgres/for_update.hpp"
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/schema.hpp"
+#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/services.hpp"
+#include "fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+
+namespace dlock::postgres {
+
+using namespace std::chrono_literals;
+
+// Rows, and which connection's transaction has locked them.
+class FakeRows {
+ public:
+  explicit FakeRows(const ForUpdateStatements& statements) : use_(statements) {}
+
+  std::set<std::string> rows;
+  std::map<std::string, int> locked;  // by whom; 0 is somebody who is no connection of ours
+  std::set<int> open;                 // transactions
+  std::int64_t token = 1000;
+  std::string insertion_refused;  // SQLSTATE
+
+  // As Connection promises: what the query says, or the refusal of one of its commands.
+  [[nodiscard]] FakeReply reply(const FakeQuery& query) {
+    FakeReply reply;
+    for (std::size_t i = 0; i < query.commands.size(); ++i) {
+      const Command& command = query.commands[i];
+      const auto is = [&](const Statement& statement) { return command.statement == &statement; };
+      Rows answer;
+      if (is(use_.begin)) {
+        EXPECT_FALSE(open.contains(query.connection)) << "a transaction inside a transaction";
+        open.insert(query.connection);
+      } else if (is(use_.rollback) || is(use_.commit)) {
+        forget(query.connection);
+      } else if (is(use_.ensure)) {
+        if (!insertion_refused.empty()) return FakeReply::refused(insertion_refused, i);
+        rows.insert(command.params.at(0).value());
+      } else if (is(use_.try_lock) || is(use_.lock)) {
+        const std::string& name = command.params.at(0).value();
+        const auto holder = locked.find(name);
+        if (holder != locked.end() && is(use_.lock)) return undone(query, FakeReply::held());
+        if (holder != locked.end()) return FakeReply::refused("55P03", i);
+        if (rows.contains(name)) {
+          locked[name] = query.connection;
+          answer.rows = {{std::to_string(++token), "dlock#..."}};
+        }
+      }
+      reply.results.push_back(std::move(answer));
+    }
+    return reply;
+  }
+  // Its connection is gone, or its transaction over.
+  void forget(int connection) {
+    open.erase(connection);
+    std::erase_if(locked, [&](const auto& item) { return item.second == connection; });
+  }
+
+ private:
+  // It will be played again from the beginning.
+  [[nodiscard]] FakeReply undone(const FakeQuery& query, FakeReply reply) {
+    if (query.uses(use_.begin)) open.erase(query.connection);
+    return reply;
+  }
+
+  const ForUpdateStatements& use_;
+};
+
+class ForUpdateTest : public testing::Test, private Commands::Observer {
+ protected:
+  static constexpr auto lease = 20s;
+
+  ForUpdateTest() {
+    rows.rows = {"a", "b", "c", "d", "e"};
+    server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
+  }
+
+  [[nodiscard]] std::unique_ptr<test::Attempt> contend(const std::string& name, bool wait) {
+    auto attempt = std::make_unique<test::Attempt>();
+    attempt->request = {
+        .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = wait};
+    attempt->contention = locks->contend(attempt->request, *attempt);
+    return attempt;
+  }
+  [[nodiscard]] std::unique_ptr<test::Attempt> try_lock(const std::string& name) {
+    auto attempt = contend(name, false);
+    engine.run();
+    return attempt;
+  }
+  [[nodiscard]] std::unique_ptr<test::Attempt> wait_for(const std::string& name) {
+    auto attempt = contend(name, true);
+    engine.run();
+    return attempt;
+  }
+  // Somebody else lets go, or takes hold.
+  void take_elsewhere(const std::string& name) { rows.locked[name] = 0; }
+  void free_elsewhere(const std::string& name) {
+    rows.locked.erase(name);
+    server.release();
+    engine.run();
+  }
+  ReleaseOutcome release(const Grant& grant) {
+    std::optional<ReleaseOutcome> outcome;
+    locks->release(grant, [&](ReleaseOutcome o) {
+      EXPECT_FALSE(outcome) << "answered twice";
+      outcome = std::move(o);
+    });
+    engine.advance(options.response_timeout);
+    if (!outcome) {
+      ADD_FAILURE() << "no answer";
+      return {.status = ReleaseOutcome::Status::failed};
+    }
+    return *outcome;
+  }
+  // The texts of a query, the statements by their names.
+  [[nodiscard]] std::vector<std::string> words(const FakeQuery& query) const {
+    const ForUpdateStatements& use = locks->statements();
+    const std::map<const Statement*, std::string> names = {
+        {&use.ensure, "ensure"},     {&use.begin, "begin"},       {&use.set_lock_timeout, "set_lock_timeout"},
+        {&use.try_lock, "try_lock"}, {&use.lock, "lock"},         {&use.heartbeat, "heartbeat"},
+        {&use.commit, "commit"},     {&use.rollback, "rollback"},
+    };
+    std::vector<std::string> words;
+    for (const Command& command : query.commands) {
+      const auto found = names.find(command.statement);
+      words.push_back(found == names.end() ? command.text : found->second);
+    }
+    return words;
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  FakeServer server{engine};
+  const Options options = few_connections();
+  Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout};
+  Schema schema{engine, options, dialling};
+  Commands commands{engine, options, dialling, schema, *this};
+  std::unique_ptr<ForUpdateLocks> locks =
+      std::make_unique<ForUpdateLocks>(Services{host, options, dialling, commands, schema});
+  FakeRows rows{locks->statements()};
+
+ private:
+  static Options few_connections() {
+    Options options;
+    options.lease = lease;
+    options.connect_timeout = 5s;
+    options.response_timeout = 2s;
+    options.max_connections = 3;
+    return options;
+  }
+  void commands_connected() override {}
+  void commands_broken(const Failure& /*why*/) override {}
+};
+
+using Words = std::vector<std::string>;
+
+}  // namespace dlock::postgres

@@ -1,0 +1,320 @@
+#include "backends/postgres/for_update.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "for_update_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Status = ReleaseOutcome::Status;
+
+// --- Taking ----------------------------------------------------------------------------------------------------------
+
+TEST_F(ForUpdateTest, TakesAFreeLockInOneRoundTrip) {
+  const auto attempt = try_lock("a");
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(server.queries.size(), 1U);
+  EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock"}));
+  EXPECT_EQ(server.queries[0].param(0), "a");
+  EXPECT_EQ(server.queries[0].param(1), "host:1:test");
+  EXPECT_EQ(server.queries[0].purpose.session_lease, lease);
+  EXPECT_EQ(attempt->grant->name, "a");
+  EXPECT_EQ(attempt->grant->owner, attempt->request.owner);
+  EXPECT_EQ(attempt->grant->token, FencingToken(1001));
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(server.queries[0].sent, lease));
+}
+
+TEST_F(ForUpdateTest, TheLeaseCountsFromBeforeTheQueryWasSent) {
+  bool hold = true;
+  server.reply = [&](const FakeQuery& query) { return hold ? FakeReply::held() : rows.reply(query); };
+  const auto attempt = contend("a", false);
+  engine.advance(1500ms);
+  ASSERT_FALSE(attempt->reported());
+  hold = false;
+  server.release();
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(server.queries[0].sent, lease));
+}
+
+TEST_F(ForUpdateTest, ATryOfAHeldLockIsBusyAndLeavesNoTransactionOpen) {
+  take_elsewhere("a");
+  const auto attempt = try_lock("a");
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_FALSE(attempt->failure);
+  ASSERT_EQ(server.queries.size(), 2U);
+  EXPECT_EQ(words(server.queries[1]), Words{"rollback"});
+  EXPECT_TRUE(rows.open.empty());
+  EXPECT_TRUE(try_lock("b")->grant);
+  EXPECT_EQ(server.dialled, 1) << "the connection is as good as new";
+}
+
+TEST_F(ForUpdateTest, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
+  const auto attempt = try_lock("new");
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(server.queries.size(), 3U);
+  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "set_lock_timeout", "ensure"}));
+  EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock"}));
+  EXPECT_EQ(rows.rows.count("new"), 1U);
+}
+
+TEST_F(ForUpdateTest, ARowThatSomebodyInsertsAndDoesNotCommitIsBusy) {
+  rows.insertion_refused = "55P03";
+  const auto attempt = try_lock("new");
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(server.queries[1].commands[1].params[0], "200") << "in milliseconds";
+}
+
+TEST_F(ForUpdateTest, ARowThatIsRemovedAgainAndAgainIsAnError) {
+  server.reply = [](const FakeQuery&) { return FakeReply{}; };
+  const auto attempt = try_lock("a");
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::protocol);
+}
+
+TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
+  for (const char* const token : {"0", "-5", "x", ""}) {
+    server.reply = [&](const FakeQuery& query) {
+      FakeReply reply = rows.reply(query);
+      if (query.uses(locks->statements().try_lock)) reply.results.back().rows[0][0] = token;
+      return reply;
+    };
+    const auto attempt = try_lock("a");
+    ASSERT_TRUE(attempt->failure) << token;
+    EXPECT_EQ(attempt->failure->code, errc::protocol);
+    EXPECT_TRUE(rows.locked.empty());
+  }
+}
+
+TEST_F(ForUpdateTest, WhatTheServerRolledBackIsTriedAgainInsideTheTime) {
+  for (const char* const state : {"40001", "40P01", "57014"}) {
+    int refusals = 2;
+    server.reply = [&](const FakeQuery& query) {
+      if (query.uses(locks->statements().try_lock) && refusals-- > 0) return FakeReply::refused(state, 1);
+      return rows.reply(query);
+    };
+    const auto attempt = contend("a", false);
+    engine.advance(500ms);
+    EXPECT_TRUE(attempt->grant) << state;
+    EXPECT_EQ(release(*attempt->grant).status, Status::released);
+  }
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ForUpdateTest, ATryEndsInTime) {
+  server.reply = [](const FakeQuery&) { return FakeReply::refused("40001", 1); };
+  const auto refused = contend("a", false);
+  engine.advance(2s);
+  ASSERT_TRUE(refused->failure);
+  EXPECT_EQ(refused->failure->code, errc::unavailable);
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  const auto unanswered = contend("a", false);
+  engine.advance(2s);
+  ASSERT_TRUE(unanswered->failure);
+  EXPECT_EQ(unanswered->failure->code, errc::ambiguous);
+  EXPECT_EQ(server.open(), 0U) << "what is granted late goes with the connection";
+  server.dialling = FakeServer::Dialling::silence;
+  const auto unreachable = contend("a", false);
+  engine.advance(2s);
+  ASSERT_TRUE(unreachable->failure);
+  EXPECT_EQ(unreachable->failure->code, errc::unavailable);
+}
+
+TEST_F(ForUpdateTest, AMissingPermissionIsFinalAndNamesTheGrant) {
+  server.reply = [](const FakeQuery&) { return FakeReply::refused("42501", 1); };
+  const auto attempt = wait_for("a");
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  EXPECT_NE(attempt->failure->detail.find("GRANT USAGE ON SCHEMA"), std::string::npos);
+}
+
+TEST_F(ForUpdateTest, AWrongPasswordIsFinal) {
+  server.dialling = FakeServer::Dialling::refuse_password;
+  const auto attempt = wait_for("a");
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+}
+
+TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
+  int attempts_to_make_it = 0;
+  server.reply = [&](const FakeQuery& query) {
+    if (query.purpose.word == "transaction") return FakeReply::refused("42P01", 1);
+    ++attempts_to_make_it;
+    return FakeReply::refused("42501");
+  };
+  const auto attempt = contend("a", true);
+  engine.advance(10s);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  EXPECT_GT(attempts_to_make_it, 0);
+}
+
+TEST_F(ForUpdateTest, ALeaseLongerThanTheSessionLivesIsRefused) {
+  test::Attempt attempt;
+  attempt.request = {.name = "a", .owner = host.new_owner_id(), .holder = "h", .lease = lease + 1ms, .wait = true};
+  attempt.contention = locks->contend(attempt.request, attempt);
+  ASSERT_TRUE(attempt.failure);
+  EXPECT_EQ(attempt.failure->code, errc::invalid_argument);
+  EXPECT_NE(attempt.failure->detail.find("lease"), std::string::npos);
+  EXPECT_EQ(server.dialled, 0);
+  EXPECT_EQ(locks->capabilities().max_lease, lease);
+}
+
+// --- Holding ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ForUpdateTest, EachAnswerKeepsTheLeaseAlive) {
+  const auto attempt = try_lock("a");
+  ASSERT_TRUE(attempt->grant);
+  engine.advance(60s);
+  EXPECT_TRUE(host.losses.empty());
+  ASSERT_FALSE(host.extensions.empty());
+  EXPECT_EQ(host.extensions.back().first, attempt->grant->owner);
+  EXPECT_GT(host.extensions.back().second, engine.now() + lease / 2);
+  EXPECT_LE(host.extensions.back().second, lease_valid_until(engine.now(), lease));
+}
+
+TEST_F(ForUpdateTest, ABrokenConnectionIsALostLock) {
+  const auto attempt = try_lock("a");
+  server.break_connections();
+  engine.run();
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, attempt->grant->owner);
+  EXPECT_EQ(host.losses[0].why.code, errc::lost);
+  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+}
+
+TEST_F(ForUpdateTest, AnErrorInsideTheHoldersTransactionIsALostLock) {
+  server.replies_to_heartbeats = true;
+  bool failing = false;
+  server.reply = [&](const FakeQuery& query) {
+    return is_heartbeat(query) && failing ? FakeReply::refused("57014") : rows.reply(query);
+  };
+  const auto attempt = try_lock("a");
+  engine.advance(5s);
+  EXPECT_TRUE(host.losses.empty());
+  failing = true;
+  engine.advance(3s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(server.open(), 0U);
+}
+
+TEST_F(ForUpdateTest, ASilentServerIsALostLockByTheEndOfTheLease) {
+  server.replies_to_heartbeats = true;
+  const auto attempt = try_lock("a");
+  const TimePoint safe = attempt->grant->valid_until;
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  engine.advance(safe - engine.now());
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(server.open(), 0U);
+}
+
+TEST_F(ForUpdateTest, AnAnswerThatComesAfterTheLeaseDoesNotBringItBack) {
+  server.replies_to_heartbeats = true;
+  const auto attempt = try_lock("a");
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  engine.advance(3s);  // a heartbeat is under way
+  server.reply = [&](const FakeQuery& query) { return rows.reply(query); };
+  server.release(false);
+  host.extensions.clear();
+  engine.sleep_through(lease);
+  EXPECT_EQ(host.losses.size(), 1U);
+  EXPECT_TRUE(host.extensions.empty());
+  EXPECT_EQ(server.open(), 0U) << "the row must not stay locked with nobody to release it";
+}
+
+TEST_F(ForUpdateTest, LocksDoNotShareAConnection) {
+  const auto a = try_lock("a");
+  const auto b = try_lock("b");
+  EXPECT_EQ(server.open(), 2U);
+  server.break_connections("gone", 1);
+  engine.run();
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, a->grant->owner);
+  EXPECT_EQ(release(*b->grant).status, Status::released);
+}
+
+TEST_F(ForUpdateTest, TheBackendDoesNotRenew) {
+  const auto attempt = try_lock("a");
+  std::optional<RenewOutcome> outcome;
+  locks->renew(*attempt->grant, [&](RenewOutcome o) { outcome = std::move(o); });
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewOutcome::Status::failed);
+}
+
+// --- Releasing -------------------------------------------------------------------------------------------------------
+
+TEST_F(ForUpdateTest, AReleaseCommitsAndKeepsTheConnection) {
+  const auto attempt = try_lock("a");
+  EXPECT_EQ(release(*attempt->grant).status, Status::released);
+  EXPECT_EQ(words(server.queries.back()), Words{"commit"});
+  EXPECT_TRUE(rows.locked.empty());
+  EXPECT_TRUE(try_lock("a")->grant);
+  EXPECT_EQ(server.dialled, 1);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(ForUpdateTest, OnlyTheOwnerReleases) {
+  const auto attempt = try_lock("a");
+  Grant other = *attempt->grant;
+  other.owner = host.new_owner_id();
+  EXPECT_EQ(release(other).status, Status::not_owner);
+  EXPECT_EQ(rows.locked.size(), 1U);
+  EXPECT_EQ(release(*attempt->grant).status, Status::released);
+  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+}
+
+TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnection) {
+  const auto attempt = try_lock("a");
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  const ReleaseOutcome outcome = release(*attempt->grant);
+  EXPECT_EQ(outcome.status, Status::failed);
+  EXPECT_EQ(outcome.failure.code, errc::ambiguous);
+  EXPECT_EQ(server.open(), 0U);
+  EXPECT_TRUE(host.losses.empty()) << "it had been given back";
+}
+
+TEST_F(ForUpdateTest, ACommitThatIsLostIsNotConfirmed) {
+  const auto attempt = try_lock("a");
+  server.reply = [](const FakeQuery&) { return FakeReply::lost(); };
+  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
+  EXPECT_EQ(server.open(), 0U);
+}
+
+TEST_F(ForUpdateTest, ACommitThatIsRefusedClosesTheConnection) {
+  const auto attempt = try_lock("a");
+  server.reply = [](const FakeQuery&) { return FakeReply::refused("53100"); };
+  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
+  EXPECT_EQ(server.open(), 0U);
+}
+
+TEST_F(ForUpdateTest, NothingIsCalledAfterTheEnd) {
+  const auto held = try_lock("a");
+  auto trying = contend("b", false);
+  bool answered = false;
+  locks->release(*held->grant, [&](const ReleaseOutcome&) { answered = true; });
+  trying->contention.reset();
+  locks.reset();
+  engine.advance(10s);
+  EXPECT_FALSE(answered);
+  EXPECT_FALSE(trying->reported());
+  EXPECT_EQ(server.open(), 0U);
+}
+
+TEST_F(ForUpdateTest, SaysWhatItCan) {
+  const Capabilities caps = locks->capabilities();
+  EXPECT_EQ(caps.backend, "postgresql");
+  EXPECT_EQ(caps.strategy, "for-update");
+  EXPECT_EQ(caps.lease_kind, LeaseKind::session);
+  EXPECT_EQ(caps.fencing, FencingDurability::wall_clock);
+  EXPECT_FALSE(caps.fair);
+  EXPECT_TRUE(caps.wakes_one);
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
