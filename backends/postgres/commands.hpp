@@ -48,7 +48,7 @@ class Commands final : private Session::User {
   [[nodiscard]] TimePoint answer_by() const noexcept;
 
   // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
-  // server rolled back and may be tried again is tried again until then.
+  // server rolled back and may be tried again is tried again until then. The failure of an outcome is failure_of() it.
   void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make);
 
  private:

@@ -31,14 +31,26 @@ LockInfo read_info(const Rows& rows, std::size_t row) {
   return info;
 }
 
+// To ask for the session of an advisory lock takes no right to a table; that of a row's lock may lack both.
+Failure may_not_end_session(const Outcome& outcome, const Options& options) {
+  std::string detail = outcome.failure.detail;
+  const Outcome nothing_said{.problem = outcome.problem, .sqlstate = outcome.sqlstate};
+  const std::string advice = failure_of(nothing_said, options.schema).detail;
+  if (options.strategy == Strategy::advisory && detail.ends_with(advice)) detail.resize(detail.size() - advice.size());
+  return {errc::access_denied,
+          detail +
+              "; this lock lives in its holder's session, and to end that, a role must be a member "
+              "of the holder's role, or GRANT pg_signal_backend TO <role>"};
+}
+
 AdvisoryKey key_of(const Options& options, const std::string& name) {
   return advisory_key(options.key, options.schema, name);
 }
 
 }  // namespace
 
-Failure unanswered_question(const Outcome& outcome, const std::string& schema) {
-  Failure why = failure_of(outcome, schema);
+Failure unanswered_question(const Outcome& outcome) {
+  Failure why = outcome.failure;
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   return why;
 }
@@ -91,7 +103,7 @@ void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> don
               .done = [this, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
                 if (never_set_up(outcome)) return done(LockInfo{.name = name});
                 if (outcome.problem != Problem::none) {
-                  return done(unanswered_question(outcome, commands_.options().schema));
+                  return done(unanswered_question(outcome));
                 }
                 done(results[0].empty() ? LockInfo{.name = name} : read_info(results[0], 0));
               }};
@@ -103,8 +115,7 @@ void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
               .done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
                 std::vector<LockInfo> infos;
                 if (never_set_up(outcome)) return done(std::move(infos));
-                if (outcome.problem != Problem::none)
-                  return done(unanswered_question(outcome, commands_.options().schema));
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
                 if (results[0].size() > most_names) {
                   return done(Failure{errc::unavailable,
                                       "more than " + std::to_string(most_names) + " locks; too many to list"});
@@ -138,12 +149,9 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
   const Options& options = commands_.options();
   if (never_set_up(outcome)) return breaking->done(false);
   if (outcome.sqlstate == "42501" && by_session(options.strategy)) {
-    return breaking->done(
-        Failure{errc::access_denied, outcome.failure.detail +
-                                         "; this lock lives in its holder's session, and to end that, a role must be a "
-                                         "member of the holder's role, or GRANT pg_signal_backend TO <role>"});
+    return breaking->done(may_not_end_session(outcome, options));
   }
-  if (outcome.problem != Problem::none) return breaking->done(failure_of(outcome, options.schema));
+  if (outcome.problem != Problem::none) return breaking->done(outcome.failure);
   const Rows& rows = results[0];
   // Where the session that we meant to end is gone already, so is its lock.
   if (rows.empty() || rows.flag(0, 0) || by_session(options.strategy)) {

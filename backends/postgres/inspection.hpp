@@ -44,7 +44,7 @@ class Inspection final {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// What only asks has no effect that could be in doubt.
-[[nodiscard]] Failure unanswered_question(const Outcome& outcome, const std::string& schema);
+// Of what Commands answered. What only asks has no effect that could be in doubt.
+[[nodiscard]] Failure unanswered_question(const Outcome& outcome);
 
 }  // namespace dlock::postgres

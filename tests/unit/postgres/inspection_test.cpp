@@ -1,0 +1,255 @@
+#include "backends/postgres/inspection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fake_connection.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Unimpressed final : Commands::Observer {
+  void commands_connected() override {}
+  void commands_broken(const Failure& /*why*/) override {}
+};
+
+class PostgresInspection : public testing::Test {
+ protected:
+  PostgresInspection() { start(); }
+  void start(Strategy strategy = Strategy::table, const std::string& key = "sha256") {
+    inspection.reset();
+    commands.reset();
+    options.strategy = strategy;
+    options.key = parse_key_scheme(key).value();
+    options.response_timeout = 5s;
+    commands.emplace(engine, options, dialling, schema, observer);
+    inspection.emplace(*commands);
+  }
+  template <class T>
+  using Answer = std::optional<Result<T>>;
+  template <class T>
+  Answer<T> answer_to(const std::function<void(Backend::Handler<T>)>& question) {
+    Answer<T> answer;
+    question([&](Result<T> result) {
+      EXPECT_FALSE(answer) << "answered twice";
+      answer = std::move(result);
+    });
+    engine.advance(1min);
+    EXPECT_TRUE(answer) << "not answered";
+    return answer;
+  }
+  Answer<LockInfo> inspect(const std::string& name = "lock") {
+    return answer_to<LockInfo>([&](auto done) { inspection->inspect(name, std::move(done)); });
+  }
+  Answer<std::vector<LockInfo>> list() {
+    return answer_to<std::vector<LockInfo>>([&](auto done) { inspection->list(std::move(done)); });
+  }
+  Answer<bool> break_lock(const std::string& name = "lock") {
+    return answer_to<bool>([&](auto done) { inspection->break_lock(name, std::move(done)); });
+  }
+  // Everything is answered with that.
+  void reply_with(const FakeReply& reply) {
+    server.reply = [reply](const FakeQuery&) { return reply; };
+  }
+
+  test::ManualEngine engine;
+  FakeServer server{engine};
+  Options options;
+  Dialling dialling{options, server.connections(), 5s, 5s};
+  Schema schema{engine, options, dialling};
+  Unimpressed observer;
+  std::optional<Commands> commands;
+  std::optional<Inspection> inspection;
+};
+
+constexpr Strategy strategies[] = {Strategy::table, Strategy::optimistic, Strategy::for_update, Strategy::advisory};
+
+// --- Looking ---------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresInspection, TellsWhatTheServerSays) {
+  for (const Strategy strategy : strategies) {
+    start(strategy);
+    reply_with(FakeReply::of({{"lock", "t", "host:7:x", "42", "1500", "3"}}));
+    const LockInfo info = inspect()->value();
+    EXPECT_EQ(info.name, "lock");
+    EXPECT_TRUE(info.held);
+    EXPECT_EQ(info.holder, "host:7:x");
+    EXPECT_EQ(info.token.value(), 42U);
+    EXPECT_EQ(info.remaining, 1500ms);
+    EXPECT_EQ(info.waiters, 3U);
+  }
+}
+
+TEST_F(PostgresInspection, TellsWhatTheServerDoesNotKnow) {
+  reply_with(FakeReply::of({{"lock", "f", "", "41", std::nullopt, std::nullopt}}));
+  const LockInfo info = inspect()->value();
+  EXPECT_FALSE(info.held);
+  EXPECT_FALSE(info.remaining);
+  EXPECT_FALSE(info.waiters);
+  EXPECT_EQ(info.token.value(), 41U);
+}
+
+TEST_F(PostgresInspection, ANameWithoutARowIsFree) {
+  const LockInfo info = inspect("other")->value();
+  EXPECT_EQ(info.name, "other");
+  EXPECT_FALSE(info.held);
+}
+
+TEST_F(PostgresInspection, AQuestionNeverMakesTheSchema) {
+  for (const Strategy strategy : strategies) {
+    for (const char* sqlstate : {"42P01", "3F000"}) {
+      start(strategy);
+      reply_with(FakeReply::refused(sqlstate));
+      EXPECT_FALSE(inspect()->value().held);
+      EXPECT_TRUE(list()->value().empty());
+      EXPECT_FALSE(break_lock()->value());
+      for (const FakeQuery& query : server.queries) EXPECT_NE(query.purpose.word, "setup");
+    }
+  }
+}
+
+TEST_F(PostgresInspection, AMissingRightIsNamed) {
+  reply_with(FakeReply::refused("42501"));
+  auto answer = inspect();
+  ASSERT_FALSE(answer->ok());
+  EXPECT_EQ(answer->failure().code, errc::access_denied);
+  const auto advice = answer->failure().detail.find("GRANT USAGE ON SCHEMA");
+  EXPECT_NE(advice, std::string::npos);
+  EXPECT_EQ(answer->failure().detail.find("GRANT USAGE ON SCHEMA", advice + 1), std::string::npos) << "told twice";
+}
+
+TEST_F(PostgresInspection, AQuestionWithoutAnswerIsNeverAmbiguous) {
+  reply_with(FakeReply::lost());
+  EXPECT_EQ(inspect()->failure().code, errc::unavailable);
+  EXPECT_EQ(list()->failure().code, errc::unavailable);
+  reply_with(FakeReply::held());
+  EXPECT_EQ(inspect()->failure().code, errc::unavailable);
+  server.dialling = FakeServer::Dialling::fail;
+  EXPECT_EQ(list()->failure().code, errc::unavailable);
+}
+
+TEST_F(PostgresInspection, AnswersWithinTheResponseTimeout) {
+  reply_with(FakeReply::held());
+  bool answered = false;
+  inspection->inspect("lock", [&](const Result<LockInfo>&) { answered = true; });
+  engine.advance(4999ms);
+  EXPECT_FALSE(answered);
+  engine.advance(1ms);
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(PostgresInspection, AsksAboutAdvisoryLocksByTheirKey) {
+  start(Strategy::advisory, "int64:-5");
+  (void)inspect();
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5", "lock"}));
+  (void)break_lock();
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5"}));
+  start(Strategy::advisory, "hashtextextended");
+  (void)inspect();
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"lock", "lock"}));
+  EXPECT_NE(server.queries.back().sql().find("hashtextextended"), std::string::npos);
+  // This scheme has keys in two spaces.
+  start(Strategy::advisory, "medallion");
+  (void)inspect("0000000100000002");
+  const std::string of_number = server.queries.back().sql();
+  (void)inspect("00000001,00000002");
+  EXPECT_NE(server.queries.back().sql(), of_number);
+}
+
+// --- Listing ---------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresInspection, ListsEveryRow) {
+  reply_with(
+      FakeReply::of({{"a", "t", "x", "1", "10", std::nullopt}, {"b", "f", "", "2", std::nullopt, std::nullopt}}));
+  const auto infos = list()->value();
+  ASSERT_EQ(infos.size(), 2U);
+  EXPECT_EQ(infos[0].name, "a");
+  EXPECT_EQ(infos[1].token.value(), 2U);
+}
+
+TEST_F(PostgresInspection, TooManyAreNotListedInPart) {
+  server.reply = [](const FakeQuery& query) {
+    return FakeReply::of(std::vector<Rows::Row>(std::stoul(query.param(0)), {"a", "f", "", "1", {}, {}}));
+  };
+  EXPECT_EQ(list()->failure().code, errc::unavailable);
+}
+
+// --- Breaking --------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresInspection, TellsWhetherALockWasBroken) {
+  for (const Strategy strategy : strategies) {
+    start(strategy);
+    reply_with(FakeReply::of({{"t"}}));
+    EXPECT_TRUE(break_lock()->value());
+    reply_with(FakeReply::of({}));
+    EXPECT_FALSE(break_lock()->value());
+  }
+}
+
+TEST_F(PostgresInspection, TellsWaitersThatARowWasFreed) {
+  (void)break_lock();
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"lock", "dlock:dlock"}));
+}
+
+TEST_F(PostgresInspection, ARowThatSomebodyIsChangingIsAskedForAgain) {
+  int changing = 3;
+  server.reply = [&](const FakeQuery&) { return FakeReply::of({{changing-- > 0 ? "f" : "t"}}); };
+  EXPECT_TRUE(break_lock()->value());
+  EXPECT_EQ(server.queries.size(), 4U);
+}
+
+TEST_F(PostgresInspection, ARowThatSomebodyKeepsLockedIsNotWaitedForForEver) {
+  reply_with(FakeReply::of({{"f"}}));
+  auto answer = break_lock();
+  ASSERT_FALSE(answer->ok());
+  EXPECT_EQ(answer->failure().code, errc::unavailable);
+  EXPECT_LT(server.queries.size(), 100U);
+}
+
+TEST_F(PostgresInspection, ASessionThatWasGoneAlreadyHasNotBeenBroken) {
+  start(Strategy::advisory);
+  reply_with(FakeReply::of({{"f"}}));
+  EXPECT_FALSE(break_lock()->value());
+  EXPECT_EQ(server.queries.size(), 1U);
+}
+
+TEST_F(PostgresInspection, TheRightToEndASessionIsNamed) {
+  for (const Strategy strategy : {Strategy::for_update, Strategy::advisory}) {
+    start(strategy);
+    reply_with(FakeReply::refused("42501"));
+    auto answer = break_lock();
+    ASSERT_FALSE(answer->ok());
+    EXPECT_EQ(answer->failure().code, errc::access_denied);
+    EXPECT_NE(answer->failure().detail.find("GRANT pg_signal_backend"), std::string::npos) << answer->failure().detail;
+    EXPECT_EQ(answer->failure().detail.find("SCHEMA") == std::string::npos, strategy == Strategy::advisory)
+        << answer->failure().detail;
+  }
+}
+
+TEST_F(PostgresInspection, ABreakWithoutAnAnswerIsAmbiguous) {
+  reply_with(FakeReply::lost());
+  EXPECT_EQ(break_lock()->failure().code, errc::ambiguous);
+}
+
+TEST_F(PostgresInspection, NobodyIsCalledAfterItsDestruction) {
+  reply_with(FakeReply::of({{"f"}}));
+  inspection->break_lock("lock", [](const Result<bool>&) { FAIL(); });
+  engine.run();
+  EXPECT_EQ(server.queries.size(), 1U);
+  inspection.reset();
+  commands.reset();
+  engine.advance(1min);
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
