@@ -38,10 +38,11 @@ function(dlock_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
-# dlock_add_test(NAME [NO_MAIN] [PROCESSORS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
-# One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs.
+# dlock_add_test(NAME [NO_MAIN] [PROCESSORS n] [SHARDS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
+# One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs. Where
+# a process has much to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
 function(dlock_add_test name)
-  cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS;SHARDS" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   dlock_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
@@ -55,6 +56,15 @@ function(dlock_add_test name)
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
+  endif()
+  if(arg_SHARDS)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}.${shard}_of_${arg_SHARDS} COMMAND ${name})
+      set_tests_properties(${name}.${shard}_of_${arg_SHARDS} PROPERTIES LABELS "${labels}" TIMEOUT 600
+        PROCESSORS ${arg_PROCESSORS} ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+    return()
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" TIMEOUT 120 PROCESSORS ${arg_PROCESSORS}
     DISCOVERY_TIMEOUT 60)
