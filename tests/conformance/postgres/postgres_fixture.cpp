@@ -4,42 +4,15 @@
 #include <stdexcept>
 #include <utility>
 
-#include "backends/postgres/advisory_key.hpp"
+#include "tests/support/postgres_locks.hpp"
 
 namespace dlock::conformance {
 
-namespace {
-
 using postgres::Strategy;
 using test::Endpoint;
+using test::PostgresLock;
 using test::PostgresServer;
 using test::Traffic;
-
-constexpr const char* schema = "dlock";
-
-std::string literal(const std::string& text) {
-  std::string out = "'";
-  for (const char each : text) out.append(each == '\'' ? 2 : 1, each);
-  return out + "'";
-}
-
-// pg_locks l, where it is about the lock.
-std::string of_advisory_lock(const std::string& name) {
-  const postgres::AdvisoryKey key = postgres::advisory_key({}, schema, name);
-  return "l.locktype = 'advisory' AND l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = " +
-         std::to_string(key.number);
-}
-
-// The row, and what is kept in memory of those who have it locked or wait for it.
-std::string of_row_lock(const std::string& name) {
-  return "FROM dlock.row_lock AS r JOIN pg_locks AS l ON (l.locktype = 'transactionid' AND l.transactionid = r.xmax) "
-         "OR "
-         "(l.locktype = 'tuple' AND l.relation = r.tableoid AND l.page = ((r.ctid::text::point)[0])::integer AND "
-         "l.tuple = ((r.ctid::text::point)[1])::integer) WHERE r.name = " +
-         literal(name);
-}
-
-}  // namespace
 
 PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
     : setup_(setup),
@@ -47,10 +20,6 @@ PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
       service_(PostgresService::of(setup)),
       disturbed_(Endpoint::loopback(service_.port())) {
   service_.empty();
-}
-
-bool PostgresFixture::has_sessions() const noexcept {
-  return strategy_ == Strategy::for_update || strategy_ == Strategy::advisory;
 }
 
 std::string PostgresFixture::parameters() const {
@@ -76,7 +45,7 @@ Client PostgresFixture::make_client(ClientOptions options, Link link) {
   const PostgresServer& server = service_.server();
   if (link == Link::disturbed) return connect(server.url_at(disturbed_.port(), parameters()), std::move(options));
   // Nobody who is going to die says good-bye for long.
-  if (!has_sessions() || options.close_timeout >= ClientOptions().close_timeout) {
+  if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
     return connect(url(), std::move(options));
   }
   const Mortal& mortal = make_mortal();
@@ -90,34 +59,15 @@ std::optional<Missing> PostgresFixture::missing(Feature feature) const {
     case Feature::step_clock:
       return Missing{Kind::untested, "the clock of a PostgreSQL server cannot be stepped"};
     case Feature::kill_session:
-      if (has_sessions()) return std::nullopt;
+      if (PostgresLock::is_of_sessions(strategy_)) return std::nullopt;
       return Missing{Kind::not_applicable, "there is no session: every lock has a lease of its own"};
     default:
       return std::nullopt;
   }
 }
 
-std::string PostgresFixture::holders(const std::string& name) const {
-  if (strategy_ == Strategy::advisory) {
-    return "SELECT l.pid FROM pg_locks AS l WHERE l.granted AND " + of_advisory_lock(name);
-  }
-  return "SELECT l.pid " + of_row_lock(name) + " AND l.locktype = 'transactionid' AND l.granted";
-}
-
 void PostgresFixture::kill_hold(const std::string& name) {
-  PostgresServer& server = service_.server();
-  switch (strategy_) {
-    case Strategy::table:
-      server.run("UPDATE dlock.lease SET owner = NULL, expires_at = '-infinity' WHERE name = " + literal(name));
-      return;
-    case Strategy::optimistic:
-      server.run("UPDATE dlock.optimistic SET owner = NULL, version = version + 1 WHERE name = " + literal(name));
-      return;
-    case Strategy::for_update:
-    case Strategy::advisory:
-      server.run("SELECT pg_terminate_backend(pid, 10000) FROM (" + holders(name) + ") AS h");
-      return;
-  }
+  service_.server().run(PostgresLock(strategy_, name).take_away());
 }
 
 void PostgresFixture::kill_session(Client& client) {
@@ -153,20 +103,7 @@ void PostgresFixture::lose_next_answer() {
 }
 
 std::size_t PostgresFixture::residue(const std::string& name) {
-  const auto sql = [&]() -> std::string {
-    switch (strategy_) {
-      case Strategy::table:
-        return "FROM dlock.lease WHERE expires_at > clock_timestamp() AND name = " + literal(name);
-      case Strategy::optimistic:
-        return "FROM dlock.optimistic WHERE owner IS NOT NULL AND name = " + literal(name);
-      case Strategy::for_update:
-        return of_row_lock(name);
-      case Strategy::advisory:
-        return "FROM pg_locks AS l WHERE " + of_advisory_lock(name);
-    }
-    throw std::logic_error("no such strategy");
-  };
-  return std::stoul(service_.server().value("SELECT count(*) " + sql()));
+  return std::stoul(service_.server().value(PostgresLock(strategy_, name).residue()));
 }
 
 std::uint64_t PostgresFixture::requests() {

@@ -44,11 +44,8 @@ class PostgresFixture final : public Fixture {
     std::string role;
     test::TcpProxy way;
   };
-  [[nodiscard]] bool has_sessions() const noexcept;
   [[nodiscard]] std::string parameters() const;
   [[nodiscard]] Mortal& make_mortal();
-  // SQL that answers the sessions that hold the lock, as pid.
-  [[nodiscard]] std::string holders(const std::string& name) const;
 
   PostgresSetup setup_;
   postgres::Strategy strategy_;

@@ -1,0 +1,92 @@
+// SQL with which a superuser sees, and disturbs, a lock of one strategy in the schema "dlock".
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/options.hpp"
+
+namespace dlock::test {
+
+class PostgresLock {
+ public:
+  PostgresLock(postgres::Strategy strategy, const std::string& name)
+      : strategy_(strategy), name_(name), is_it_("name = " + literal(name)) {}
+
+  // Its holder lives and dies with a session.
+  [[nodiscard]] static bool is_of_sessions(postgres::Strategy strategy) noexcept {
+    return strategy == postgres::Strategy::for_update || strategy == postgres::Strategy::advisory;
+  }
+
+  // A number: whatever could delay others. What only remembers a token does not count, nor who waits for a row.
+  [[nodiscard]] std::string residue() const {
+    switch (strategy_) {
+      case postgres::Strategy::table:
+        return "SELECT count(*) FROM dlock.lease WHERE expires_at > clock_timestamp() AND " + is_it_;
+      case postgres::Strategy::optimistic:
+        return "SELECT count(*) FROM dlock.optimistic WHERE owner IS NOT NULL AND " + is_it_;
+      case postgres::Strategy::for_update:
+      case postgres::Strategy::advisory:
+        return "SELECT count(*) FROM (" + entries() + ") AS e";
+    }
+    throw std::logic_error("no such strategy");
+  }
+  // A number, not 0 when the server has heard that somebody waits.
+  [[nodiscard]] std::string waiters() const {
+    switch (strategy_) {
+      case postgres::Strategy::table:
+        return "SELECT count(*) FROM dlock.lease WHERE waiting_until > clock_timestamp() AND " + is_it_;
+      case postgres::Strategy::optimistic:
+        return "SELECT count(*) FROM dlock.optimistic WHERE waiting AND " + is_it_;
+      case postgres::Strategy::for_update:
+        return "SELECT count(*) FROM (" + entries() + ") AS e WHERE locktype = 'tuple'";
+      case postgres::Strategy::advisory:
+        return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
+    }
+    throw std::logic_error("no such strategy");
+  }
+  // Takes the lock away from its holder.
+  [[nodiscard]] std::string take_away() const {
+    switch (strategy_) {
+      case postgres::Strategy::table:
+        return "UPDATE dlock.lease SET owner = NULL, expires_at = '-infinity' WHERE " + is_it_;
+      case postgres::Strategy::optimistic:
+        return "UPDATE dlock.optimistic SET owner = NULL, version = version + 1 WHERE " + is_it_;
+      case postgres::Strategy::for_update:
+      case postgres::Strategy::advisory:
+        return "SELECT pg_terminate_backend(pid, 10000) FROM (" + entries() +
+               ") AS e WHERE granted AND locktype <> 'tuple'";
+    }
+    throw std::logic_error("no such strategy");
+  }
+
+  [[nodiscard]] static std::string literal(const std::string& text) {
+    std::string out = "'";
+    for (const char each : text) out.append(each == '\'' ? 2 : 1, each);
+    return out + "'";
+  }
+
+ private:
+  // What pg_locks has of those who hold the lock or wait for it: pid, locktype, granted.
+  [[nodiscard]] std::string entries() const {
+    if (strategy_ == postgres::Strategy::advisory) {
+      const std::string key = std::to_string(postgres::advisory_key({}, "dlock", name_).number);
+      return "SELECT l.pid, l.locktype, l.granted FROM pg_locks AS l WHERE l.locktype = 'advisory' AND "
+             "l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = " +
+             key;
+    }
+    // The transaction that has the row; who waits for it has, or waits for, the lock on the tuple.
+    return "SELECT l.pid, l.locktype, l.granted FROM dlock.row_lock AS r JOIN pg_locks AS l ON "
+           "(l.locktype = 'transactionid' AND l.transactionid = r.xmax) OR "
+           "(l.locktype = 'tuple' AND l.relation = r.tableoid AND l.page = ((r.ctid::text::point)[0])::integer AND "
+           "l.tuple = ((r.ctid::text::point)[1])::integer) WHERE r." +
+           is_it_;
+  }
+
+  postgres::Strategy strategy_;
+  std::string name_;
+  std::string is_it_;
+};
+
+}  // namespace dlock::test
