@@ -83,6 +83,7 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
       .wakes_waiters = true,
       .wakes_one = true,
       .counts_waiters = true,
+      .max_locks = services_.options.max_connections,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/postgres/diagnosis.hpp"
+#include "backends/postgres/for_update.hpp"
 #include "backends/postgres/libpq_connection.hpp"
 #include "backends/postgres/row_locks.hpp"
 #include "backends/postgres/services.hpp"
@@ -17,6 +18,7 @@ std::unique_ptr<Backend> make_locks(const Services& services) {
     case Strategy::optimistic:
       return std::make_unique<RowLocks>(services);
     case Strategy::for_update:
+      return std::make_unique<ForUpdateLocks>(services);
     case Strategy::advisory:
       break;
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 
 namespace dlock {
@@ -41,6 +42,8 @@ struct Capabilities {
   bool wakes_waiters = true;    // a release wakes waiters; false: they find out by polling
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
+  // At most so many locks can be held at the same time through one client; 0: as many as memory allows.
+  std::uint32_t max_locks = 0;
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;

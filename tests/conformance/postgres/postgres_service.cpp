@@ -26,7 +26,7 @@ PostgresService& PostgresService::of(PostgresSetup setup) {
 }
 
 PostgresService::PostgresService(PostgresSetup setup)
-    : server_({.max_connections = 400, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
+    : server_({.max_connections = 800, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
   server_.run("CREATE EXTENSION pg_stat_statements");
   // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
   PostgresConnection owner(server_.url());

@@ -70,7 +70,15 @@ TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   DistributedLock lock = client(impatient, Link::disturbed).lock(name());
   Lease lease = take(lock, {.lease = this->lease()});
   fixture().cut();
-  EXPECT_THROW((void)lease.release(), Error);
+  if (caps().lease_kind == LeaseKind::session) {
+    // Where a lock ends with its connection, it may be known already that it is lost.
+    try {
+      EXPECT_FALSE(lease.release());
+    } catch (const Error&) {
+    }
+  } else {
+    EXPECT_THROW((void)lease.release(), Error);
+  }
   EXPECT_FALSE(lease.held());
   fixture().heal();
   DistributedLock next = client().lock(name());
