@@ -162,7 +162,12 @@ TEST_P(Contract, C15_AHandlerThatThrowsIsContained) {
   Client& shared = client();
   DistributedLock lock = shared.lock(name());
   DistributedLock after = shared.lock(name("after"));
-  lock.async_acquire({}, [](std::error_code /*ec*/, const Lease& /*lease*/) { throw std::runtime_error("thrown"); });
+  Event thrown;
+  lock.async_acquire({}, [&thrown](std::error_code /*ec*/, const Lease& /*lease*/) {
+    thrown.set();
+    throw std::runtime_error("thrown");
+  });
+  thrown.wait("a handler does not run");
   // Its lease was destroyed when the exception left the handler.
   EXPECT_TRUE(take(lock).held());
   EXPECT_TRUE(take(after).held());
