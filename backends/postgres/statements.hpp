@@ -89,10 +89,15 @@ struct ForUpdateStatements {
   Statement heartbeat;
   Statement commit;
   Statement rollback;
-  // In a transaction of the caller's, after ensure. $1 name, $2 holder; no row: somebody else has it.
+  // In a transaction of the caller's. $1 name, $2 holder. Answers one row: the token, or NULL and whether there is a
+  // row to lock, which somebody else has then.
   Statement try_in_transaction;
-  // The same and $3 lock_timeout in ms, as text; not 0. 55P03 when it was over. The lock_timeout is put back.
+  // The same and $3 lock_timeout in ms, as text; 0 is for ever. Answers one row: the token, or NULL where there is no
+  // row to lock. 55P03 when the time was over. The lock_timeout is put back.
   Statement lock_in_transaction;
+  // $1 name, $2 lock_timeout. Inserts the row as part of the caller's transaction, and waits for others that are about
+  // to do the same. 55P03 and the lock_timeout as above.
+  Statement ensure_in_transaction;
   Statement inspect;     // $1 name
   Statement list;        // $1 at most so many
   Statement break_lock;  // $1 name. Ends the holder's session; answers a row, true, if there was one.

@@ -47,6 +47,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("for_update.rollback", f.rollback);
   add("for_update.try_in_transaction", f.try_in_transaction);
   add("for_update.lock_in_transaction", f.lock_in_transaction);
+  add("for_update.ensure_in_transaction", f.ensure_in_transaction);
   add("for_update.inspect", f.inspect);
   add("for_update.list", f.list);
   add("for_update.break_lock", f.break_lock);

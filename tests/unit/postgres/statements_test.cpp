@@ -68,6 +68,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"for_update.inspect", 1},
     {"for_update.list", 1},
     {"for_update.lock_in_transaction", 3},
+    {"for_update.ensure_in_transaction", 2},
     {"for_update.break_lock", 1},
     {"schema.version", 0},
     {"schema.rights", 1},
@@ -176,14 +177,18 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
 TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
   const auto for_update = for_update_statements("dlock", Durability::async);
   const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::pair);
-  for (const Statement* s : {&for_update.try_in_transaction, &for_update.lock_in_transaction,
-                             &advisory.try_in_transaction, &advisory.lock_in_transaction}) {
+  for (const Statement* s :
+       {&for_update.try_in_transaction, &for_update.lock_in_transaction, &for_update.ensure_in_transaction,
+        &advisory.try_in_transaction, &advisory.lock_in_transaction}) {
     EXPECT_EQ(s->sql.find("synchronous_commit"), std::string::npos) << s->sql;
     EXPECT_EQ(s->sql.find("application_name"), std::string::npos) << s->sql;
   }
-  for (const Statement* s : {&for_update.lock_in_transaction, &advisory.lock_in_transaction}) {
-    EXPECT_NE(s->sql.find("current_setting('lock_timeout')"), std::string::npos) << s->sql;
-    EXPECT_NE(s->sql.find("set_config('lock_timeout', (SELECT before FROM"), std::string::npos) << s->sql;
+  for (const Statement* s :
+       {&for_update.lock_in_transaction, &for_update.ensure_in_transaction, &advisory.lock_in_transaction}) {
+    EXPECT_NE(s->sql.find("current_setting('lock_timeout') AS before"), std::string::npos) << s->sql;
+    const bool put_back = s->sql.find("set_config('lock_timeout', b.before, true)") != std::string::npos ||
+                          s->sql.find("set_config('lock_timeout', (SELECT before FROM") != std::string::npos;
+    EXPECT_TRUE(put_back) << s->sql;
   }
 }
 

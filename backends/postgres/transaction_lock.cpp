@@ -1,0 +1,277 @@
+// A lock inside the caller's own transaction. Unlike the rest of the backend it runs on the caller's thread, over the
+// caller's connection, and blocks.
+#include <dlock/postgres.hpp>
+
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/clock.hpp>
+
+#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/connect_failure.hpp"
+#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/libpq_handle.hpp"
+#include "backends/postgres/libpq_results.hpp"
+#include "backends/postgres/sqlstate.hpp"
+#include "backends/postgres/statements.hpp"
+#include "core/names.hpp"
+#include "util/process.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = TransactionLockOptions::Kind;
+using Token = std::optional<FencingToken>;
+
+constexpr std::string_view lock_not_available = "55P03";
+// As lock_timeout.
+constexpr std::string_view for_ever = "0";
+// How long a try waits for somebody who inserts the same row just now. Mostly that takes a moment; but it may be a
+// transaction like ours, which keeps the lock.
+constexpr milliseconds insertion_patience(200);
+constexpr int most_rounds = 3;
+
+// Statements run one after the other on the caller's connection.
+class Caller {
+ public:
+  Caller(PGconn* connection, std::string schema) : connection_(connection), schema_(std::move(schema)) {}
+
+  // Throws Error, 55P03 as errc::timed_out.
+  Rows run(const std::string& sql, const std::vector<std::string>& params = {}) {
+    std::vector<const char*> values;
+    for (const std::string& param : params) values.push_back(param.c_str());
+    const PgResult result(PQexecParams(connection_, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                       values.data(), nullptr, nullptr, 0));
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return to_rows(*result);
+    const char* const sqlstate = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
+    if (sqlstate == nullptr) {  // libpq's own words
+      throw Error(errc::unavailable, endpoint() + ": " + in_one_line(PQerrorMessage(connection_)));
+    }
+    Outcome outcome{.problem = Problem::refused, .sqlstate = sqlstate};
+    outcome.failure = server_failure(endpoint(), *result);
+    Failure why = failure_of(outcome, schema_);
+    if (outcome.sqlstate == lock_not_available) why.code = errc::timed_out;
+    // The session is gone, and the transaction with it.
+    if (why.code == errc::ambiguous) why.code = errc::unavailable;
+    throw Error(why);
+  }
+
+  // The same; what failed is undone, and the transaction goes on. False: 55P03.
+  bool run_in_savepoint(const std::string& sql, const std::vector<std::string>& params) {
+    (void)run("SAVEPOINT dlock");
+    try {
+      (void)run(sql, params);
+    } catch (const Error& e) {
+      if (e.code() != errc::timed_out) throw;
+      (void)run("ROLLBACK TO SAVEPOINT dlock");
+      (void)run("RELEASE SAVEPOINT dlock");
+      return false;
+    }
+    (void)run("RELEASE SAVEPOINT dlock");
+    return true;
+  }
+
+ private:
+  [[nodiscard]] std::string endpoint() const {
+    const auto text = [](const char* value) { return std::string(value == nullptr ? "" : value); };
+    return text(PQhost(connection_)) + ":" + text(PQport(connection_)) + "/" + text(PQdb(connection_));
+  }
+
+  PGconn* connection_;
+  const std::string schema_;
+};
+
+// --- What is refused -------------------------------------------------------------------------------------------------
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(errc::invalid_argument, why);
+}
+
+void check_connection(const PGconn* connection) {
+  if (connection == nullptr) refuse("connection: there is none");
+  if (PQstatus(connection) != CONNECTION_OK) {
+    throw Error(errc::unavailable, "connection: " + in_one_line(PQerrorMessage(connection)));
+  }
+  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) refuse("connection: is in pipeline mode");
+  switch (PQtransactionStatus(connection)) {
+    case PQTRANS_INTRANS:
+      return;
+    case PQTRANS_IDLE:
+      refuse("connection: has no open transaction, so that the lock would be released at once; BEGIN one first");
+    case PQTRANS_INERROR:
+      refuse("connection: its transaction has failed; ROLLBACK first");
+    case PQTRANS_ACTIVE:
+      refuse("connection: a command is under way");
+    case PQTRANS_UNKNOWN:
+      break;
+  }
+  throw Error(errc::unavailable, "connection: is broken");
+}
+
+void check_text(const PGconn* connection, const std::optional<std::string>& problem, std::string_view text,
+                const std::string& what) {
+  if (problem) refuse(*problem);
+  const char* const encoding = PQparameterStatus(connection, "client_encoding");
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  // The server would take it for another text, and another lock.
+  if (!ascii && (encoding == nullptr || std::string_view(encoding) != "UTF8")) {
+    refuse("connection: its client_encoding is " + std::string(encoding == nullptr ? "unknown" : encoding) + ", but " +
+           what + " " + detail::quoted(text) + " needs UTF8");
+  }
+}
+
+std::string holder_of(const TransactionLockOptions& options) {
+  return options.holder.empty() ? util::host_name() + ":" + std::to_string(util::process_id()) : options.holder;
+}
+
+void check(const PGconn* connection, std::string_view name, const TransactionLockOptions& options) {
+  check_connection(connection);
+  check_text(connection, detail::problem_with_name(name), name, "lock name");
+  if (const auto problem = problem_with_identifier(options.schema)) refuse("schema: " + *problem);
+  const std::string holder = holder_of(options);
+  auto problem = detail::problem_with_name(holder);
+  if (problem) problem = "holder: " + *problem;
+  check_text(connection, problem, holder, "holder");
+  if (options.wait < Duration()) refuse("wait: is negative");
+}
+
+// --- How long --------------------------------------------------------------------------------------------------------
+
+class Patience {
+ public:
+  explicit Patience(Duration wait)
+      : clock_(boottime_clock()), end_(saturating_add(clock_->now(), wait.value())), unlimited_(wait == forever) {}
+
+  // What is left, as lock_timeout; at least a millisecond, because nothing would be for ever.
+  [[nodiscard]] std::string lock_timeout() const {
+    if (unlimited_) return std::string(for_ever);
+    const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
+    return std::to_string(std::clamp<std::int64_t>(left, 1, std::numeric_limits<std::int32_t>::max()));
+  }
+
+ private:
+  std::shared_ptr<Clock> clock_;
+  TimePoint end_;
+  bool unlimited_;
+};
+
+Token token_of(const Rows& rows) {
+  if (rows.empty() || rows.is_null(0, 0)) return std::nullopt;
+  const auto token = rows.number(0, 0);
+  if (!token || *token <= 0) throw Error(errc::protocol, "the token is no positive number");
+  return FencingToken(static_cast<std::uint64_t>(*token));
+}
+
+// --- A row -----------------------------------------------------------------------------------------------------------
+
+// A row that is not there is inserted by the caller's transaction: until that ends, nobody else can insert it, and all
+// of dlock's strategy for-update do, before they lock it. So it is locked that way, too. The statement that locks it
+// is another one, which sees what was committed meanwhile.
+class RowLock {
+ public:
+  RowLock(PGconn* connection, std::string_view name, const TransactionLockOptions& options)
+      : caller_(connection, options.schema),
+        use_(for_update_statements(options.schema, Durability::sync)),
+        name_(name),
+        holder_(holder_of(options)) {}
+
+  Token try_lock() {
+    for (int round = 0; round < most_rounds; ++round) {
+      const Rows rows = caller_.run(use_.try_in_transaction.sql, {name_, holder_});
+      const Token token = token_of(rows);
+      if (token || rows.flag(0, 1)) return token;
+      const std::string patience = std::to_string(insertion_patience.count());
+      if (!caller_.run_in_savepoint(use_.ensure_in_transaction.sql, {name_, patience})) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  Token lock(const Patience& patience) {
+    for (int round = 0; round < most_rounds; ++round) {
+      const Rows rows = caller_.run(use_.lock_in_transaction.sql, {name_, holder_, patience.lock_timeout()});
+      if (const Token token = token_of(rows)) return token;
+      (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.lock_timeout()});
+    }
+    throw Error(errc::protocol, "somebody removes the row of lock " + detail::quoted(name_) + " again and again");
+  }
+
+ private:
+  Caller caller_;
+  const ForUpdateStatements use_;
+  const std::string name_;
+  const std::string holder_;
+};
+
+// --- An advisory lock ------------------------------------------------------------------------------------------------
+
+class AdvisoryLock {
+ public:
+  AdvisoryLock(PGconn* connection, std::string_view name, const TransactionLockOptions& options)
+      : caller_(connection, options.schema),
+        name_(name),
+        holder_(holder_of(options)),
+        key_(key_of(name, options)),
+        use_(advisory_statements(options.schema, Durability::sync, key_.space)) {}
+
+  Token try_lock() {
+    return token_of(caller_.run(use_.try_in_transaction.sql, {key_parameter(key_, name_), name_, holder_}));
+  }
+  Token lock(const Patience& patience) {
+    return token_of(caller_.run(use_.lock_in_transaction.sql,
+                                {key_parameter(key_, name_), name_, holder_, patience.lock_timeout()}));
+  }
+
+ private:
+  static AdvisoryKey key_of(std::string_view name, const TransactionLockOptions& options) {
+    const auto scheme = parse_key_scheme(options.key);
+    if (!scheme) {
+      refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
+             detail::quoted(options.key));
+    }
+    return advisory_key(*scheme, options.schema, name);
+  }
+
+  Caller caller_;
+  const std::string name_;
+  const std::string holder_;
+  const AdvisoryKey key_;
+  const AdvisoryStatements use_;
+};
+
+}  // namespace
+
+Token try_lock_in_transaction(pg_conn* connection, std::string_view name, const TransactionLockOptions& options) {
+  check(connection, name, options);
+  if (options.kind == Kind::row) return RowLock(connection, name, options).try_lock();
+  return AdvisoryLock(connection, name, options).try_lock();
+}
+
+FencingToken lock_in_transaction(pg_conn* connection, std::string_view name, const TransactionLockOptions& options) {
+  check(connection, name, options);
+  const bool row = options.kind == Kind::row;
+  Token token;
+  if (options.wait == Duration()) {
+    token = try_lock_in_transaction(connection, name, options);
+  } else {
+    const Patience patience(options.wait);
+    token = row ? RowLock(connection, name, options).lock(patience)
+                : AdvisoryLock(connection, name, options).lock(patience);
+  }
+  if (!token) throw Error(errc::timed_out, "lock " + detail::quoted(name) + " is held by somebody else");
+  return *token;
+}
+
+}  // namespace dlock::postgres
