@@ -38,7 +38,7 @@ class PostgresLock {
       case postgres::Strategy::table:
         return "SELECT count(*) FROM dlock.lease WHERE waiting_until > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM dlock.optimistic WHERE waiting AND " + is_it_;
+        return "SELECT count(*) FROM dlock.optimistic WHERE waiting_until > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::for_update:
         return "SELECT count(*) FROM (" + entries() + ") AS e WHERE locktype = 'tuple'";
       case postgres::Strategy::advisory:

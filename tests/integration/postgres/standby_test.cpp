@@ -1,0 +1,102 @@
+// A primary with a streaming standby: locks are the primary's, and tokens grow across a promotion.
+#include "postgres/postgres_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class StandbyTest : public PostgresStrategyTest {
+ protected:
+  // The primary is `server`.
+  PostgresServer standby{{.primary = &server}};
+
+  // Whichever of them is the primary.
+  [[nodiscard]] std::string either() const {
+    return std::string("postgresql://") + PostgresServer::user + ":" + PostgresServer::password +
+           "@127.0.0.1:" + std::to_string(server.port()) + ",127.0.0.1:" + std::to_string(standby.port()) + "/" +
+           PostgresServer::database + "?" + strategy();
+  }
+};
+
+TEST_P(StandbyTest, AStandbyAloneIsUnavailableAndSaysWhy) {
+  const Client primary = steady(patient());
+  DistributedLock lock = primary.lock("replicated");
+  EXPECT_TRUE(take(lock).release());
+  server.await_standby();
+  for (const char* hosts : {"", "target_session_attrs=any"}) {
+    const Client client = connect(standby.url(strategy(hosts)), impatient());
+    DistributedLock others = client.lock("replicated");
+    try {
+      (void)others.try_acquire();
+      ADD_FAILURE() << "a standby keeps no locks";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), errc::unavailable) << error.what();
+      EXPECT_NE(error.detail().find("standby"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
+  const Client primary = steady(impatient());
+  DistributedLock lock = primary.lock("replicated");
+  const FencingToken before = take(lock).token();
+  server.await_standby();
+  const Client first = connect(standby.url(strategy()), impatient());
+  const Client second = connect(standby.url(strategy("target_session_attrs=any")), impatient());
+  DistributedLock one = first.lock("replicated");
+  DistributedLock two = second.lock("replicated/too");
+  Pending waiting(one, {});
+  Pending waiting_too(two, {});
+  std::error_code error;
+  EXPECT_FALSE(one.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_FALSE(two.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_FALSE(waiting.done());
+  server.kill();
+  standby.promote();
+  EXPECT_GT(waiting.lease().token(), before);
+  EXPECT_TRUE(waiting_too.lease().release());
+}
+
+TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = connect(either(), {.lease = 12s, .observer = log});
+  DistributedLock lock = client.lock("replicated");
+  Lease lease = take(lock);
+  server.await_standby();
+  const LossEvent loss(lease);
+  server.kill();
+  standby.promote();
+  if (in_session()) {
+    loss.event().wait("the loss is not signalled");
+    std::error_code error;
+    EXPECT_FALSE(lease.release(error));
+  } else {
+    // The row was replicated, and the lease is renewed at the new primary.
+    log->renewals.wait("nothing is renewed", log->renewals.count() + 1);
+    EXPECT_TRUE(lease.held());
+    EXPECT_TRUE(lease.release());
+  }
+  EXPECT_GT(take(lock).token(), lease.token());
+}
+
+TEST_P(StandbyTest, TokensGrowWhereThePromotedServerHasNotHeardOfTheLastOnes) {
+  const Client client = connect(either(), impatient(short_lease));
+  DistributedLock lock = client.lock("replicated");
+  EXPECT_TRUE(take(lock).release());
+  server.await_standby();
+  standby.stop();
+  FencingToken last;
+  for (int i = 0; i < 20; ++i) last = take(lock).token();
+  server.kill();
+  standby.start();
+  standby.promote();
+  EXPECT_GT(take(lock).token(), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(, StandbyTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,137 @@
+// pg_terminate_backend() of every connection of a client.
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "postgres/postgres_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class TerminatedTest : public PostgresStrategyTest {
+ protected:
+  TerminatedTest() { make_role("doomed"); }
+
+  [[nodiscard]] static bool is_over(const std::atomic<int>& running) { return running.load() == 0; }
+};
+
+TEST_P(TerminatedTest, AHolderIsToldOrKeepsTheLock) {
+  const auto log = std::make_shared<EventLog>();
+  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(3s), .observer = log});
+  const Client other = steady(patient());
+  DistributedLock lock = holder.lock("held");
+  DistributedLock others = other.lock("held");
+  Lease lease = take(lock);
+  const LossEvent loss(lease);
+  Pending waiting(others, {});
+  await_waiter("held");
+  EXPECT_NE(server.value(PostgresLock(GetParam(), "held").residue()), "0");
+  EXPECT_GE(terminate("doomed"), 1);
+  if (in_session()) {
+    loss.event().wait("the loss is not signalled");
+    EXPECT_FALSE(lease.held());
+    EXPECT_GT(waiting.lease().token(), lease.token());
+    EXPECT_FALSE(lease.release());
+  } else {
+    log->renewals.wait("nothing is renewed afterwards", log->renewals.count() + 1);
+    EXPECT_TRUE(lease.held());
+    EXPECT_FALSE(waiting.done());
+    EXPECT_TRUE(lease.release());
+    EXPECT_GT(waiting.lease().token(), lease.token());
+  }
+  await_no_residue("held");
+}
+
+TEST_P(TerminatedTest, ASessionTakesAllItsLocksWithItAndNoMore) {
+  const Client holder = as("doomed", patient());
+  const Client other = steady(patient());
+  std::vector<DistributedLock> locks;
+  std::vector<Lease> leases;
+  for (int i = 0; i < 5; ++i) {
+    locks.push_back(holder.lock("held/" + std::to_string(i)));
+    leases.push_back(take(locks.back()));
+  }
+  DistributedLock unrelated = other.lock("unrelated");
+  const Lease kept = take(unrelated);
+  EXPECT_GE(terminate("doomed"), 1);
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    if (in_session()) LossEvent(leases[i]).event().wait("a lock of the session is not lost");
+    EXPECT_EQ(leases[i].held(), !in_session());
+  }
+  EXPECT_TRUE(kept.held());
+}
+
+TEST_P(TerminatedTest, AWaiterGoesOnWaiting) {
+  const Client holder = steady(patient());
+  const Client other = as("doomed", patient());
+  DistributedLock lock = holder.lock("waited-for");
+  DistributedLock others = other.lock("waited-for");
+  Lease lease = take(lock);
+  Pending waiting(others, {});
+  for (int i = 0; i < 3; ++i) {
+    await_waiter("waited-for");
+    await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'doomed')");
+    EXPECT_GE(terminate("doomed"), 1);
+  }
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(lease.release());
+  Lease next = waiting.lease();
+  EXPECT_GT(next.token(), lease.token());
+  EXPECT_TRUE(next.release());
+  await_no_residue("waited-for");
+}
+
+TEST_P(TerminatedTest, WhoHoldsNothingDoesNotNotice) {
+  const Client client = as("doomed", patient());
+  DistributedLock lock = client.lock("free");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(take(lock).release());
+    EXPECT_GE(terminate("doomed"), 1);
+  }
+  EXPECT_TRUE(take(lock).release());
+  EXPECT_EQ(client.stats().failed, 0U);
+}
+
+TEST_P(TerminatedTest, InTheMiddleOfEverythingNoTokenIsGivenTwiceAndNothingIsLeft) {
+  constexpr int clients = 3;
+  constexpr int rounds = 20;
+  std::mutex mutex;
+  std::set<FencingToken> tokens;
+  std::atomic<int> running = clients;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < clients; ++i) {
+    threads.emplace_back([&] {
+      const Client client = as("doomed", patient());
+      DistributedLock lock = client.lock("contended");
+      for (int round = 0; round < rounds; ++round) {
+        std::error_code error;
+        Lease lease = lock.acquire({}, error);
+        EXPECT_FALSE(error) << "a wait without a deadline ends with the lock: " << error.message();
+        if (error) break;
+        {
+          const std::scoped_lock guard(mutex);
+          EXPECT_TRUE(tokens.insert(lease.token()).second);
+        }
+        (void)lease.release(error);  // may be lost, or be repeated later
+      }
+      --running;
+    });
+  }
+  for (int i = 0; i < 10 && !is_over(running); ++i) {
+    server.run("SELECT pg_sleep(0.1)");
+    (void)terminate("doomed");
+  }
+  threads.clear();
+  const Client other = steady(patient());
+  DistributedLock others = other.lock("contended");
+  EXPECT_TRUE(take(others).release());
+  await_no_residue("contended");
+}
+
+INSTANTIATE_TEST_SUITE_P(, TerminatedTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test
