@@ -53,6 +53,10 @@ constexpr std::string_view try_many = R"sql(
 
 constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock({arguments})";
 
+constexpr std::string_view unlock_many = R"sql(
+  SELECT q.key, pg_catalog.pg_advisory_unlock({arguments}) FROM pg_catalog.unnest($1::text[]) AS q (key)
+)sql";
+
 // pg_locks shows the halves of the key as unsigned numbers.
 constexpr std::string_view locks = R"sql(
   l AS MATERIALIZED (
@@ -164,6 +168,7 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .lock_slice = build.waited(waiting, build.async()),
       .try_many = build.statement(try_many, "q.key"),
       .unlock = build.statement(unlock),
+      .unlock_many = build.statement(unlock_many, "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
       .try_in_transaction = build.tried("pg_try_advisory_xact_lock", ""),
       .lock_in_transaction = build.waited(waiting_in_transaction, std::string(restore)),

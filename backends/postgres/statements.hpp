@@ -113,7 +113,8 @@ struct AdvisoryStatements {
   Statement lock_slice;
   // $1 keys, $2 names, $3 holders; no name twice. Answers name, token, backend pid of those that were granted.
   Statement try_many;
-  Statement unlock;  // $1 key. Answers true, or false (and a warning) if it was not held.
+  Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
+  Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
   // As try_lock and lock_slice, to be held until the end of the transaction. After lock_in_transaction the lock_timeout
   // is what it was before.
   Statement try_in_transaction;

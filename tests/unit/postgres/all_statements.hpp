@@ -60,6 +60,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "lock_slice", a.lock_slice);
     add(start + "try_many", a.try_many);
     add(start + "unlock", a.unlock);
+    add(start + "unlock_many", a.unlock_many);
     add(start + "try_in_transaction", a.try_in_transaction);
     add(start + "lock_in_transaction", a.lock_in_transaction);
     add(start + "inspect", a.inspect);

@@ -79,7 +79,7 @@ const std::map<std::string, std::size_t> parameters = {
 const std::map<std::string, std::size_t> advisory_parameters = {
     {"try_lock", 3},           {"lock_slice", 4},          {"try_many", 3}, {"unlock", 1},
     {"try_in_transaction", 3}, {"lock_in_transaction", 4}, {"inspect", 2},  {"list", 1},
-    {"break_lock", 1},
+    {"break_lock", 1},         {"unlock_many", 1},
 };
 
 TEST(PostgresStatements, TakeAsManyParametersAsTheySay) {

@@ -1,0 +1,384 @@
+// What goes wrong on the session where locks are tried for and held.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "advisory_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Released = ReleaseOutcome::Status;
+
+class PostgresAdvisoryTrouble : public PostgresAdvisory {
+ protected:
+  // The next queries of that statement are refused, so many of them; the lock is taken all the same.
+  void refuse(const Statement& statement, const std::string& sqlstate, int times = 1) {
+    table.instead = [this, &statement, sqlstate, times](const FakeQuery& query) mutable -> std::optional<FakeReply> {
+      if (!query.uses(statement) || times == 0) return std::nullopt;
+      --times;
+      if (query.uses(sql().try_lock) || query.uses(sql().lock_slice)) table.take(query.param(0), query.connection);
+      if (query.uses(sql().try_many)) table.take(elements_of(query.param(0)).front(), query.connection);
+      return FakeReply::refused(sqlstate);
+    };
+  }
+};
+
+// --- Errors after which the lock may be held -------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, AnErrorOfATryAlwaysUnlocks) {
+  for (const std::string sqlstate : {"57014", "55P03", "53100", "53200", "42501", "22012", "40P01", "40001", "XX000"}) {
+    refuse(sql().try_lock, sqlstate);
+    const auto& a = try_now("a");
+    engine.advance(100ms);
+    const std::size_t held = a.grant ? 1 : 0;
+    EXPECT_EQ(table.size(), held) << sqlstate;
+    EXPECT_TRUE(a.grant || a.failure) << sqlstate;
+    EXPECT_EQ(a.busy_reports, 0) << sqlstate;
+    EXPECT_FALSE(table.entered_twice) << sqlstate;
+    if (a.grant) EXPECT_EQ(release(a), Released::released) << sqlstate;
+  }
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(PostgresAdvisoryTrouble, ATryThatWasCancelledOrRolledBackIsTriedAgain) {
+  for (const std::string sqlstate : {"57014", "40001", "40P01"}) {
+    refuse(sql().try_lock, sqlstate, 2);
+    const auto& a = try_now("a");
+    engine.advance(200ms);
+    ASSERT_TRUE(a.grant) << sqlstate;
+    EXPECT_EQ(release(a), Released::released);
+  }
+}
+
+TEST_F(PostgresAdvisoryTrouble, ATryIsTriedAgainOnlyWithinItsTime) {
+  refuse(sql().try_lock, "40001", 1000);
+  const auto& a = try_now("a");
+  engine.advance(4s);
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unavailable);
+  EXPECT_NE(a.failure->detail.find("40001"), std::string::npos);
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AWaitGoesOnAfterAnError) {
+  refuse(sql().try_lock, "53200", 3);
+  const auto& a = wait_for("a");
+  EXPECT_FALSE(a.unreachable_reports.empty());
+  engine.advance(1s);
+  EXPECT_TRUE(a.grant);
+  EXPECT_FALSE(table.entered_twice);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AnErrorOfABatchUnlocksAllOfItAndAsksEachAlone) {
+  (void)try_now("warm up");
+  table.holds_tries = true;
+  (void)try_soon("x");
+  auto& a = try_soon("a");
+  auto& b = try_soon("b");
+  auto& c = try_soon("c");
+  refuse(sql().try_many, "22021");
+  table.holds_tries = false;
+  server.release();
+  engine.run();
+  EXPECT_TRUE(a.grant && b.grant && c.grant);
+  EXPECT_EQ(count(sql().try_many), 1U);
+  EXPECT_EQ(count(sql().unlock_many), 1U);
+  EXPECT_EQ(count(sql().try_lock), 5U);
+  EXPECT_FALSE(table.entered_twice);
+}
+
+TEST_F(PostgresAdvisoryTrouble, WhoeverIsToBlameForABatchIsRefusedAlone) {
+  (void)try_now("warm up");
+  table.holds_tries = true;
+  (void)try_soon("x");
+  auto& a = try_soon("a");
+  auto& b = try_soon("b");
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.uses(sql().try_many)) return FakeReply::refused("22021");
+    if (query.uses(sql().try_lock) && query.param(1) == "b") return FakeReply::refused("22021");
+    return std::nullopt;
+  };
+  table.holds_tries = false;
+  server.release();
+  engine.run();
+  EXPECT_TRUE(a.grant);
+  ASSERT_TRUE(b.failure);
+  EXPECT_NE(b.failure->detail.find("22021"), std::string::npos);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ARefusedUnlockGivesTheSessionUp) {
+  const auto& a = try_now("a");
+  const auto& b = try_now("b");
+  refuse(sql().unlock, "57014");
+  EXPECT_EQ(release(a), Released::failed);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, b.request.owner);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AMissingPermissionIsFinal) {
+  refuse(sql().try_lock, "42501");
+  const auto& a = wait_for("a");
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::access_denied);
+  EXPECT_NE(a.failure->detail.find("GRANT"), std::string::npos);
+  engine.advance(10s);
+  EXPECT_EQ(count(sql().try_lock), 1U);
+}
+
+// --- The schema ------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, AMissingSchemaIsMade) {
+  refuse(sql().try_lock, "3F000");
+  const auto& a = try_now("a");
+  EXPECT_TRUE(a.grant);
+  EXPECT_EQ(set_ups, 1);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ASchemaThatIsMissingEvenThenIsFinal) {
+  refuse(sql().try_lock, "42P01", 100);
+  const auto& a = wait_for("a");
+  ASSERT_TRUE(a.failure);
+  EXPECT_NE(a.failure->detail.find("dlock init"), std::string::npos);
+  EXPECT_EQ(set_ups, 1);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ASchemaThatMayNotBeMadeIsFinal) {
+  set_up_fails = Failure{errc::access_denied, "run \"dlock init\""};
+  refuse(sql().try_lock, "3F000", 100);
+  const auto& a = wait_for("a");
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::access_denied);
+}
+
+TEST_F(PostgresAdvisoryTrouble, WhoGivesUpWhileTheSchemaIsMadeHearsNothing) {
+  refuse(sql().try_lock, "3F000");
+  auto& a = try_soon("a");
+  while (set_ups == 0) ASSERT_TRUE(engine.run_one());
+  a.contention.reset();
+  engine.run();
+  EXPECT_FALSE(a.reported());
+  EXPECT_EQ(table.size(), 0U);
+}
+
+// --- Sessions that are not ours --------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, BehindAPoolerNoLockIsTaken) {
+  server.info.pooled = true;
+  const auto& a = try_now("a");
+  const auto& b = wait_for("b");
+  for (const auto* attempt : {&a, &b}) {
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::unsupported);
+    EXPECT_NE(attempt->failure->detail.find("pooler=session"), std::string::npos);
+  }
+  EXPECT_TRUE(server.queries.empty());
+}
+
+TEST_F(PostgresAdvisoryTrouble, AnAnswerOfAnotherSessionIsNoGrant) {
+  const auto& held = try_now("held");
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.uses(sql().try_lock)) return FakeReply::of({{"5", "4711"}});
+    return std::nullopt;
+  };
+  const auto& a = try_now("a");
+  EXPECT_FALSE(a.grant);
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unsupported);
+  EXPECT_EQ(last(sql().unlock).param(0), key("a"));
+  ASSERT_EQ(host.losses.size(), 1U);  // the session is given up
+  EXPECT_EQ(host.losses[0].owner, held.request.owner);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ASilentSessionThatTheServerWouldNotEndIsWarnedOf) {
+  server.info.ends_silent_sessions = false;
+  (void)try_now("a");
+  ASSERT_EQ(host.warnings.size(), 1U);
+  break_connection(1);
+  engine.advance(1s);
+  EXPECT_TRUE(try_now("b").grant);
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AServerThatEndsThemIsNotWarnedOf) {
+  server.info.ends_silent_sessions = true;
+  (void)try_now("a");
+  EXPECT_TRUE(host.warnings.empty());
+}
+
+// --- Connections that break ------------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, WithTheSessionAllItsLocksAreLostAtOnce) {
+  const auto& a = try_now("a");
+  const auto& b = try_now("b");
+  break_connection(1);
+  EXPECT_EQ(host.losses.size(), 2U);
+  for (const auto& loss : host.losses) EXPECT_EQ(loss.why.code, errc::lost);
+  EXPECT_EQ(release(a), Released::not_owner);
+  EXPECT_EQ(release(b), Released::not_owner);
+  using State = ConnectionEvent::State;
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting}));
+  engine.advance(1s);
+  EXPECT_EQ(host.connections.back(), State::connected);
+  EXPECT_TRUE(try_now("a").grant);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ATryWhoseAnswerIsLostIsAmbiguousAndAWaitBeginsAgain) {
+  (void)try_now("warm up");
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.connection != 1) return std::nullopt;
+    return FakeReply::lost();
+  };
+  auto& a = try_soon("a");
+  auto& b = contend("b", true);
+  engine.run();
+  table.forget(1);
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::ambiguous);
+  engine.advance(1s);
+  EXPECT_TRUE(b.grant);
+  EXPECT_EQ(table.holder(key("b")), 2);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitGoesOn) {
+  server.dialling = FakeServer::Dialling::fail;
+  const auto& a = try_now("a");
+  const auto& b = wait_for("b");
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unavailable);
+  EXPECT_FALSE(b.unreachable_reports.empty());
+  engine.advance(10s);
+  EXPECT_LT(server.dialled, 40);
+  EXPECT_FALSE(b.grant || b.failure || b.busy_reports > 0);
+  server.dialling = FakeServer::Dialling::accept;
+  engine.advance(3s);
+  EXPECT_TRUE(b.grant);
+}
+
+TEST_F(PostgresAdvisoryTrouble, WhileTheServerCannotBeReachedNothingIsBusy) {
+  server.dialling = FakeServer::Dialling::silence;
+  (void)wait_for("a");
+  auto& a = try_now("a");
+  engine.advance(5s);
+  EXPECT_EQ(a.busy_reports, 0);
+  EXPECT_TRUE(a.failure);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AWrongPasswordIsFinal) {
+  server.dialling = FakeServer::Dialling::refuse_password;
+  const auto& a = try_now("a");
+  const auto& b = wait_for("b");
+  ASSERT_TRUE(a.failure && b.failure);
+  EXPECT_EQ(a.failure->code, errc::access_denied);
+  EXPECT_EQ(b.failure->code, errc::access_denied);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AStandbyIsLeftForAnotherServer) {
+  const auto& held = try_now("held");
+  refuse(sql().try_lock, "25006");
+  const auto& a = try_now("a");
+  EXPECT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, held.request.owner);
+  engine.advance(1s);
+  EXPECT_EQ(server.dialled, 2);
+  EXPECT_TRUE(a.grant);
+}
+
+// --- A server that does not answer -----------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, HeartbeatsKeepTheLocks) {
+  const auto& a = try_now("a");
+  engine.advance(1min);
+  EXPECT_GE(server.heartbeats, 15);
+  EXPECT_TRUE(host.losses.empty());
+  ASSERT_FALSE(host.extensions.empty());
+  EXPECT_EQ(host.extensions.back().first, a.request.owner);
+  EXPECT_GT(host.extensions.back().second, engine.now() + 9s);
+  EXPECT_LE(host.extensions.back().second, lease_valid_until(engine.now(), options.lease));
+}
+
+TEST_F(PostgresAdvisoryTrouble, AReleaseThatIsNotAnsweredFailsInTimeAndGoesOn) {
+  const auto& a = try_now("a");
+  const auto& other = try_now("other");
+  table.holds_unlocks = true;
+  release_soon(a);
+  engine.advance(4s);
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_EQ(released[0].status, Released::failed);
+  table.holds_unlocks = false;
+  server.release();
+  engine.run();
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_TRUE(table.held(key("other")));  // which is none of its business
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(release(other), Released::released);
+  EXPECT_EQ(released.size(), 2U);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AnUnlockWithoutAnAnswerGivesASessionUpThatHoldsNothing) {
+  const auto& a = try_now("a");
+  table.holds_unlocks = true;
+  release_soon(a);
+  engine.advance(4s);
+  EXPECT_EQ(released.at(0).status, Released::failed);
+  engine.advance(1s);
+  EXPECT_EQ(server.dialled, 2);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
+  const auto& a = try_now("a");
+  table.holds_tries = true;
+  auto& b = contend("b", true);
+  engine.advance(5s);
+  EXPECT_EQ(server.dialled, 1);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_FALSE(b.unreachable_reports.empty());
+  engine.advance(7s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  table.forget(1);
+  table.holds_tries = false;
+  engine.advance(2s);
+  EXPECT_TRUE(b.grant);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ASilentSessionWithoutLocksIsGivenUpInTime) {
+  (void)release(try_now("warm up"));
+  table.holds_tries = true;
+  auto& b = contend("b", true);
+  engine.advance(4s);
+  table.holds_tries = false;
+  engine.advance(2s);
+  EXPECT_EQ(server.dialled, 2);
+  EXPECT_TRUE(b.grant);
+}
+
+TEST_F(PostgresAdvisoryTrouble, ALockWhoseLeaseRanOutWhileWeSleptIsLostAndUnlocked) {
+  const auto& a = try_now("a");
+  engine.sleep_through(13s);  // and the server has not ended the session
+  engine.advance(5s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_EQ(release(a), Released::not_owner);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AnAnswerThatComesAfterTheDeadlineOfItsCallerIsUnlocked) {
+  const auto& held = try_now("held");
+  table.holds_tries = true;
+  auto& a = try_soon("a");
+  engine.advance(4s);
+  a.contention.reset();  // as the core does
+  table.holds_tries = false;
+  server.release();
+  engine.run();
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_TRUE(table.held(key("held")));
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(release(held), Released::released);
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres

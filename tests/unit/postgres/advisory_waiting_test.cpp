@@ -1,0 +1,397 @@
+// Waits in the server, over connections of a pool, and the locks that live there afterwards.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "advisory_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Released = ReleaseOutcome::Status;
+
+class PostgresAdvisoryWaiting : public PostgresAdvisory {
+ protected:
+  // The slice that a connection waits in is over.
+  void end_slices(const std::string& sqlstate = "55P03", bool granted_all_the_same = false) {
+    table.instead = [this, sqlstate, granted_all_the_same](const FakeQuery& query) -> std::optional<FakeReply> {
+      if (!query.uses(sql().lock_slice)) return std::nullopt;
+      if (granted_all_the_same) table.take(query.param(0), query.connection);
+      return FakeReply::refused(sqlstate);
+    };
+    server.release();
+    table.instead = nullptr;
+  }
+};
+
+TEST_F(PostgresAdvisoryWaiting, TriesFirstAndThenWaitsOnAnotherConnection) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  EXPECT_EQ(a.busy_reports, 1);
+  EXPECT_EQ(count(sql().try_lock), 1U);
+  ASSERT_EQ(count(sql().lock_slice), 1U);
+  const FakeQuery& slice = last(sql().lock_slice);
+  EXPECT_EQ(slice.purpose.word, "waiting");
+  EXPECT_EQ(slice.purpose.session_lease, options.lease);
+  EXPECT_NE(slice.connection, server.queries[0].connection);
+  EXPECT_GE(std::stoi(slice.param(3)), 30000);
+  EXPECT_LE(std::stoi(slice.param(3)), 60000);
+  table.give_back(key("a"));
+  engine.run();
+  ASSERT_TRUE(a.grant);
+  EXPECT_EQ(a.grant->valid_until, lease_valid_until(engine.now(), options.lease));
+  EXPECT_EQ(table.holder(key("a")), slice.connection);
+}
+
+TEST_F(PostgresAdvisoryWaiting, WhatIsFreeNeedsNoOtherConnection) {
+  EXPECT_TRUE(wait_for("a").grant);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(PostgresAdvisoryWaiting, WaitsForALockOfTheSameClientWithoutTrying) {
+  const auto& a = try_now("a");
+  const auto& b = wait_for("a");
+  EXPECT_EQ(count(sql().try_lock), 1U);
+  EXPECT_FALSE(b.grant);
+  EXPECT_EQ(release(a), Released::released);
+  ASSERT_TRUE(b.grant);
+  EXPECT_GT(b.grant->token, a.grant->token);
+  EXPECT_FALSE(table.entered_twice);
+}
+
+TEST_F(PostgresAdvisoryWaiting, ALockLivesWhereItWasGrantedAndIsReleasedThere) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  const int member = last(sql().lock_slice).connection;
+  engine.advance(1min);
+  EXPECT_TRUE(host.losses.empty());
+  ASSERT_FALSE(host.extensions.empty());
+  EXPECT_EQ(host.extensions.back().first, a.request.owner);
+  EXPECT_EQ(release(a), Released::released);
+  EXPECT_EQ(last(sql().unlock).connection, member);
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_EQ(release(a), Released::not_owner);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AConnectionIsUsedAgain) {
+  for (int i = 0; i < 3; ++i) {
+    table.seize(key("a"));
+    const auto& a = wait_for("a");
+    table.give_back(key("a"));
+    engine.run();
+    ASSERT_TRUE(a.grant);
+    EXPECT_EQ(release(a), Released::released);
+  }
+  EXPECT_EQ(server.dialled, 2);
+}
+
+TEST_F(PostgresAdvisoryWaiting, ATryIsBusyWhileTheLockIsOnAnotherConnectionOfOurs) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  ASSERT_TRUE(a.grant);
+  EXPECT_EQ(try_now("a").busy_reports, 1);
+}
+
+// --- Slices ----------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryWaiting, WhenASliceIsOverItUnlocksAndWaitsOn) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  end_slices();
+  engine.run();
+  EXPECT_EQ(count(sql().unlock), 1U);
+  EXPECT_EQ(count(sql().lock_slice), 2U);
+  EXPECT_TRUE(server.queries.back().uses(sql().lock_slice));
+  EXPECT_FALSE(a.failure);
+  table.give_back(key("a"));
+  engine.run();
+  EXPECT_TRUE(a.grant);
+  EXPECT_EQ(release(a), Released::released);
+  EXPECT_EQ(server.dialled, 2);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwice) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.forget(0);  // free, and nobody has looked yet
+  end_slices("55P03", true);
+  engine.run();
+  ASSERT_TRUE(a.grant);
+  EXPECT_FALSE(table.entered_twice);
+  EXPECT_EQ(release(a), Released::released);
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AnErrorOfAWaitUnlocksAndBeginsAgain) {
+  for (const std::string sqlstate : {"40P01", "57014", "53100", "40001"}) {
+    table.seize(key("a"));
+    const auto& a = wait_for("a");
+    table.forget(0);
+    end_slices(sqlstate, true);
+    engine.run();
+    EXPECT_FALSE(table.held(key("a"))) << sqlstate;  // a deadlock's victim lets the other go on
+    engine.advance(100ms);
+    ASSERT_TRUE(a.grant) << sqlstate;
+    EXPECT_FALSE(table.entered_twice) << sqlstate;
+    EXPECT_EQ(release(a), Released::released) << sqlstate;
+    EXPECT_EQ(table.size(), 0U) << sqlstate;
+  }
+}
+
+TEST_F(PostgresAdvisoryWaiting, AFinalErrorOfAWaitIsReported) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  end_slices("42501");
+  engine.run();
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::access_denied);
+  EXPECT_EQ(count(sql().unlock), 1U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, ALeaseThatWasLongAskedForCountsFromAQuestionAfterTheGrant) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  engine.advance(20s);  // longer than the lease
+  EXPECT_FALSE(a.grant);
+  table.give_back(key("a"));
+  engine.run();
+  ASSERT_TRUE(a.grant);
+  EXPECT_EQ(a.grant->valid_until, lease_valid_until(engine.now(), options.lease));
+}
+
+TEST_F(PostgresAdvisoryWaiting, ASessionThatDoesNotAnswerAfterTheGrantIsGivenUp) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  engine.advance(20s);
+  server.replies_to_heartbeats = true;
+  const int member = last(sql().lock_slice).connection;
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (is_heartbeat(query) && query.connection == member) return FakeReply::held();
+    return std::nullopt;
+  };
+  table.give_back(key("a"));
+  engine.run();
+  EXPECT_FALSE(a.grant);
+  engine.advance(3900ms);
+  EXPECT_FALSE(a.grant);
+  engine.advance(200ms);
+  table.forget(member);
+  engine.advance(10s);
+  ASSERT_TRUE(a.grant);
+  EXPECT_NE(table.holder(key("a")), member);
+}
+
+// --- Trouble ---------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryWaiting, WhoGivesUpClosesItsConnection) {
+  table.seize(key("a"));
+  auto& a = wait_for("a");
+  EXPECT_EQ(server.open(), 2U);
+  a.contention.reset();
+  engine.run();
+  EXPECT_EQ(server.open(), 1U);
+  table.give_back(key("a"));
+  engine.run();
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_FALSE(a.grant);
+}
+
+TEST_F(PostgresAdvisoryWaiting, WhoGivesUpWhileItConnectsLeavesNothing) {
+  const auto& a = try_now("a");
+  auto& b = contend("a", true);  // connecting
+  b.contention.reset();
+  engine.run();
+  EXPECT_EQ(server.open(), 1U);
+  EXPECT_EQ(count(sql().lock_slice), 0U);
+  EXPECT_EQ(release(a), Released::released);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AWaitWhoseConnectionBreaksBeginsAgain) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  break_connection(last(sql().lock_slice).connection);
+  EXPECT_EQ(a.unreachable_reports.size(), 1U);
+  EXPECT_FALSE(a.failure);
+  engine.advance(1s);
+  EXPECT_EQ(count(sql().lock_slice), 2U);
+  table.give_back(key("a"));
+  engine.run();
+  EXPECT_TRUE(a.grant);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(PostgresAdvisoryWaiting, WithItsConnectionALockIsLostAndNoOther) {
+  const auto& other = try_now("other");
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  break_connection(table.holder(key("a")));
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  EXPECT_EQ(release(a), Released::not_owner);
+  EXPECT_EQ(release(other), Released::released);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AReleaseThatIsNotAnsweredGivesTheConnectionUp) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  table.holds_unlocks = true;
+  release_soon(a);
+  engine.advance(4s);
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_EQ(released[0].status, Released::failed);
+  EXPECT_EQ(server.open(), 1U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AReleaseWhoseAnswerIsLostIsFailed) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  table.holds_unlocks = true;
+  release_soon(a);
+  break_connection(table.holder(key("a")));
+  ASSERT_EQ(released.size(), 1U);
+  EXPECT_EQ(released[0].status, Released::failed);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(PostgresAdvisoryWaiting, AnAnswerOfAnotherSessionIsNoGrant) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.uses(sql().lock_slice)) return FakeReply::of({{"5", "4711"}});
+    return std::nullopt;
+  };
+  server.release();
+  engine.run();
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unsupported);
+  EXPECT_EQ(count(sql().unlock), 1U);
+  EXPECT_EQ(server.open(), 1U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, CloseWaitsForAnUnlockOnAnotherConnection) {
+  table.seize(key("a"));
+  auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  a.contention.reset();
+  release_soon(a);
+  bool closed = false;
+  locks->close([&] { closed = true; });
+  EXPECT_FALSE(closed);
+  engine.run();
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(table.size(), 0U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, ALockWhoseLeaseRanOutWhileWeSleptIsLostAndUnlocked) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  table.give_back(key("a"));
+  engine.run();
+  engine.sleep_through(13s);
+  engine.advance(5s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  EXPECT_FALSE(table.held(key("a")));
+}
+
+// --- More who wait than connections ----------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryWaiting, BeyondTheLimitOneWaitsForAConnectionAndIsToldOfTheLimit) {
+  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
+  const auto& a = wait_for("a");
+  (void)wait_for("b");
+  const auto& c = wait_for("c");
+  EXPECT_EQ(count(sql().lock_slice), 2U);
+  ASSERT_EQ(c.unreachable_reports.size(), 1U);
+  EXPECT_EQ(c.unreachable_reports[0].code, errc::unavailable);
+  EXPECT_NE(c.unreachable_reports[0].detail.find("max_connections=2"), std::string::npos);
+  table.give_back(key("a"));
+  engine.run();
+  ASSERT_TRUE(a.grant);
+  EXPECT_EQ(release(a), Released::released);  // and its connection is free
+  EXPECT_EQ(count(sql().lock_slice), 3U);
+  EXPECT_EQ(last(sql().lock_slice).param(1), "c");
+  table.give_back(key("c"));
+  engine.run();
+  EXPECT_TRUE(c.grant);
+  EXPECT_EQ(server.dialled, 3);
+}
+
+TEST_F(PostgresAdvisoryWaiting, AConnectionThatBreaksMakesRoomForAnother) {
+  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
+  (void)wait_for("a");
+  auto& b = wait_for("b");
+  (void)wait_for("c");
+  b.contention.reset();
+  engine.run();
+  EXPECT_EQ(last(sql().lock_slice).param(1), "c");
+}
+
+TEST_F(PostgresAdvisoryWaiting, WhoWaitsForAConnectionTriesNowAndThen) {
+  // All connections wait for "a", whose holder may want "b" first.
+  for (const char* name : {"a", "b"}) table.seize(key(name));
+  (void)wait_for("a");
+  (void)wait_for("a");
+  const auto& b = wait_for("b");
+  const auto& second = wait_for("b");
+  engine.advance(3s);
+  EXPECT_EQ(b.busy_reports, 1);
+  const std::size_t tries = count(sql().try_lock);
+  EXPECT_LE(tries, 4U + 6U);  // one of the two at a time
+  table.give_back(key("b"));
+  engine.advance(1s);
+  EXPECT_TRUE(b.grant);
+  EXPECT_FALSE(second.grant);
+  EXPECT_EQ(release(b), Released::released);  // and the next one need not wait for the time to come
+  EXPECT_TRUE(second.grant);
+  EXPECT_FALSE(table.entered_twice);
+}
+
+TEST_F(PostgresAdvisoryWaiting, OneWhoWaitsForAConnectionAndGivesUpIsForgotten) {
+  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
+  auto& a = wait_for("a");
+  (void)wait_for("b");
+  auto& c = wait_for("c");
+  c.contention.reset();
+  a.contention.reset();
+  engine.advance(5s);
+  EXPECT_EQ(count(sql().lock_slice), 2U);
+  EXPECT_EQ(server.open(), 2U);
+}
+
+TEST_F(PostgresAdvisoryWaiting, ATryThatIsUnderWayWhenAConnectionIsFreeIsGivenBack) {
+  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
+  auto& a = wait_for("a");
+  (void)wait_for("b");
+  const auto& c = wait_for("c");
+  table.holds_tries = true;
+  engine.advance(1s);  // its try is under way
+  a.contention.reset();
+  engine.run();
+  EXPECT_EQ(last(sql().lock_slice).param(1), "c");
+  table.forget(0);
+  table.holds_tries = false;
+  server.release();
+  engine.run();
+  ASSERT_TRUE(c.grant);
+  EXPECT_EQ(release(c), Released::released);
+  EXPECT_EQ(release(c), Released::not_owner);
+  EXPECT_FALSE(table.held(key("c")));
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
