@@ -35,6 +35,7 @@ void MemberLock::begin(std::unique_ptr<Pool::Member> member) {
 }
 
 void MemberLock::session_ready() {
+  if (state_ != State::connecting) return;
   if (const auto problem = unfit_for_locks(session().server())) return fail(Remedy::final, *problem);
   wait();
 }

@@ -198,10 +198,17 @@ TEST_F(PostgresAdvisoryHolder, OneWhoAskedAfterThemGetsWhatIsGrantedToNobody) {
   auto& follows = try_soon("a");
   auto& gives_up_too = try_soon("a");
   table.holds_tries = false;
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.uses(sql().try_lock) && query.param(1) == "a") return FakeReply::held();
+    return std::nullopt;
+  };
   server.release();
-  while (count(sql().try_lock) < 3U) ASSERT_TRUE(engine.run_one());  // that of "a" is under way
+  engine.run();
+  ASSERT_EQ(count(sql().try_lock), 3U);  // that of "a" is under way
   gives_up.contention.reset();
   gives_up_too.contention.reset();
+  table.instead = nullptr;
+  server.release();
   engine.run();
   EXPECT_TRUE(follows.grant);
   EXPECT_FALSE(table.entered_twice);
