@@ -46,6 +46,7 @@ class AdvisoryLocks final : public Backend {
   const Options& options_;
   const AdvisorySql sql_;
   WaitingRoom room_;
+  const std::size_t most_locks_;  // through the holder session
   HolderSession holder_;
   const AdvisoryContention::Common common_;
   std::function<void()> closed_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/postgres/advisory.hpp"
 #include "backends/postgres/diagnosis.hpp"
 #include "backends/postgres/for_update.hpp"
 #include "backends/postgres/libpq_connection.hpp"
@@ -20,7 +21,7 @@ std::unique_ptr<Backend> make_locks(const Services& services) {
     case Strategy::for_update:
       return std::make_unique<ForUpdateLocks>(services);
     case Strategy::advisory:
-      break;
+      return std::make_unique<AdvisoryLocks>(services);
   }
   return nullptr;
 }

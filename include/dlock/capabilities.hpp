@@ -38,7 +38,7 @@ struct Capabilities {
   Scope scope = Scope::process;
   LeaseKind lease_kind = LeaseKind::per_lock;
   FencingDurability fencing = FencingDurability::none;
-  bool fair = false;            // waiters are served first come, first served
+  bool fair = false;            // waiters are served in the order in which they arrive at the service
   bool wakes_waiters = true;    // a release wakes waiters; false: they find out by polling
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
