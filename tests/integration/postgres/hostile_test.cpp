@@ -1,0 +1,266 @@
+// Names of locks, owners and holders that look like SQL, thrown at every statement on a real server: they come back as
+// they went in, byte by byte, and nothing else is touched.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/statements.hpp"
+#include "live_services.hpp"
+#include "tests/support/postgres_server.hpp"
+#include "tests/unit/postgres/hostile_names.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using postgres::Durability;
+using postgres::Rows;
+using postgres::Statement;
+using Params = std::vector<postgres::Parameter>;
+
+// In the order of their bytes, none twice.
+std::vector<std::string> hostile_locks() {
+  std::vector<std::string> names = postgres::hostile_names(60, 512);
+  for (const char* name : {"NULL",
+                           "null",
+                           "{}",
+                           "{a,b}",
+                           "{\"a\"}",
+                           "\\",
+                           "\\\\",
+                           "\\x41",
+                           " x ",
+                           "  ",
+                           ",",
+                           "a,b",
+                           "''",
+                           "x'y",
+                           "; DROP SCHEMA dlock CASCADE; --",
+                           "'; DELETE FROM dlock.lease; --",
+                           "$1",
+                           "$2::text",
+                           "%",
+                           "_",
+                           "lock",
+                           "LOCK",
+                           "Lock",
+                           "\u00e4",
+                           "a\u0308",
+                           "\u01c5",
+                           "\ufeff",
+                           "\u200b"}) {
+    names.emplace_back(name);
+  }
+  names.emplace_back(512, '\'');
+  names.emplace_back(512, '"');
+  names.emplace_back(512, '\\');
+  const std::set<std::string> sorted(names.begin(), names.end());
+  return {sorted.begin(), sorted.end()};
+}
+
+class PostgresHostileTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
+  static void TearDownTestSuite() { shared.reset(); }
+  void SetUp() override {
+    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
+    ASSERT_FALSE(LiveServices(server.url()).set_up());
+    connection = std::make_unique<LiveConnection>(server.url());
+    ASSERT_TRUE(connection->open());
+  }
+  void TearDown() override {
+    EXPECT_EQ(server.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'dlock'"), "6");
+    connection.reset();
+  }
+
+  Rows ask(const Statement& statement, const Params& params) {
+    const auto answer = connection->ask(statement, params);
+    EXPECT_EQ(answer->outcome().problem, postgres::Problem::none) << answer->outcome().failure.detail;
+    return answer->results().empty() ? Rows{} : answer->results().back();
+  }
+  static std::vector<std::string> column(const Rows& rows, std::size_t index) {
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < rows.size(); ++i) texts.push_back(rows.text(i, index));
+    std::sort(texts.begin(), texts.end());
+    return texts;
+  }
+  static std::string array(const std::vector<std::string>& texts) {
+    return postgres::text_array({texts.begin(), texts.end()});
+  }
+  std::string numbers(std::int64_t number) const {
+    return postgres::bigint_array(std::vector<std::int64_t>(names.size(), number));
+  }
+  // An owner or holder that is as hostile as the name, and different for each.
+  std::string other_of(const std::string& name) const { return name + "'\"\\{}" + name; }
+  std::vector<std::string> others() const {
+    std::vector<std::string> all;
+    for (const std::string& name : names) all.push_back(other_of(name));
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  std::vector<std::string> in_order_of_names() const {
+    std::vector<std::string> all;
+    for (const std::string& name : names) all.push_back(other_of(name));
+    return all;
+  }
+  void expect_all_inspected(const Statement& inspect, bool held) {
+    for (const std::string& name : names) {
+      const Rows rows = ask(inspect, {name});
+      ASSERT_EQ(rows.size(), 1U) << name;
+      EXPECT_EQ(rows.text(0, 0), name);
+      EXPECT_EQ(rows.flag(0, 1), held) << name;
+      EXPECT_EQ(rows.text(0, 2), held ? other_of(name) : "") << name;
+    }
+  }
+  // One by one, then many at once.
+  void throw_names_at(const postgres::RowStatements& s, bool optimistic);
+
+  static std::unique_ptr<PostgresServer> shared;
+  PostgresServer& server = *shared;
+  std::unique_ptr<LiveConnection> connection;
+  const std::vector<std::string> names = hostile_locks();
+};
+std::unique_ptr<PostgresServer> PostgresHostileTest::shared;
+
+void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool optimistic) {
+  const std::string channel = "a\"b'c;--";
+  for (const std::string& name : names) {
+    Params params = {name, other_of(name), other_of(name), "60000"};
+    if (optimistic) params.insert(params.end(), {other_of(name), "7"});
+    const Rows granted = ask(s.acquire, params);
+    ASSERT_EQ(granted.size(), 1U) << name;
+    EXPECT_EQ(granted.text(0, 0), other_of(name));
+    EXPECT_GT(granted.number(0, 1).value_or(0), 0) << name;
+  }
+  expect_all_inspected(s.inspect, true);
+  const Rows listed = ask(s.list, {"1000"});
+  EXPECT_EQ(column(listed, 0), names);
+  EXPECT_EQ(column(listed, 2), others());
+  EXPECT_EQ(column(ask(s.mark_many, {array(names), "60000", "30000"}), 0), names);
+  EXPECT_EQ(column(ask(s.renew_many, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
+  for (const std::string& name : names) {
+    EXPECT_EQ(ask(s.release, {name, name, channel}).size(), 0U) << "not that owner's";
+    const Rows released = ask(s.release, {name, other_of(name), channel});
+    ASSERT_EQ(released.size(), 1U) << name;
+    EXPECT_EQ(released.text(0, 0), other_of(name));
+    EXPECT_TRUE(released.flag(0, 1));
+  }
+  expect_all_inspected(s.inspect, false);
+
+  Params params = {array(names), array(in_order_of_names()), array(in_order_of_names()), numbers(60'000)};
+  if (optimistic) params.insert(params.end(), {array(in_order_of_names()), numbers(7)});
+  const Rows granted = ask(s.acquire_many, params);
+  EXPECT_EQ(column(granted, 0), others());
+  for (std::size_t i = 0; i < granted.size(); ++i) EXPECT_GT(granted.number(i, 1).value_or(0), 0);
+  expect_all_inspected(s.inspect, true);
+  EXPECT_EQ(column(ask(s.release_many, {array(names), array(in_order_of_names()), channel}), 0), others());
+  expect_all_inspected(s.inspect, false);
+  (void)ask(s.acquire_many, params);
+  for (const std::string& name : names) {
+    const Rows broken = ask(s.break_lock, {name, channel});
+    ASSERT_EQ(broken.size(), 1U) << name;
+    EXPECT_TRUE(broken.flag(0, 0));
+  }
+  expect_all_inspected(s.inspect, false);
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAnExpiry) {
+  throw_names_at(postgres::table_statements("dlock", Durability::async), false);
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease"), std::to_string(names.size()));
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAVersion) {
+  throw_names_at(postgres::optimistic_statements("dlock", Durability::async), true);
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.optimistic"), std::to_string(names.size()));
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatAreLocked) {
+  const auto s = postgres::for_update_statements("dlock", Durability::async);
+  for (const std::string& name : names) {
+    (void)ask(s.ensure, {name});
+    (void)ask(s.begin, {});
+    (void)ask(s.set_lock_timeout, {"5000"});
+    EXPECT_GT(ask(s.try_lock, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
+    const Rows held = ask(s.inspect, {name});
+    EXPECT_EQ(held.text(0, 0), name);
+    EXPECT_TRUE(held.flag(0, 1)) << name;
+    (void)ask(s.heartbeat, {});
+    (void)ask(s.commit, {});
+    (void)ask(s.begin, {});
+    EXPECT_GT(ask(s.lock, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
+    (void)ask(s.rollback, {});
+    EXPECT_FALSE(ask(s.inspect, {name}).flag(0, 1)) << name;
+    EXPECT_EQ(ask(s.break_lock, {name}).size(), 0U) << name;
+    (void)ask(s.begin, {});
+    EXPECT_GT(ask(s.try_in_transaction, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
+    EXPECT_GT(ask(s.lock_in_transaction, {name, other_of(name), "5000"}).number(0, 0).value_or(0), 0) << name;
+    EXPECT_EQ(ask(s.ensure_in_transaction, {name, "5000"}).size(), 1U) << name;
+    (void)ask(s.rollback, {});
+  }
+  EXPECT_EQ(column(ask(s.list, {"1000"}), 0), names);
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.row_lock"), std::to_string(names.size()));
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
+  for (const char* scheme : {"sha256", "medallion", "crc32pair:7", "hashtextextended"}) {
+    const auto key_scheme = postgres::parse_key_scheme(scheme).value();
+    server.run("TRUNCATE dlock.fence");
+    for (const std::string& name : names) {
+      const auto key = postgres::advisory_key(key_scheme, "dlock", name);
+      const auto s = postgres::advisory_statements("dlock", Durability::async, key.space);
+      const std::string parameter = postgres::key_parameter(key, name);
+      // Statements of this loop live shorter than the connection.
+      const auto once = [&](const Statement& statement, Params params) {
+        const auto answer = connection->ask(statement.sql, std::move(params));
+        EXPECT_EQ(answer->outcome().problem, postgres::Problem::none) << answer->outcome().failure.detail;
+        return answer->results().empty() ? Rows{} : answer->results().back();
+      };
+      EXPECT_GT(once(s.try_lock, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
+      const Rows held = once(s.inspect, {parameter, name});
+      ASSERT_EQ(held.size(), 1U);
+      EXPECT_EQ(held.text(0, 0), name);
+      EXPECT_TRUE(held.flag(0, 1)) << name;
+      EXPECT_EQ(held.text(0, 2), other_of(name));
+      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_GT(once(s.lock_slice, {parameter, name, other_of(name), "5000"}).number(0, 0).value_or(0), 0) << name;
+      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      const Rows many = once(s.try_many, {array({parameter}), array({name}), array({other_of(name)})});
+      EXPECT_EQ(many.text(0, 0), name);
+      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_EQ(once(s.break_lock, {parameter}).size(), 0U) << name;
+      EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
+      EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000"}).number(0, 0).value_or(0), 0);
+      EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
+    }
+    const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::Space::bigint);
+    EXPECT_EQ(column(connection->ask(s.list.sql, {"1000"})->results().back(), 0), names) << scheme;
+  }
+}
+
+TEST_F(PostgresHostileTest, ASchemaIsOnlyANameForTheQuestionsAboutIt) {
+  const auto s = postgres::schema_statements("dlock");
+  for (const std::string& name : names) {
+    if (name.size() > 63 || name == "public") continue;
+    EXPECT_FALSE(ask(s.rights, {name}).flag(0, 0)) << name;
+    EXPECT_EQ(ask(s.tables, {name}).size(), 0U) << name;
+    EXPECT_EQ(ask(s.health, {name}).size(), 0U) << name;
+  }
+}
+
+// A text of libpq's ends at a zero byte: "lock" and "lock\0x" would become one.
+TEST_F(PostgresHostileTest, AZeroByteIsNeverSent) {
+  const auto s = postgres::table_statements("dlock", Durability::sync);
+  const auto answer = connection->ask(s.acquire, {std::string("lock\0x", 6), "o", "h", "1000"});
+  EXPECT_EQ(answer->outcome().problem, postgres::Problem::not_sent);
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease"), "0");
+}
+
+}  // namespace
+
+}  // namespace dlock::test
