@@ -66,10 +66,14 @@ constexpr std::string_view locks = R"sql(
 )sql";
 
 // The row is about the last lease of ours; somebody else may have the lock now.
+// As the session says itself.
+constexpr std::string_view whose =
+    "coalesce(pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', ''), '')";
+
 constexpr std::string_view who = R"sql(
   h.pid IS NOT NULL,
   CASE WHEN h.pid IS NULL THEN '' WHEN h.pid = f.pid THEN f.holder
-    ELSE coalesce(pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', ''), '') END,
+    ELSE {whose} END,
   CASE WHEN h.pid IS NULL OR h.pid = f.pid THEN coalesce(f.token, 0) ELSE 0 END,
   NULL::bigint
 )sql";
@@ -81,6 +85,17 @@ constexpr std::string_view inspect = R"sql(
   FROM (SELECT $2::text AS name) AS o
     LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
     LEFT JOIN {fence} AS f ON f.name = o.name
+    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid = h.pid
+)sql";
+
+// Locks need no tables of ours.
+constexpr std::string_view inspect_without_tables = R"sql(
+  WITH {locks},
+  k AS MATERIALIZED (SELECT pid, granted FROM l WHERE key = {key} AND objsubid = {space})
+  SELECT o.name, h.pid IS NOT NULL, {whose}, 0::bigint, NULL::bigint,
+    (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
+  FROM (SELECT $2::text AS name) AS o
+    LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid = h.pid
 )sql";
 
@@ -123,6 +138,7 @@ class Builder {
   Builder(std::string_view schema, Durability durability, Space space)
       : fillings_(common_fillings(schema, durability == Durability::sync)), space_(space) {
     fillings_.emplace_back("locks", fill(locks, fillings_));
+    fillings_.emplace_back("whose", std::string(whose));
     fillings_.emplace_back("who", fill(who, fillings_));
     async_ = fill("{async}", fillings_);
   }
@@ -173,6 +189,7 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .try_in_transaction = build.tried("pg_try_advisory_xact_lock", ""),
       .lock_in_transaction = build.waited(waiting_in_transaction, std::string(restore)),
       .inspect = build.statement(inspect),
+      .inspect_without_tables = build.statement(inspect_without_tables),
       .list = build.statement(list),
       .break_lock = build.statement(break_lock),
   };

@@ -70,10 +70,14 @@ Inspection::Inspection(Commands& commands) : commands_(commands), questions_(que
 
 std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& options) {
   const auto ask = [](auto statements) {
-    return Questions{std::move(statements.inspect), std::move(statements.list), std::move(statements.break_lock)};
+    return Questions{std::move(statements.inspect), std::move(statements.list), std::move(statements.break_lock), {}};
   };
   const auto advisory = [&](AdvisoryKey::Space space) {
-    return ask(advisory_statements(options.schema, options.durability, space));
+    auto statements = advisory_statements(options.schema, options.durability, space);
+    Statement without_tables = std::move(statements.inspect_without_tables);
+    Questions questions = ask(std::move(statements));
+    questions.inspect_without_tables = std::move(without_tables);
+    return questions;
   };
   switch (options.strategy) {
     case Strategy::table:
@@ -96,15 +100,22 @@ const Inspection::Questions& Inspection::questions_about(const std::string& name
 }
 
 void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
+  ask(questions_about(name).inspect, name, std::move(done));
+}
+
+void Inspection::ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done) {
   const Options& options = commands_.options();
   std::vector<Parameter> params = {name};
   if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name), name};
-  Query query{.commands = {{.statement = &questions_about(name).inspect, .params = std::move(params)}},
-              .done = [this, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
-                if (never_set_up(outcome)) return done(LockInfo{.name = name});
-                if (outcome.problem != Problem::none) {
-                  return done(unanswered_question(outcome));
+  Query query{.commands = {{.statement = &question, .params = std::move(params)}},
+              .done = [this, &question, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                const Statement& without_tables = questions_about(name).inspect_without_tables;
+                if (never_set_up(outcome)) {
+                  if (!without_tables.sql.empty() && &question != &without_tables)
+                    return ask(without_tables, name, done);
+                  return done(LockInfo{.name = name});
                 }
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
                 done(results[0].empty() ? LockInfo{.name = name} : read_info(results[0], 0));
               }};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);

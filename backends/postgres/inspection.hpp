@@ -14,8 +14,8 @@
 
 namespace dlock::postgres {
 
-// Asks; where there are no tables yet nothing is held, and none are made. Each answers within the response timeout. In
-// tasks only. `commands` outlives it, and is gone before the next task runs.
+// Asks; where there are no tables yet none are made, and nothing is held but advisory locks of other programs. Each
+// answers within the response timeout. In tasks only. `commands` outlives it, and is gone before the next task runs.
 class Inspection final {
  public:
   explicit Inspection(Commands& commands);
@@ -31,11 +31,13 @@ class Inspection final {
     Statement inspect;
     Statement list;
     Statement break_lock;
+    Statement inspect_without_tables;  // of advisory locks
   };
   struct Breaking;
 
   [[nodiscard]] static std::array<Questions, 3> questions_for(const Options& options);
   [[nodiscard]] const Questions& questions_about(const std::string& name) const;
+  void ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done);
   void try_to_break(const std::shared_ptr<Breaking>& breaking);
   void tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome, const Results& results);
 

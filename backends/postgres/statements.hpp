@@ -119,7 +119,9 @@ struct AdvisoryStatements {
   // is what it was before.
   Statement try_in_transaction;
   Statement lock_in_transaction;
-  Statement inspect;     // $1 key, $2 name; always one row
+  Statement inspect;  // $1 key, $2 name; always one row
+  // The same where there are no tables of dlock's, for locks of other programs.
+  Statement inspect_without_tables;
   Statement list;        // $1 at most so many. Of all names that were ever locked with this strategy.
   Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
 };

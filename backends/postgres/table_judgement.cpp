@@ -37,8 +37,9 @@ std::vector<std::string_view> tables_of(Strategy strategy) {
   return {"fence"};
 }
 
-std::string in_megabytes(std::int64_t bytes) {
-  return std::to_string((bytes + (1 << 19)) >> 20) + " MB";
+std::string in_words(std::int64_t bytes) {
+  if (bytes < 10 << 20) return std::to_string(bytes >> 10) + " kB";
+  return std::to_string(bytes >> 20) + " MB";
 }
 
 class Judge {
@@ -159,11 +160,11 @@ class Judge {
            "transaction that has been open for long");
     }
     if (bytes > large && bytes / std::max<std::int64_t>(live, 1) > bytes_per_row) {
-      warn(in_megabytes(bytes) + " for about " + std::to_string(live) +
+      warn(in_words(bytes) + " for about " + std::to_string(live) +
            " rows: it has been bloated; VACUUM FULL makes it small again, while nobody can take or renew a lock");
     }
     if (!well) return;
-    std::string message = table + ": about " + std::to_string(live) + " rows, " + in_megabytes(bytes);
+    std::string message = table + ": about " + std::to_string(live) + " rows in " + in_words(bytes);
     if (updates > 0) message += ", " + std::to_string(in_place) + " % of updates in place";
     add(Severity::ok, "table health", std::move(message));
   }

@@ -53,6 +53,20 @@ TEST_P(PostgresInspectionTest, NothingIsHeldWhereThereIsNoSchema) {
   EXPECT_EQ(server.value("SELECT to_regnamespace('dlock') IS NULL"), "t") << "a question makes nothing";
 }
 
+class PostgresAdvisoryInspectionTest : public PostgresInspectionTest {};
+
+// Whether or not dlock has ever been used in that database.
+TEST_P(PostgresAdvisoryInspectionTest, AnotherProgramsLockIsSeenWithoutTables) {
+  LiveServices services(server.url(strategy() + "&key=int64:4711"));
+  EXPECT_FALSE(services.inspect("lock").value().held);
+  PostgresConnection other(server.admin_conninfo());
+  other.run("SET application_name TO 'migration'; SELECT pg_advisory_lock(4711)");
+  const LockInfo info = services.inspect("lock").value();
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "migration");
+  EXPECT_EQ(info.waiters, 0U);
+}
+
 TEST_P(PostgresInspectionTest, SaysWhoHolds) {
   LiveServices services(server.url(strategy()));
   ASSERT_FALSE(services.set_up());
@@ -196,6 +210,7 @@ const auto by_strategy = [](const testing::TestParamInfo<Strategy>& test) {
   return name;
 };
 INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(all_strategies), by_strategy);
+INSTANTIATE_TEST_SUITE_P(Of, PostgresAdvisoryInspectionTest, testing::Values(Strategy::advisory), by_strategy);
 INSTANTIATE_TEST_SUITE_P(Every, PostgresRowInspectionTest, testing::Values(Strategy::table, Strategy::optimistic),
                          by_strategy);
 

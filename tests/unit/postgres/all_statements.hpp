@@ -64,6 +64,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "try_in_transaction", a.try_in_transaction);
     add(start + "lock_in_transaction", a.lock_in_transaction);
     add(start + "inspect", a.inspect);
+    add(start + "inspect_without_tables", a.inspect_without_tables);
     add(start + "list", a.list);
     add(start + "break_lock", a.break_lock);
   }

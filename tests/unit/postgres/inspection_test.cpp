@@ -117,6 +117,18 @@ TEST_F(PostgresInspection, AQuestionNeverMakesTheSchema) {
   }
 }
 
+TEST_F(PostgresInspection, AnAdvisoryLockIsSeenWithoutTables) {
+  start(Strategy::advisory);
+  server.reply = [](const FakeQuery& query) {
+    if (query.sql().find("fence") != std::string::npos) return FakeReply::refused("42P01");
+    return FakeReply::of({{"lock", "t", "other", "0", std::nullopt, "2"}});
+  };
+  const LockInfo info = inspect()->value();
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "other");
+  EXPECT_EQ(info.waiters, 2U);
+}
+
 TEST_F(PostgresInspection, AMissingRightIsNamed) {
   reply_with(FakeReply::refused("42501"));
   auto answer = inspect();

@@ -77,9 +77,17 @@ const std::map<std::string, std::size_t> parameters = {
     {"creation", 0},
 };
 const std::map<std::string, std::size_t> advisory_parameters = {
-    {"try_lock", 3},           {"lock_slice", 4},          {"try_many", 3}, {"unlock", 1},
-    {"try_in_transaction", 3}, {"lock_in_transaction", 4}, {"inspect", 2},  {"list", 1},
-    {"break_lock", 1},         {"unlock_many", 1},
+    {"try_lock", 3},
+    {"lock_slice", 4},
+    {"try_many", 3},
+    {"unlock", 1},
+    {"try_in_transaction", 3},
+    {"lock_in_transaction", 4},
+    {"inspect", 2},
+    {"list", 1},
+    {"break_lock", 1},
+    {"unlock_many", 1},
+    {"inspect_without_tables", 2},
 };
 
 TEST(PostgresStatements, TakeAsManyParametersAsTheySay) {
