@@ -123,7 +123,7 @@ void Inspection::ask(const Statement& question, const std::string& name, Backend
 
 void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
   Query query{.commands = {{.statement = &questions_[0].list, .params = {std::to_string(most_names + 1)}}},
-              .done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
+              .done = [done = std::move(done)](const Outcome& outcome, const Results& results) {
                 std::vector<LockInfo> infos;
                 if (never_set_up(outcome)) return done(std::move(infos));
                 if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
