@@ -42,7 +42,7 @@ TEST_P(GrantsTest, TheDocumentedOnesSuffice) {
   EXPECT_FALSE(others.try_acquire().has_value());
   Pending waiting(others, {});
   await_waiter("held");
-  log->renewals.wait("nothing is renewed");
+  await_renewal(lease);
   EXPECT_TRUE(lease.release());
   const Lease next = waiting.lease();
   EXPECT_GT(next.token(), lease.token());

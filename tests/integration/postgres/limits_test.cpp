@@ -48,8 +48,7 @@ TEST_P(FullServerTest, AWaitOutlastsIt) {
 }
 
 TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.lease = 6s, .observer = log});
+  const Client client = steady({.lease = 6s});
   DistributedLock lock = client.lock("held");
   Lease lease = take(lock);
   std::vector<std::unique_ptr<PostgresConnection>> rest;
@@ -60,7 +59,7 @@ TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
       break;  // full
     }
   }
-  log->renewals.wait("nothing is renewed", log->renewals.count() + 1);
+  await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());
 }

@@ -113,7 +113,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
   const Client slow = disturbed({.lease = 9s, .connect_timeout = 30s, .observer = log});
   DistributedLock lock = slow.lock("held");
   Lease lease = take(lock);
-  log->renewals.wait("nothing is renewed");
+  await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());
   EXPECT_EQ(log->losses.count(), 0U);

@@ -90,6 +90,17 @@ class PostgresTest : public ::testing::Test {
     }
   }
 
+  // Until the lease counts for longer than it does now; throws when the guard runs out.
+  void await_renewal(const Lease& lease) { await_renewal(lease, server); }
+  static void await_renewal(const Lease& lease, PostgresServer& clock) {
+    const TimePoint before = lease.valid_until();
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (lease.valid_until() <= before) {
+      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("a lease is not renewed");
+      clock.run("SELECT pg_sleep(0.01)");
+    }
+  }
+
   PostgresServer server;
   TcpProxy proxy;
 };
@@ -125,7 +136,7 @@ class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInt
 };
 
 inline auto all_strategies() {
-  return ::testing::Values(Strategy::table, Strategy::optimistic, Strategy::for_update);
+  return ::testing::Values(Strategy::table, Strategy::optimistic, Strategy::for_update, Strategy::advisory);
 }
 inline std::string strategy_name(const ::testing::TestParamInfo<Strategy>& info) {
   std::string name(postgres::to_string(info.param));

@@ -12,8 +12,7 @@ namespace {
 class RestartTest : public PostgresStrategyTest {
  protected:
   void expect_holder_told_or_kept(void (PostgresServer::*end)()) {
-    const auto log = std::make_shared<EventLog>();
-    const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(6s), .observer = log});
+    const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(6s)});
     DistributedLock lock = client.lock("held");
     Lease lease = take(lock);
     const LossEvent loss(lease);
@@ -26,7 +25,7 @@ class RestartTest : public PostgresStrategyTest {
       EXPECT_FALSE(lease.release());
       EXPECT_GT(take(lock).token(), lease.token());
     } else {
-      log->renewals.wait("nothing is renewed after the restart", log->renewals.count() + 1);
+      await_renewal(lease);
       EXPECT_TRUE(lease.held());
       EXPECT_FALSE(loss.happened());
       EXPECT_TRUE(lease.release());

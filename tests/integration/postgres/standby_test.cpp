@@ -60,8 +60,7 @@ TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
 }
 
 TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = connect(either(), {.lease = 12s, .observer = log});
+  const Client client = connect(either(), {.lease = 12s});
   DistributedLock lock = client.lock("replicated");
   Lease lease = take(lock);
   server.await_standby();
@@ -74,7 +73,7 @@ TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
     EXPECT_FALSE(lease.release(error));
   } else {
     // The row was replicated, and the lease is renewed at the new primary.
-    log->renewals.wait("nothing is renewed", log->renewals.count() + 1);
+    await_renewal(lease, standby);
     EXPECT_TRUE(lease.held());
     EXPECT_TRUE(lease.release());
   }

@@ -18,8 +18,7 @@ class TerminatedTest : public PostgresStrategyTest {
 };
 
 TEST_P(TerminatedTest, AHolderIsToldOrKeepsTheLock) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(3s), .observer = log});
+  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(3s)});
   const Client other = steady(patient());
   DistributedLock lock = holder.lock("held");
   DistributedLock others = other.lock("held");
@@ -35,7 +34,7 @@ TEST_P(TerminatedTest, AHolderIsToldOrKeepsTheLock) {
     EXPECT_GT(waiting.lease().token(), lease.token());
     EXPECT_FALSE(lease.release());
   } else {
-    log->renewals.wait("nothing is renewed afterwards", log->renewals.count() + 1);
+    await_renewal(lease);
     EXPECT_TRUE(lease.held());
     EXPECT_FALSE(waiting.done());
     EXPECT_TRUE(lease.release());
