@@ -1,4 +1,5 @@
-// How a lock inside the caller's transaction fails, and what that leaves of the transaction.
+// How a lock inside the caller's transaction fails, and what that leaves of the transaction. The
+// tests are instantiated in transaction_lock_test.cpp.
 #include "transaction_lock.hpp"
 
 #include <gtest/gtest.h>
@@ -18,11 +19,9 @@ namespace dlock::test {
 
 namespace {
 
-class PostgresTransactionErrorsTest : public PostgresTransactionLockTest {};
-
 // --- The end of the wait ---------------------------------------------------------------------------------------------
 
-TEST_P(PostgresTransactionErrorsTest, TheEndOfTheWaitIsAnErrorThatASavepointContains) {
+TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContains) {
   const Client other = client();
   const Lease lease = other.lock(name).acquire();
   Program program(server.url());
@@ -39,7 +38,7 @@ TEST_P(PostgresTransactionErrorsTest, TheEndOfTheWaitIsAnErrorThatASavepointCont
 }
 
 // To the server, 0 means for ever.
-TEST_P(PostgresTransactionErrorsTest, AWaitOfLessThanAMillisecondEnds) {
+TEST_P(PostgresTransactionLockTest, AWaitOfLessThanAMillisecondEnds) {
   const Client other = client();
   const Lease lease = other.lock(name).acquire();
   Program program(server.url());
@@ -50,7 +49,7 @@ TEST_P(PostgresTransactionErrorsTest, AWaitOfLessThanAMillisecondEnds) {
   }
 }
 
-TEST_P(PostgresTransactionErrorsTest, AWaitMayBeAsLongAsYouLike) {
+TEST_P(PostgresTransactionLockTest, AWaitMayBeAsLongAsYouLike) {
   Program program(server.url());
   for (const Duration wait : {Duration(std::chrono::hours(24 * 365)), Duration(forever.value() - 1ns), forever}) {
     program.begin();
@@ -59,7 +58,7 @@ TEST_P(PostgresTransactionErrorsTest, AWaitMayBeAsLongAsYouLike) {
   }
 }
 
-TEST_P(PostgresTransactionErrorsTest, TheCallersLockTimeoutStaysAsItIs) {
+TEST_P(PostgresTransactionLockTest, TheCallersLockTimeoutStaysAsItIs) {
   const auto timeout = [](Program& program) { return program.value("SHOW lock_timeout"); };
   Program program(server.url());
   program.run("SET lock_timeout = '5s'");
@@ -82,7 +81,7 @@ TEST_P(PostgresTransactionErrorsTest, TheCallersLockTimeoutStaysAsItIs) {
 
 // --- Savepoints and errors -------------------------------------------------------------------------------------------
 
-TEST_P(PostgresTransactionErrorsTest, GoingBackToASavepointReleasesWhatWasLockedAfterIt) {
+TEST_P(PostgresTransactionLockTest, GoingBackToASavepointReleasesWhatWasLockedAfterIt) {
   Program program(server.url());
   program.begin();
   (void)lock_in_transaction(program.connection(), name, options());
@@ -94,7 +93,7 @@ TEST_P(PostgresTransactionErrorsTest, GoingBackToASavepointReleasesWhatWasLocked
   program.commit();
 }
 
-TEST_P(PostgresTransactionErrorsTest, AnyErrorInTheTransactionReleasesItBeforeTheRollback) {
+TEST_P(PostgresTransactionLockTest, AnyErrorInTheTransactionReleasesItBeforeTheRollback) {
   Program program(server.url());
   program.begin();
   (void)lock_in_transaction(program.connection(), name, options());
@@ -103,7 +102,7 @@ TEST_P(PostgresTransactionErrorsTest, AnyErrorInTheTransactionReleasesItBeforeTh
   EXPECT_TRUE(is_free());
 }
 
-TEST_P(PostgresTransactionErrorsTest, ADeadlockEndsOneOfTheTwo) {
+TEST_P(PostgresTransactionLockTest, ADeadlockEndsOneOfTheTwo) {
   Program one(server.url());
   Program two(server.url());
   one.begin();
@@ -130,7 +129,7 @@ TEST_P(PostgresTransactionErrorsTest, ADeadlockEndsOneOfTheTwo) {
   EXPECT_EQ(victims, 1);
 }
 
-TEST_P(PostgresTransactionErrorsTest, ABrokenConnectionIsUnavailable) {
+TEST_P(PostgresTransactionLockTest, ABrokenConnectionIsUnavailable) {
   Program program(server.url());
   program.begin();
   server.run("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(program.connection())) + ", 10000)");
@@ -141,7 +140,7 @@ TEST_P(PostgresTransactionErrorsTest, ABrokenConnectionIsUnavailable) {
 
 // --- Isolation -------------------------------------------------------------------------------------------------------
 
-TEST_P(PostgresTransactionErrorsTest, AFreeLockIsTakenAtAnyIsolation) {
+TEST_P(PostgresTransactionLockTest, AFreeLockIsTakenAtAnyIsolation) {
   Program program(server.url());
   for (const char* const isolation : {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}) {
     for (int i = 0; i < 2; ++i) {
@@ -152,7 +151,7 @@ TEST_P(PostgresTransactionErrorsTest, AFreeLockIsTakenAtAnyIsolation) {
   }
 }
 
-TEST_P(PostgresTransactionErrorsTest, ALockThatSomebodyHadSinceTheSnapshotIsASerializationFailure) {
+TEST_P(PostgresTransactionLockTest, ALockThatSomebodyHadSinceTheSnapshotIsASerializationFailure) {
   const Client other = client();
   for (const char* const isolation : {"REPEATABLE READ", "SERIALIZABLE"}) {
     for (const bool known : {false, true}) {
@@ -174,7 +173,7 @@ TEST_P(PostgresTransactionErrorsTest, ALockThatSomebodyHadSinceTheSnapshotIsASer
 
 // --- What is refused -------------------------------------------------------------------------------------------------
 
-TEST_P(PostgresTransactionErrorsTest, AConnectionWithoutAnOpenTransactionIsRefused) {
+TEST_P(PostgresTransactionLockTest, AConnectionWithoutAnOpenTransactionIsRefused) {
   const auto refused = [&](pg_conn* connection, const std::string& words) {
     expect_error(errc::invalid_argument, words, [&] { (void)lock_in_transaction(connection, name, options()); });
     expect_error(errc::invalid_argument, words, [&] { (void)try_lock_in_transaction(connection, name, options()); });
@@ -196,7 +195,7 @@ TEST_P(PostgresTransactionErrorsTest, AConnectionWithoutAnOpenTransactionIsRefus
   EXPECT_TRUE(try_lock_in_transaction(program.connection(), name, options()));
 }
 
-TEST_P(PostgresTransactionErrorsTest, WrongArgumentsAreRefusedAndTheTransactionGoesOn) {
+TEST_P(PostgresTransactionLockTest, WrongArgumentsAreRefusedAndTheTransactionGoesOn) {
   Program program(server.url());
   program.begin();
   const auto refused = [&](const std::string& words, const std::string& which, TransactionLockOptions with) {
@@ -215,7 +214,7 @@ TEST_P(PostgresTransactionErrorsTest, WrongArgumentsAreRefusedAndTheTransactionG
   EXPECT_TRUE(try_lock_in_transaction(program.connection(), name, options()));
 }
 
-TEST_P(PostgresTransactionErrorsTest, AnotherEncodingCannotMakeItAnotherLock) {
+TEST_P(PostgresTransactionLockTest, AnotherEncodingCannotMakeItAnotherLock) {
   const std::string umlaut = name + "/\xc3\xa4";
   Program program(server.url());
   program.run("SET client_encoding = 'LATIN1'");
@@ -230,7 +229,7 @@ TEST_P(PostgresTransactionErrorsTest, AnotherEncodingCannotMakeItAnotherLock) {
   EXPECT_FALSE(client().lock(umlaut).try_acquire());
 }
 
-TEST_P(PostgresTransactionErrorsTest, AMissingSchemaSaysHowToMakeIt) {
+TEST_P(PostgresTransactionLockTest, AMissingSchemaSaysHowToMakeIt) {
   Program program(server.url());
   program.begin();
   TransactionLockOptions elsewhere = options();
@@ -239,7 +238,7 @@ TEST_P(PostgresTransactionErrorsTest, AMissingSchemaSaysHowToMakeIt) {
                [&] { (void)lock_in_transaction(program.connection(), name, elsewhere); });
 }
 
-TEST_P(PostgresTransactionErrorsTest, AMissingPermissionNamesTheGrant) {
+TEST_P(PostgresTransactionLockTest, AMissingPermissionNamesTheGrant) {
   server.run("DROP ROLE IF EXISTS nobody");
   server.run("CREATE ROLE nobody LOGIN PASSWORD 'nobody'");
   Program program(server.url_as("nobody", "nobody"));
@@ -247,8 +246,6 @@ TEST_P(PostgresTransactionErrorsTest, AMissingPermissionNamesTheGrant) {
   expect_error(errc::access_denied, "GRANT USAGE ON SCHEMA",
                [&] { (void)lock_in_transaction(program.connection(), name, options()); });
 }
-
-INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionErrorsTest, both_kinds, name_of_kind);
 
 }  // namespace
 

@@ -91,7 +91,6 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   PostgresServer& server = *shared;
   const std::string name;
 };
-inline const auto both_kinds = testing::Values(Kind::row, Kind::advisory);
 
 inline std::string name_of_kind(const testing::TestParamInfo<Kind>& kind) {
   return kind.param == Kind::row ? "row" : "advisory";

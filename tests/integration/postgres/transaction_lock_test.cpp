@@ -176,7 +176,7 @@ TEST_P(PostgresTransactionLockTest, WorksThroughAPoolerThatLendsByTheTransaction
   EXPECT_TRUE(is_free());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, both_kinds, name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kind::row, Kind::advisory), name_of_kind);
 
 #ifdef DLOCK_TRANSACTION_EXAMPLE
 TEST(PostgresTransactionLockExample, DoesWhatItSays) {
