@@ -70,8 +70,13 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
     const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
     if (at < run->deadline) {
-      run->pause.arm(at, [this, run, alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) attempt(run);
+      // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
+      pausing_.insert(run);
+      run->pause.arm(at, [this, weak = std::weak_ptr<Run>(run)] {
+        if (const auto paused = weak.lock()) {
+          pausing_.erase(paused);
+          attempt(paused);
+        }
       });
       // Others' answers are given inside this, which may be the end of us.
       if (meaning.remedy == Remedy::reconnect) session_.break_off(failure_of(outcome, options_.schema));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include <dlock/executor.hpp>
 
@@ -66,6 +67,7 @@ class Commands final : private Session::User {
   Schema& schema_;
   Observer& observer_;
   Session session_;
+  std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
