@@ -34,6 +34,7 @@ class Standstill {
   void make_room(TimePoint now);
 
   std::unordered_map<std::string, Entry> seen_;
+  std::size_t room_ = 0;  // as many as this, and those are dropped that nobody has asked about for long
 };
 
 }  // namespace dlock::postgres
