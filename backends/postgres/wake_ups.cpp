@@ -77,14 +77,17 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   }
   if (given_up_) return nullptr;
   const std::uint64_t id = ++last_id_;
-  names_[name].watchers.push_back({.id = id, .changed = std::move(changed)});
+  Name& entry = names_[name];
+  entry.watchers.push_back({.id = id, .changed = std::move(changed)});
   linger_.disarm();
   if (!session_) {
     session_.emplace(commands_.executor(), dialling_, Purpose{.word = "listen"}, Upkeep::kept_up,
                      static_cast<Session::User&>(*this));
-    session_->want();
   }
-  if (listening_) mark_at(name, commands_.executor().now());
+  session_->want();
+  // For the others it has been marked, or is about to be.
+  const bool marked = entry.watchers.size() > 1 && entry.unmarked == 0;
+  if (listening_ && !marked) mark_at(name, commands_.executor().now());
   return std::make_unique<NameWatch>(*this, name, id);
 }
 
@@ -177,11 +180,11 @@ void WakeUps::mark_at(const std::string& name, TimePoint at) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;
   Name& entry = found->second;
-  if (entry.due) {
-    if ((*entry.due)->first <= at) return;
+  if (entry.due && at < (*entry.due)->first) {
     due_.erase(*entry.due);
+    entry.due.reset();
   }
-  entry.due = due_.emplace(at, name);
+  if (!entry.due) entry.due = due_.emplace(at, name);
   arm();
 }
 
@@ -233,7 +236,7 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
     const auto found = is_marked.find(name);
     if (found != is_marked.end() && found->second) {
       entry->second.unmarked = 0;
-      mark_at(name, saturating_add(now, mark_again));
+      mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }
     const int doublings = std::min(entry->second.unmarked++, longest_pause_doublings);
