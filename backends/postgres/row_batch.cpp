@@ -28,11 +28,6 @@ std::int64_t in_milliseconds(nanoseconds lease) {
   return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(lease).count(), 1);
 }
 
-Failure code_replaced(Failure failure, errc code) {
-  failure.code = code;
-  return failure;
-}
-
 }  // namespace
 
 struct RowBatch::Load {
@@ -63,12 +58,9 @@ RowBatch::RowBatch(Commands& commands, const RowStatements& statements, bool opt
 RowBatch::~RowBatch() = default;
 
 void RowBatch::ask(RowRequest request, Handler done) {
-  const TimePoint deadline = request.deadline;
-  waiting_.push_back(std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done)}));
-  if (deadline < armed_for_) {
-    armed_for_ = deadline;
-    timer_.arm(deadline, [this] { fail_overdue(); });
-  }
+  arm(request.deadline);
+  waiting_.push_back(
+      std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
   schedule();
 }
 
@@ -99,14 +91,16 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
   const auto load = std::make_shared<Load>();
   std::unordered_map<std::string_view, Item*> first;
   std::deque<std::shared_ptr<Item>> later;
-  while (!waiting_.empty() && load->size() < most_in_a_query) {
+  std::size_t at_most = most_in_a_query;
+  while (!waiting_.empty() && load->size() < at_most) {
     auto item = std::move(waiting_.front());
     waiting_.pop_front();
     if (!item->done) {  // too late; those who followed it ask for themselves
       std::move(item->followers.begin(), item->followers.end(), std::back_inserter(waiting_));
       continue;
     }
-    if (item->alone && load->size() > 0) {
+    if (load->size() == 0) at_most = item->at_most;
+    if (item->at_most != at_most) {
       later.push_back(std::move(item));
       continue;
     }
@@ -122,10 +116,8 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
         continue;
       }
     }
-    const bool alone = item->alone;
     load->deadline = std::max(load->deadline, request.deadline);
     load->of(request.kind).push_back(std::move(item));
-    if (alone) break;
   }
   waiting_.insert(waiting_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   return load;
@@ -224,19 +216,40 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
 }
 
 void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& outcome) {
-  // It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for.
-  if (outcome.problem == Problem::refused && meaning_of(outcome).remedy == Remedy::final && load->size() > 1) {
-    load->for_each([this](const std::shared_ptr<Item>& item) {
-      item->alone = true;
-      waiting_.push_front(item);
-    });
-    return schedule();
+  RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
+  if (outcome.problem == Problem::refused) {
+    const Meaning meaning = meaning_of(outcome);
+    const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
+    if (meaning.remedy == Remedy::final && !concerns_all && load->size() > 1) return search(load, outcome);
+    // Somebody has locked more than rows, and the server lets nobody wait for him. Says nothing about any lock of ours.
+    if (meaning.remedy == Remedy::busy) answer.failure.code = errc::unavailable;
   }
   const std::weak_ptr<bool> alive = alive_;
-  const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
   load->for_each([&](const std::shared_ptr<Item>& item) {
     if (!alive.expired()) give(*item, answer);
   });
+}
+
+// It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for.
+// It is among those of the command that failed, and searched for there by halves.
+void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
+  Items suspects;
+  Items others;
+  std::size_t command = 0;
+  for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
+    if (items->empty()) continue;
+    Items& kind = command++ == outcome.failed_command ? suspects : others;
+    kind.insert(kind.end(), items->begin(), items->end());
+  }
+  std::shared_ptr<Item> found;
+  if (suspects.size() == 1) found = std::exchange(suspects, {}).front();
+  for (const auto& item : suspects) item->at_most = (suspects.size() + 1) / 2;
+  for (const Items* items : {&suspects, &others}) {
+    for (const auto& item : *items) arm(item->request.deadline);
+    waiting_.insert(waiting_.begin(), items->begin(), items->end());
+  }
+  schedule();
+  if (found) give(*found, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent});
 }
 
 // Of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.
@@ -286,15 +299,20 @@ void RowBatch::give(Item& item, const RowAnswer& answer) {
     RowAnswer theirs = answer;
     if (answer.status == Status::yes) {
       theirs = {.status = Status::no, .sent = answer.sent, .lease = item.request.lease};
-      theirs.seen = {};
     } else if (answer.status == Status::failed && answer.failure.code == errc::ambiguous) {
-      theirs.failure = code_replaced(answer.failure, errc::unavailable);
+      theirs.failure.code = errc::unavailable;
     }
     done(theirs);
   }
 }
 
 // --- Time ------------------------------------------------------------------------------------------------------------
+
+void RowBatch::arm(TimePoint at) {
+  if (at >= armed_for_) return;
+  armed_for_ = at;
+  timer_.arm(at, [this] { fail_overdue(); });
+}
 
 void RowBatch::fail_overdue() {
   armed_for_ = TimePoint::max();
@@ -323,10 +341,7 @@ void RowBatch::fail_overdue() {
       if (deadline < under_way_->deadline) look(*item, saturating_add(deadline, behind_the_query), no_answer);
     });
   }
-  if (next != TimePoint::max()) {
-    armed_for_ = next;
-    timer_.arm(next, [this] { fail_overdue(); });
-  }
+  arm(next);
   const std::weak_ptr<bool> alive = alive_;
   for (const auto& [done, why] : overdue) {
     done({.status = Status::failed, .failure = why});

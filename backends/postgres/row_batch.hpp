@@ -71,7 +71,7 @@ class RowBatch {
   struct Item {
     RowRequest request;
     Handler done;
-    bool alone = false;  // an error may be its fault, so it has a query of its own
+    std::size_t at_most;  // in one query; fewer and fewer where an error may be its fault
     std::vector<std::shared_ptr<Item>> followers = {};
   };
   using Items = std::vector<std::shared_ptr<Item>>;
@@ -88,9 +88,11 @@ class RowBatch {
 
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
   void refused(const std::shared_ptr<Load>& load, const Outcome& outcome);
+  void search(const std::shared_ptr<Load>& load, const Outcome& outcome);
   void read(const Items& items, const Rows& rows, TimePoint sent);
   [[nodiscard]] static RowAnswer answer_in(RowRequest::Kind kind, const Rows& rows, std::size_t row, TimePoint sent);
   void give(Item& item, const RowAnswer& answer);
+  void arm(TimePoint at);
   void fail_overdue();
 
   Commands& commands_;

@@ -71,6 +71,8 @@ constexpr std::array known = {
     Known{"42501", denied},    // insufficient_privilege
     Known{"28", denied},       // invalid_authorization_specification
     Known{"3D000", wrong},     // invalid_catalog_name: no such database
+    Known{"22021", wrong},     // character_not_in_repertoire
+    Known{"22P05", wrong},     // untranslatable_character: the database's encoding has none for it
     Known{"0A", not_here},     // feature_not_supported
     Known{"42883", not_here},  // undefined_function: a server that is too old
 };
@@ -88,6 +90,9 @@ std::string advice(std::string_view sqlstate, std::string_view schema) {
   if (meaning_of(sqlstate).remedy == Remedy::set_up) {
     return "; schema " + quote_identifier(schema) +
            " is not, or not as it should be, in this database: run \"dlock init\" with a role that may create it";
+  }
+  if (sqlstate == "22P05" || sqlstate == "22021") {
+    return "; this database's encoding has no characters for that name: use another name, or a database in UTF8";
   }
   if (sqlstate == "25006") return "; this is a standby, and locks are kept by the primary";
   if (sqlstate == "53200") {

@@ -52,7 +52,9 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
       {"3D000", Remedy::final, Execution::no, errc::invalid_argument},
       {"0A000", Remedy::final, Execution::no, errc::unsupported},
       {"42883", Remedy::final, Execution::no, errc::unsupported},
-      {"22021", Remedy::final, Execution::no, errc::protocol},
+      {"22021", Remedy::final, Execution::no, errc::invalid_argument},
+      {"22P05", Remedy::final, Execution::no, errc::invalid_argument},
+      {"22003", Remedy::final, Execution::no, errc::protocol},
       {"23514", Remedy::final, Execution::no, errc::protocol},
       {"XX000", Remedy::final, Execution::no, errc::protocol},
   };
