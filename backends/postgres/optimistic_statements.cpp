@@ -29,7 +29,7 @@ constexpr std::string_view acquire = R"sql(
   SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM u
   UNION ALL SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT $2::text, NULL::bigint, owner, version, lease_ms FROM {optimistic}
-    WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM u)
+    WHERE name = $1::text AND owner <> $2::text AND NOT EXISTS (SELECT FROM u)
 )sql";
 
 constexpr std::string_view acquire_many = R"sql(
@@ -58,7 +58,7 @@ constexpr std::string_view acquire_many = R"sql(
   UNION ALL SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT q.owner, NULL::bigint, l.owner, l.version, l.lease_ms
     FROM q JOIN {optimistic} AS l ON l.name = q.name
-    WHERE l.owner IS NOT NULL AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
+    WHERE l.owner <> q.owner AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
 )sql";
 
 constexpr std::string_view renew_many = R"sql(

@@ -100,6 +100,11 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
     if (answer.failure.code == errc::ambiguous) in_doubt_.insert(request.owner);
     return {.status = Status::failed, .failure = answer.failure};
   }
+  if (answer.status == RowAnswer::Status::no && !answer.lease && in_doubt_.contains(request.owner)) {
+    return {.status = Status::failed,
+            .failure = {errc::ambiguous, "somebody is changing the row of lock \"" + request.name +
+                                             "\", which may be ours since an answer was lost"}};
+  }
   in_doubt_.erase(request.owner);
   if (answer.status == RowAnswer::Status::yes) {
     standstill_.forget(request.name);

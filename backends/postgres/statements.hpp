@@ -50,7 +50,7 @@ struct RowStatements {
   //   token, NULL, NULL, NULL: granted. The same owner asking again keeps its token and gets a full lease.
   //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
   //   NULL, owner, version, lease in ms: busy (optimistic)
-  // or none: busy, and changing just now.
+  // or none: busy, and changing just now; if the owner has it already, nothing is said about that.
   Statement acquire;
   // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
   Statement acquire_many;

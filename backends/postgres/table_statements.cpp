@@ -28,7 +28,8 @@ constexpr std::string_view acquire = R"sql(
   UNION ALL SELECT $2::text, NULL::bigint, NULL::text, NULL::bigint,
       (extract(epoch FROM expires_at - {now}) * 1000)::bigint
     FROM {lease}
-    WHERE name = $1::text AND expires_at > {now} AND pg_catalog.isfinite(expires_at) AND NOT EXISTS (SELECT FROM u)
+    WHERE name = $1::text AND expires_at > {now} AND pg_catalog.isfinite(expires_at)
+      AND owner IS DISTINCT FROM $2::text AND NOT EXISTS (SELECT FROM u)
 )sql";
 
 // Only i waits: for insertions of the same names, in the order of names.
@@ -58,7 +59,7 @@ constexpr std::string_view acquire_many = R"sql(
       (extract(epoch FROM l.expires_at - {now}) * 1000)::bigint
     FROM q JOIN {lease} AS l ON l.name = q.name
     WHERE l.expires_at > {now} AND pg_catalog.isfinite(l.expires_at)
-      AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
+      AND l.owner IS DISTINCT FROM q.owner AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
 )sql";
 
 constexpr std::string_view renew_many = R"sql(
