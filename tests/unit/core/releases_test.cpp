@@ -1,0 +1,371 @@
+// Giving back, and cleaning up after owners who gave up, over a service that the test plays: every request is answered
+// by hand, or never.
+#include "core/releases.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Status = ReleaseOutcome::Status;
+using Reason = Releases::Reason;
+
+struct Asked {
+  std::string name;
+  OwnerId owner;
+  Reason reason;
+  TimePoint deadline;
+  TimePoint when;
+  Releases::Answer answer;
+};
+
+constexpr OwnerId a{1, 1};
+constexpr OwnerId b{2, 2};
+
+class ReleasesTest : public testing::Test {
+ protected:
+  void start(std::chrono::nanoseconds patience = 0s) {
+    releases.emplace(engine, 4s, patience,
+                     [this](const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
+                            Releases::Answer answer) {
+                       asked.push_back({name, owner, reason, deadline, engine.now(), std::move(answer)});
+                       if (answer_at_once) reply(*answer_at_once);
+                     });
+  }
+  [[nodiscard]] Grant grant(std::chrono::nanoseconds lease = 30s, const OwnerId& owner = a) {
+    return {"x", owner, FencingToken(7), lease_valid_until(engine.now(), lease), lease};
+  }
+  void release(const Grant& what) {
+    releases->release(what, [this](const ReleaseOutcome& outcome) {
+      outcomes.push_back(outcome);
+      if (when_released) when_released();
+    });
+  }
+  // To the newest request, or an earlier one.
+  void reply(const Result<bool>& answer) { reply(asked.size() - 1, answer); }
+  void reply(std::size_t request, const Result<bool>& answer) {
+    const auto done = std::exchange(asked.at(request).answer, nullptr);
+    ASSERT_TRUE(done) << "answered before";
+    done(answer);
+  }
+  void finish() {
+    releases->finish([this] {
+      EXPECT_FALSE(finished) << "finished twice";
+      finished = true;
+    });
+  }
+
+  const Failure unavailable{errc::unavailable, "not asked"};
+  const Failure ambiguous{errc::ambiguous, "no answer"};
+  const Failure denied{errc::access_denied, "denied"};
+
+  test::ManualEngine engine;
+  std::vector<Asked> asked;
+  std::optional<Result<bool>> answer_at_once;
+  std::vector<ReleaseOutcome> outcomes;
+  std::function<void()> when_released;
+  bool finished = false;
+  std::optional<Releases> releases;
+};
+
+// --- Locks that are held ---------------------------------------------------------------------------------------------
+
+TEST_F(ReleasesTest, AReleaseIsOneRequest) {
+  start();
+  release(grant());
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].name, "x");
+  EXPECT_EQ(asked[0].owner, a);
+  EXPECT_EQ(asked[0].reason, Reason::release);
+  EXPECT_EQ(asked[0].deadline, engine.now() + 4s);
+  EXPECT_TRUE(outcomes.empty());
+  reply(true);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::released);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 1U);
+}
+
+TEST_F(ReleasesTest, ALockOfSomebodyElseIsNotReleased) {
+  start();
+  release(grant());
+  reply(false);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::not_owner);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 1U);
+}
+
+TEST_F(ReleasesTest, AnUnansweredReleaseIsAskedForAgain) {
+  start();
+  release(grant());
+  const TimePoint deadline = asked[0].deadline;
+  engine.advance(1s);
+  reply(ambiguous);
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[1].reason, Reason::release);
+  EXPECT_EQ(asked[1].deadline, deadline) << "within the time that the caller was promised";
+  reply(true);
+  EXPECT_EQ(outcomes.at(0).status, Status::released);
+}
+
+// Nobody else can have had the lock meanwhile, so it must have been the attempt that was not answered.
+TEST_F(ReleasesTest, ALockThatIsGoneAfterAnUnansweredReleaseWasReleasedByIt) {
+  start();
+  release(grant(30s));
+  reply(ambiguous);
+  reply(false);
+  EXPECT_EQ(outcomes.at(0).status, Status::released);
+}
+
+TEST_F(ReleasesTest, WhatIsGoneAfterItsLeaseWasNotNecessarilyReleasedByIt) {
+  start();
+  const Grant short_lived = grant(1s);
+  release(short_lived);
+  engine.advance(short_lived.valid_until - engine.now());
+  reply(ambiguous);
+  reply(false);
+  EXPECT_EQ(outcomes.at(0).status, Status::not_owner);
+}
+
+TEST_F(ReleasesTest, ConnectionsThatBreakEachTimeAreNotTriedForEver) {
+  start();
+  release(grant());
+  for (int i = 0; i < 7; ++i) reply(ambiguous);
+  EXPECT_TRUE(outcomes.empty());
+  reply(ambiguous);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::failed);
+  EXPECT_EQ(outcomes[0].failure.code, errc::ambiguous);
+  EXPECT_EQ(asked.back().reason, Reason::give_up) << "goes on in the background";
+}
+
+TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
+  start();
+  release(grant());
+  engine.advance(4s);
+  reply(ambiguous);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::failed);
+}
+
+TEST_F(ReleasesTest, WhatCouldNotBeAskedFailsAndGoesOnUntilItIsConfirmed) {
+  start();
+  release(grant());
+  reply(unavailable);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::failed);
+  EXPECT_EQ(outcomes[0].failure.code, errc::unavailable);
+  ASSERT_EQ(asked.size(), 2U);
+  EXPECT_EQ(asked[1].owner, a);
+  EXPECT_EQ(asked[1].reason, Reason::give_up);
+  reply(unavailable);
+  EXPECT_EQ(asked.size(), 2U) << "not at once";
+  engine.advance(20ms);
+  ASSERT_EQ(asked.size(), 3U);
+  reply(true);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 3U) << "nothing was ever in doubt, so once is enough";
+}
+
+TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {
+  start();
+  release(grant(30s, a));
+  release(grant(30s, b));
+  reply(0, ambiguous);
+  reply(1, false);
+  reply(2, false);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].status, Status::not_owner);
+  EXPECT_EQ(outcomes[1].status, Status::released);
+}
+
+TEST_F(ReleasesTest, WhoeverIsAnsweredMayEndIt) {
+  start();
+  when_released = [&] { releases.reset(); };
+  for (const Result<bool>& answer : {Result<bool>(true), Result<bool>(unavailable)}) {
+    asked.clear();
+    start();
+    release(grant());
+    reply(0, answer);
+    EXPECT_FALSE(releases);
+  }
+  engine.advance(1h);
+}
+
+TEST_F(ReleasesTest, AnswersMayComeInsideTheCall) {
+  start();
+  answer_at_once = true;
+  release(grant());
+  EXPECT_EQ(outcomes.at(0).status, Status::released);
+  answer_at_once = Result<bool>(ambiguous);
+  release(grant());
+  EXPECT_EQ(outcomes.at(1).status, Status::failed);
+  answer_at_once = true;
+  finish();
+  engine.advance(5s);
+  EXPECT_TRUE(finished);
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+// --- Owners that gave up ---------------------------------------------------------------------------------------------
+
+TEST_F(ReleasesTest, WhoGivesUpIsTakenOutOnce) {
+  start();
+  releases->abandon("x", a, 30s, false);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].reason, Reason::give_up);
+  EXPECT_EQ(asked[0].deadline, engine.now() + 4s);
+  reply(false);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 1U);
+}
+
+TEST_F(ReleasesTest, WhatABrokenConnectionMayStillDeliverIsLookedForOnceMore) {
+  start();
+  releases->abandon("x", a, 30s, true);
+  reply(false);
+  engine.advance(999ms);
+  EXPECT_EQ(asked.size(), 1U);
+  engine.advance(1ms);
+  ASSERT_EQ(asked.size(), 2U);
+  reply(true);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 2U);
+}
+
+TEST_F(ReleasesTest, AnAnswerThatWasLostLeavesAStraggler) {
+  start();
+  releases->abandon("x", a, 30s, false);
+  reply(ambiguous);
+  engine.advance(20ms);
+  ASSERT_EQ(asked.size(), 2U);
+  reply(true);
+  engine.advance(1s);
+  EXPECT_EQ(asked.size(), 3U);
+}
+
+TEST_F(ReleasesTest, TriesSeldomerAndSeldomerUntilNothingCanBeLeft) {
+  start();
+  answer_at_once = Result<bool>(unavailable);
+  const TimePoint begin = engine.now();
+  releases->abandon("x", a, 30s, false);
+  engine.advance(1h);
+  EXPECT_GT(asked.size(), 30U);
+  EXPECT_LT(asked.size(), 80U);
+  EXPECT_EQ(asked.back().when, begin + 30s);
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+TEST_F(ReleasesTest, WhatOutlivesALeaseIsCleanedUpForLonger) {
+  start(10min);
+  answer_at_once = Result<bool>(unavailable);
+  const TimePoint begin = engine.now();
+  releases->abandon("x", a, 30s, false);
+  engine.advance(1h);
+  EXPECT_EQ(asked.back().when, begin + 10min + 30s);
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+TEST_F(ReleasesTest, WhatIsDeniedIsTriedAgainWhileSomethingMayBeLeft) {
+  start();
+  answer_at_once = Result<bool>(denied);
+  releases->abandon("x", a, 5s, false);
+  engine.advance(1s);
+  answer_at_once = true;
+  engine.advance(2s);
+  const std::size_t so_far = asked.size();
+  engine.advance(1h);
+  EXPECT_LE(asked.size(), so_far + 1);
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+TEST_F(ReleasesTest, GivingUpTwiceIsOneCleaning) {
+  start();
+  releases->abandon("x", a, 30s, true);
+  releases->abandon("x", a, 30s, true);
+  EXPECT_EQ(asked.size(), 1U);
+  reply(true);
+  finish();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(ReleasesTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
+  start();
+  releases->abandon("x", a, 30s, true);
+  reply(false);
+  releases->heard_of(a);
+  ASSERT_EQ(asked.size(), 2U);
+  reply(true);
+  releases->heard_of(b);
+  EXPECT_EQ(asked.size(), 2U) << "never abandoned";
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ReleasesTest, FinishesAtOnceWhereThereIsNothingToDo) {
+  start();
+  finish();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(ReleasesTest, FinishesWhenTheLastOneIsConfirmed) {
+  start();
+  releases->abandon("x", a, 30s, false);
+  releases->abandon("y", b, 30s, true);
+  finish();
+  reply(1, false);
+  EXPECT_FALSE(finished);
+  reply(0, unavailable);
+  engine.advance(20ms);
+  EXPECT_FALSE(finished);
+  ASSERT_EQ(asked.size(), 3U);
+  reply(true);
+  EXPECT_TRUE(finished) << "a client that closes does not wait for stragglers";
+}
+
+TEST_F(ReleasesTest, FinishesWhenNothingCanBeLeft) {
+  start();
+  answer_at_once = Result<bool>(unavailable);
+  releases->abandon("x", a, 5s, false);
+  finish();
+  engine.advance(4900ms);
+  EXPECT_FALSE(finished);
+  engine.advance(100ms);
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(ReleasesTest, FinishingMayEndIt) {
+  start();
+  releases->abandon("x", a, 30s, true);
+  releases->finish([&] { releases.reset(); });
+  reply(true);
+  EXPECT_FALSE(releases);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 1U);
+}
+
+TEST_F(ReleasesTest, NothingIsAskedOnceItIsGone) {
+  start();
+  releases->abandon("x", a, 30s, true);
+  reply(unavailable);
+  releases.reset();
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 1U);
+  EXPECT_EQ(engine.pending_timers(), 0U);
+}
+
+}  // namespace
+
+}  // namespace dlock::detail
