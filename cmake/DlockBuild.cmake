@@ -38,6 +38,41 @@ function(dlock_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
+# The headers that most sources include, precompiled: with Clang that halves the time to compile the tests. It hides
+# includes that are missing, so there has to be a build without it as well.
+option(DLOCK_PRECOMPILE_HEADERS "Precompile the headers that most sources include (for Clang)" OFF)
+set(dlock_standard_headers <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <deque> <functional>
+  <map> <memory> <mutex> <optional> <set> <stop_token> <string> <string_view> <system_error> <thread> <unordered_map>
+  <utility> <vector>)
+
+# dlock_precompile(TARGET header...)
+function(dlock_precompile target)
+  if(DLOCK_PRECOMPILE_HEADERS)
+    target_precompile_headers(${target} PRIVATE ${dlock_standard_headers} ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
+  endif()
+endfunction()
+
+# dlock_precompile_test(TARGET): one set of headers for all tests.
+function(dlock_precompile_test target)
+  if(NOT DLOCK_PRECOMPILE_HEADERS)
+    return()
+  endif()
+  if(NOT TARGET dlock_test_headers)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
+    add_library(dlock_test_headers OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
+    dlock_target(dlock_test_headers)
+    target_link_libraries(dlock_test_headers PRIVATE dlock::dlock GTest::gtest)
+    dlock_precompile(dlock_test_headers <gtest/gtest.h> <dlock/backend.hpp> <dlock/dlock.hpp> <dlock/executor.hpp>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM dlock_test_headers)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endfunction()
+
+# A process for each test shows that they need nothing of each other; starting them all takes its time, above all those
+# of sanitizers.
+option(DLOCK_TESTS_APART "Let ctest run each test in a process of its own" ON)
+
 # dlock_add_test(NAME [NO_MAIN] [PROCESSORS n] [SHARDS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
 # One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs. Where
 # a process has much to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
@@ -47,6 +82,7 @@ function(dlock_add_test name)
   dlock_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE dlock::dlock GTest::gmock GTest::gtest ${arg_LIBRARIES})
+  dlock_precompile_test(${name})
   if(NOT arg_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
@@ -54,18 +90,55 @@ function(dlock_add_test name)
   if(arg_LABELS)
     set(labels ${arg_LABELS})
   endif()
+  dlock_discover_tests(${name} LABELS ${labels} PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
+endfunction()
+
+# dlock_discover_tests(PROGRAM LABELS label... [TIMEOUT seconds] [PROCESSORS n] [SHARDS n])
+# The tests of a program: in so many shards if that is given, otherwise each by itself, or all together in builds that
+# want it so.
+function(dlock_discover_tests program)
+  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS;SHARDS" "LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
-  if(arg_SHARDS)
-    foreach(shard RANGE 1 ${arg_SHARDS})
-      math(EXPR index "${shard} - 1")
-      add_test(NAME ${name}.${shard}_of_${arg_SHARDS} COMMAND ${name})
-      set_tests_properties(${name}.${shard}_of_${arg_SHARDS} PROPERTIES LABELS "${labels}" TIMEOUT 600
-        PROCESSORS ${arg_PROCESSORS} ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
-    endforeach()
-    return()
+  if(NOT arg_SHARDS AND NOT DLOCK_TESTS_APART)
+    set(arg_SHARDS 1)
   endif()
-  gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" TIMEOUT 120 PROCESSORS ${arg_PROCESSORS}
-    DISCOVERY_TIMEOUT 60)
+  if(arg_SHARDS)
+    dlock_add_shards(${program} COMMAND ${program} LABELS ${arg_LABELS} PROCESSORS ${arg_PROCESSORS}
+      SHARDS ${arg_SHARDS})
+  else()
+    gtest_discover_tests(${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+      PROCESSORS ${arg_PROCESSORS} DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()
+
+# dlock_add_shards(NAME COMMAND program [argument...] LABELS label... PROCESSORS n SHARDS n)
+# The tests of one run of a GoogleTest program, divided among so many processes.
+function(dlock_add_shards name)
+  cmake_parse_arguments(arg "" "PROCESSORS;SHARDS" "COMMAND;LABELS" ${ARGN})
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    math(EXPR index "${shard} - 1")
+    set(test ${name}.${shard}_of_${arg_SHARDS})
+    add_test(NAME ${test} COMMAND ${arg_COMMAND})
+    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 PROCESSORS ${arg_PROCESSORS}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
+
+# dlock_add_conformance(PROGRAM SERVICE subject... SHARDS n [PROCESSORS n])
+# A conformance program that starts servers, which takes too long to have one for each test: every subject, called
+# <service>_<subject>, is divided into so many runs, and the tests of a run share their servers.
+function(dlock_add_conformance program service)
+  cmake_parse_arguments(arg "" "SHARDS;PROCESSORS" "" ${ARGN})
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  foreach(subject IN LISTS arg_UNPARSED_ARGUMENTS)
+    dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"
+      LABELS integration conformance PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
+  endforeach()
 endfunction()
