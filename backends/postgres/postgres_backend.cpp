@@ -29,13 +29,14 @@ std::unique_ptr<Backend> make_locks(const Services& services) {
 }  // namespace
 
 PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections)
-    : host_(host),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout},
       schema_(host.executor(), options_, dialling_),
-      commands_(host.executor(), options_, dialling_, schema_, *this),
+      news_(host, options_.strategy == Strategy::table || options_.strategy == Strategy::optimistic),
+      commands_news_(news_),
+      commands_(host.executor(), options_, dialling_, schema_, commands_news_),
       inspection_(commands_),
-      locks_(make_locks({host, options_, dialling_, commands_, schema_})) {}
+      locks_(make_locks({host, options_, dialling_, commands_, news_, schema_})) {}
 
 PostgresBackend::~PostgresBackend() = default;
 
@@ -59,20 +60,6 @@ void PostgresBackend::diagnose(Handler<std::vector<Finding>> done) {
 
 void PostgresBackend::initialize(Handler<std::vector<std::string>> done) {
   schema_.initialize(commands_.answer_by(), std::move(done));
-}
-
-// --- The connection --------------------------------------------------------------------------------------------------
-
-bool PostgresBackend::commands_keep_locks() const noexcept {
-  return options_.strategy == Strategy::table || options_.strategy == Strategy::optimistic;
-}
-
-void PostgresBackend::commands_connected() {
-  if (commands_keep_locks()) host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
-}
-
-void PostgresBackend::commands_broken(const Failure& why) {
-  if (commands_keep_locks()) host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 
 // --- Factory ---------------------------------------------------------------------------------------------------------

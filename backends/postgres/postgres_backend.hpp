@@ -13,6 +13,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/postgres/commands.hpp"
+#include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
@@ -20,7 +21,7 @@
 
 namespace dlock::postgres {
 
-class PostgresBackend final : public Backend, private Commands::Observer {
+class PostgresBackend final : public Backend {
  public:
   // connections: how they are made; tests have their own.
   PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections);
@@ -42,15 +43,11 @@ class PostgresBackend final : public Backend, private Commands::Observer {
   void initialize(Handler<std::vector<std::string>> done) override;
 
  private:
-  void commands_connected() override;
-  void commands_broken(const Failure& why) override;
-  // The connection for commands is the one that locks depend on.
-  [[nodiscard]] bool commands_keep_locks() const noexcept;
-
-  BackendHost& host_;
   const Options options_;
   const Dialling dialling_;
   Schema schema_;
+  ConnectionNews news_;  // where locks do not depend on connections of their own
+  ConnectionNews::Source commands_news_;
   Commands commands_;
   Inspection inspection_;
   std::unique_ptr<Backend> locks_;

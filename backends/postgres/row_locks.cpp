@@ -1,6 +1,8 @@
 #include "backends/postgres/row_locks.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -18,6 +20,8 @@ constexpr std::chrono::hours max_lease{24};
 // Somebody is changing the row: worth another look soon.
 constexpr nanoseconds while_changing = milliseconds(50);
 constexpr int looks_while_changing = 3;
+
+constexpr std::size_t lanes = 2;
 
 // Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
 TryPolicy policy_of(const Options& options) {
@@ -42,12 +46,24 @@ nanoseconds patience_of(const Options& options) {
 
 }  // namespace
 
+struct RowLocks::Lane {
+  Lane(Commands& commands, const RowStatements& statements, bool optimistic, const std::string& channel)
+      : batch(commands, statements, optimistic, channel) {}
+  Lane(const Services& services, const RowStatements& statements, bool optimistic, const std::string& channel)
+      : news(services.news),
+        own(std::in_place, services.host.executor(), services.options, services.dialling, services.schema, *news),
+        batch(*own, statements, optimistic, channel) {}
+
+  std::optional<ConnectionNews::Source> news;
+  std::optional<Commands> own;
+  RowBatch batch;
+};
+
 RowLocks::RowLocks(Services services)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
       statements_(statements_for(services.options)),
       channel_(channel_for(services.options)),
-      batch_(services.commands, statements_, services.options.strategy == Strategy::optimistic, channel_),
       wake_ups_(services.commands, services.dialling, statements_, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
@@ -55,9 +71,17 @@ RowLocks::RowLocks(Services services)
                 }),
       releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
                 [this](const std::string& name, const OwnerId& owner, detail::Releases::Reason, TimePoint deadline,
-                       detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {}
+                       detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
+  lanes_.push_back(std::make_unique<Lane>(services_.commands, statements_, optimistic(), channel_));
+  while (lanes_.size() < lanes)
+    lanes_.push_back(std::make_unique<Lane>(services_, statements_, optimistic(), channel_));
+}
 
 RowLocks::~RowLocks() = default;
+
+RowBatch& RowLocks::batch_for(const std::string& name) {
+  return lanes_[std::hash<std::string>{}(name) % lanes_.size()]->batch;
+}
 
 Capabilities RowLocks::capabilities() const noexcept {
   return {
@@ -90,8 +114,9 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .may_be_held = in_doubt_.contains(request.owner),
                  .lease = request.lease};
   if (optimistic()) row.stood_still = standstill_.over(request.name, now);
-  batch_.ask(std::move(row),
-             [this, request, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
+  batch_for(request.name).ask(std::move(row), [this, request, done = std::move(done)](const RowAnswer& answer) {
+    done(outcome_of(request, answer));
+  });
 }
 
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
@@ -150,7 +175,7 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
                  .owner = renewal->grant.owner,
                  .deadline = renewal->deadline,
                  .lease = renewal->grant.lease};
-  batch_.ask(std::move(row), [this, renewal](const RowAnswer& answer) {
+  batch_for(renewal->grant.name).ask(std::move(row), [this, renewal](const RowAnswer& answer) {
     using Status = RenewOutcome::Status;
     const Grant& grant = renewal->grant;
     switch (answer.status) {
@@ -177,7 +202,7 @@ void RowLocks::release(const Grant& grant, ReleaseHandler done) {
 void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
                            detail::Releases::Answer done) {
   RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
-  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+  batch_for(name).ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
     switch (answer.status) {
       case RowAnswer::Status::yes:
         return done(true);

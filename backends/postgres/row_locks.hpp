@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/try_backend.hpp>
@@ -34,7 +35,11 @@ class RowLocks final : public TryBackend {
 
  private:
   struct Renewal;
+  // One of several connections, each with its own share of the names: while the server makes the work of one durable it
+  // does that of another.
+  struct Lane;
 
+  [[nodiscard]] RowBatch& batch_for(const std::string& name);
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void renew(const std::shared_ptr<Renewal>& renewal);
@@ -44,7 +49,7 @@ class RowLocks final : public TryBackend {
   const Services services_;
   const RowStatements statements_;
   const std::string channel_;
-  RowBatch batch_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   WakeUps wake_ups_;
   Standstill standstill_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted

@@ -4,6 +4,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/postgres/commands.hpp"
+#include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
 #include "backends/postgres/session.hpp"
@@ -16,6 +17,7 @@ struct Services {
   const Options& options;
   const Dialling& dialling;
   Commands& commands;
+  ConnectionNews& news;
   Schema& schema;
 };
 

@@ -150,9 +150,10 @@ class ForUpdateTest : public testing::Test, private Commands::Observer {
   const Options options = few_connections();
   Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout};
   Schema schema{engine, options, dialling};
+  ConnectionNews news{host, false};
   Commands commands{engine, options, dialling, schema, *this};
   std::unique_ptr<ForUpdateLocks> locks =
-      std::make_unique<ForUpdateLocks>(Services{host, options, dialling, commands, schema});
+      std::make_unique<ForUpdateLocks>(Services{host, options, dialling, commands, news, schema});
   FakeRows rows{locks->statements()};
 
  private:
