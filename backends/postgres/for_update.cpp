@@ -133,15 +133,13 @@ void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
   });
 }
 
-void ForUpdateLocks::lose(const OwnerId& owner, const Failure& why) {
-  const Failure reason = why;
-  const OwnerId whose = owner;  // both may be the hold's
-  const auto found = holds_.find(whose);
+void ForUpdateLocks::lose(OwnerId owner, Failure why) {
+  const auto found = holds_.find(owner);
   if (found == holds_.end()) return;
   const auto hold = std::move(found->second);
   holds_.erase(found);
   transactions_.close(hold->take_member());
-  services_.host.lost(whose, reason);
+  services_.host.lost(owner, std::move(why));
 }
 
 }  // namespace dlock::postgres

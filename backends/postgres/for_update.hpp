@@ -36,7 +36,8 @@ class ForUpdateLocks final : public Backend {
  private:
   class Hold;
 
-  void lose(const OwnerId& owner, const Failure& why);
+  // By value: they may be the hold's, which goes.
+  void lose(OwnerId owner, Failure why);
 
   const Services services_;
   const ForUpdateStatements statements_;

@@ -282,11 +282,10 @@ void RowContention::again_later(const Failure& why, Tell tell) {
   if (tell == Tell::yes && request_.wait) sink_.unreachable(why);
 }
 
-void RowContention::fail(const Failure& why) {
-  const Failure reason = why;  // it may belong to the connection
+void RowContention::fail(Failure why) {
   leave(Stage::over);
   let_go(true);
-  sink_.failed(reason);
+  sink_.failed(std::move(why));
 }
 
 }  // namespace dlock::postgres

@@ -52,7 +52,7 @@ class RowContention final : public Contention, private Session::User, private Tr
   void set_up(const Failure& why);
   enum class Tell { yes, no };
   void again_later(const Failure& why, Tell tell);
-  void fail(const Failure& why);
+  void fail(Failure why);  // by value: it may be the connection's, which goes
 
   void send(std::vector<Command> commands, bool blocks, Answer answer);
   // What begins with a transaction that is open ends that one first.

@@ -51,6 +51,7 @@ class Caller {
   // Throws Error, 55P03 as errc::timed_out.
   Rows run(const std::string& sql, const std::vector<std::string>& params = {}) {
     std::vector<const char*> values;
+    values.reserve(params.size());
     for (const std::string& param : params) values.push_back(param.c_str());
     const PgResult result(PQexecParams(connection_, sql.c_str(), static_cast<int>(values.size()), nullptr,
                                        values.data(), nullptr, nullptr, 0));
