@@ -32,9 +32,9 @@ AdvisoryLocks::AdvisoryLocks(BackendHost& host, const Options& options, const Di
       room_(host, options, dialling, sql_, limits.slices, [this] { report_if_quiet(); }),
       // Each connection of the room has one at most.
       most_locks_(limits.locks - std::min<std::size_t>(limits.locks - 1, options.max_connections)),
-      holder_(host, options, dialling, sql_, most_locks_, [this] { report_if_quiet(); }),
+      holders_(host, options, dialling, sql_, limits.sessions, most_locks_, [this] { report_if_quiet(); }),
       common_{.executor = host.executor(),
-              .holder = holder_,
+              .holders = holders_,
               .room = room_,
               .set_up = std::move(set_up),
               .response_timeout = dialling.response_timeout} {}
@@ -85,7 +85,7 @@ void AdvisoryLocks::renew(const Grant& /*grant*/, RenewHandler done) {
 }
 
 void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {
-  if (holder_.release(grant.owner, done)) {
+  if (holders_.release(grant.owner, done)) {
     if (room_.has_queue()) room_.freed(lock_key(options_, grant.name));
     return;
   }
@@ -99,7 +99,7 @@ void AdvisoryLocks::close(std::function<void()> done) {
 }
 
 void AdvisoryLocks::report_if_quiet() {
-  if (!closed_ || !holder_.quiet() || !room_.quiet()) return;
+  if (!closed_ || !holders_.quiet() || !room_.quiet()) return;
   const auto closed = std::exchange(closed_, nullptr);
   closed();
 }

@@ -10,7 +10,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/postgres/advisory_contention.hpp"
-#include "backends/postgres/holder_session.hpp"
+#include "backends/postgres/holders.hpp"
 #include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/waiting_room.hpp"
@@ -23,6 +23,7 @@ class AdvisoryLocks final : public Backend {
     WaitSlices slices = {};
     // The server's table of locks has a fixed size, and when it is full nobody can even log in.
     std::size_t locks = 1000;
+    std::size_t sessions = 2;  // that locks are tried for in
   };
 
   explicit AdvisoryLocks(const Services& services);
@@ -46,8 +47,8 @@ class AdvisoryLocks final : public Backend {
   const Options& options_;
   const AdvisorySql sql_;
   WaitingRoom room_;
-  const std::size_t most_locks_;  // through the holder session
-  HolderSession holder_;
+  const std::size_t most_locks_;  // in the holders
+  Holders holders_;
   const AdvisoryContention::Common common_;
   std::function<void()> closed_;
 };

@@ -12,6 +12,7 @@ AdvisoryContention::AdvisoryContention(const Common& common, LockRequest request
       key_(std::move(key)),
       sink_(sink),
       try_until_(saturating_add(common.executor.now(), common.response_timeout)),
+      holder_(common.holders.of(key_)),
       timer_(common.executor) {}
 
 AdvisoryContention::~AdvisoryContention() {
@@ -25,13 +26,13 @@ AdvisoryContention::~AdvisoryContention() {
 void AdvisoryContention::ask() {
   if (over_ || member_ != nullptr || try_ != 0 || setting_up_) return;
   timer_.disarm();
-  if (common_.holder.holds(key_)) return busy();
-  try_ = common_.holder.ask(request_, key_, *this);
+  if (holder_.holds(key_)) return busy();
+  try_ = holder_.ask(request_, key_, *this);
 }
 
 void AdvisoryContention::stop_trying() {
   timer_.disarm();
-  if (try_ != 0) common_.holder.withdraw(std::exchange(try_, 0));
+  if (try_ != 0) holder_.withdraw(std::exchange(try_, 0));
 }
 
 void AdvisoryContention::try_granted(const Grant& grant) {

@@ -1,5 +1,5 @@
-// strategy=advisory: one acquire. It tries on the client's holder session and, where it may wait, goes on waiting over
-// a connection of the pool.
+// strategy=advisory: one acquire. It tries on one of the client's holder sessions and, where it may wait, goes on
+// waiting over a connection of the pool.
 //
 //   trying --> granted | busy | failed          a request that does not wait
 //   trying --> (queueing for a connection -->) waiting --> granted | failed
@@ -14,7 +14,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/postgres/holder_session.hpp"
+#include "backends/postgres/holders.hpp"
 #include "backends/postgres/waiting_room.hpp"
 #include "util/backoff.hpp"
 
@@ -29,7 +29,7 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   // Outlives them.
   struct Common {
     Executor& executor;
-    HolderSession& holder;
+    Holders& holders;
     WaitingRoom& room;
     SetUp set_up;
     std::chrono::nanoseconds response_timeout{};
@@ -69,6 +69,7 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   const LockKey key_;
   GrantSink& sink_;
   const TimePoint try_until_;
+  HolderSession& holder_;
   HolderSession::TryId try_ = 0;  // 0: none is under way
   MemberLock* member_ = nullptr;
   bool queueing_ = false;  // for a connection

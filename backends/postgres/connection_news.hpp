@@ -20,8 +20,10 @@ class ConnectionNews {
   class Source final : public Commands::Observer {
    public:
     explicit Source(ConnectionNews& news) : news_(news) {}
-    void commands_connected() override;
-    void commands_broken(const Failure& why) override;
+    void connected();
+    void broken(const Failure& why);
+    void commands_connected() override { connected(); }
+    void commands_broken(const Failure& why) override { broken(why); }
 
    private:
     ConnectionNews& news_;

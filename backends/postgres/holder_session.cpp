@@ -18,15 +18,17 @@ constexpr std::size_t most_in_a_query = 256;
 }  // namespace
 
 HolderSession::HolderSession(BackendHost& host, const Options& options, const Dialling& dialling,
-                             const AdvisorySql& sql, std::size_t most_locks, std::function<void()> when_quiet)
+                             const AdvisorySql& sql, Limit limit, ConnectionNews& news,
+                             std::function<void()> when_quiet)
     : host_(host),
       executor_(host.executor()),
       options_(options),
       sql_(sql),
       response_timeout_(dialling.response_timeout),
-      most_locks_(most_locks),
+      limit_(std::move(limit)),
       when_quiet_(std::move(when_quiet)),
       kept_(host, options.lease),
+      news_(news),
       timer_(executor_),
       session_(executor_, dialling, Purpose{.word = "locks", .session_lease = options.lease}, Upkeep::kept_up, *this) {}
 
@@ -64,7 +66,7 @@ void HolderSession::pump() {
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 std::vector<HolderSession::Group> HolderSession::next_groups() {
-  const std::size_t room = most_locks_ - std::min(most_locks_, kept_.size());
+  const std::size_t room = limit_.most_locks - std::min(limit_.most_locks, limit_.held());
   std::vector<Group> groups;
   std::map<LockKey, std::size_t> places;
   for (auto at = pending_.begin(); at != pending_.end();) {
@@ -79,7 +81,7 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
       answers_.push_back({.kind = Answer::Kind::failed,
                           .id = id,
                           .remedy = Remedy::retry_later,
-                          .why = {errc::unavailable, "this client holds " + std::to_string(most_locks_) +
+                          .why = {errc::unavailable, "this client holds " + std::to_string(limit_.most_locks) +
                                                          " advisory locks, and the server has room for few: take "
                                                          "fewer at once, or use strategy=table"}});
     } else if (groups.size() < std::min(room, most_in_a_query)) {
@@ -295,10 +297,9 @@ void HolderSession::settle() {
 
 void HolderSession::session_ready() {
   const ServerInfo& server = session_.server();
-  connected_ = true;
   refusal_ = unfit_for_locks(server);
   leave_when_unlocked_ = false;
-  host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  news_.connected();
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn(
         {.name = "",
@@ -325,9 +326,7 @@ void HolderSession::session_down(const Failure& why, bool was_ready) {
   }
   // What is asked when a connection has just been lost waits for the next one.
   if (!was_ready) fail_pending(meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy, why);
-  if (std::exchange(connected_, false)) {
-    host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-  }
+  news_.broken(why);
   settle();
 }
 

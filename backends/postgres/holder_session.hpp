@@ -1,4 +1,4 @@
-// strategy=advisory: the one session of a client on which all locks are tried for, and where those stay that were free.
+// strategy=advisory: a session on which locks are tried for, and where those stay that were free.
 // Nothing that is sent on it waits for anybody, so its locks can always be given back.
 //
 // What is asked while a query is under way goes out together, when that is answered. Unlocks go before tries: only what
@@ -19,6 +19,7 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/kept_locks.hpp"
 #include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/session.hpp"
@@ -47,10 +48,15 @@ class HolderSession final : private Session::User {
   };
   using TryId = std::uint64_t;  // never 0
   using ReleaseHandler = Backend::ReleaseHandler;
+  // How many locks the client may hold in such sessions, and how many it holds.
+  struct Limit {
+    std::size_t most_locks = 0;
+    std::function<std::size_t()> held = {};
+  };
 
   // All outlive it. when_quiet: called when quiet() has become true.
   HolderSession(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
-                std::size_t most_locks, std::function<void()> when_quiet);
+                Limit limit, ConnectionNews& news, std::function<void()> when_quiet);
   ~HolderSession();
 
   // Nobody need ask for it here.
@@ -63,6 +69,7 @@ class HolderSession final : private Session::User {
   // unlock goes on until the lock is free or the session gone.
   [[nodiscard]] bool release(const OwnerId& owner, ReleaseHandler done);
 
+  [[nodiscard]] std::size_t held() const noexcept { return kept_.size(); }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept { return flights_.empty() && unlocks_.empty() && pending_.empty(); }
 
@@ -137,7 +144,7 @@ class HolderSession final : private Session::User {
   const Options& options_;
   const AdvisorySql& sql_;
   const std::chrono::nanoseconds response_timeout_;
-  const std::size_t most_locks_;
+  const Limit limit_;
   const std::function<void()> when_quiet_;
 
   std::unordered_map<TryId, Try> tries_;  // that somebody waits for
@@ -154,7 +161,7 @@ class HolderSession final : private Session::User {
   std::set<LockKey> held_;          // what the session has, without what is to be unlocked
   std::optional<Failure> refusal_;  // why no lock can live here
   bool leave_when_unlocked_ = false;
-  bool connected_ = false;
+  ConnectionNews::Source news_;
   bool warned_ = false;
   bool delivering_ = false;
   Timer timer_;

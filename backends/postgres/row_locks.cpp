@@ -21,8 +21,6 @@ constexpr std::chrono::hours max_lease{24};
 constexpr nanoseconds while_changing = milliseconds(50);
 constexpr int looks_while_changing = 3;
 
-constexpr std::size_t lanes = 2;
-
 // Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
 TryPolicy policy_of(const Options& options) {
   TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
@@ -59,7 +57,7 @@ struct RowLocks::Lane {
   RowBatch batch;
 };
 
-RowLocks::RowLocks(Services services)
+RowLocks::RowLocks(const Services& services, std::size_t connections)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
       statements_(statements_for(services.options)),
@@ -73,7 +71,7 @@ RowLocks::RowLocks(Services services)
                 [this](const std::string& name, const OwnerId& owner, detail::Releases::Reason, TimePoint deadline,
                        detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
   lanes_.push_back(std::make_unique<Lane>(services_.commands, statements_, optimistic(), channel_));
-  while (lanes_.size() < lanes)
+  while (lanes_.size() < connections)
     lanes_.push_back(std::make_unique<Lane>(services_, statements_, optimistic(), channel_));
 }
 

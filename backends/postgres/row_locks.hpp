@@ -1,6 +1,7 @@
 // strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ namespace dlock::postgres {
 
 class RowLocks final : public TryBackend {
  public:
-  explicit RowLocks(Services services);
+  // connections: among which the names are shared.
+  explicit RowLocks(const Services& services, std::size_t connections = 2);
   ~RowLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;

@@ -168,6 +168,7 @@ TEST_P(PlainLock, C08_ATryUntilADeadlineTakesAnyTimePoint) {
   const auto deadline = Steady::now() + std::chrono::milliseconds(20);
   EXPECT_FALSE(others->try_lock_until(deadline));
   EXPECT_GE(Steady::now(), deadline);
+  if (caps().counts_waiters) await_waiters(name(), 0);
   mine->unlock();
   ASSERT_TRUE(others->try_lock_until(Steady::time_point::min()));
   others->unlock();

@@ -153,7 +153,7 @@ class PostgresAdvisory : public testing::Test {
     for (auto& attempt : attempts) attempt->contention.reset();
   }
 
-  void start(AdvisoryLocks::Limits limits = {}) {
+  void start(AdvisoryLocks::Limits limits = {.sessions = 1}) {
     locks.reset();
     locks.emplace(
         host, options, dialling,

@@ -59,7 +59,8 @@ struct RowClient {
   RowClient(Executor& executor, FakeServer& server, Options options)
       : host(executor),
         line(executor, server, std::move(options)),
-        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, line.schema}) {}
+        news(host, true),
+        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema}, 1) {}
 
   std::unique_ptr<Attempt> contend(const std::string& name, bool wait = true, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
@@ -77,6 +78,7 @@ struct RowClient {
 
   test::RecordingHost host;
   CommandLine line;
+  ConnectionNews news;
   std::vector<ReleaseOutcome> releases;
   std::vector<RenewOutcome> renewals;
   std::optional<RowLocks> locks;
