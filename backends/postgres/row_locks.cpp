@@ -7,6 +7,8 @@
 
 #include <dlock/duration.hpp>
 
+#include "backends/postgres/identifier.hpp"
+
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
@@ -61,7 +63,7 @@ RowLocks::RowLocks(const Services& services, std::size_t connections)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
       statements_(statements_for(services.options)),
-      channel_(channel_for(services.options)),
+      channel_(channel_of(services.options.schema)),
       wake_ups_(services.commands, services.dialling, statements_, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said

@@ -18,7 +18,7 @@ namespace {
 constexpr int oldest_version = 120000;        // AS MATERIALIZED
 constexpr int ends_silent_sessions = 140000;  // idle_session_timeout
 constexpr std::chrono::seconds clock_difference{5};
-constexpr std::int64_t shared_connections = 2;  // for commands and for LISTEN
+constexpr std::int64_t shared_connections = 3;  // two for commands or tries, one for LISTEN or questions
 
 constexpr std::array<std::string_view, 5> timeouts = {"statement_timeout", "lock_timeout",
                                                       "idle_in_transaction_session_timeout", "idle_session_timeout",

@@ -5,7 +5,6 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/digest.hpp"
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/sqlstate.hpp"
 
@@ -30,18 +29,6 @@ constexpr nanoseconds linger_for = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
 
 }  // namespace
-
-std::string channel_for(const Options& options) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  constexpr std::size_t bytes = 8;
-  std::string channel = "dlock_" + std::string(to_string(options.strategy)) + "_";
-  const auto hash = sha256(options.schema);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    channel += digits[hash.at(i) >> 4U];
-    channel += digits[hash.at(i) & 0xfU];
-  }
-  return channel;
-}
 
 class WakeUps::NameWatch final : public Watch {
  public:

@@ -83,7 +83,4 @@ class WakeUps final : private Session::User {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// The channel of a strategy in a schema.
-[[nodiscard]] std::string channel_for(const Options& options);
-
 }  // namespace dlock::postgres

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/identifier.hpp"
 #include "backends/postgres/row_locks.hpp"
 #include "fake_connection.hpp"
 #include "fake_lock_table.hpp"
@@ -87,7 +88,7 @@ struct RowClient {
 class RowsTest : public testing::Test {
  protected:
   explicit RowsTest(Strategy which) : strategy(which), rows(engine, which) {
-    rows.channel = channel_for(row_options(which));
+    rows.channel = channel_of(row_options(which).schema);
     rows.notify = [this](const std::string& channel, const std::string& name) { server.notify(channel, name); };
     server.reply = [this](const FakeQuery& query) {
       if (next_reply) {
