@@ -26,7 +26,7 @@ std::string PostgresFixture::parameters() const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
   // More than there are names that the suite holds at once: there may be a connection for each.
-  if (PostgresLock::is_of_sessions(strategy_)) text += "&lease=2s&max_connections=200";
+  if (PostgresLock::is_of_sessions(strategy_)) text += "&lease=2s&max_connections=150";
   return text;
 }
 
