@@ -170,6 +170,7 @@ TEST_P(PlainLock, C08_ATryUntilADeadlineTakesAnyTimePoint) {
   EXPECT_GE(Steady::now(), deadline);
   if (caps().counts_waiters) await_waiters(name(), 0);
   mine->unlock();
+  await_no_residue(name());  // of the wait that ended
   ASSERT_TRUE(others->try_lock_until(Steady::time_point::min()));
   others->unlock();
 }
