@@ -66,7 +66,7 @@ TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
   DistributedLock held = holder.lock("frozen");
   DistributedLock lock = client.lock("frozen");
   Lease lease = take(held);
-  Pending waiting(lock, {.wait = 3s});
+  Pending waiting(lock, {.wait = 5s});
   await_waiter("frozen");
   server.freeze();
   const auto start = std::chrono::steady_clock::now();

@@ -23,7 +23,7 @@ class FullServerTest : public PostgresStrategyTest {
 
 TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
   fill();
-  const Client client = steady(impatient());
+  const Client client = steady(patient());
   DistributedLock lock = client.lock("full");
   try {
     (void)lock.try_acquire();
@@ -36,7 +36,7 @@ TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
 
 TEST_P(FullServerTest, AWaitOutlastsIt) {
   fill();
-  const Client client = steady(impatient());
+  const Client client = steady(patient());
   DistributedLock lock = client.lock("full");
   Pending waiting(lock, {});
   std::error_code error;

@@ -76,7 +76,7 @@ TEST_P(NetworkTest, AWaiterInABlackHoleEndsAtItsDeadline) {
   DistributedLock lock = holder.lock("waited-for");
   DistributedLock others = lost.lock("waited-for");
   Lease lease = take(lock);
-  Pending waiting(others, {.wait = 2s});
+  Pending waiting(others, {.wait = 5s});
   await_waiter("waited-for");
   proxy.set(black_hole);
   const auto start = std::chrono::steady_clock::now();

@@ -118,7 +118,7 @@ TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenTheUserSaysThatThereIsOne) {
 }
 
 TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenOneIsNoticed) {
-  const Client client = pooled({}, impatient());
+  const Client client = pooled();
   DistributedLock lock = client.lock("shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {
     const auto start = std::chrono::steady_clock::now();

@@ -51,7 +51,7 @@ inline ClientOptions patient() {
   return {.lease = 10min};
 }
 // A lease that tests wait to see the end of.
-inline constexpr auto short_lease = 2s;
+inline constexpr auto short_lease = 3s;
 
 // A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class PostgresTest : public ::testing::Test {

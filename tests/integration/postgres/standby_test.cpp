@@ -24,7 +24,7 @@ TEST_P(StandbyTest, AStandbyAloneIsUnavailableAndSaysWhy) {
   EXPECT_TRUE(take(lock).release());
   server.await_standby();
   for (const char* hosts : {"", "target_session_attrs=any"}) {
-    const Client client = connect(standby.url(strategy(hosts)), impatient());
+    const Client client = connect(standby.url(strategy(hosts)), patient());
     DistributedLock others = client.lock("replicated");
     try {
       (void)others.try_acquire();
@@ -41,8 +41,8 @@ TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
   DistributedLock lock = primary.lock("replicated");
   const FencingToken before = take(lock).token();
   server.await_standby();
-  const Client first = connect(standby.url(strategy()), impatient());
-  const Client second = connect(standby.url(strategy("target_session_attrs=any")), impatient());
+  const Client first = connect(standby.url(strategy()), patient());
+  const Client second = connect(standby.url(strategy("target_session_attrs=any")), patient());
   DistributedLock one = first.lock("replicated");
   DistributedLock two = second.lock("replicated/too");
   Pending waiting(one, {});
