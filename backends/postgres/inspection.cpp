@@ -172,8 +172,13 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
   if (at >= breaking->deadline) {
     return breaking->done(Failure{errc::unavailable, "somebody else keeps the row of this lock locked"});
   }
-  breaking->pause.arm(at, [this, breaking, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) try_to_break(breaking);
+  // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
+  pausing_.insert(breaking);
+  breaking->pause.arm(at, [this, weak = std::weak_ptr<Breaking>(breaking)] {
+    if (const auto paused = weak.lock()) {
+      pausing_.erase(paused);
+      try_to_break(paused);
+    }
   });
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -43,7 +44,7 @@ class Inspection final {
 
   Commands& commands_;
   const std::array<Questions, 3> questions_;  // by the space of the key; the first for all but advisory locks
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unordered_set<std::shared_ptr<Breaking>> pausing_;  // before another attempt
 };
 
 // Of what Commands answered. What only asks has no effect that could be in doubt.

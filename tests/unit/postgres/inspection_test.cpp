@@ -259,6 +259,7 @@ TEST_F(PostgresInspection, NobodyIsCalledAfterItsDestruction) {
   EXPECT_EQ(server.queries.size(), 1U);
   inspection.reset();
   commands.reset();
+  EXPECT_EQ(engine.pending_timers(), 0U);
   engine.advance(1min);
 }
 
