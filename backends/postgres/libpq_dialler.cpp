@@ -140,6 +140,9 @@ std::optional<Failure> Dialler::begin(const std::string& hostaddr) {
     return connect_failure(endpoint(), PQerrorMessage(connection_.get()));
   }
   (void)PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // for the SQLSTATE
+  // A server may warn whoever logs in, of a collation's version for example. libpq would print it.
+  (void)PQsetNoticeReceiver(
+      connection_.get(), [](void*, const PGresult*) {}, nullptr);
   return std::nullopt;
 }
 
