@@ -48,7 +48,7 @@ constexpr std::string_view try_many = R"sql(
   ORDER BY a.name COLLATE "C"
   ON CONFLICT (name) DO UPDATE SET key = excluded.key, space = {space}, pid = pg_catalog.pg_backend_pid(),
     holder = excluded.holder, token = greatest(f.token + 1, {us})
-  RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){async}
+  RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
 )sql";
 
 constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock({arguments})";
@@ -136,11 +136,11 @@ Fillings key_fillings(Space space, const std::string& parameter) {
 class Builder {
  public:
   Builder(std::string_view schema, Durability durability, Space space)
-      : fillings_(common_fillings(schema, durability == Durability::sync)), space_(space) {
+      : fillings_(common_fillings(schema, durability)), space_(space) {
     fillings_.emplace_back("locks", fill(locks, fillings_));
     fillings_.emplace_back("whose", std::string(whose));
     fillings_.emplace_back("who", fill(who, fillings_));
-    async_ = fill("{async}", fillings_);
+    commit_ = fill("{commit}", fillings_);
   }
 
   // With the key where `key` says.
@@ -153,7 +153,7 @@ class Builder {
   [[nodiscard]] Statement waited(std::string_view how, const std::string& end) const {
     return lock(fill(how, with_key({})), "a.ok = ''", end);
   }
-  [[nodiscard]] const std::string& async() const noexcept { return async_; }
+  [[nodiscard]] const std::string& commit() const noexcept { return commit_; }
 
  private:
   [[nodiscard]] Fillings with(const Fillings& more) const {
@@ -172,7 +172,7 @@ class Builder {
 
   Fillings fillings_;
   Space space_;
-  std::string async_;
+  std::string commit_;
 };
 
 }  // namespace
@@ -180,8 +180,8 @@ class Builder {
 AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, Space space) {
   const Builder build(schema, durability, space);
   return {
-      .try_lock = build.tried("pg_try_advisory_lock", build.async()),
-      .lock_slice = build.waited(waiting, build.async()),
+      .try_lock = build.tried("pg_try_advisory_lock", build.commit()),
+      .lock_slice = build.waited(waiting, build.commit()),
       .try_many = build.statement(try_many, "q.key"),
       .unlock = build.statement(unlock),
       .unlock_many = build.statement(unlock_many, "q.key"),

@@ -24,7 +24,7 @@ constexpr std::string_view lock = R"sql(
   INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::text FROM l
   ON CONFLICT (name) DO UPDATE SET token = greatest(t.token + 1, {us}), holder = $2::text
   RETURNING t.token,
-    pg_catalog.set_config('application_name', 'dlock#' || t.token || ':' || $2::text, true){async}
+    pg_catalog.set_config('application_name', 'dlock#' || t.token || ':' || $2::text, true){commit}
 )sql";
 
 // Inside the caller's transaction. Always one row, so that whoever did not get the lock is told why and the caller's
@@ -93,7 +93,7 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 ForUpdateStatements for_update_statements(std::string_view schema, Durability durability) {
-  const Fillings common = common_fillings(schema, durability == Durability::sync);
+  const Fillings common = common_fillings(schema, durability);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, common)}; };
   const auto locking = [&](const std::string& how) {
     Fillings fillings = common;
@@ -102,7 +102,7 @@ ForUpdateStatements for_update_statements(std::string_view schema, Durability du
   };
   // Whether a transaction of the caller's waits for the disk is the caller's business.
   const auto callers = [&](std::string_view text, const std::string& timeout) {
-    Fillings fillings = common_fillings(schema, true);
+    Fillings fillings = common_fillings(schema, std::nullopt);
     fillings.emplace_back("fenced", fill(fenced, fillings));
     fillings.emplace_back("with_timeout", fill(with_timeout, {{"timeout", timeout + "::text"}}));
     return Statement{fill(text, fillings)};

@@ -20,12 +20,12 @@ constexpr std::string_view acquire = R"sql(
       token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
     WHERE name = (SELECT f.name FROM f)
       AND (owner IS NULL OR owner = $2::text OR (owner = $5::text AND version = $6::bigint))
-    RETURNING token{async}),
+    RETURNING token{commit}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT $1::text, $2::text, $3::text, 1, {us}, $4::bigint
     WHERE NOT EXISTS (SELECT FROM {optimistic} WHERE name = $1::text)
-    ON CONFLICT (name) DO NOTHING RETURNING token{async})
+    ON CONFLICT (name) DO NOTHING RETURNING token{commit})
   SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM u
   UNION ALL SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT $2::text, NULL::bigint, owner, version, lease_ms FROM {optimistic}
@@ -47,13 +47,13 @@ constexpr std::string_view acquire_many = R"sql(
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name
       AND (l.owner IS NULL OR l.owner = q.owner OR (l.owner = q.seen_owner AND l.version = q.seen_version))
-    RETURNING l.owner, l.token{async}),
+    RETURNING l.owner, l.token{commit}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT q.name, q.owner, q.holder, 1, {us}, q.lease_ms FROM q
     WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name = q.name)
     ORDER BY q.name COLLATE "C"
-    ON CONFLICT (name) DO NOTHING RETURNING owner, token{async})
+    ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
   SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM u
   UNION ALL SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT q.owner, NULL::bigint, l.owner, l.version, l.lease_ms
@@ -72,7 +72,7 @@ constexpr std::string_view renew_many = R"sql(
     UPDATE {optimistic} AS l SET version = l.version + 1, lease_ms = q.lease_ms
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND l.owner = q.owner
-    RETURNING l.owner{async})
+    RETURNING l.owner{commit})
   SELECT owner, true FROM u
   UNION ALL SELECT q.owner, false FROM q JOIN {optimistic} AS l ON l.name = q.name AND l.owner = q.owner
     WHERE NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
@@ -84,7 +84,7 @@ constexpr std::string_view release = R"sql(
   r AS (
     UPDATE {optimistic} SET owner = NULL, version = version + 1
     WHERE name = (SELECT f.name FROM f) AND owner = $2::text
-    RETURNING name, waiting_until{async})
+    RETURNING name, waiting_until{commit})
   SELECT $2::text, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
   UNION ALL SELECT owner, false, NULL::text FROM {optimistic}
     WHERE name = $1::text AND owner = $2::text AND NOT EXISTS (SELECT FROM r)
@@ -100,7 +100,7 @@ constexpr std::string_view release_many = R"sql(
     UPDATE {optimistic} AS l SET owner = NULL, version = l.version + 1
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND l.owner = q.owner
-    RETURNING l.name, q.owner, l.waiting_until{async})
+    RETURNING l.name, q.owner, l.waiting_until{commit})
   SELECT owner, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
   UNION ALL SELECT q.owner, false, NULL::text FROM q JOIN {optimistic} AS l ON l.name = q.name AND l.owner = q.owner
     WHERE NOT EXISTS (SELECT FROM r WHERE r.owner = q.owner)
@@ -132,7 +132,7 @@ constexpr std::string_view break_lock = R"sql(
   r AS (
     UPDATE {optimistic} SET owner = NULL, version = version + 1
     WHERE name = (SELECT f.name FROM f) AND owner IS NOT NULL
-    RETURNING name, waiting_until{async})
+    RETURNING name, waiting_until{commit})
   SELECT true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
   UNION ALL SELECT false, NULL::text FROM {optimistic}
     WHERE name = $1::text AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
@@ -141,7 +141,7 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements optimistic_statements(std::string_view schema, Durability durability) {
-  const Fillings fillings = common_fillings(schema, durability == Durability::sync);
+  const Fillings fillings = common_fillings(schema, durability);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const std::string looking(look);
   return {

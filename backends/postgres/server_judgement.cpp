@@ -178,11 +178,6 @@ class Judge {
       add(Severity::warning, name,
           "is off: when the machine crashes, the database may be corrupt, and locks be forgotten; switch it on");
     }
-    if (options_.durability == Durability::sync && setting("synchronous_commit").now == "off") {
-      return add(Severity::warning, "durability",
-                 "synchronous_commit is off by default for this role: a crash of the server forgets the grants of the "
-                 "last moments although durability=sync; ALTER ROLE ... SET synchronous_commit TO on");
-    }
     if (options_.durability != Durability::sync) {
       return add(Severity::note, "durability",
                  "durability=" + std::string(to_string(options_.durability)) +
@@ -210,7 +205,7 @@ class Judge {
                      ", none of them synchronous: a failover may lose the latest locks; synchronous_standby_names "
                      "prevents that, fencing tokens make it harmless");
     }
-    if (options_.durability != Durability::sync || commit == "local" || commit == "off") {
+    if (options_.durability != Durability::sync || commit == "local") {
       return add(
           Severity::note, "replication",
           "grants do not wait for the synchronous standbys: a failover may lose the latest locks; fencing tokens "

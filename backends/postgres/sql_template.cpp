@@ -38,12 +38,24 @@ std::string fill(std::string_view text, const Fillings& fillings) {
   return out;
 }
 
-Fillings common_fillings(std::string_view schema, bool waits_for_disk) {
+namespace {
+
+std::string commit_of(std::optional<Durability> durability) {
+  if (!durability) return {};
+  if (*durability != Durability::sync) return ", pg_catalog.set_config('synchronous_commit', 'off', true)";
+  // What else it may be set to is about standbys.
+  return ", CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' "
+         "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END";
+}
+
+}  // namespace
+
+Fillings common_fillings(std::string_view schema, std::optional<Durability> durability) {
   Fillings fillings = {
       {"now", "pg_catalog.clock_timestamp()"},
       {"us", "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"},
       {"ms", "interval '1 millisecond'"},
-      {"async", waits_for_disk ? "" : ", pg_catalog.set_config('synchronous_commit', 'off', true)"},
+      {"commit", commit_of(durability)},
   };
   for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));
   return fillings;

@@ -1,10 +1,13 @@
 // Filling in the parts of a statement that cannot be parameters. No I/O.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "backends/postgres/options.hpp"
 
 namespace dlock::postgres {
 
@@ -16,9 +19,10 @@ using Fillings = std::vector<std::pair<std::string_view, std::string>>;
 // mistakes in the program and throw std::logic_error.
 [[nodiscard]] std::string fill(std::string_view text, const Fillings& fillings);
 
-// {now}: the server's clock. {us}: its microseconds since 1970. {ms}: one millisecond, to be multiplied. {async}: for
-// the end of a list of columns that is evaluated where something was written: nothing, or what makes this transaction
-// not wait for the disk. Then each of the tables' names, qualified.
-[[nodiscard]] Fillings common_fillings(std::string_view schema, bool waits_for_disk);
+// {now}: the server's clock. {us}: its microseconds since 1970. {ms}: one millisecond, to be multiplied. {commit}: for
+// the end of a list of columns that is evaluated where something was written: what makes this transaction wait for the
+// disk or not, as the durability says and whatever the server's default is; nothing where there is none, because that
+// is the business of a caller whose transaction it is. Then each of the tables' names, qualified.
+[[nodiscard]] Fillings common_fillings(std::string_view schema, std::optional<Durability> durability);
 
 }  // namespace dlock::postgres

@@ -17,12 +17,12 @@ constexpr std::string_view acquire = R"sql(
     UPDATE {lease} SET owner = $2::text, holder = $3::text, expires_at = {now} + $4::bigint * {ms},
       token = CASE WHEN owner = $2::text THEN token ELSE greatest(token + 1, {us}) END
     WHERE name = (SELECT f.name FROM f) AND (expires_at <= {now} OR owner = $2::text)
-    RETURNING token{async}),
+    RETURNING token{commit}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT $1::text, $2::text, $3::text, {us}, {now} + $4::bigint * {ms}
     WHERE NOT EXISTS (SELECT FROM {lease} WHERE name = $1::text)
-    ON CONFLICT (name) DO NOTHING RETURNING token{async})
+    ON CONFLICT (name) DO NOTHING RETURNING token{commit})
   SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM u
   UNION ALL SELECT $2::text, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT $2::text, NULL::bigint, NULL::text, NULL::bigint,
@@ -46,13 +46,13 @@ constexpr std::string_view acquire_many = R"sql(
       token = CASE WHEN l.owner = q.owner THEN l.token ELSE greatest(l.token + 1, {us}) END
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND (l.expires_at <= {now} OR l.owner = q.owner)
-    RETURNING l.owner, l.token{async}),
+    RETURNING l.owner, l.token{commit}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT q.name, q.owner, q.holder, {us}, {now} + q.lease_ms * {ms} FROM q
     WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name = q.name)
     ORDER BY q.name COLLATE "C"
-    ON CONFLICT (name) DO NOTHING RETURNING owner, token{async})
+    ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
   SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM u
   UNION ALL SELECT owner, token, NULL::text, NULL::bigint, NULL::bigint FROM i
   UNION ALL SELECT q.owner, NULL::bigint, NULL::text, NULL::bigint,
@@ -74,7 +74,7 @@ constexpr std::string_view renew_many = R"sql(
     UPDATE {lease} AS l SET expires_at = {now} + q.lease_ms * {ms}
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND l.owner = q.owner AND l.expires_at > {now}
-    RETURNING l.owner{async})
+    RETURNING l.owner{commit})
   SELECT owner, true FROM u
   UNION ALL SELECT q.owner, false FROM q JOIN {lease} AS l ON l.name = q.name AND l.owner = q.owner
     WHERE l.expires_at > {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner = q.owner)
@@ -87,7 +87,7 @@ constexpr std::string_view release = R"sql(
   r AS (
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name = (SELECT f.name FROM f) AND owner = $2::text
-    RETURNING name, waiting_until{async})
+    RETURNING name, waiting_until{commit})
   SELECT $2::text, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
   UNION ALL SELECT owner, false, NULL::text FROM {lease}
     WHERE name = $1::text AND owner = $2::text AND NOT EXISTS (SELECT FROM r)
@@ -103,7 +103,7 @@ constexpr std::string_view release_many = R"sql(
     UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'
     FROM q JOIN f ON f.name = q.name
     WHERE l.name = q.name AND l.owner = q.owner
-    RETURNING l.name, q.owner, l.waiting_until{async})
+    RETURNING l.name, q.owner, l.waiting_until{commit})
   SELECT owner, true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($3::text, name)::text END FROM r
   UNION ALL SELECT q.owner, false, NULL::text FROM q JOIN {lease} AS l ON l.name = q.name AND l.owner = q.owner
     WHERE NOT EXISTS (SELECT FROM r WHERE r.owner = q.owner)
@@ -140,7 +140,7 @@ constexpr std::string_view break_lock = R"sql(
   r AS (
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name = (SELECT f.name FROM f) AND expires_at > {now}
-    RETURNING name, waiting_until{async})
+    RETURNING name, waiting_until{commit})
   SELECT true, CASE WHEN waiting_until > {now} THEN pg_catalog.pg_notify($2::text, name)::text END FROM r
   UNION ALL SELECT false, NULL::text FROM {lease}
     WHERE name = $1::text AND expires_at > {now} AND NOT EXISTS (SELECT FROM r)
@@ -149,7 +149,7 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements table_statements(std::string_view schema, Durability durability) {
-  const Fillings fillings = common_fillings(schema, durability == Durability::sync);
+  const Fillings fillings = common_fillings(schema, durability);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const std::string looking(look);
   return {

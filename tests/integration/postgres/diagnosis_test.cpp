@@ -119,11 +119,9 @@ TEST_F(PostgresDiagnosisTest, WhatTheRoleHasByDefaultIsTold) {
   server.run("ALTER ROLE locker SET default_transaction_isolation TO serializable");
   server.run("ALTER ROLE locker SET idle_session_timeout TO '7s'");
   server.run("ALTER ROLE locker SET statement_timeout TO '1min'");
-  server.run("ALTER ROLE locker SET synchronous_commit TO off");
   const Findings findings = diagnose(server.url());
   expect(findings, "isolation", Severity::ok, "serializable for others");
   expect(findings, "timeouts", Severity::note, "statement_timeout=60000 ms, idle_session_timeout=7000 ms");
-  expect(findings, "durability", Severity::warning, "synchronous_commit");
 }
 
 TEST_F(PostgresDiagnosisTest, APoolerIsNotedAndForSomeStrategiesAnError) {
@@ -207,13 +205,12 @@ TEST(PostgresDiagnosisOfOthers, AStandbyIsNotForLocks) {
 }
 
 TEST(PostgresDiagnosisOfOthers, UnsafeSettingsAreWarnedOf) {
-  const PostgresServer server({.max_connections = 10,
-                               .lines = {"fsync = off", "full_page_writes = off", "synchronous_commit = off",
-                                         "synchronous_standby_names = 'nobody'"}});
+  const PostgresServer server(
+      {.max_connections = 10,
+       .lines = {"fsync = off", "full_page_writes = off", "synchronous_standby_names = 'nobody'"}});
   const Findings findings(LiveServices(server.url("strategy=advisory")).diagnose());
   EXPECT_EQ(findings.about("fsync").severity, Severity::warning);
   EXPECT_EQ(findings.about("full_page_writes").severity, Severity::warning);
-  EXPECT_EQ(findings.about("durability").severity, Severity::warning);
   EXPECT_EQ(findings.about("connections").severity, Severity::warning) << findings.about("connections").message;
 }
 

@@ -105,6 +105,29 @@ TEST_P(RestartTest, ACrashOfOneSessionIsOneOfAllSessions) {
 
 INSTANTIATE_TEST_SUITE_P(, RestartTest, all_strategies(), strategy_name);
 
+// Its commits do not wait for the disk, and what they wrote stays in memory for long.
+class LazyServerTest : public PostgresStrategyTest {
+ protected:
+  LazyServerTest()
+      : PostgresStrategyTest(
+            {.lines = {"synchronous_commit = off", "wal_writer_delay = 10s", "wal_writer_flush_after = 0"}}) {}
+};
+
+TEST_P(LazyServerTest, ACrashForgetsNoGrant) {
+  const Client client = steady({.lease = 10min});
+  DistributedLock first = client.lock("first");
+  EXPECT_TRUE(take(first).release());
+  server.run("CHECKPOINT");  // what went before is on disk
+  DistributedLock lock = client.lock("held");
+  const Lease lease = take(lock);
+  server.kill();
+  server.start();
+  const std::string table = GetParam() == Strategy::table ? "dlock.lease" : "dlock.optimistic";
+  EXPECT_EQ(server.value("SELECT count(*) FROM " + table + " WHERE name = 'held' AND owner IS NOT NULL"), "1");
+}
+
+INSTANTIATE_TEST_SUITE_P(, LazyServerTest, ::testing::Values(Strategy::table, Strategy::optimistic), strategy_name);
+
 }  // namespace
 
 }  // namespace dlock::test

@@ -155,7 +155,7 @@ TEST(PostgresStatements, NeverTakeTheTimeOrATokenFromBeforeTheWait) {
 
 TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   const auto without_waiting = [](const std::string& sql) {
-    return sql.find("synchronous_commit") != std::string::npos;
+    return sql.find("set_config('synchronous_commit', 'off'") != std::string::npos;
   };
   const auto sync = table_statements("dlock", Durability::sync);
   EXPECT_FALSE(without_waiting(sync.acquire.sql));
