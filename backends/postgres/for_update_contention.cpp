@@ -42,9 +42,9 @@ RowContention::~RowContention() {
   locks_.transactions().leave(*this);
   if (!member_) return;
   const bool unsent = query_ != 0 && member_->session().withdraw(query_);
-  // Nobody but the end of the connection gets it out of the server's queue. What waits for nobody is rolled back
-  // behind.
-  let_go(!unsent && !(query_ != 0 && blocked_));
+  const bool queued = query_ != 0 && blocked_;
+  // Nobody but the end of the connection gets it out of the server's queue. The rest is rolled back behind the query.
+  let_go(!unsent && !queued);
 }
 
 // --- The connection --------------------------------------------------------------------------------------------------
