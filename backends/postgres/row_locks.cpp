@@ -8,6 +8,7 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/identifier.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -21,7 +22,9 @@ constexpr std::chrono::hours max_lease{24};
 
 // Somebody is changing the row: worth another look soon.
 constexpr nanoseconds while_changing = milliseconds(50);
-constexpr int looks_while_changing = 3;
+// For whoever has the lock: at once, then after pauses that double. To mark many locks takes some milliseconds.
+constexpr nanoseconds first_pause = milliseconds(5);
+constexpr int looks_while_changing = 6;
 
 // Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
 TryPolicy policy_of(const Options& options) {
@@ -185,7 +188,7 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
         return renewal->done({.status = Status::lost,
                               .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
       case RowAnswer::Status::again:
-        if (++renewal->changing < looks_while_changing) return renew(renewal);
+        if (look_again(++renewal->changing, renewal->deadline, [this, renewal] { renew(renewal); })) return;
         return renewal->done(
             {.status = Status::failed,
              .failure = {errc::unavailable, "somebody has locked the row of lock \"" + grant.name + "\""}});
@@ -209,12 +212,39 @@ void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePo
       case RowAnswer::Status::no:
         return done(false);
       case RowAnswer::Status::again:
-        if (changing + 1 < looks_while_changing) return ask_release(name, owner, deadline, changing + 1, done);
+        if (look_again(changing + 1, deadline, [=, this] { ask_release(name, owner, deadline, changing + 1, done); })) {
+          return;
+        }
         return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + name + "\""});
       case RowAnswer::Status::failed:
         return done(answer.failure);
     }
   });
+}
+
+struct RowLocks::Pause {
+  Pause(Executor& executor, std::function<void()> then) : look(std::move(then)), timer(executor) {}
+  const std::function<void()> look;
+  Timer timer;
+};
+
+bool RowLocks::look_again(int looks, TimePoint deadline, std::function<void()> look) {
+  if (looks >= looks_while_changing) return false;
+  if (looks == 1) {
+    look();
+    return true;
+  }
+  Executor& executor = host().executor();
+  const nanoseconds at_most = first_pause * (1 << (looks - 2));
+  const TimePoint at = saturating_add(executor.now(), util::between(at_most / 2, at_most, executor));
+  if (at >= deadline) return false;
+  const auto pause = std::make_shared<Pause>(executor, std::move(look));
+  pauses_.insert(pause);
+  pause->timer.arm(at, [this, weak = std::weak_ptr<Pause>(pause)] {
+    const auto over = weak.lock();
+    if (pauses_.erase(over) != 0) over->look();
+  });
+  return true;
 }
 
 void RowLocks::close(std::function<void()> done) {

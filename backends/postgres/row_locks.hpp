@@ -37,6 +37,7 @@ class RowLocks final : public TryBackend {
 
  private:
   struct Renewal;
+  struct Pause;
   // One of several connections, each with its own share of the names: while the server makes the work of one durable it
   // does that of another.
   struct Lane;
@@ -45,6 +46,8 @@ class RowLocks final : public TryBackend {
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void renew(const std::shared_ptr<Renewal>& renewal);
+  // Somebody was changing the row the last so many times. False: enough of that.
+  [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
   void ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
                    detail::Releases::Answer done);
 
@@ -56,6 +59,7 @@ class RowLocks final : public TryBackend {
   Standstill standstill_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
   detail::Releases releases_;
+  std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
 };
 
 }  // namespace dlock::postgres

@@ -273,6 +273,40 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
+// To mark a lock that is waited for is to lock its row for a moment.
+TEST_P(PostgresRowsTest, ReleasesDoNotFailBecauseWaitersArrive) {
+  constexpr int names = 300;
+  const Client holder = client();
+  const Client waiter = client();
+  std::vector<DistributedLock> held;
+  std::vector<DistributedLock> wanted;
+  for (int i = 0; i < names; ++i) {
+    held.push_back(holder.lock(std::to_string(i)));
+    wanted.push_back(waiter.lock(std::to_string(i)));
+  }
+  (void)take(wanted[0], {.lease = long_lease}).release();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Pending> granted;
+    for (DistributedLock& lock : held) granted.emplace_back(lock, AcquireOptions{.lease = long_lease});
+    std::vector<Lease> leases;
+    for (Pending& each : granted) leases.push_back(each.lease());
+    Event released;
+    std::atomic<int> failures{0};
+    std::vector<Pending> waiting;
+    for (DistributedLock& lock : wanted) waiting.emplace_back(lock, AcquireOptions{.lease = long_lease});
+    for (Lease& lease : leases) {
+      lease.async_release([&](std::error_code error, bool was_ours) {
+        if (error || !was_ours) failures.fetch_add(1);
+        released.set();
+      });
+      std::this_thread::yield();
+    }
+    released.wait("releases", names);
+    EXPECT_EQ(failures.load(), 0);
+    for (Pending& each : waiting) (void)each.lease().release();
+  }
+}
+
 // --- Names -----------------------------------------------------------------------------------------------------------
 
 TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {

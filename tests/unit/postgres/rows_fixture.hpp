@@ -57,11 +57,13 @@ struct CommandLine final : Commands::Observer {
 
 // One client.
 struct RowClient {
-  RowClient(Executor& executor, FakeServer& server, Options options)
+  // connections: among which the names are shared.
+  RowClient(Executor& executor, FakeServer& server, Options options, std::size_t connections = 1)
       : host(executor),
         line(executor, server, std::move(options)),
         news(host, true),
-        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema}, 1) {}
+        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema},
+              connections) {}
 
   std::unique_ptr<Attempt> contend(const std::string& name, bool wait = true, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
@@ -98,8 +100,8 @@ class RowsTest : public testing::Test {
     };
   }
 
-  [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect) {
-    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler));
+  [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect, std::size_t connections = 1) {
+    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), connections);
   }
   // Everything that was asked but on connections for listening, in words: {"acquire", "release_many acquire"}.
   [[nodiscard]] std::vector<std::string> said() const {
