@@ -1,17 +1,16 @@
-// What goes out together and what comes back, with a batch that the test asks directly.
+// What goes out together and what comes back.
 #include "backends/postgres/row_batch.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "rows_fixture.hpp"
+#include "row_batch_fixture.hpp"
 
 namespace dlock::postgres {
 
@@ -21,77 +20,13 @@ using Kind = RowRequest::Kind;
 using Status = RowAnswer::Status;
 using Words = std::vector<std::string>;
 
-class BatchTest : public RowsTest {
+class PostgresTableBatch : public RowBatchTest {
  protected:
-  explicit BatchTest(Strategy which)
-      : RowsTest(which),
-        line(engine, server, row_options(which)),
-        statements(which == Strategy::optimistic ? optimistic_statements("dlock", Durability::sync)
-                                                 : table_statements("dlock", Durability::sync)),
-        batch(std::in_place, *line.commands, statements, which == Strategy::optimistic, rows.channel) {}
-
-  // Owners are numbers; so are requests, in the order of asking.
-  std::size_t ask(Kind kind, const std::string& name, std::uint64_t owner,
-                  std::chrono::nanoseconds within = response_timeout, bool may_be_held = false) {
-    const std::size_t number = answers.size();
-    answers.emplace_back();
-    when.emplace_back();
-    RowRequest request{.kind = kind,
-                       .name = name,
-                       .owner = OwnerId(0, owner),
-                       .deadline = engine.now() + within,
-                       .holder = "host:1:test",
-                       .may_be_held = may_be_held,
-                       .lease = 30s};
-    batch->ask(std::move(request), [this, number](const RowAnswer& answer) {
-      EXPECT_FALSE(answers[number]) << "answered twice: " << number;
-      answers[number] = answer;
-      when[number] = engine.now();
-      order.push_back(number);
-      if (when_answered) when_answered(number);
-    });
-    EXPECT_FALSE(answers[number]) << "answered inside the call";
-    return number;
-  }
-  std::size_t acquire(const std::string& name, std::uint64_t owner,
-                      std::chrono::nanoseconds within = response_timeout) {
-    return ask(Kind::acquire, name, owner, within);
-  }
-  // "yes", "no", "again", the error's number as a word; "" while there is none.
-  [[nodiscard]] std::string result(std::size_t number) const {
-    const auto& answer = answers.at(number);
-    if (!answer) return "";
-    switch (answer->status) {
-      case Status::yes:
-        return "yes";
-      case Status::no:
-        return "no";
-      case Status::again:
-        return "again";
-      case Status::failed:
-        break;
-    }
-    return answer->failure.code.message();
-  }
-  [[nodiscard]] static std::string name_of(errc code) { return std::error_code(code).message(); }
-  [[nodiscard]] static std::string owner(std::uint64_t number) { return OwnerId(0, number).to_string(); }
-
-  CommandLine line;
-  const RowStatements statements;
-  std::vector<std::optional<RowAnswer>> answers;
-  std::vector<TimePoint> when;
-  std::vector<std::size_t> order;
-  std::function<void(std::size_t)> when_answered;
-  std::optional<RowBatch> batch;
+  PostgresTableBatch() : RowBatchTest(Strategy::table) {}
 };
-
-class PostgresTableBatch : public BatchTest {
+class PostgresOptimisticBatch : public RowBatchTest {
  protected:
-  PostgresTableBatch() : BatchTest(Strategy::table) {}
-};
-class PostgresOptimisticBatch : public BatchTest {
- protected:
-  PostgresOptimisticBatch() : BatchTest(Strategy::optimistic) {}
+  PostgresOptimisticBatch() : RowBatchTest(Strategy::optimistic) {}
 };
 
 // --- What goes out ---------------------------------------------------------------------------------------------------
@@ -412,270 +347,6 @@ TEST_F(PostgresTableBatch, FollowersHaveDeadlinesOfTheirOwn) {
   engine.run();
   EXPECT_EQ(result(first), "yes");
   EXPECT_EQ(result(patient), "no");
-}
-
-// --- Errors ----------------------------------------------------------------------------------------------------------
-
-// In the fake database's encoding there are no characters for the names that begin with "bad".
-class Untranslatable {
- public:
-  explicit Untranslatable(const FakeLockTable& rows) : rows_(rows) {}
-  std::optional<FakeReply> operator()(const FakeQuery& query) const {
-    for (std::size_t i = 0; i < query.commands.size(); ++i) {
-      const std::string names = query.commands[i].params.at(0).value_or("");
-      if (names.find("bad") != std::string::npos) return FakeReply::refused("22P05", i);
-    }
-    return std::nullopt;
-  }
-
- private:
-  const FakeLockTable& rows_;
-};
-
-TEST_F(PostgresTableBatch, ANameThatCannotBeFailsAlone) {
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  const auto bad = acquire("bad", 100);
-  for (std::uint64_t i = 64; i < 128; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  next_reply = Untranslatable(rows);
-  engine.run();
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    EXPECT_EQ(result(i), i == bad ? name_of(errc::invalid_argument) : "yes") << i;
-  }
-  EXPECT_LE(server.queries.size(), 2U * 8U) << "it is searched for, not everybody asked for one by one";
-}
-
-TEST_F(PostgresTableBatch, RenewalsDoNotSufferFromANameThatCannotBe) {
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  engine.run();
-  server.queries.clear();
-  next_reply = Untranslatable(rows);
-  answers.clear();
-  when.clear();
-  for (std::uint64_t i = 0; i < 63; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
-  const auto released = ask(Kind::release, "x63", 64);
-  const auto bad = acquire("bad", 100);
-  engine.run();
-  for (std::size_t i = 0; i < 63; ++i) EXPECT_EQ(result(i), "yes");
-  EXPECT_EQ(result(released), "yes");
-  EXPECT_EQ(result(bad), name_of(errc::invalid_argument));
-  EXPECT_EQ(said(), (Words{"release renew_many acquire", "release renew_many"}));
-}
-
-TEST_F(PostgresTableBatch, SeveralNamesThatCannotBeFailEach) {
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    (void)acquire((i % 10 == 3 ? "bad" : "x") + std::to_string(i), i + 1);
-  }
-  const auto follower = acquire("bad3", 100);
-  const auto other = acquire("x4", 101);
-  next_reply = Untranslatable(rows);
-  engine.run();
-  for (std::size_t i = 0; i < 40; ++i) {
-    EXPECT_EQ(result(i), i % 10 == 3 ? name_of(errc::invalid_argument) : "yes") << i;
-  }
-  EXPECT_EQ(result(follower), name_of(errc::invalid_argument));
-  EXPECT_EQ(result(other), "no");
-}
-
-TEST_F(PostgresTableBatch, WhatIsAskedLaterDoesNotSufferFromTheSearch) {
-  next_reply = Untranslatable(rows);
-  (void)acquire("bad", 1);
-  (void)acquire("x", 2);
-  when_answered = [this](std::size_t number) {
-    if (number == 1) (void)acquire("y", 3);
-    if (number == 1) (void)acquire("z", 4);
-  };
-  engine.run();
-  EXPECT_EQ(result(2), "yes");
-  EXPECT_EQ(result(3), "yes");
-  EXPECT_EQ(count("acquire_many"), 2U);
-}
-
-TEST_F(PostgresTableBatch, APermissionThatIsMissingIsReportedToAll) {
-  next_reply = [](const FakeQuery&) { return FakeReply::refused("42501"); };
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  engine.run();
-  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(result(i), name_of(errc::access_denied));
-  EXPECT_LE(server.queries.size(), 128U);
-}
-
-TEST_F(PostgresTableBatch, WhatWasRolledBackIsTriedAgainTogether) {
-  next_reply = [left = 2](const FakeQuery&) mutable -> std::optional<FakeReply> {
-    if (left-- > 0) return FakeReply::refused("40001");
-    return std::nullopt;
-  };
-  (void)acquire("x", 1);
-  (void)acquire("y", 2);
-  engine.advance(1s);
-  EXPECT_EQ(said(), (Words{"acquire_many", "acquire_many", "acquire_many"}));
-  EXPECT_EQ(result(0), "yes");
-  EXPECT_EQ(result(1), "yes");
-}
-
-// Where a lock_timeout is set that we may not change (behind a pooler), somebody's open transaction can end a
-// statement. Nothing was carried out, nothing is known, and nobody's wait is over.
-TEST_F(PostgresTableBatch, ALockTimeoutOfTheServersIsNoAnswer) {
-  next_reply = [](const FakeQuery&) { return FakeReply::refused("55P03"); };
-  const auto acquired = acquire("x", 1);
-  const auto renewed = ask(Kind::renew, "y", 2);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  for (const auto number : {acquired, renewed, released}) EXPECT_EQ(result(number), name_of(errc::unavailable));
-}
-
-TEST_F(PostgresTableBatch, AnAnswerThatIsLostLeavesAllInDoubt) {
-  next_reply = [](const FakeQuery&) { return FakeReply::lost(); };
-  const auto acquired = acquire("x", 1);
-  const auto renewed = ask(Kind::renew, "y", 2);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  for (const auto number : {acquired, renewed, released}) EXPECT_EQ(result(number), name_of(errc::ambiguous));
-  heal();
-  const auto again = acquire("x", 4);
-  engine.advance(1s);
-  EXPECT_EQ(result(again), "yes");
-}
-
-TEST_F(PostgresTableBatch, WhatNeverWentOutIsNotInDoubt) {
-  server.dialling = FakeServer::Dialling::fail;
-  const auto acquired = acquire("x", 1);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  EXPECT_EQ(result(acquired), name_of(errc::unavailable));
-  EXPECT_EQ(result(released), name_of(errc::unavailable));
-}
-
-TEST_F(PostgresTableBatch, APasswordThatIsWrongIsFinal) {
-  server.dialling = FakeServer::Dialling::refuse_password;
-  (void)acquire("x", 1);
-  (void)acquire("y", 2);
-  engine.run();
-  EXPECT_EQ(result(0), name_of(errc::access_denied));
-  EXPECT_EQ(result(1), name_of(errc::access_denied));
-  EXPECT_EQ(server.dialled, 1);
-}
-
-// --- Time ------------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresTableBatch, EachIsAnsweredInItsOwnTime) {
-  (void)acquire("a", 1);
-  engine.run();
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  const TimePoint start = engine.now();
-  const auto quick = ask(Kind::renew, "a", 1, 5ms);
-  const auto slow = acquire("x", 2, 3s);
-  engine.run();
-  const auto queued = ask(Kind::renew, "a", 1, 50ms);
-  engine.advance(1s);
-  EXPECT_EQ(result(quick), name_of(errc::ambiguous));
-  EXPECT_LE(when[quick], start + 25ms);
-  EXPECT_EQ(result(queued), name_of(errc::unavailable)) << "it was never asked";
-  EXPECT_EQ(when[queued], start + 50ms);
-  EXPECT_EQ(result(slow), "");
-  engine.advance(3s);
-  EXPECT_EQ(result(slow), name_of(errc::ambiguous));
-  EXPECT_EQ(when[slow], start + 3s);
-}
-
-TEST_F(PostgresTableBatch, AnAnswerThatIsLateIsNobodysBusiness) {
-  (void)acquire("a", 1);
-  engine.run();
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  const auto late = acquire("x", 2, 100ms);
-  const auto follower = acquire("x", 3, 3s);
-  const auto other = acquire("y", 4, 3s);
-  engine.advance(1s);
-  EXPECT_EQ(result(late), name_of(errc::ambiguous));
-  EXPECT_EQ(result(other), "");
-  heal();
-  server.release();
-  engine.run();
-  EXPECT_EQ(result(follower), "no") << "who was late has it, and will give it back";
-  EXPECT_EQ(result(other), "yes");
-}
-
-// Nobody waits for it any more, so it must not be carried out.
-TEST_F(PostgresTableBatch, WhoseTimeIsOverIsNotAskedForAgain) {
-  (void)acquire("a", 1);
-  engine.run();
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  const auto late = acquire("x", 2, 100ms);
-  const auto bad = acquire("bad", 3, 3s);
-  engine.advance(1s);
-  EXPECT_EQ(result(late), name_of(errc::ambiguous));
-  server.queries.clear();
-  next_reply = Untranslatable(rows);
-  server.release();
-  engine.run();
-  EXPECT_EQ(result(bad), name_of(errc::invalid_argument));
-  EXPECT_FALSE(rows.rows.contains("x"));
-}
-
-TEST_F(PostgresTableBatch, WaitsForTheTablesToBeMade) {
-  bool made = false;
-  next_reply = [&made, this](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.purpose.word == "setup") {
-      made = true;
-      return FakeReply::held();
-    }
-    if (!made) return FakeReply::refused("42P01");
-    return std::nullopt;
-  };
-  (void)acquire("x", 1, 1s);
-  engine.run();
-  (void)acquire("y", 2, 3s);
-  engine.advance(1s);
-  EXPECT_EQ(result(0), name_of(errc::unavailable));
-  EXPECT_EQ(result(1), "yes");
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresTableBatch, WhoeverIsAnsweredMayEndIt) {
-  for (const bool fails : {false, true}) {
-    answers.clear();
-    when.clear();
-    order.clear();
-    next_reply = [fails](const FakeQuery&) -> std::optional<FakeReply> {
-      if (fails) return FakeReply::lost();
-      return std::nullopt;
-    };
-    (void)acquire("x", 1);
-    (void)acquire("x", 2);
-    (void)acquire("y", 3);
-    (void)ask(Kind::renew, "z", 4);
-    when_answered = [this](std::size_t) { batch.reset(); };
-    engine.advance(5s);
-    EXPECT_EQ(order.size(), 1U);
-    batch.emplace(*line.commands, statements, false, rows.channel);
-  }
-}
-
-TEST_F(PostgresTableBatch, WhoseTimeIsOverMayEndIt) {
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  (void)acquire("x", 1, 100ms);
-  (void)acquire("y", 2, 100ms);
-  (void)acquire("z", 3, 4s);
-  when_answered = [this](std::size_t) { batch.reset(); };
-  engine.advance(5s);
-  EXPECT_EQ(order.size(), 1U);
-}
-
-TEST_F(PostgresTableBatch, NothingIsAnsweredOnceItIsGone) {
-  (void)acquire("x", 1);
-  batch.reset();
-  engine.advance(5s);
-  EXPECT_TRUE(server.queries.empty());
-
-  batch.emplace(*line.commands, statements, false, rows.channel);
-  (void)acquire("x", 1);
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  engine.run();
-  (void)acquire("y", 2);
-  batch.reset();
-  heal();
-  server.release();
-  engine.advance(5s);
-  EXPECT_TRUE(order.empty());
 }
 
 }  // namespace
