@@ -311,6 +311,10 @@ TEST_P(PostgresRowsTest, ReleasesDoNotFailBecauseWaitersArrive) {
 
 TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
   const std::string database = std::string("latin_") + GetParam();
+  // An encoding of one's own is only to be had with a template of this name.
+  if (server.value("SELECT count(*) FROM pg_database WHERE datname = 'template0'") == "0") {
+    server.run("CREATE DATABASE template0 TEMPLATE template1");
+  }
   server.run("CREATE DATABASE " + database + " OWNER locker ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'" +
              " TEMPLATE template0");
   std::string url = server.url(strategy());
