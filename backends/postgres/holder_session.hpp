@@ -126,12 +126,16 @@ class HolderSession final : private Session::User {
   void unlock_later(Unlock unlock);
   void send_unlocks();
   void send_unlocks(Space space, std::vector<Unlock> unlocks);
+  [[nodiscard]] static std::set<std::string> freed_by(const Flight& flight, const Outcome& outcome,
+                                                      const Results& results);
   void unlocks_answered(FlightId id, const Outcome& outcome, const Results& results);
   [[nodiscard]] std::vector<ReleaseHandler> take_overdue(TimePoint now);
 
   void watch();
   void look_at_clock_at(TimePoint at);
   void look_at_clock();
+  void look_again();
+  void tell_delayed(const Failure& why);
   void settle();
   void give_up(const Failure& why);
 

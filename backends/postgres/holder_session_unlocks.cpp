@@ -40,6 +40,7 @@ void HolderSession::send_unlocks(Space space, std::vector<Unlock> unlocks) {
     command = {.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
   } else {
     std::vector<std::string_view> keys;
+    keys.reserve(unlocks.size());
     for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
     command = {.statement = &statements.unlock_many, .params = {text_array(keys)}};
   }
@@ -52,21 +53,26 @@ void HolderSession::send_unlocks(Space space, std::vector<Unlock> unlocks) {
       TimePoint::max());
 }
 
+// The keys that the session had.
+std::set<std::string> HolderSession::freed_by(const Flight& flight, const Outcome& outcome, const Results& results) {
+  std::set<std::string> freed;
+  if (outcome.problem != Problem::none || results.empty()) return freed;
+  const Rows& rows = results.front();
+  if (flight.unlocks.size() == 1) {
+    if (rows.flag(0, 0)) freed.insert(flight.unlocks.front().key.parameter);
+    return freed;
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (rows.flag(row, 1)) freed.insert(rows.text(row, 0));
+  }
+  return freed;
+}
+
 void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const Results& results) {
   using Status = ReleaseOutcome::Status;
   const Flight flight = std::move(flights_.extract(id).mapped());
   --unlock_flights_;
-  std::set<std::string> freed;
-  if (outcome.problem == Problem::none && !results.empty()) {
-    const Rows& rows = results.front();
-    if (flight.unlocks.size() == 1) {
-      if (rows.flag(0, 0)) freed.insert(flight.unlocks.front().key.parameter);
-    } else {
-      for (std::size_t row = 0; row < rows.size(); ++row) {
-        if (rows.flag(row, 1)) freed.insert(rows.text(row, 0));
-      }
-    }
-  }
+  const std::set<std::string> freed = freed_by(flight, outcome, results);
   const std::weak_ptr<bool> alive = alive_;
   pump();  // before the program goes on
   for (const Unlock& unlock : flight.unlocks) {
@@ -124,22 +130,32 @@ void HolderSession::look_at_clock() {
     const Failure why{errc::unavailable, session_.server().endpoint + ": no answer in time"};
     if (kept_.empty()) {
       give_up(why);  // there is nothing to lose, and another connection may do better
-      if (alive.expired()) return;
     } else {
-      std::vector<TryId> waiting;
-      for (const auto& [id, flight] : flights_) {
-        for (const Group& group : flight.groups) {
-          waiting.push_back(group.leader);
-          waiting.insert(waiting.end(), group.followers.begin(), group.followers.end());
-        }
-      }
-      for (const TryId id : waiting) {
-        const auto found = tries_.find(id);
-        if (found != tries_.end()) found->second.asker->try_delayed(why);
-        if (alive.expired()) return;
-      }
+      tell_delayed(why);
+    }
+    if (alive.expired()) return;
+  }
+  look_again();
+}
+
+void HolderSession::tell_delayed(const Failure& why) {
+  std::vector<TryId> waiting;
+  for (const auto& [id, flight] : flights_) {
+    for (const Group& group : flight.groups) {
+      waiting.push_back(group.leader);
+      waiting.insert(waiting.end(), group.followers.begin(), group.followers.end());
     }
   }
+  const std::weak_ptr<bool> alive = alive_;
+  for (const TryId id : waiting) {
+    const auto found = tries_.find(id);
+    if (found != tries_.end()) found->second.asker->try_delayed(why);
+    if (alive.expired()) return;
+  }
+}
+
+void HolderSession::look_again() {
+  const TimePoint now = executor_.now();
   TimePoint next = TimePoint::max();
   const auto consider = [&](const Unlock& unlock) {
     if (unlock.done) next = std::min(next, unlock.due);

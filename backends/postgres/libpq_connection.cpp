@@ -112,7 +112,8 @@ void LibpqConnection::pipeline_notified(const std::string& channel, const std::s
 
 void LibpqConnection::lose(const Failure& why) {
   lost_ = true;
-  const Failure reason = why;  // it may belong to what is destroyed
+  // It may belong to what is destroyed. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Failure reason = why;
   listener_.connection_lost(reason);
 }
 

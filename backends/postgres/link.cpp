@@ -62,7 +62,8 @@ void Link::connection_ready() {
 
 void Link::connection_lost(const Failure& why) {
   const bool was_ready = state_ == State::ready;
-  const Failure reason = why;                // it may belong to the connection
+  // It may belong to the connection. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const Failure reason = why;
   const auto gone = std::move(connection_);  // which is what called us
   problem_ = reason;
   // A server that lets us in only to throw us out is no better than one that does not.

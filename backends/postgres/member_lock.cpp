@@ -162,6 +162,7 @@ void MemberLock::abandon() {
 
 void MemberLock::fail(Remedy remedy, const Failure& why) {
   if (state_ == State::over) return;
+  // It may belong to the session. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   kept_.lose_all(reason);
   end(false);

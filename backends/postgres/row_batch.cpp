@@ -88,7 +88,7 @@ void RowBatch::send() {
 // A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. Whoever
 // may hold it already has to ask for himself.
 std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
-  const auto load = std::make_shared<Load>();
+  auto load = std::make_shared<Load>();
   std::unordered_map<std::string_view, Item*> first;
   std::deque<std::shared_ptr<Item>> later;
   std::size_t at_most = most_in_a_query;

@@ -140,7 +140,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     Failure why = failure_of(outcome, schema());
     // All of it may be repeated, so nothing is in doubt; and what another makes does not make a lock busy.
     if (why.code == errc::ambiguous || why.code == errc::timed_out) why.code = errc::unavailable;
-    fail(std::move(why));
+    fail(why);
   }
 
   // --- The end ---
