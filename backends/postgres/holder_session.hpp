@@ -142,6 +142,7 @@ class HolderSession final : private Session::User {
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
+  void session_ending(const Failure& why) override { kept_.lose_all(why); }
 
   BackendHost& host_;
   Executor& executor_;

@@ -88,6 +88,7 @@ class MemberLock final : private Session::User {
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
+  void session_ending(const Failure& why) override { kept_.lose_all(why); }
 
   const Common& common_;
   const LockRequest request_;

@@ -38,6 +38,10 @@ void Pool::Member::session_alive(TimePoint sent) {
   if (user_ != nullptr) user_->session_alive(sent);
 }
 
+void Pool::Member::session_ending(const Failure& why) {
+  if (user_ != nullptr) user_->session_ending(why);
+}
+
 void Pool::Member::session_notified(const std::string& channel, const std::string& payload) {
   if (user_ != nullptr) user_->session_notified(channel, payload);
 }

@@ -157,7 +157,10 @@ void Session::beat() {
     Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
                      // A transaction that has failed, for example: nothing more can be done with this session.
                      if (outcome.problem != Problem::refused) return;
-                     break_off({errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail});
+                     const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
+                     const std::weak_ptr<bool> alive = alive_;
+                     user_.session_ending(why);
+                     if (!alive.expired()) break_off(why);
                    }};
     const RequestId id = ++last_id_;
     send(id, {.query = std::move(question)});

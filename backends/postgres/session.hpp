@@ -44,6 +44,8 @@ class Session final : private Link::User {
     virtual void session_down(const Failure& why, bool was_ready) = 0;
     // The server answered something that was sent then, so it knew the session after that.
     virtual void session_alive(TimePoint /*sent*/) {}
+    // It is about to be given up, and the server has not noticed: whoever relies on its locks is to be told first.
+    virtual void session_ending(const Failure& /*why*/) {}
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
 
    protected:
