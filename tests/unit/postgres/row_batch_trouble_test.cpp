@@ -24,9 +24,7 @@ class PostgresBatchTrouble : public RowBatchTest {
 // --- Errors ----------------------------------------------------------------------------------------------------------
 
 // In the fake database's encoding there are no characters for the names that begin with "bad".
-class Untranslatable {
- public:
-  explicit Untranslatable(const FakeLockTable& rows) : rows_(rows) {}
+struct Untranslatable {
   std::optional<FakeReply> operator()(const FakeQuery& query) const {
     for (std::size_t i = 0; i < query.commands.size(); ++i) {
       const std::string names = query.commands[i].params.at(0).value_or("");
@@ -34,16 +32,13 @@ class Untranslatable {
     }
     return std::nullopt;
   }
-
- private:
-  const FakeLockTable& rows_;
 };
 
 TEST_F(PostgresBatchTrouble, ANameThatCannotBeFailsAlone) {
   for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
   const auto bad = acquire("bad", 100);
   for (std::uint64_t i = 64; i < 128; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  next_reply = Untranslatable(rows);
+  next_reply = Untranslatable();
   engine.run();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     EXPECT_EQ(result(i), i == bad ? name_of(errc::invalid_argument) : "yes") << i;
@@ -55,7 +50,7 @@ TEST_F(PostgresBatchTrouble, RenewalsDoNotSufferFromANameThatCannotBe) {
   for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
   engine.run();
   server.queries.clear();
-  next_reply = Untranslatable(rows);
+  next_reply = Untranslatable();
   answers.clear();
   when.clear();
   for (std::uint64_t i = 0; i < 63; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
@@ -74,7 +69,7 @@ TEST_F(PostgresBatchTrouble, SeveralNamesThatCannotBeFailEach) {
   }
   const auto follower = acquire("bad3", 100);
   const auto other = acquire("x4", 101);
-  next_reply = Untranslatable(rows);
+  next_reply = Untranslatable();
   engine.run();
   for (std::size_t i = 0; i < 40; ++i) {
     EXPECT_EQ(result(i), i % 10 == 3 ? name_of(errc::invalid_argument) : "yes") << i;
@@ -84,7 +79,7 @@ TEST_F(PostgresBatchTrouble, SeveralNamesThatCannotBeFailEach) {
 }
 
 TEST_F(PostgresBatchTrouble, WhatIsAskedLaterDoesNotSufferFromTheSearch) {
-  next_reply = Untranslatable(rows);
+  next_reply = Untranslatable();
   (void)acquire("bad", 1);
   (void)acquire("x", 2);
   when_answered = [this](std::size_t number) {
@@ -210,7 +205,7 @@ TEST_F(PostgresBatchTrouble, WhoseTimeIsOverIsNotAskedForAgain) {
   engine.advance(1s);
   EXPECT_EQ(result(late), name_of(errc::ambiguous));
   server.queries.clear();
-  next_reply = Untranslatable(rows);
+  next_reply = Untranslatable();
   server.release();
   engine.run();
   EXPECT_EQ(result(bad), name_of(errc::invalid_argument));
@@ -219,7 +214,7 @@ TEST_F(PostgresBatchTrouble, WhoseTimeIsOverIsNotAskedForAgain) {
 
 TEST_F(PostgresBatchTrouble, WaitsForTheTablesToBeMade) {
   bool made = false;
-  next_reply = [&made, this](const FakeQuery& query) -> std::optional<FakeReply> {
+  next_reply = [&made](const FakeQuery& query) -> std::optional<FakeReply> {
     if (query.purpose.word == "setup") {
       made = true;
       return FakeReply::held();
