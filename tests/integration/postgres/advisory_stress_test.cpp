@@ -75,16 +75,16 @@ class AdvisoryStressTest : public PostgresTest {
     if (!alone && lease.held()) together_.fetch_add(1);
   }
 
-  // Does that to sessions of theirs, again and again.
-  void disturb(const std::string& function) {
+  // Does that to sessions of theirs, again and again, so many seconds apart.
+  void disturb(const std::string& function, const std::string& pause) {
     PostgresConnection sql(server.admin_conninfo());
     while (std::chrono::steady_clock::now() < end_) {
-      sql.run("SELECT pg_sleep(0.002), " + function +
+      sql.run("SELECT pg_sleep(" + pause + "), " + function +
               "(pid) FROM pg_stat_activity WHERE usename = 'locker' ORDER BY random() LIMIT 1");
     }
   }
 
-  void run(std::chrono::seconds duration, const std::string& disturbance) {
+  void run(std::chrono::seconds duration, const std::string& disturbance, const std::string& pause) {
     const std::uint64_t seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::vector<Client> all;
@@ -95,7 +95,7 @@ class AdvisoryStressTest : public PostgresTest {
     end_ = std::chrono::steady_clock::now() + duration;
     {
       std::vector<std::jthread> workers;
-      workers.emplace_back([&] { disturb(disturbance); });
+      workers.emplace_back([&] { disturb(disturbance, pause); });
       for (std::size_t i = 0; i < clients * threads_of_each; ++i) {
         workers.emplace_back([&, i] { work(all[i % clients], seed + i); });
       }
@@ -123,7 +123,7 @@ class AdvisoryStressTest : public PostgresTest {
 };
 
 TEST_F(AdvisoryStressTest, NobodyIsEverTogetherWithAnotherAndNothingIsLeft) {
-  run(4s, "pg_cancel_backend");
+  run(4s, "pg_cancel_backend", "0.002");
   EXPECT_EQ(together_, 0);
   EXPECT_EQ(backward_, 0);
 }
@@ -131,7 +131,7 @@ TEST_F(AdvisoryStressTest, NobodyIsEverTogetherWithAnotherAndNothingIsLeft) {
 // The server has freed the lock by the time the holder hears that its session was ended, so that two may be at work for
 // a moment. Their tokens tell them apart.
 TEST_F(AdvisoryStressTest, NothingIsLeftBySessionsThatTheServerEnds) {
-  run(2s, "pg_terminate_backend");
+  run(4s, "pg_terminate_backend", "0.1");
 }
 
 }  // namespace
