@@ -41,6 +41,16 @@ TimePoint Commands::answer_by() const noexcept {
   return saturating_add(executor_.now(), options_.response_timeout);
 }
 
+Failure Commands::no_answer() const {
+  return {errc::ambiguous, with_last_refusal(server().endpoint + ": no answer in time")};
+}
+
+// What came before is more likely to be the reason than what did not come.
+std::string Commands::with_last_refusal(std::string text) const {
+  if (!last_refusal_.empty()) text += "; before that: " + last_refusal_;
+  return text;
+}
+
 void Commands::run(Query query, TimePoint deadline, MissingSchema missing) {
   attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline,
                                 missing == MissingSchema::make));
@@ -54,6 +64,7 @@ void Commands::attempt(const std::shared_ptr<Run>& run) {
 
 void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results) {
   if (outcome.problem == Problem::none) {
+    last_refusal_.clear();
     if (run->done) run->done(outcome, results);
     return;
   }
@@ -68,6 +79,7 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
     });
   }
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
+    last_refusal_ = failure_of(outcome, options_.schema).detail;
     const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
     if (at < run->deadline) {
       // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
@@ -86,7 +98,8 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
   give_up(*run, outcome, failure_of(outcome, options_.schema));
 }
 
-void Commands::give_up(const Run& run, Outcome outcome, Failure why) {
+void Commands::give_up(const Run& run, Outcome outcome, Failure why) const {
+  if (outcome.problem == Problem::unknown_outcome) why.detail = with_last_refusal(std::move(why.detail));
   outcome.failure = std::move(why);
   if (run.done) run.done(outcome, {});
 }

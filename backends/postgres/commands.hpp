@@ -47,6 +47,8 @@ class Commands final : private Session::User {
   [[nodiscard]] Session& session() noexcept { return session_; }
   // When an answer is due that is asked for now.
   [[nodiscard]] TimePoint answer_by() const noexcept;
+  // What to say where none came.
+  [[nodiscard]] Failure no_answer() const;
 
   // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
   // server rolled back and may be tried again is tried again until then. The failure of an outcome is failure_of() it.
@@ -57,7 +59,8 @@ class Commands final : private Session::User {
 
   void attempt(const std::shared_ptr<Run>& run);
   void answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results);
-  static void give_up(const Run& run, Outcome outcome, Failure why);
+  void give_up(const Run& run, Outcome outcome, Failure why) const;
+  [[nodiscard]] std::string with_last_refusal(std::string text) const;
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
@@ -67,6 +70,7 @@ class Commands final : private Session::User {
   Schema& schema_;
   Observer& observer_;
   Session session_;
+  std::string last_refusal_;  // of what was to be tried again; empty once something was carried out
   std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

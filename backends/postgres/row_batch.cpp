@@ -329,7 +329,7 @@ void RowBatch::fail_overdue() {
   };
   const Failure not_asked{errc::unavailable,
                           commands_.server().endpoint + ": no answer in time to what was asked before"};
-  const Failure no_answer{errc::ambiguous, commands_.server().endpoint + ": no answer in time"};
+  const Failure no_answer = commands_.no_answer();
   for (const auto& item : waiting_) {
     for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
     look(*item, item->request.deadline, not_asked);

@@ -164,6 +164,26 @@ TEST_F(PostgresCommands, AStandbyIsLeftForAnotherServer) {
   EXPECT_EQ(server.dialled, 2);
 }
 
+TEST_F(PostgresCommands, WhereNoAnswerComesTheLastRefusalIsToldAsWell) {
+  reply = [](const FakeQuery& query) {
+    return query.connection == 1 ? FakeReply::refused("25006") : FakeReply::held();
+  };
+  ask();
+  engine.advance(response_timeout + 1s);
+  EXPECT_EQ(answer().outcome.failure.code, errc::ambiguous);
+  EXPECT_NE(answer().outcome.failure.detail.find("before that: "), std::string::npos)
+      << answer().outcome.failure.detail;
+  EXPECT_NE(answer().outcome.failure.detail.find("standby"), std::string::npos) << answer().outcome.failure.detail;
+  reply = nullptr;
+  ask();
+  engine.advance(response_timeout);
+  EXPECT_EQ(answer(1).value, "done");
+  reply = [](const FakeQuery&) { return FakeReply::held(); };
+  ask();
+  engine.advance(response_timeout + 1s);
+  EXPECT_EQ(answer(2).outcome.failure.detail.find("before that: "), std::string::npos) << "that is long past";
+}
+
 TEST_F(PostgresCommands, APoolerThatForgotWhatWasPreparedIsConnectedToAgain) {
   reply = [](const FakeQuery& query) {
     return query.connection < 3 ? FakeReply::refused("26000") : FakeReply::of({{"done"}});
