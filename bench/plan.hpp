@@ -1,0 +1,39 @@
+// What to measure, and for how long.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlock::bench {
+
+struct Plan {
+  std::vector<std::string> urls;       // empty: usual_urls()
+  std::vector<std::string> scenarios;  // names of figures.hpp; empty: all
+  bool quick = false;
+  // An open loop: acquires arrive at this rate, a second, whether or not earlier ones have been answered, and their time
+  // counts from when they should have started. Absent: each caller starts the next when the last one has ended.
+  std::optional<double> rate;
+  std::string dlock_program;  // that the recovery scenario starts holders with: "PROGRAM hold ..."
+
+  // Of every measurement.
+  int repeats = 5;
+  std::chrono::milliseconds round{1000};    // one repeat
+  std::chrono::milliseconds warm_up{250};  // before it
+
+  std::vector<std::size_t> callers = {1, 8, 64, 256};
+  std::size_t outstanding = 10'000;
+  std::vector<std::size_t> waiters = {2, 8, 32, 128, 256};
+  std::vector<int> round_trips_ms = {0, 1, 5, 20};
+  int kills = 5;
+  std::size_t leases = 1000;
+};
+
+// Numbers for a run of less than forty minutes over all services that scripts/bench starts, and for one of less than
+// three.
+[[nodiscard]] Plan full_plan();
+[[nodiscard]] Plan quick_plan();
+
+}  // namespace dlock::bench

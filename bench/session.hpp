@@ -1,0 +1,28 @@
+// Carries out a plan, service by service.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <stop_token>
+#include <string>
+
+#include "bench/plan.hpp"
+#include "bench/report/result.hpp"
+
+namespace dlock::bench {
+
+// Told how far it is. Called on the thread that runs the plan.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+
+  // Before each step. `remaining` is an estimate for this step and all that follow.
+  virtual void step(const std::string& service, const std::string& what, std::chrono::nanoseconds remaining) = 0;
+  virtual void problem(const Problem& problem) = 0;
+};
+
+// Throws Error(invalid_argument) for a plan that is wrong, before anything is measured; a service that cannot be reached
+// is a problem in the report. When a stop is requested, returns what was measured until then.
+[[nodiscard]] Report run_benchmarks(const Plan& plan, Progress& progress, const std::stop_token& stop);
+
+}  // namespace dlock::bench

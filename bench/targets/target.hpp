@@ -1,0 +1,54 @@
+// A service and a strategy that can be measured.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <dlock/dlock.hpp>
+
+#include "bench/report/result.hpp"
+#include "bench/targets/floor.hpp"
+
+namespace dlock::bench {
+
+// What a service has counted since it was started.
+struct Operations {
+  double carried_out = 0;         // requests of clients
+  std::optional<double> wake_ups;  // messages that nobody had asked for at that moment: watch events, publications
+};
+
+class Target {
+ public:
+  Target() = default;
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  virtual ~Target() = default;
+
+  // "redis queue": the backend, and the strategy where it has several.
+  [[nodiscard]] const std::string& label() const noexcept { return info_.label; }
+  [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
+  // For connect(), password and all; for a client that holds, or waits for, at most so many locks at a time.
+  [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;
+  [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const;
+
+  // How many locks of one client are worth trying; 0: any number. Beyond it the service would refuse connections.
+  [[nodiscard]] virtual std::size_t most_locks() const { return 0; }
+
+  // A floor with a connection of its own, for a lock of that name. nullptr: there is none.
+  [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
+  // Absent where the service counts nothing, or does not tell. May block for as long as it takes the service to count.
+  [[nodiscard]] virtual std::optional<Operations> operations() = 0;
+  // The same target behind proxies that take half of that time in each direction. nullptr: it is not reached over TCP.
+  // The original must outlive it.
+  [[nodiscard]] virtual std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) = 0;
+  // Removes what measuring has left in the service: only what is below names of ours. Throws.
+  virtual void clean_up() = 0;
+
+ protected:
+  ServiceInfo info_;
+};
+
+}  // namespace dlock::bench
