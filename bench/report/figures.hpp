@@ -3,20 +3,25 @@
 
 namespace dlock::bench {
 
+// With each: its parameters; its figures, as far as they are known for the service; who is measured, if not both.
 namespace scenario {
-// One caller, a free lock: acquire and release. Parameter round_trip_ms where the network is simulated.
+// One caller, a free lock: acquire and release. (rate): p50 p90 p99 p99.9 max samples; the distribution.
 inline constexpr const char* latency = "latency";
-// Many callers, each with a name of its own.
+// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu operations.
+// outstanding, the same with asynchronous calls instead of threads, dlock only: the same.
 inline constexpr const char* throughput = "throughput";
-// Many waiters, one name.
+// Many waiters, one name, held for a millisecond each time. waiters: hand_offs p50 p90 p99 max fairness longest_wait
+// operations wake_ups; the distribution. dlock only.
 inline constexpr const char* contention = "contention";
-// The holder is killed.
+// The holder is killed; how long until the waiter has the lock. lease_ms: p50 (a repeat is one kill) max; the
+// distribution. dlock only.
 inline constexpr const char* recovery = "recovery";
-// Many leases are held, nothing else happens.
+// Many leases are held and renewed, nothing else happens. leases lease_ms: client_cpu operations memory. dlock only.
 inline constexpr const char* holding = "holding";
-// latency, contention over a simulated network.
+// Over a simulated network. round_trip_ms: as latency. round_trip_ms waiters, dlock only: as contention.
 inline constexpr const char* distance = "distance";
-// Many callers, names by a Zipf distribution, the lock held for a while.
+// Many callers, names by a Zipf distribution, the lock held for a while. callers names hold_us: throughput p50 p99 max
+// fairness; the percentiles are of the wait for the lock; its distribution. dlock only.
 inline constexpr const char* mix = "mix";
 }  // namespace scenario
 
@@ -29,25 +34,28 @@ inline constexpr const char* round_trip_ms = "round_trip_ms";  // simulated
 inline constexpr const char* names = "names";
 inline constexpr const char* hold_us = "hold_us";  // how long each holds the lock, on average
 inline constexpr const char* rate = "rate";        // arrivals a second, of an open loop
+// What the service granted, which may be more than was asked for. 0: the lock lasts as long as the holder's process.
 inline constexpr const char* lease_ms = "lease_ms";
 }  // namespace parameter
 
 namespace figure {
-inline constexpr const char* p50 = "p50";        // us, as all percentiles
+inline constexpr const char* p50 = "p50";  // us, as all percentiles
 inline constexpr const char* p90 = "p90";
 inline constexpr const char* p99 = "p99";
 inline constexpr const char* p999 = "p99.9";
-inline constexpr const char* longest = "max";
+inline constexpr const char* longest = "max";  // us
 inline constexpr const char* samples = "samples";
 inline constexpr const char* throughput = "throughput";  // acquire and release, 1/s
 inline constexpr const char* hand_offs = "hand-offs";    // 1/s
-inline constexpr const char* fairness = "fairness";      // Jain's index of the turns that each contender had
-inline constexpr const char* longest_wait = "longest wait";  // us
+// Jain's index of the turns that each contender had, as a share of what it would be had so many turns been divided as
+// evenly as they can be: ten turns cannot be fair to a hundred contenders.
+inline constexpr const char* fairness = "fairness";
+inline constexpr const char* longest_wait = "longest wait";  // us; waits that have not ended count
 inline constexpr const char* operations = "operations";  // of the server, for each hand-off (contention), acquire and
-                                                         // release (throughput), or renewed lease and second (holding)
+                                                         // release (throughput), or lease and second (holding)
 inline constexpr const char* wake_ups = "wake-ups";      // messages from the server to waiters for each hand-off
 inline constexpr const char* client_cpu = "client processor time";  // us, for each pair; percent of a core (holding)
-inline constexpr const char* memory = "memory";          // B for each lease
+inline constexpr const char* memory = "memory";                     // B for each lease
 }  // namespace figure
 
 }  // namespace dlock::bench

@@ -20,6 +20,9 @@ struct Operations {
   std::optional<double> wake_ups;  // messages that nobody had asked for at that moment: watch events, publications
 };
 
+// What every name begins with that a scenario locks, so that clean_up() knows what is ours.
+inline constexpr const char* lock_names = "dlock-bench/";
+
 class Target {
  public:
   Target() = default;
