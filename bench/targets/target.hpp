@@ -40,6 +40,9 @@ class Target {
   // How many locks of one client are worth trying; 0: any number. Beyond it the service would refuse connections.
   [[nodiscard]] virtual std::size_t most_locks() const { return 0; }
 
+  // How many floors can be connected at the same time, beside a client with most_locks(); 0: any number.
+  [[nodiscard]] virtual std::size_t most_floors() const { return 0; }
+
   // A floor with a connection of its own, for a lock of that name. nullptr: there is none.
   [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
   // Absent where the service counts nothing, or does not tell. May block for as long as it takes the service to count.
