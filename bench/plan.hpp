@@ -13,14 +13,15 @@ struct Plan {
   std::vector<std::string> urls;       // empty: usual_urls()
   std::vector<std::string> scenarios;  // names of figures.hpp; empty: all
   bool quick = false;
-  // An open loop: acquires arrive at this rate, a second, whether or not earlier ones have been answered, and their time
-  // counts from when they should have started. Absent: each caller starts the next when the last one has ended.
+  // An open loop: acquires arrive at this rate, a second, whether or not earlier ones have been answered, and their
+  // time counts from when they should have started. Absent: each caller starts the next when the last one has ended.
   std::optional<double> rate;
+  std::string command;        // the command line that makes this plan, for people to repeat it
   std::string dlock_program;  // that the recovery scenario starts holders with: "PROGRAM hold ..."
 
   // Of every measurement.
   int repeats = 5;
-  std::chrono::milliseconds round{1000};    // one repeat
+  std::chrono::milliseconds round{1000};   // one repeat
   std::chrono::milliseconds warm_up{250};  // before it
 
   std::vector<std::size_t> callers = {1, 8, 64, 256};

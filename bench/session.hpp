@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "bench/plan.hpp"
 #include "bench/report/result.hpp"
@@ -21,8 +22,12 @@ class Progress {
   virtual void problem(const Problem& problem) = 0;
 };
 
-// Throws Error(invalid_argument) for a plan that is wrong, before anything is measured; a service that cannot be reached
-// is a problem in the report. When a stop is requested, returns what was measured until then.
+// Of all scenarios, in the order in which they are carried out.
+[[nodiscard]] std::vector<std::string> scenario_names();
+
+// A URL that is wrong, a service that cannot be reached and a measurement that fails are problems in the report, and
+// the rest goes on. When a stop is requested, returns what was measured until then. Removes what it left in the
+// services.
 [[nodiscard]] Report run_benchmarks(const Plan& plan, Progress& progress, const std::stop_token& stop);
 
 }  // namespace dlock::bench

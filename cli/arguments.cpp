@@ -11,6 +11,7 @@
 
 #include <dlock/url.hpp>
 
+#include "bench/session.hpp"
 #include "cli/help.hpp"
 
 namespace dlock::cli {
@@ -60,6 +61,7 @@ class Parser {
 
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
+  void add_bench();
   void add_name(CLI::App* app);
   void add_acquire_options(CLI::App* app);
   void take_values();
@@ -122,12 +124,38 @@ Parser::Parser() {
 
   CLI::App* backends = add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends"));
   backends->add_flag("--json", result_.json, "Print JSON");
+
+  add_bench();
+}
+
+void Parser::add_bench() {
+  BenchArguments& bench = result_.bench;
+  CLI::App* app = add_verb(Verb::bench, "bench", "Measure and compare lock services", bench_footer());
+  app->add_option("--url", bench.urls, "A lock service; may be repeated (default: all that can be reached)")
+      ->type_name("URL")
+      ->expected(1)
+      ->take_all();
+  app->add_option("--scenario", bench.scenarios, "Measure only this; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->check(CLI::IsMember(bench::scenario_names()));
+  app->add_flag("--quick", bench.quick, "A short run, for a first impression");
+  app->add_option("--rate", bench.rate,
+                  "Let acquires arrive at this rate a second, whether or not others are under way")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
+  app->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
+  app->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
+      ->type_name("OLD NEW")
+      ->expected(2);
 }
 
 CLI::App* Parser::add_verb(Verb verb, const char* name, const char* description, std::string footer) {
   CLI::App* app = app_.add_subcommand(name, description);
   app->footer(std::move(footer));
-  if (verb != Verb::backends) {
+  if (verb != Verb::backends && verb != Verb::bench) {
     app->add_option("--url", url_, "The lock service, e.g. file:///run/lock/myapp")->type_name("URL");
   }
   verbs_.emplace_back(app, verb);
@@ -156,6 +184,9 @@ Duration to_duration(const DurationOption& option) {
 
 void Parser::take_values() {
   if (try_once_ && !wait_.text.empty()) throw UsageError("--try and --wait exclude each other");
+  if (!result_.bench.compare.empty() && verbs_.back().first->count_all() > 2) {
+    throw UsageError("--compare measures nothing, and takes no other option");
+  }
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   if (!wait_.text.empty()) result_.wait = to_duration(wait_);
   if (try_once_) result_.wait = Duration();
@@ -181,9 +212,8 @@ void Parser::explain_extras(const SplitWords& split) const {
 Arguments Parser::finish(const SplitWords& split) {
   for (const auto& [app, verb] : verbs_) {
     if (app_.got_subcommand(app)) result_.verb = verb;
-    if (CLI::Option* option = app->get_option_no_throw("--url"); option != nullptr && option->count() > 0) {
-      result_.url = url_;
-    }
+    CLI::Option* option = verb == Verb::bench ? nullptr : app->get_option_no_throw("--url");
+    if (option != nullptr && option->count() > 0) result_.url = url_;
   }
   if (result_.verb == Verb::run) {
     if (!split.separated) {

@@ -12,7 +12,18 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, doctor, init, backends };
+enum class Verb { run, hold, status, list, break_lock, doctor, init, backends, bench };
+
+// Of "dlock bench".
+struct BenchArguments {
+  std::vector<std::string> urls;       // empty: all that can be reached
+  std::vector<std::string> scenarios;  // empty: all
+  bool quick = false;
+  std::optional<double> rate;
+  std::string html = "dlock-bench.html";
+  std::string json;                  // empty: none
+  std::vector<std::string> compare;  // two files, or none
+};
 
 struct Arguments {
   Verb verb = Verb::run;
@@ -28,6 +39,7 @@ struct Arguments {
   bool names_only = false;
   bool yes = false;
   std::vector<std::string> command;  // run: what follows "--"
+  BenchArguments bench;
 };
 
 // The command line is wrong. The text never contains a password.

@@ -13,6 +13,7 @@ namespace dlock::cli {
 [[nodiscard]] int break_lock(const Arguments& arguments);
 [[nodiscard]] int doctor(const Arguments& arguments);
 [[nodiscard]] int init(const Arguments& arguments);
+[[nodiscard]] int bench_command(const Arguments& arguments, Inherited& inherited);
 [[nodiscard]] int show_backends(const Arguments& arguments);
 
 }  // namespace dlock::cli

@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* exit_table =
     "Exit status:\n"
-    "  0..125   the command's own (run), or 0 for success; 1 when doctor found an error\n"
+    "  0..125   the command's own (run), or 0 for success; 1 when doctor found an error,\n"
+    "           or bench --compare something that got worse\n"
     "  64       the command line, a name, a URL or an option is wrong\n"
     "  69       the lock service could not be reached or did not answer\n"
     "  70       the lock service answered nonsense, or dlock failed\n"
@@ -61,6 +62,22 @@ std::string hold_footer() {
          "Examples:\n"
          "  dlock hold maintenance\n"
          "  dlock hold --try --json maintenance\n";
+}
+
+std::string bench_footer() {
+  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper and PostgreSQL on this\n"
+         "machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its own "
+         "are\n"
+         "touched, and removed in the end, but the service is kept busy: do not measure one that others depend on.\n"
+         "INT and TERM end it; what was measured until then is reported.\n"
+         "\n"
+         "Scenarios: latency, throughput, contention, recovery, holding, distance, mix.\n"
+         "\n"
+         "Examples:\n"
+         "  dlock bench --quick\n"
+         "  dlock bench --url redis://db1 --url postgresql://db2/app --html locks.html --json locks.json\n"
+         "  dlock bench --url 'postgresql://db2/app?strategy=advisory' --scenario contention\n"
+         "  dlock bench --compare before.json after.json\n";
 }
 
 std::string query_footer(const char* verb) {

@@ -11,6 +11,7 @@ inline constexpr const char* help_summary = "Distributed locks for the command l
 [[nodiscard]] std::string main_footer();
 [[nodiscard]] std::string run_footer();
 [[nodiscard]] std::string hold_footer();
+[[nodiscard]] std::string bench_footer();
 [[nodiscard]] std::string query_footer(const char* verb);
 
 }  // namespace dlock::cli

@@ -35,6 +35,8 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return init(arguments);
     case Verb::backends:
       return show_backends(arguments);
+    case Verb::bench:
+      return bench_command(arguments, inherited);
   }
   return static_cast<int>(ExitCode::internal);
 }

@@ -19,8 +19,8 @@ namespace dlock::bench {
 // The table for a terminal: a line a service, and below it the ratios to the floors beside the performance budget.
 [[nodiscard]] std::string to_text(const Report& report);
 
-// What changed beyond the noise: a figure counts as changed when the ranges of its repeats do not overlap and the medians
-// are further apart than five percent.
+// What changed beyond the noise: a figure counts as changed when the ranges of its repeats do not overlap and the
+// medians are further apart than five percent.
 struct Comparison {
   std::string text;
   bool slower = false;  // something got worse

@@ -73,8 +73,8 @@ struct Report {
                                         const Parameters& parameters) const noexcept;
 };
 
-// dlock's figure divided by the floor's, repeat by repeat, and of these ratios the median; each repeat measures both one
-// after the other. 0 where either is missing.
+// dlock's figure divided by the floor's, repeat by repeat, and of these ratios the median; each repeat measures both
+// one after the other. 0 where either is missing.
 [[nodiscard]] double ratio_to_floor(const Report& report, const Measurement& measurement, std::string_view figure);
 
 }  // namespace dlock::bench

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <dlock/dlock.hpp>
 
@@ -16,7 +17,7 @@ namespace dlock::bench {
 
 // What a service has counted since it was started.
 struct Operations {
-  double carried_out = 0;         // requests of clients
+  double carried_out = 0;          // requests of clients
   std::optional<double> wake_ups;  // messages that nobody had asked for at that moment: watch events, publications
 };
 
@@ -32,6 +33,7 @@ class Target {
 
   // "redis queue": the backend, and the strategy where it has several.
   [[nodiscard]] const std::string& label() const noexcept { return info_.label; }
+  void set_label(std::string label) { info_.label = std::move(label); }
   [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
   // For connect(), password and all; for a client that holds, or waits for, at most so many locks at a time.
   [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;

@@ -1,0 +1,45 @@
+#include "cli/report_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/arguments.hpp"
+#include "cli/output.hpp"
+#include "cli/system.hpp"
+
+namespace dlock::cli {
+
+ReportFile::ReportFile(const char* option, std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+  const auto refuse = [&](const char* why) {
+    throw UsageError(fmt::format("{}: cannot write \"{}\": {}", option, path_, why));
+  };
+  std::error_code ec;
+  const auto status = std::filesystem::status(path_, ec);
+  if (path_.empty() || std::filesystem::is_directory(status)) refuse("it is not a file");
+  // What is no file, such as /dev/stdout, is written to, not replaced.
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) part_ = path_;
+  fd_.reset(::open(part_.c_str(), O_WRONLY | O_CLOEXEC | (in_place() ? 0 : O_CREAT | O_TRUNC), 0666));
+  if (!fd_) refuse(std::strerror(errno));
+}
+
+ReportFile::~ReportFile() {
+  if (fd_ && !in_place()) (void)::unlink(part_.c_str());  // nothing of worth is in it
+}
+
+void ReportFile::write(const std::string& text) {
+  if (!write_all(fd_.get(), text) || (!in_place() && ::rename(part_.c_str(), path_.c_str()) != 0)) {
+    throw OutputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+  }
+  fd_.reset();
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,30 @@
+// A file that appears as a whole, when everything that goes into it is known.
+#pragma once
+
+#include <string>
+
+#include "cli/unique_fd.hpp"
+
+namespace dlock::cli {
+
+class ReportFile {
+ public:
+  // That it can be written is found out here, long before it is. Throws UsageError naming the option. An older file of
+  // that name stays until write().
+  ReportFile(const char* option, std::string path);
+  ReportFile(const ReportFile&) = delete;
+  ReportFile& operator=(const ReportFile&) = delete;
+  ~ReportFile();
+
+  // Once. Throws OutputError.
+  void write(const std::string& text);
+
+ private:
+  [[nodiscard]] bool in_place() const noexcept { return part_ == path_; }
+
+  std::string path_;
+  std::string part_;
+  UniqueFd fd_;
+};
+
+}  // namespace dlock::cli
