@@ -26,6 +26,7 @@ constexpr int exec_failed = 127;
 // Runs in the child after fork(): only calls that are safe there.
 [[noreturn]] void become(char* const* arguments, pid_t parent, int output, int input) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(exec_failed);
+  (void)::setpgid(0, 0);  // cannot fail in a child that is new
   (void)::dup2(input, STDIN_FILENO);
   (void)::dup2(output, STDOUT_FILENO);
   (void)::dup2(output, STDERR_FILENO);

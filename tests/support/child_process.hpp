@@ -19,7 +19,8 @@ namespace dlock::test {
 class ChildProcess {
  public:
   // Starts command[0], looked up in PATH. The kernel kills the child when the thread that started it ends, so a test
-  // that crashes leaves nothing behind: start it on a thread that lives long enough.
+  // that crashes leaves nothing behind: start it on a thread that lives long enough. It is not in our process group:
+  // Ctrl-C is for us to pass on.
   explicit ChildProcess(std::vector<std::string> command);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

@@ -20,10 +20,10 @@ struct Traffic {
     swallow,  // taken and thrown away
   } mode = Mode::forward;
   // Every byte is passed on so much later.
-  std::chrono::milliseconds delay{0};
+  std::chrono::nanoseconds delay{0};
   // A slow drip: at most so many bytes at a time, with this interval in between. 0: no limit.
   std::size_t drip_bytes = 0;
-  std::chrono::milliseconds drip_interval{0};
+  std::chrono::nanoseconds drip_interval{0};
 };
 
 class ProxyStream {

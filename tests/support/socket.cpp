@@ -32,10 +32,40 @@ sockaddr_un unix_address(const std::string& path) {
   return address;
 }
 
-template <class Address>
-int connect_address(int fd, const Address& address) {
-  return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-}
+// An address of any family, as connect() takes it.
+class Address {
+ public:
+  explicit Address(const Endpoint& endpoint) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(endpoint.port);
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(endpoint.port);
+    if (!endpoint.path.empty()) {
+      take(unix_address(endpoint.path));
+    } else if (::inet_pton(AF_INET, endpoint.address.c_str(), &v4.sin_addr) == 1) {
+      take(v4);
+    } else if (::inet_pton(AF_INET6, endpoint.address.c_str(), &v6.sin6_addr) == 1) {
+      take(v6);
+    } else {
+      throw std::invalid_argument("no address: " + endpoint.address);
+    }
+  }
+
+  [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
+  [[nodiscard]] int connect(int fd) const { return ::connect(fd, reinterpret_cast<const sockaddr*>(&storage_), size_); }
+
+ private:
+  template <class A>
+  void take(const A& address) {
+    std::memcpy(&storage_, &address, sizeof(address));
+    size_ = sizeof(address);
+  }
+
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
 
 void send_at_once(int fd) {
   const int on = 1;
@@ -49,12 +79,10 @@ struct Attempt {
 };
 
 Attempt attempt(const Endpoint& endpoint, int flags) {
-  const bool is_unix = !endpoint.path.empty();
-  UniqueFd fd(require(::socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket"));
-  const int result = is_unix ? connect_address(fd.get(), unix_address(endpoint.path))
-                             : connect_address(fd.get(), loopback_address(endpoint.port));
-  const int error = result == 0 ? 0 : errno;
-  if (!is_unix) send_at_once(fd.get());
+  const Address address(endpoint);
+  UniqueFd fd(require(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket"));
+  const int error = address.connect(fd.get()) == 0 ? 0 : errno;
+  if (address.family() != AF_UNIX) send_at_once(fd.get());
   return {.fd = std::move(fd), .error = error};
 }
 

@@ -1,19 +1,24 @@
-// Loopback and Unix-domain stream sockets, as tests need them.
+// Stream sockets as tests need them: on the loopback interface and in the Unix domain, mostly.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "tests/support/system_call.hpp"
 
 namespace dlock::test {
 
-// Where a server listens: a port of 127.0.0.1, or the path of a Unix-domain socket.
+// Where a server listens: a port of an address, or the path of a Unix-domain socket.
 struct Endpoint {
   std::uint16_t port = 0;
   std::string path = {};
+  std::string address = "127.0.0.1";  // IPv4 or IPv6, in digits
 
   [[nodiscard]] static Endpoint loopback(std::uint16_t port) { return {.port = port}; }
+  [[nodiscard]] static Endpoint at(std::string address, std::uint16_t port) {
+    return {.port = port, .address = std::move(address)};
+  }
   [[nodiscard]] static Endpoint unix_socket(std::string path) { return {.path = std::move(path)}; }
 };
 
