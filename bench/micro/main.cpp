@@ -28,7 +28,6 @@ int main(int argc, char** argv) {
   if (built_with("file")) {
     const auto directory = std::make_shared<bench::ScratchDirectory>();
     bench::register_acquire_release(std::make_shared<bench::Service>("file", "file://" + directory->path()));
-    bench::register_file_floor(directory);
   }
 
   benchmark::RunSpecifiedBenchmarks();

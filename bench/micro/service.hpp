@@ -38,8 +38,6 @@ class Service {
 // Each file of benchmarks has one of these, called by main().
 
 void register_acquire_release(const std::shared_ptr<Service>& service);
-// Opening, locking, unlocking and closing a file, without dlock: what the file backend cannot be faster than.
-void register_file_floor(const std::shared_ptr<ScratchDirectory>& directory);
 // Bytes for each held lease and each waiting acquire.
 void register_footprint();
 // The processor time that renewing many leases takes.

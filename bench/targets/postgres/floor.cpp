@@ -1,0 +1,149 @@
+#include "bench/targets/postgres/floor.hpp"
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "bench/targets/own_name.hpp"
+#include "bench/targets/postgres/connection.hpp"
+#include "bench/targets/postgres/floor_statements.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+constexpr const char* holder = "floor";
+constexpr const char* channel = "floor";
+constexpr const char* lease_ms = "30000";
+
+void expect(bool good, const char* what) {
+  if (!good) throw std::runtime_error(what);
+}
+constexpr const char* not_free = "the floor's lock is held by somebody else";
+constexpr const char* not_held = "the floor did not hold its lock";
+
+// As dlock's own clients do where the URL says so.
+PostgresConnection connect_durably(const UrlText& url) {
+  PostgresConnection connection(url);
+  if (url.parameter("durability").value_or("sync") != "sync") connection.run("SET synchronous_commit = off");
+  return connection;
+}
+
+// "table" and "optimistic"
+class RowFloor final : public Floor {
+ public:
+  RowFloor(const UrlText& url, std::string name, const LockStatements& statements, bool optimistic)
+      : connection_(connect_durably(url)), name_(std::move(name)), owner_(own_name()) {
+    connection_.prepare("acquire", statements.acquire);
+    connection_.prepare("release", statements.release);
+    acquire_ = {name_.c_str(), owner_.c_str(), holder, lease_ms};
+    if (optimistic) acquire_.insert(acquire_.end(), {"", "0"});
+    release_ = {name_.c_str(), owner_.c_str(), channel};
+  }
+
+  void acquire() override {
+    const PostgresResult result = connection_.call("acquire", acquire_);
+    expect(PQntuples(result.get()) == 1 && PQgetisnull(result.get(), 0, 1) == 0, not_free);
+  }
+  void release() override {
+    const PostgresResult result = connection_.call("release", release_);
+    expect(PQntuples(result.get()) == 1 && std::string_view(PQgetvalue(result.get(), 0, 1)) == "t", not_held);
+  }
+
+ private:
+  PostgresConnection connection_;
+  std::string name_;
+  std::string owner_;
+  std::vector<const char*> acquire_;
+  std::vector<const char*> release_;
+};
+
+// "for-update": BEGIN and the rest in one round trip.
+class ForUpdateFloor final : public Floor {
+ public:
+  ForUpdateFloor(const UrlText& url, std::string name, const ForUpdateFloorStatements& statements)
+      : connection_(connect_durably(url)), name_(std::move(name)) {
+    connection_.prepare("ensure", statements.ensure);
+    connection_.prepare("begin", statements.begin);
+    connection_.prepare("try_lock", statements.try_lock);
+    connection_.prepare("commit", statements.commit);
+    (void)connection_.call("ensure", {name_.c_str()});
+    connection_.enter_pipeline();
+  }
+
+  // Where it throws, the connection is of no more use.
+  void acquire() override {
+    connection_.send("begin", {});
+    connection_.send("try_lock", {name_.c_str(), holder});
+    connection_.sync();
+    (void)connection_.receive();
+    expect(PQntuples(connection_.receive().get()) == 1, not_free);
+    (void)connection_.receive();
+    held_ = true;
+  }
+  void release() override {
+    expect(std::exchange(held_, false), not_held);
+    connection_.send("commit", {});
+    connection_.sync();
+    (void)connection_.receive();
+    (void)connection_.receive();
+  }
+
+ private:
+  PostgresConnection connection_;
+  std::string name_;
+  bool held_ = false;
+};
+
+class AdvisoryFloor final : public Floor {
+ public:
+  AdvisoryFloor(const UrlText& url, std::string_view schema, std::string name, const LockStatements& statements)
+      : connection_(connect_durably(url)), name_(std::move(name)), key_(key_of(std::string(schema) + '/' + name_)) {
+    connection_.prepare("try_lock", statements.acquire);
+    connection_.prepare("unlock", statements.release);
+  }
+
+  void acquire() override {
+    expect(PQntuples(connection_.call("try_lock", {key_.c_str(), name_.c_str(), holder}).get()) == 1, not_free);
+  }
+  void release() override {
+    const PostgresResult result = connection_.call("unlock", {key_.c_str()});
+    expect(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t", not_held);
+  }
+
+ private:
+  // FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits: any number does that nobody else has.
+  static std::string key_of(std::string_view text) {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    return std::to_string(static_cast<std::int64_t>(hash));
+  }
+
+  PostgresConnection connection_;
+  std::string name_;
+  std::string key_;
+};
+
+}  // namespace
+
+std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy, std::string_view schema,
+                                           const std::string& name) {
+  if (strategy == "table") {
+    return std::make_unique<RowFloor>(url, name, table_floor_statements(schema), false);
+  }
+  if (strategy == "optimistic") {
+    return std::make_unique<RowFloor>(url, name, optimistic_floor_statements(schema), true);
+  }
+  if (strategy == "for-update") {
+    return std::make_unique<ForUpdateFloor>(url, name, for_update_floor_statements(schema));
+  }
+  if (strategy == "advisory") {
+    return std::make_unique<AdvisoryFloor>(url, schema, name, advisory_floor_statements(schema));
+  }
+  throw std::invalid_argument("no floor for strategy " + std::string(strategy));
+}
+
+}  // namespace dlock::bench

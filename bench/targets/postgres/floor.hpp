@@ -1,0 +1,18 @@
+// A lock by hand on blocking libpq: prepared statements, the same as dlock's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "bench/targets/floor.hpp"
+#include "bench/targets/url_text.hpp"
+
+namespace dlock::bench {
+
+// The tables have to be there. Throws std::runtime_error if there is no connection to be had, std::invalid_argument for
+// an unknown strategy.
+[[nodiscard]] std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy,
+                                                         std::string_view schema, const std::string& name);
+
+}  // namespace dlock::bench

@@ -1,0 +1,154 @@
+#include "bench/targets/postgres/target.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+
+#include "bench/targets/own_name.hpp"
+#include "bench/targets/postgres/connection.hpp"
+#include "bench/targets/postgres/floor.hpp"
+#include "bench/targets/postgres/floor_statements.hpp"
+#include "bench/targets/postgres/statistics.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+// What a client works with besides the connections of locks and waiters.
+constexpr std::size_t working_connections = 6;
+constexpr std::size_t most_connections_of_a_client = 1000;
+// Of the connections that the server has left, those for the clients' own work and for whoever else comes.
+constexpr std::size_t spare_connections = 40;
+
+constexpr const char* connections_left =
+    "SELECT greatest(0, least(current_setting('max_connections')::bigint"
+    " - current_setting('superuser_reserved_connections')::bigint"
+    " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),"
+    " (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()),"
+    " (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)))";
+
+class PostgresTarget final : public ServiceTarget {
+ public:
+  PostgresTarget(const UrlText& given, const std::string& strategy);
+
+  void prepare() override;
+  [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
+  [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, const std::string& name) override {
+    return make_postgres_floor(url, info().strategy, schema_, "floor/" + name);
+  }
+  [[nodiscard]] std::optional<Operations> operations() override;
+  void clean_up() override;
+
+ private:
+  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] std::vector<HostPort> hosts() const override;
+  // A lock, or at least waiting for it, takes a connection.
+  [[nodiscard]] bool takes_connections() const {
+    return info().strategy == "for-update" || info().strategy == "advisory";
+  }
+  void limit_connections(std::size_t left);
+
+  bool own_schema_;
+  std::string schema_;
+  std::size_t most_locks_ = 0;
+  std::size_t most_floors_ = 0;
+  std::optional<PostgresStatistics> statistics_;
+};
+
+PostgresTarget::PostgresTarget(const UrlText& given, const std::string& strategy)
+    : ServiceTarget(given, "postgresql", strategy) {
+  const auto schema = given.parameter("schema");
+  own_schema_ = !schema;
+  schema_ = schema.value_or(own_name('_'));
+}
+
+UrlText PostgresTarget::url_for(std::size_t locks) const {
+  UrlText url = given();
+  url.set("strategy", info().strategy);
+  url.set("schema", schema_);
+  if (takes_connections() && !given().parameter("max_connections")) {
+    url.set("max_connections", std::to_string(std::min(locks + working_connections, most_connections_of_a_client)));
+  }
+  return url;
+}
+
+std::vector<HostPort> PostgresTarget::hosts() const {
+  // The server's certificate would not be that of the proxy's host.
+  if (given().parameter("sslmode") == "verify-full") return {};
+  std::vector<HostPort> all =
+      given().hosts({.name = given().parameter("host").value_or("localhost"),
+                     .port = static_cast<std::uint16_t>(std::stoul(given().parameter("port").value_or("5432")))});
+  const bool by_socket =
+      std::any_of(all.begin(), all.end(), [](const auto& each) { return each.name.starts_with('/'); });
+  return by_socket ? std::vector<HostPort>() : all;
+}
+
+void PostgresTarget::prepare() {
+  (void)dlock::connect(url(1)).initialize();
+  try {
+    const PostgresConnection connection(given());
+    for (const char* setting : {"server_version", "fsync", "synchronous_commit", "full_page_writes"}) {
+      add_setting(setting, connection.value(std::string("SHOW ") + setting));
+    }
+    limit_connections(std::stoul(connection.value(connections_left)));
+    statistics_.emplace(given());
+    add_setting("operations are", statistics_->counted_by());
+  } catch (const std::exception&) {
+    // A server that dlock reaches and libpq by itself does not: there is a bit less to tell of it.
+    statistics_.reset();
+  }
+}
+
+void PostgresTarget::limit_connections(std::size_t left) {
+  left = std::max(left, spare_connections + 2) - spare_connections;
+  // Those of floors and those of dlock are there at the same time.
+  most_floors_ = takes_connections() ? left / 2 : left;
+  if (!takes_connections()) return;
+  // What a client has in advisory locks and what it may have in connections is a thousand together.
+  most_locks_ = std::min(left / 2, (most_connections_of_a_client - working_connections) / 2);
+  if (const auto given_limit = given().parameter("max_connections")) {
+    most_locks_ = std::min<std::size_t>(most_locks_, std::stoul(*given_limit));
+  }
+}
+
+std::optional<Operations> PostgresTarget::operations() {
+  if (!statistics_) return std::nullopt;
+  try {
+    const auto requests = statistics_->requests();
+    if (!requests) return std::nullopt;
+    return Operations{.carried_out = *requests, .wake_ups = {}};
+  } catch (const std::exception&) {
+    statistics_.reset();
+    return std::nullopt;
+  }
+}
+
+// Where the user has a schema, what is in it need not be ours, but for the names that scenarios lock, and floors.
+void PostgresTarget::clean_up() {
+  const PostgresConnection connection(given());
+  connection.run("SET lock_timeout = '10s'");
+  const std::string schema = quoted_identifier(schema_);
+  if (own_schema_) {
+    connection.run("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
+    return;
+  }
+  const std::string names = lock_names;
+  for (const char* table : {"lease", "optimistic", "row_lock", "row_token", "fence"}) {
+    connection.run("DELETE FROM " + schema + "." + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" +
+                   names + "%'");
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& postgres_strategies() {
+  static const std::vector<std::string> all = {"table", "optimistic", "for-update", "advisory"};
+  return all;
+}
+
+std::unique_ptr<ServiceTarget> make_postgres_target(const UrlText& url, const std::string& strategy) {
+  return std::make_unique<PostgresTarget>(url, strategy);
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,162 @@
+#include "bench/targets/redis/target.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include "bench/targets/own_name.hpp"
+#include "bench/targets/redis/connection.hpp"
+#include "bench/targets/redis/floor.hpp"
+#include "bench/targets/redis/info.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+// Of the connections that the server takes, those left for clients, and for whoever is connected besides.
+constexpr std::size_t spare_connections = 64;
+
+// As a pattern that matches nothing else.
+std::string quoted_pattern(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("*?[]^-\\").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+class RedisTarget final : public ServiceTarget {
+ public:
+  RedisTarget(const UrlText& given, const std::string& strategy);
+
+  void prepare() override;
+  [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, const std::string& name) override;
+  [[nodiscard]] std::optional<Operations> operations() override;
+  void clean_up() override;
+
+ private:
+  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] std::vector<HostPort> hosts() const override;
+  // hiredis alone has no TLS.
+  [[nodiscard]] bool by_tls() const { return given().original().scheme() == "rediss"; }
+  void unlink_matching(RedisConnection& connection, const std::string& pattern) const;
+
+  std::string own_name_ = own_name();
+  bool own_prefix_;
+  std::string prefix_;
+  std::size_t most_floors_ = 0;
+  std::shared_ptr<std::atomic<std::uint64_t>> sets_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::optional<RedisConnection> statistics_;
+};
+
+RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy) : ServiceTarget(given, "redis", strategy) {
+  const auto prefix = given.parameter("prefix");
+  own_prefix_ = !prefix;
+  prefix_ = prefix.value_or(own_name_ + ":");
+}
+
+UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
+  UrlText url = given();
+  url.set("strategy", info().strategy);
+  url.set("prefix", prefix_);
+  return url;
+}
+
+std::vector<HostPort> RedisTarget::hosts() const {
+  // The server's certificate would not be that of the proxy's host.
+  return by_tls() ? std::vector<HostPort>() : given().hosts({.name = "localhost", .port = 6379});
+}
+
+void RedisTarget::prepare() {
+  if (by_tls()) return;
+  // Whatever the user has no right to is left out.
+  const auto ask = [&](std::initializer_list<std::string_view> words) -> std::string {
+    try {
+      return RedisConnection(given()).text(words);
+    } catch (const std::exception&) {
+      return {};
+    }
+  };
+  const auto configured = [&](const char* name) -> std::string {
+    try {
+      const RedisReply reply = RedisConnection(given()).call({"CONFIG", "GET", name});
+      return reply->elements == 2 ? reply->element[1]->str : "";
+    } catch (const std::exception&) {
+      return {};
+    }
+  };
+  add_setting("version", info_field(ask({"INFO", "server"}), "redis_version"));
+  add_setting("appendonly", configured("appendonly"));
+  add_setting("appendfsync", configured("appendfsync"));
+  add_setting("save", configured("save"));
+  std::size_t most = 0;
+  const std::string limit = info_field(ask({"INFO", "clients"}), "maxclients");
+  (void)std::from_chars(limit.data(), limit.data() + limit.size(), most);  // unknown: any number is tried
+  if (most != 0) most_floors_ = std::max<std::size_t>(most, spare_connections + 1) - spare_connections;
+}
+
+std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, const std::string& name) {
+  if (by_tls()) return nullptr;
+  return std::make_unique<RedisFloor>(url, prefix_ + "floor:" + own_name_ + ":" + name, sets_);
+}
+
+std::optional<Operations> RedisTarget::operations() {
+  if (by_tls()) return std::nullopt;
+  try {
+    if (!statistics_) statistics_.emplace(given());
+    const std::string text = statistics_->text({"INFO", "commandstats"});
+    Operations result{.carried_out = client_requests(text) + static_cast<double>(sets_->load()), .wake_ups = {}};
+    // A message of the queue is for one client. How many hear that of "broadcast" the server does not count.
+    if (info().strategy != "broadcast") result.wake_ups = command_calls(text, "publish");
+    return result;
+  } catch (const std::exception&) {
+    statistics_.reset();  // no right to ask, or a connection that broke
+    return std::nullopt;
+  }
+}
+
+// Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock.
+void RedisTarget::clean_up() {
+  const std::string ours = quoted_pattern(own_prefix_ ? prefix_ : prefix_ + lock_names) + "*";
+  RedisConnection connection(given());
+  unlink_matching(connection, ours);
+  unlink_matching(connection, "{" + ours);
+}
+
+void RedisTarget::unlink_matching(RedisConnection& connection, const std::string& pattern) const {
+  std::string cursor = "0";
+  do {
+    const RedisReply reply = connection.call({"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
+    if (reply->elements != 2) throw std::runtime_error("Redis: an unexpected answer to SCAN");
+    cursor = reply->element[0]->str;
+    const redisReply& keys = *reply->element[1];
+    constexpr std::size_t at_once = 100;
+    for (std::size_t i = 0; i < keys.elements; i += at_once) {
+      std::vector<std::string_view> words = {"UNLINK"};
+      for (std::size_t k = i; k < std::min(i + at_once, keys.elements); ++k) {
+        words.emplace_back(keys.element[k]->str, keys.element[k]->len);
+      }
+      (void)connection.call(words);
+    }
+  } while (cursor != "0");
+}
+
+}  // namespace
+
+const std::vector<std::string>& redis_strategies() {
+  static const std::vector<std::string> all = {"queue", "broadcast", "poll"};
+  return all;
+}
+
+std::unique_ptr<ServiceTarget> make_redis_target(const UrlText& url, const std::string& strategy) {
+  return std::make_unique<RedisTarget>(url, strategy);
+}
+
+}  // namespace dlock::bench

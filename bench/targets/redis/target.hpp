@@ -1,0 +1,16 @@
+// redis:// and rediss://
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/targets/service_target.hpp"
+
+namespace dlock::bench {
+
+[[nodiscard]] const std::vector<std::string>& redis_strategies();
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_redis_target(const UrlText& url, const std::string& strategy);
+
+}  // namespace dlock::bench

@@ -1,0 +1,50 @@
+// Proxies in front of hosts that are reached by name.
+#include <gtest/gtest.h>
+
+#include "bench/targets/distant_target.hpp"
+#include "tests/support/socket.hpp"
+
+namespace dlock::bench {
+namespace {
+
+class PlainTarget final : public ServiceTarget {
+ public:
+  explicit PlainTarget(const std::string& url) : ServiceTarget(UrlText(url), "plain", "") {}
+
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, const std::string& /*name*/) override {
+    return nullptr;
+  }
+  [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }
+  void clean_up() override {}
+
+ private:
+  [[nodiscard]] UrlText url_for(std::size_t /*locks*/) const override { return given(); }
+  [[nodiscard]] std::vector<HostPort> hosts() const override { return given().hosts({.name = "localhost", .port = 1}); }
+};
+
+TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
+  const test::Listener one;
+  const test::Listener other;
+  PlainTarget near("plain://u:p@localhost:" + std::to_string(one.port()) +
+                   ",127.0.0.1:" + std::to_string(other.port()) + "/path?a=b");
+  const auto far = near.at_distance(std::chrono::milliseconds(1));
+  const UrlText url(far->url(1));
+  const auto hosts = url.hosts({.name = "", .port = 1});
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_NE(hosts[0].port, hosts[1].port);
+  EXPECT_NE(hosts[0].port, one.port());
+  EXPECT_EQ(hosts[0].name, "127.0.0.1");
+  EXPECT_EQ(url.original().user(), "u");
+  EXPECT_EQ(url.original().path(), "/path");
+  EXPECT_EQ(url.parameter("a"), "b");
+}
+
+TEST(DistantTargetTest, AHostThatIsNotThereIsSaid) {
+  test::Listener nobody;
+  nobody.close();
+  PlainTarget near("plain://localhost:" + std::to_string(nobody.port()));
+  EXPECT_THROW((void)near.at_distance(std::chrono::milliseconds(1)), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace dlock::bench

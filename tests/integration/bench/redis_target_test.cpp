@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "target_checks.hpp"
+#include "tests/support/redis_server.hpp"
+#include "tests/support/socket.hpp"
+
+namespace dlock::bench {
+namespace {
+
+class RedisTargetTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = std::make_unique<test::RedisServer>(test::RedisConfig{.append_only = true});
+  }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static std::size_t keys() { return server_->command({"KEYS", "*"}).elements.size(); }
+
+  static inline std::unique_ptr<test::RedisServer> server_;
+};
+
+TEST_F(RedisTargetTest, FloorsExclude) {
+  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_its_floor_excludes(*each);
+}
+
+TEST_F(RedisTargetTest, CountsOperations) {
+  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_operations_are_counted(*each, 2);
+}
+
+TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
+  const auto target = std::move(make_targets(server_->url("strategy=queue"), reach_limit).front());
+  const auto floor = target->make_floor(test_name);
+  const double before = target->operations()->carried_out;
+  floor->acquire();
+  floor->release();
+  EXPECT_EQ(target->operations()->carried_out - before, 2);
+}
+
+TEST_F(RedisTargetTest, CountsTheWakeUpsOfTheQueue) {
+  const auto target = std::move(make_targets(server_->url("strategy=queue"), reach_limit).front());
+  const Client one = target->connect(1);
+  const Client other = target->connect(1);
+  DistributedLock held = one.lock(test_name);
+  DistributedLock wanted = other.lock(test_name);
+  Lease lease = held.acquire();
+  const double before = target->operations()->wake_ups.value();
+  std::jthread waiter([&] { (void)wanted.acquire(); });
+  while (one.inspect(test_name).waiters != 1U) std::this_thread::yield();
+  EXPECT_TRUE(lease.release());
+  waiter.join();
+  EXPECT_EQ(target->operations()->wake_ups.value() - before, 1);
+}
+
+TEST_F(RedisTargetTest, DistanceTakesTime) {
+  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_distance_takes_time(*each);
+}
+
+TEST_F(RedisTargetTest, LeavesNothingBehind) {
+  const std::size_t before = keys();
+  const Targets targets = make_targets(server_->url(), reach_limit);
+  for (const auto& each : targets) acquire_and_release(*each, 1);
+  EXPECT_GT(keys(), before);
+  for (const auto& each : targets) each->clean_up();
+  EXPECT_EQ(keys(), before);
+}
+
+TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
+  const std::string url = server_->url("strategy=queue&prefix=app[1]:");
+  {
+    const Client client = connect(url);
+    for (const char* name : {"orders", "dlock-bench"}) ASSERT_TRUE(client.lock(name).acquire().release());
+  }
+  const std::size_t before = keys();
+  const auto target = std::move(make_targets(url, reach_limit).front());
+  acquire_and_release(*target, 1);
+  EXPECT_GT(keys(), before);
+  target->clean_up();
+  EXPECT_EQ(keys(), before);
+}
+
+TEST_F(RedisTargetTest, SaysHowTheServerIsSetUp) {
+  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  EXPECT_EQ(setting(*target, "version"), server_->info("server", "redis_version"));
+  EXPECT_EQ(setting(*target, "appendonly"), "yes");
+  EXPECT_EQ(setting(*target, "appendfsync"), "everysec");
+}
+
+TEST_F(RedisTargetTest, FloorsLeaveConnectionsForOthers) {
+  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  EXPECT_EQ(target->most_locks(), 0U);
+  EXPECT_GT(target->most_floors(), 256U);
+}
+
+TEST(RedisTargetOfAUserTest, LogsInAndDoesWithoutTheRightToAsk) {
+  const test::RedisServer server({.user = test::RedisUser()});
+  auto targets = make_targets(server.url("prefix=dlock:"), reach_limit);
+  EXPECT_FALSE(targets.front()->operations());
+  EXPECT_EQ(setting(*targets.front(), "appendonly"), "");
+}
+
+TEST(RedisTargetOfNobodyTest, IsSaidToBeUnreachable) {
+  test::Listener nobody;
+  nobody.close();
+  const std::string port = std::to_string(nobody.port());
+  expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
+}
+
+TEST(RedisTargetOfNobodyTest, ASilentOneIsGivenUp) {
+  const test::Listener silent;
+  const std::string port = std::to_string(silent.port());
+  expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
+}
+
+}  // namespace
+}  // namespace dlock::bench
