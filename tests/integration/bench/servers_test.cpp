@@ -1,0 +1,46 @@
+// The program that starts servers for a command.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/support/child_process.hpp"
+
+namespace dlock::test {
+namespace {
+
+TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
+  ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c", "echo \"$@\"; exit 7", "sh", "--quick"});
+  program.wait_for_output_end();
+  EXPECT_EQ(program.wait(), 7);
+  const std::string output = program.output();
+  EXPECT_NE(output.find("--quick --url memory:// --url file:///"), std::string::npos) << output;
+#if DLOCK_BENCH_WITH_REDIS
+  EXPECT_NE(output.find(" --url redis://127.0.0.1:"), std::string::npos) << output;
+#endif
+#if DLOCK_BENCH_WITH_ZOOKEEPER
+  EXPECT_NE(output.find(" --url zookeeper://127.0.0.1:"), std::string::npos) << output;
+#endif
+#if DLOCK_BENCH_WITH_POSTGRES
+  EXPECT_NE(output.find(" --url postgresql://"), std::string::npos) << output;
+#endif
+}
+
+TEST(BenchServersTest, ASignalIsForTheCommandWhichMayFinish) {
+  ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c",
+                        "trap 'kill $!; echo interrupted; exit 9' INT; sleep 1000 & echo waiting; wait"});
+  ASSERT_TRUE(program.wait_for_output("waiting")) << program.output();
+  program.signal(SIGINT);
+  program.wait_for_output_end();
+  EXPECT_EQ(program.wait(), 9);
+  EXPECT_NE(program.output().find("interrupted"), std::string::npos);
+}
+
+TEST(BenchServersTest, ACommandThatDoesNotExistIsReported) {
+  ChildProcess program({DLOCK_BENCH_SERVERS, "/nonexistent/program"});
+  program.wait_for_output_end();
+  EXPECT_EQ(program.wait(), 127);
+}
+
+}  // namespace
+}  // namespace dlock::test
