@@ -9,7 +9,7 @@
 namespace dlock::cli::test {
 namespace {
 
-const std::vector<std::string> verbs{"run", "hold", "status", "list", "break", "doctor", "init", "backends"};
+const std::vector<std::string> verbs{"run", "hold", "status", "list", "break", "doctor", "init", "backends", "bench"};
 
 std::string contents(const std::string& path) {
   std::ifstream file(path);

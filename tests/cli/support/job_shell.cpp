@@ -121,6 +121,11 @@ void JobShell::type(const std::string& keys) {
 std::string JobShell::line() {
   return read_line(terminal_.get());
 }
+
+void JobShell::await(const std::string& text) {
+  for (std::string seen; !seen.ends_with(text);) seen += read_byte(terminal_.get());
+}
+
 std::string JobShell::job_news() {
   return read_line(news_.get());
 }

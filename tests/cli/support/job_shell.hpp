@@ -22,6 +22,8 @@ class JobShell {
   void type(const std::string& keys);
   // The next line that appears on the terminal, without its end. The terminal does not echo.
   std::string line();
+  // Reads until that text has appeared.
+  void await(const std::string& text);
   // What became of the job: "stopped" or "exited STATUS", as the shell's wait reports it. After it, the shell has the
   // terminal, or says "terminal is not mine" instead.
   std::string job_news();
