@@ -1,0 +1,77 @@
+#include "bench/report/units.hpp"
+
+#include <array>
+#include <cmath>
+#include <span>
+
+#include <fmt/core.h>
+
+namespace dlock::bench {
+
+namespace {
+
+struct Unit {
+  double size;
+  const char* name;
+};
+
+constexpr std::array times = {Unit{1, "us"}, Unit{1e3, "ms"}, Unit{1e6, "s"}};
+constexpr std::array rates = {Unit{1, "/s"}, Unit{1e3, "k/s"}, Unit{1e6, "M/s"}};
+constexpr std::array sizes = {Unit{1, "B"}, Unit{1e3, "kB"}, Unit{1e6, "MB"}};
+
+using NumberText = std::string (*)(double value);
+
+// Rounds first: 999.7 us are 1.00 ms.
+std::string scaled(double value, std::span<const Unit> units, NumberText text) {
+  std::size_t best = 0;
+  while (best + 1 < units.size() && std::abs(value) / units[best + 1].size >= 0.9995) ++best;
+  return text(value / units[best].size) + " " + units[best].name;
+}
+
+std::string with_unit(double value, std::string_view unit, NumberText text) {
+  if (!std::isfinite(value)) return not_measured;
+  if (unit == "us") return scaled(value, times, text);
+  if (unit == "1/s") return scaled(value, rates, text);
+  if (unit == "B") return scaled(value, sizes, text);
+  return unit.empty() ? text(value) : text(value) + " " + std::string(unit);
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  const double size = std::abs(value);
+  if (value == 0) return "0";
+  if (!std::isfinite(value)) return not_measured;
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  if (size >= 0.9995) return fmt::format("{:.2f}", value);
+  if (size >= 0.0005) return fmt::format("{:.3f}", value);
+  return fmt::format("{:.0e}", value);
+}
+
+std::string quantity_text(double value, std::string_view unit) {
+  return with_unit(value, unit, number_text);
+}
+
+std::string round_text(double value, std::string_view unit) {
+  return with_unit(value, unit, [](double each) { return fmt::format("{:.6g}", each); });
+}
+
+std::string count_text(double count, std::string_view noun) {
+  std::string digits = fmt::format("{:.0f}", count);
+  for (std::size_t at = digits.size(); digits.size() > 4 && at > 3;) {
+    at -= 3;
+    digits.insert(at, " ");
+  }
+  if (noun.empty()) return digits;
+  return digits + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = std::llround(seconds);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace dlock::bench
