@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "bench/report/names.hpp"
+#include "bench/report/report.hpp"
+#include "bench/report/selection.hpp"
+#include "bench/report/text_table.hpp"
+#include "bench/report/units.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+constexpr double smallest_change = 0.05;
+
+// Whether the figure moved; noise is no change.
+bool changed(const Figure& before, const Figure& after) {
+  if (before.repeats.empty() || after.repeats.empty()) return false;
+  const bool apart = before.highest() < after.lowest() || after.highest() < before.lowest();
+  return apart && std::abs(after.median() - before.median()) > smallest_change * std::abs(before.median());
+}
+
+std::string percent(double before, double after) {
+  return before == 0 ? "" : fmt::format("{:+.0f} %", (after / before - 1) * 100);
+}
+
+class Comparer {
+ public:
+  Comparer(const Report& before, const Report& after) : before_(before), after_(after) {}
+
+  Comparison compare() {
+    add_line(fmt::format("before: {}", run_text(before_)));
+    add_line(fmt::format("after:  {}", run_text(after_)));
+    warn();
+    std::vector<std::string> labels = labels_of(before_);
+    for (const std::string& each : labels_of(after_)) {
+      if (std::find(labels.begin(), labels.end(), each) == labels.end()) labels.push_back(each);
+    }
+    for (const std::string& each : labels) compare_service(each);
+    if (!any_change_) add_line("\nNothing changed beyond the noise.");
+    list_lonely();
+    return std::move(result_);
+  }
+
+ private:
+  static std::string run_text(const Report& report) {
+    return printable(report.started) + (report.quick ? ", quick" : "") + (report.complete ? "" : ", interrupted");
+  }
+
+  void add_line(const std::string& line) { result_.text += line + "\n"; }
+
+  void warn() {
+    if (before_.quick != after_.quick) add_line("warning: only one of them is a quick run");
+    warn_of_settings("", before_.environment, after_.environment);
+    for (const ServiceInfo& each : before_.services) {
+      const ServiceInfo* other = service_of(after_, each.label);
+      if (other != nullptr) warn_of_settings(each.label + ": ", each.settings, other->settings);
+    }
+  }
+
+  void warn_of_settings(const std::string& of, const Settings& before, const Settings& after) {
+    const auto value_of = [](const Settings& settings, const std::string& name) -> std::string {
+      const auto found =
+          std::find_if(settings.begin(), settings.end(), [&](const auto& each) { return each.first == name; });
+      return found == settings.end() ? "unknown" : found->second;
+    };
+    const auto compare_one = [&](const std::string& name) {
+      const std::string old_value = value_of(before, name);
+      const std::string new_value = value_of(after, name);
+      if (old_value == new_value) return;
+      // Another revision is what a comparison is made for.
+      const bool expected = of.empty() && (name == "dlock" || name == "revision");
+      add_line(printable(fmt::format("{}{}{}: {} -> {}", expected ? "" : "warning: ", of, name, old_value, new_value)));
+    };
+    for (const auto& [name, value] : before) compare_one(name);
+    for (const auto& [name, value] : after) {
+      if (value_of(before, name) == "unknown") compare_one(name);
+    }
+  }
+
+  void compare_service(const std::string& label) {
+    TextTable table;
+    bool any = false;
+    for (const Measurement& before : before_.measurements) {
+      if (before.service != label) continue;
+      const Measurement* after = after_.find(before.scenario, label, before.who, before.parameters);
+      if (after == nullptr) continue;
+      for (const Figure& figure : before.figures) {
+        const Figure* other = after->figure(figure.name);
+        if (other == nullptr || figure.better == Better::neither || !changed(figure, *other)) continue;
+        table.add(line_of(before, figure, *other));
+        any = true;
+      }
+    }
+    if (!any) return;
+    any_change_ = true;
+    add_line("\n" + printable(label));
+    result_.text += table.text();
+  }
+
+  // A floor that is slower than it was says something about the machine or the service, not about dlock.
+  std::vector<std::string> line_of(const Measurement& measurement, const Figure& before, const Figure& after) {
+    const bool worse = (before.better == Better::lower) == (after.median() > before.median());
+    if (worse && measurement.who == Who::dlock) result_.slower = true;
+    return {fmt::format("  {:<6}  {}, {}", worse ? "worse" : "better", printable(name_of(measurement)),
+                        printable(before.name)),
+            quantity_text(before.median(), before.unit), "->", quantity_text(after.median(), after.unit),
+            percent(before.median(), after.median())};
+  }
+
+  void list_lonely() {
+    list_only("before", before_, after_);
+    list_only("after", after_, before_);
+  }
+
+  void list_only(const char* where, const Report& report, const Report& other) {
+    std::string lines;
+    for (const Measurement& each : report.measurements) {
+      const std::string name = printable(each.service + ": " + name_of(each));
+      const Measurement* counterpart = other.find(each.scenario, each.service, each.who, each.parameters);
+      if (counterpart == nullptr) {
+        lines += "  " + name + "\n";
+        continue;
+      }
+      for (const Figure& figure : each.figures) {
+        if (counterpart->figure(figure.name) == nullptr) {
+          lines += fmt::format("  {}, {}\n", name, printable(figure.name));
+        }
+      }
+    }
+    if (!lines.empty()) result_.text += fmt::format("\nMeasured only {}:\n{}", where, lines);
+  }
+
+  const Report& before_;
+  const Report& after_;
+  Comparison result_;
+  bool any_change_ = false;
+};
+
+}  // namespace
+
+Comparison compare(const Report& before, const Report& after) {
+  return Comparer(before, after).compare();
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,32 @@
+#include "bench/report/names.hpp"
+
+#include "bench/report/figures.hpp"
+#include "bench/report/units.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+std::string text_of(std::string_view name, double value) {
+  if (name == parameter::callers) return count_text(value, "caller");
+  if (name == parameter::waiters) return count_text(value, "waiter");
+  if (name == parameter::leases) return count_text(value, "lease");
+  if (name == parameter::names) return count_text(value, "name");
+  if (name == parameter::outstanding) return count_text(value, "") + " under way";
+  if (name == parameter::round_trip_ms) return number_text(value) + " ms round trip";
+  if (name == parameter::hold_us) return "held for " + quantity_text(value, "us");
+  if (name == parameter::rate) return number_text(value) + " arrivals/s";
+  if (name == parameter::lease_ms) return value == 0 ? "no lease" : "lease of " + quantity_text(value * 1000, "us");
+  return std::string(name) + " " + number_text(value);
+}
+
+}  // namespace
+
+std::string name_of(const Measurement& measurement) {
+  std::string name = measurement.scenario;
+  for (const auto& [key, value] : measurement.parameters) name += ", " + text_of(key, value);
+  if (measurement.who == Who::floor) name += ", floor";
+  return name;
+}
+
+}  // namespace dlock::bench
