@@ -1,0 +1,68 @@
+#include "bench/report/durability.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace dlock::bench {
+
+namespace {
+
+std::string_view setting_of(const ServiceInfo& service, std::string_view name) {
+  const auto found = std::find_if(service.settings.begin(), service.settings.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  return found == service.settings.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Durability of_redis(const ServiceInfo& service) {
+  const auto appends = setting_of(service, "appendonly");
+  if (appends == "no") return Durability::forgotten;
+  if (appends != "yes") return Durability::unknown;
+  const auto syncs = setting_of(service, "appendfsync");
+  if (syncs == "always") return Durability::everything;
+  return syncs.empty() ? Durability::unknown : Durability::last_moments;
+}
+
+Durability of_zookeeper(const ServiceInfo& service) {
+  const auto syncs = setting_of(service, "forceSync");
+  if (syncs == "yes") return Durability::everything;
+  return syncs == "no" ? Durability::last_moments : Durability::unknown;
+}
+
+// dlock's own statements are committed synchronously, whatever synchronous_commit is, unless the URL says otherwise.
+Durability of_postgresql(const ServiceInfo& service) {
+  if (service.strategy == "advisory" || service.strategy == "for-update") return Durability::forgotten;
+  const auto syncs = setting_of(service, "fsync");
+  if (service.url.find("durability=unlogged") != std::string::npos) return Durability::forgotten;
+  if (service.url.find("durability=async") != std::string::npos || syncs == "off") return Durability::last_moments;
+  return syncs == "on" ? Durability::everything : Durability::unknown;
+}
+
+}  // namespace
+
+Durability durability_of(const ServiceInfo& service) {
+  if (service.backend == "redis") return of_redis(service);
+  if (service.backend == "zookeeper") return of_zookeeper(service);
+  if (service.backend == "postgresql") return of_postgresql(service);
+  return Durability::unknown;
+}
+
+const char* to_string(Durability durability) noexcept {
+  switch (durability) {
+    case Durability::forgotten:
+      return "a crash of the server may forget all locks";
+    case Durability::last_moments:
+      return "a crash of the server's machine may forget the last grants";
+    case Durability::everything:
+      return "grants are on disk before they are answered";
+    case Durability::unknown:
+      break;
+  }
+  return "what a crash forgets is not known";
+}
+
+bool between_machines(const ServiceInfo& service) noexcept {
+  return service.backend != "memory" && service.backend != "file";
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,25 @@
+#include "bench/report/page/groups.hpp"
+
+#include <algorithm>
+
+#include "bench/report/selection.hpp"
+
+namespace dlock::bench {
+
+std::vector<Group> groups_of(const Report& report) {
+  std::vector<Group> groups;
+  for (const std::string& label : labels_of(report)) {
+    const ServiceInfo* service = service_of(report, label);
+    const std::string backend = service == nullptr ? "others" : service->backend;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.backend == backend; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {std::to_string(groups.size()), backend, {}});
+    const bool has_strategy = service != nullptr && !service->strategy.empty();
+    group->members.push_back({.label = label,
+                              .name = has_strategy ? service->strategy : label,
+                              .series = group->members.size(),
+                              .baseline = backend == "memory"});
+  }
+  return groups;
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,39 @@
+#include "bench/report/page/html_table.hpp"
+
+#include <utility>
+
+namespace dlock::bench {
+
+void HtmlTable::add(std::string name, std::vector<Markup> cells) {
+  lines_.push_back({std::move(name), std::move(cells)});
+}
+
+Markup HtmlTable::table(std::string_view css_class, std::string_view name) const {
+  Markup head;
+  for (const std::string& each : head_) head += markup(R"(<th scope="col" role="columnheader">{}</th>)", each);
+  Markup body;
+  for (const Entry& line : lines_) {
+    Markup cells;
+    for (std::size_t i = 0; i < line.cells.size(); ++i) {
+      // One element in the cell, so that label and value stand side by side.
+      cells += markup(R"(<td role="cell" data-label="{}"><span>{}</span></td>)",
+                      i + 1 < head_.size() ? head_[i + 1] : "", line.cells[i]);
+    }
+    body += markup(R"(<tr role="row"><th scope="row" role="rowheader">{}</th>{}</tr>)", line.name, cells);
+  }
+  // Roles, because a table whose lines are laid out as blocks is none any more for browsers.
+  return markup(
+      R"(<table class="{}" role="table" aria-label="{}"><thead role="rowgroup"><tr role="row">{}</tr></thead>)"
+      R"(<tbody role="rowgroup">{}</tbody></table>)",
+      css_class, name, head, body);
+}
+
+Markup HtmlTable::scrolling(std::string_view name) const {
+  return markup(R"(<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>)", name, table("", name));
+}
+
+Markup HtmlTable::stacking(std::string_view name) const {
+  return markup(R"(<div class="scroll">{}</div>)", table("stack", name));
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,37 @@
+// Numbers for those who want them exactly, or do not see pictures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/report/page/markup.hpp"
+
+namespace dlock::bench {
+
+class HtmlTable {
+ public:
+  explicit HtmlTable(std::vector<std::string> head) : head_(std::move(head)) {}
+
+  // The first cell is the head of the line.
+  void add(std::string name, std::vector<Markup> cells);
+
+  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
+
+  // Scrolls in a box of its own where it is wider than the page.
+  [[nodiscard]] Markup scrolling(std::string_view name) const;
+  // On a narrow page, a block of lines for each line.
+  [[nodiscard]] Markup stacking(std::string_view name) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    std::vector<Markup> cells;
+  };
+
+  [[nodiscard]] Markup table(std::string_view css_class, std::string_view name) const;
+
+  std::vector<std::string> head_;
+  std::vector<Entry> lines_;
+};
+
+}  // namespace dlock::bench

@@ -1,0 +1,70 @@
+#include "bench/report/page/line_chart.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+// As wide as a column of the page, so that letters have the size that they were given.
+constexpr double width = 340;
+constexpr double height = 236;
+constexpr double left = 56;
+constexpr double right = 318;
+constexpr double top = 24;
+constexpr double bottom = 196;
+
+double x_of(const Axis& axis, double value) {
+  return left + axis.share(value) * (right - left);
+}
+
+double y_of(const Axis& axis, double value) {
+  return bottom - axis.share(value) * (bottom - top);
+}
+
+void draw_axes(Svg& svg, const LineChart& chart) {
+  for (const Tick& tick : chart.y.ticks()) {
+    const double y = bottom - tick.share * (bottom - top);
+    svg.line({left, y}, {right, y}, "grid");
+    svg.text({left - 6, y + 4}, Anchor::end, tick.label);
+  }
+  for (const Tick& tick : chart.x.ticks()) {
+    const double x = left + tick.share * (right - left);
+    svg.line({x, top}, {x, bottom}, "grid");
+    svg.text({x, bottom + 16}, Anchor::middle, tick.label);
+  }
+  svg.line({left, bottom}, {right, bottom}, "axis");
+  svg.text({4, 12}, Anchor::start, chart.y.title(), "name");
+  svg.text({right, bottom + 33}, Anchor::end, chart.x.title(), "name");
+}
+
+}  // namespace
+
+Markup draw(const LineChart& chart) {
+  Svg svg(width, height);
+  draw_axes(svg, chart);
+  for (const Line& line : chart.lines) {
+    std::vector<Place> way;
+    for (const Place& each : line.points) way.push_back({x_of(chart.x, each.x), y_of(chart.y, each.y)});
+    svg.begin_series(line.series);
+    svg.path(way, line.dashed ? "line dashed" : "line");
+    for (const Place& each : line.marked) svg.mark({x_of(chart.x, each.x), y_of(chart.y, each.y)}, line.series);
+    svg.end_series();
+  }
+  return svg.finish(chart.id, chart.title, chart.description);
+}
+
+Markup draw_key(std::size_t series) {
+  Svg svg(30, 12);
+  svg.begin_series(series);
+  svg.path({{1, 6}, {29, 6}}, "line");
+  svg.mark({15, 6}, series);
+  svg.end_series();
+  return svg.finish_hidden();
+}
+
+Markup draw_dashed_key() {
+  Svg svg(30, 12);
+  svg.path({{1, 6}, {29, 6}}, "line dashed");
+  return svg.finish_hidden();
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,35 @@
+// Lines over two axes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/report/page/axis.hpp"
+#include "bench/report/page/markup.hpp"
+#include "bench/report/page/svg.hpp"
+
+namespace dlock::bench {
+
+struct Line {
+  std::size_t series;  // its colour and mark
+  bool dashed = false;
+  std::vector<Place> points;  // values, not places in the picture
+  std::vector<Place> marked;  // the mark is drawn at these
+};
+
+struct LineChart {
+  std::string id;  // unique in the page
+  std::string title;
+  std::string description;
+  Axis x;
+  Axis y;
+  std::vector<Line> lines;
+};
+
+[[nodiscard]] Markup draw(const LineChart& chart);
+
+// What the lines of a series look like, and dashed lines whatever their series.
+[[nodiscard]] Markup draw_key(std::size_t series);
+[[nodiscard]] Markup draw_dashed_key();
+
+}  // namespace dlock::bench

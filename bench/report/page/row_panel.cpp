@@ -1,0 +1,84 @@
+#include "bench/report/page/row_panel.hpp"
+
+#include <fmt/core.h>
+
+#include "bench/report/figures.hpp"
+#include "bench/report/page/row_chart.hpp"
+#include "bench/report/page/section.hpp"
+#include "bench/report/selection.hpp"
+#include "bench/report/units.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+Row row_of(const Member& member) {
+  Row row;
+  row.label = label_of(member);
+  row.series = member.series;
+  row.muted = member.baseline;
+  return row;
+}
+
+}  // namespace
+
+Markup draw(const RowPanel& spec, const Report& report, const std::vector<Group>& groups) {
+  std::vector<double> values;
+  std::vector<Row> rows;
+  std::string description;
+  for (const Group& group : groups) {
+    for (const Member& member : group.members) {
+      const auto value = median_of(only_one_of(report, spec.scenario, member.label), spec.figure);
+      if (!value) continue;
+      values.push_back(*value);
+      Row row = row_of(member);
+      row.text = quantity_text(*value, spec.unit);
+      row.bar = *value;
+      description += fmt::format("{}: {}. ", member.label, row.text);
+      rows.push_back(std::move(row));
+    }
+  }
+  if (rows.empty()) return {};
+  return tall_panel(spec.heading, draw(RowChart{.id = spec.id,
+                                                .title = spec.heading,
+                                                .description = description,
+                                                .x = Axis::from_zero(values, spec.x_title, spec.unit),
+                                                .rows = std::move(rows)}));
+}
+
+Markup draw(const SpreadPanel& spec, const Report& report, const std::vector<Group>& groups) {
+  std::vector<double> values;
+  std::vector<Row> rows;
+  std::string description;
+  for (const Group& group : groups) {
+    for (const Member& member : group.members) {
+      const Measurement* measurement = only_one_of(report, spec.scenario, member.label);
+      const auto p50 = median_of(measurement, figure::p50);
+      if (!p50) continue;
+      const double p99 = median_of(measurement, figure::p99).value_or(*p50);
+      Row row = row_of(member);
+      row.text = fmt::format("{} / {}", quantity_text(*p50, "us"), quantity_text(p99, "us"));
+      row.range = std::pair(*p50, p99);
+      row.dots = {*p50};
+      values.insert(values.end(), {*p50, p99});
+      description +=
+          fmt::format("{}: p50 {}, p99 {}", member.label, quantity_text(*p50, "us"), quantity_text(p99, "us"));
+      const auto floor = median_of(only_one_of(report, spec.scenario, member.label, Who::floor), figure::p50);
+      if (floor) {
+        row.strokes = {*floor};
+        values.push_back(*floor);
+        description += ", floor p50 " + quantity_text(*floor, "us");
+      }
+      description += ". ";
+      rows.push_back(std::move(row));
+    }
+  }
+  if (rows.empty()) return {};
+  return tall_panel(spec.heading, draw(RowChart{.id = spec.id,
+                                                .title = spec.heading,
+                                                .description = description,
+                                                .x = Axis::logarithmic(values, spec.x_title, "us"),
+                                                .rows = std::move(rows)}));
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,52 @@
+// A part of the page: what one scenario measured.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/report/page/groups.hpp"
+#include "bench/report/page/html_table.hpp"
+#include "bench/report/page/markup.hpp"
+#include "bench/report/result.hpp"
+
+namespace dlock::bench {
+
+struct Section {
+  std::string id;
+  std::string scenario;
+  std::string title;
+  std::string shows;  // what is to be seen, and how to read it
+  Markup charts;      // empty: there is no data for it
+  Markup numbers;
+};
+
+[[nodiscard]] Section latency_section(const Report& report);
+[[nodiscard]] Section throughput_section(const Report& report);
+[[nodiscard]] Section hand_off_section(const Report& report);
+[[nodiscard]] Section herd_section(const Report& report);
+[[nodiscard]] Section recovery_section(const Report& report);
+[[nodiscard]] Section holding_section(const Report& report);
+[[nodiscard]] Section distance_section(const Report& report);
+[[nodiscard]] Section mix_section(const Report& report);
+
+// What sections are made of.
+
+// What the lines of a picture mean. The dashed ones have the colour of that whose floor, or tail, they are.
+struct Legend {
+  std::vector<Member> series;
+  std::string dashed;  // empty: there are none
+};
+
+// A picture with a heading.
+[[nodiscard]] Markup panel(std::string_view heading, const Markup& picture, const Legend& legend = {});
+// A high one, of all services: stands beside two others.
+[[nodiscard]] Markup tall_panel(std::string_view heading, const Markup& picture);
+
+// "61.2 us", and the range of the repeats.
+[[nodiscard]] Markup figure_cell(const Measurement* measurement, std::string_view figure);
+
+// In a picture of all services: which of them are there for comparison only.
+[[nodiscard]] std::string label_of(const Member& member);
+
+}  // namespace dlock::bench
