@@ -59,12 +59,12 @@ Targets targets_of(const UrlText& url) {
   throw Error(errc::invalid_argument, "URL: nothing is known here of scheme \"" + scheme + "\"");
 }
 
-// With the limit for both of what a try waits for.
+// A try waits for a connection and an answer, and giving up for the end of it.
 void try_a_lock(const Target& target, std::chrono::seconds limit) {
+  constexpr int waits = 3;
   UrlText url(target.url(1));
-  const std::string half = std::to_string(std::chrono::milliseconds(limit).count() / 2) + "ms";
-  url.set("connect_timeout", half);
-  url.set("response_timeout", half);
+  const std::string share = std::to_string(std::chrono::milliseconds(limit).count() / waits) + "ms";
+  for (const char* each : {"connect_timeout", "response_timeout", "close_timeout"}) url.set(each, share);
   const Client client = dlock::connect(url.text());
   DistributedLock lock = client.lock(std::string(lock_names) + "reachable");
   auto lease = lock.try_acquire();
@@ -72,23 +72,25 @@ void try_a_lock(const Target& target, std::chrono::seconds limit) {
   (void)lease->release();  // a lease that was lost meanwhile shows in the measurements
 }
 
+void clean_up_after_failure(Target& target) {
+  try {
+    target.clean_up();
+  } catch (const std::exception&) {
+    // What went wrong before says more.
+  }
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit) {
   Targets found = targets_of(UrlText(url));
   std::vector<std::unique_ptr<Target>> targets;
+  // The strategies are of one service.
+  try_a_lock(*found.front(), limit);
   try {
-    // The strategies are of one service.
-    try_a_lock(*found.front(), limit);
     for (const auto& each : found) each->prepare();
   } catch (...) {
-    for (const auto& each : found) {
-      try {
-        each->clean_up();
-      } catch (const std::exception&) {
-        // What went wrong before says more.
-      }
-    }
+    for (const auto& each : found) clean_up_after_failure(*each);
     throw;
   }
   for (auto& each : found) targets.push_back(std::move(each));

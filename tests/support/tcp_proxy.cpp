@@ -16,6 +16,9 @@ namespace dlock::test {
 
 namespace {
 
+// What a processor takes to wake us up.
+constexpr std::chrono::microseconds wake_up{50};
+
 // The longest text that is found across the border of two packets.
 constexpr std::size_t longest_text = 256;
 
@@ -54,8 +57,9 @@ class TcpProxy::PollSet {
       (void)::ppoll(sources_.data(), sources_.size(), nullptr, nullptr);
       return;
     }
-    // Not by poll(), whose milliseconds are long beside a delay of half of one.
-    const auto left = std::max<std::chrono::nanoseconds>(due_ - Clock::now(), std::chrono::nanoseconds(0));
+    // Not by poll(), whose milliseconds are long beside a delay of half of one. From a little before on it does not
+    // sleep any more, because waking up takes as long.
+    const auto left = std::max<std::chrono::nanoseconds>(due_ - Clock::now() - wake_up, std::chrono::nanoseconds(0));
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
     const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
     (void)::ppoll(sources_.data(), sources_.size(), &timeout, nullptr);

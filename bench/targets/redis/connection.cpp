@@ -27,10 +27,12 @@ void RedisConnection::Close::operator()(redisContext* context) const noexcept {
 RedisConnection::RedisConnection(const UrlText& url) {
   const Url parsed = Url::parse(url.text());
   const HostPort host = url.hosts({.name = "localhost", .port = 6379}).front();
-  context_.reset(
-      redisConnectWithTimeout(host.name.c_str(), host.port, timeval{.tv_sec = answer_limit.count(), .tv_usec = 0}));
+  const timeval limit{.tv_sec = answer_limit.count(), .tv_usec = 0};
+  context_.reset(redisConnectWithTimeout(host.name.c_str(), host.port, limit));
   if (!context_) throw std::runtime_error("Redis: out of memory");
-  if (context_->err != 0) throw std::runtime_error(std::string("Redis: ") + context_->errstr);
+  if (context_->err != 0 || redisSetTimeout(context_.get(), limit) != REDIS_OK) {
+    throw std::runtime_error(std::string("Redis: ") + context_->errstr);
+  }
   if (parsed.password()) {
     if (parsed.user() && !parsed.user()->empty()) {
       (void)call({"AUTH", *parsed.user(), *parsed.password()});

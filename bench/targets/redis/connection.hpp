@@ -25,7 +25,7 @@ class RedisConnection {
   // To a redis:// URL's host and database, logged in as its user. Throws std::runtime_error.
   explicit RedisConnection(const UrlText& url);
 
-  // Throws std::runtime_error when the connection breaks, or for an error of the server's.
+  // Throws std::runtime_error when the connection breaks or nothing comes for long, or for an error of the server's.
   RedisReply call(std::initializer_list<std::string_view> words) { return call(words.begin(), words.size()); }
   RedisReply call(const std::vector<std::string_view>& words) { return call(words.data(), words.size()); }
   // The text of a command that answers with one; empty if it does not.

@@ -113,8 +113,10 @@ std::optional<Operations> RedisTarget::operations() {
     if (!statistics_) statistics_.emplace(given());
     const std::string text = statistics_->text({"INFO", "commandstats"});
     Operations result{.carried_out = client_requests(text) + static_cast<double>(sets_->load()), .wake_ups = {}};
-    // A message of the queue is for one client. How many hear that of "broadcast" the server does not count.
-    if (info().strategy != "broadcast") result.wake_ups = command_calls(text, "publish");
+    // A release publishes once, in the queue for one client: the next one's. How many clients hear what is for all who
+    // watch a lock, the server does not count; who polls hears nothing.
+    if (info().strategy == "queue") result.wake_ups = command_calls(text, "publish");
+    if (info().strategy == "poll") result.wake_ups = 0;
     return result;
   } catch (const std::exception&) {
     statistics_.reset();  // no right to ask, or a connection that broke

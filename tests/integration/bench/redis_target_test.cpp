@@ -36,19 +36,22 @@ TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
   EXPECT_EQ(target->operations()->carried_out - before, 2);
 }
 
-TEST_F(RedisTargetTest, CountsTheWakeUpsOfTheQueue) {
+TEST_F(RedisTargetTest, CountsTheMessagesOfTheQueue) {
   const auto target = std::move(make_targets(server_->url("strategy=queue"), reach_limit).front());
-  const Client one = target->connect(1);
-  const Client other = target->connect(1);
-  DistributedLock held = one.lock(test_name);
-  DistributedLock wanted = other.lock(test_name);
-  Lease lease = held.acquire();
   const double before = target->operations()->wake_ups.value();
-  std::jthread waiter([&] { (void)wanted.acquire(); });
-  while (one.inspect(test_name).waiters != 1U) std::this_thread::yield();
-  EXPECT_TRUE(lease.release());
-  waiter.join();
-  EXPECT_EQ(target->operations()->wake_ups.value() - before, 1);
+  acquire_and_release(*target, 7);
+  EXPECT_EQ(target->operations()->wake_ups.value() - before, 7);
+}
+
+TEST_F(RedisTargetTest, NobodyIsWokenWherePollingIsDone) {
+  const auto target = std::move(make_targets(server_->url("strategy=poll"), reach_limit).front());
+  acquire_and_release(*target, 7);
+  EXPECT_EQ(target->operations()->wake_ups, 0.0);
+}
+
+TEST_F(RedisTargetTest, WhoHearsABroadcastIsNotKnown) {
+  const auto target = std::move(make_targets(server_->url("strategy=broadcast"), reach_limit).front());
+  EXPECT_EQ(target->operations()->wake_ups, std::nullopt);
 }
 
 TEST_F(RedisTargetTest, DistanceTakesTime) {
