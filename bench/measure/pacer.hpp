@@ -1,0 +1,40 @@
+// An open loop: calls are due at times that do not depend on how long earlier ones took, and the time of each counts
+// from when it was due. A closed loop would not make the calls that a slow one stood in the way of, and so leave out
+// what a user would have had to wait (G. Tene calls that coordinated omission).
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "bench/measure/random.hpp"
+#include "bench/measure/timeline.hpp"
+
+namespace dlock::bench {
+
+// Arrivals of a Poisson process. By one thread at a time.
+class Pacer {
+ public:
+  // So many a second; the first is due one gap after now. The same seed gives the same gaps. Throws
+  // std::invalid_argument unless the rate is above 0 and at most ten million.
+  Pacer(Timeline& timeline, double rate, std::uint64_t seed);
+
+  // Sleeps until the next call is due; not at all if that is past. False: a stop was requested before.
+  [[nodiscard]] bool await_next(const std::stop_token& stop);
+  // That call has ended: how long it is since it was due.
+  [[nodiscard]] Clock::duration finish();
+
+  // For how long the calls have been due that should have begun before `end` and have not ended. Afterwards, these
+  // never begin.
+  [[nodiscard]] std::vector<Clock::duration> give_up(Clock::time_point end);
+
+ private:
+  void schedule_next();
+
+  Timeline& timeline_;
+  double mean_gap_;  // ns
+  Random random_;
+  Clock::time_point due_;  // the call that is under way, or next
+};
+
+}  // namespace dlock::bench

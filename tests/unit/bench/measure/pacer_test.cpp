@@ -1,0 +1,146 @@
+#include "bench/measure/pacer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace dlock::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class ManualTimeline final : public Timeline {
+ public:
+  Clock::time_point now() override { return now_; }
+  void sleep_until(Clock::time_point time) override {
+    sleeps.push_back(time - now_);
+    now_ = std::max(now_, time);
+    if (after_sleep) after_sleep();
+  }
+  void advance(Clock::duration time) { now_ += time; }
+
+  std::vector<Clock::duration> sleeps;
+  std::function<void()> after_sleep;
+
+ private:
+  Clock::time_point now_{seconds(1000)};
+};
+
+class PacerTest : public testing::Test {
+ protected:
+  ManualTimeline timeline_;
+  std::stop_source stop_;
+};
+
+TEST_F(PacerTest, WaitsUntilACallIsDueAndCountsFromThen) {
+  Pacer pacer(timeline_, 10, 1);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(pacer.await_next({}));
+    EXPECT_EQ(pacer.finish(), Clock::duration(0));
+  }
+}
+
+TEST_F(PacerTest, ALateCallCountsFromWhenItShouldHaveStarted) {
+  Pacer pacer(timeline_, 1000, 1);
+  ASSERT_TRUE(pacer.await_next({}));
+  timeline_.advance(seconds(1));  // a slow call: hundreds of others should have started meanwhile
+  EXPECT_EQ(pacer.finish(), seconds(1));
+  timeline_.sleeps.clear();
+  Clock::duration last = seconds(1);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(pacer.await_next({}));
+    const Clock::duration taken = pacer.finish();  // it takes no time itself
+    ASSERT_LT(taken, last);
+    ASSERT_GT(taken, Clock::duration(0));
+    last = taken;
+  }
+  EXPECT_TRUE(timeline_.sleeps.empty()) << "whoever is late does not sleep";
+  EXPECT_LT(last, milliseconds(700));
+}
+
+TEST_F(PacerTest, HasItsRate) {
+  constexpr int calls = 20'000;
+  Pacer pacer(timeline_, 200, 1);
+  const auto start = timeline_.now();
+  for (int i = 0; i < calls; ++i) {
+    ASSERT_TRUE(pacer.await_next({}));
+    (void)pacer.finish();
+  }
+  EXPECT_NEAR(std::chrono::duration<double>(timeline_.now() - start).count(), calls / 200.0, 2);
+}
+
+TEST_F(PacerTest, TheSameSeedGivesTheSameGaps) {
+  ManualTimeline other_timeline;
+  Pacer one(timeline_, 5, 42);
+  Pacer same(other_timeline, 5, 42);
+  Clock::duration first{0};
+  bool varied = false;
+  for (int i = 0; i < 10; ++i) {
+    const auto before = timeline_.now();
+    ASSERT_TRUE(one.await_next({}));
+    ASSERT_TRUE(same.await_next({}));
+    EXPECT_EQ(timeline_.now(), other_timeline.now());
+    const auto gap = timeline_.now() - before;
+    varied = varied || (i > 0 && gap != first);
+    first = gap;
+    (void)one.finish();
+    (void)same.finish();
+  }
+  EXPECT_TRUE(varied);
+}
+
+TEST_F(PacerTest, NoticesAStopDuringALongSleep) {
+  Pacer pacer(timeline_, 0.0001, 1);
+  timeline_.after_sleep = [this] {
+    if (timeline_.sleeps.size() == 3) stop_.request_stop();
+  };
+  EXPECT_FALSE(pacer.await_next(stop_.get_token()));
+  ASSERT_EQ(timeline_.sleeps.size(), 3U);
+  for (const auto each : timeline_.sleeps) EXPECT_LE(each, milliseconds(100));
+}
+
+TEST_F(PacerTest, DoesNotBeginAfterAStop) {
+  Pacer pacer(timeline_, 10, 1);
+  timeline_.advance(seconds(100));
+  stop_.request_stop();
+  EXPECT_FALSE(pacer.await_next(stop_.get_token()));
+}
+
+TEST_F(PacerTest, CallsThatNeverBeganCountForAsLongAsTheyHaveBeenDue) {
+  Pacer pacer(timeline_, 100, 1);
+  const auto start = timeline_.now();
+  ASSERT_TRUE(pacer.await_next({}));
+  const auto due = timeline_.now();
+  timeline_.advance(seconds(10));  // it has not ended yet
+  const auto waiting = pacer.give_up(start + seconds(10));
+  ASSERT_FALSE(waiting.empty());
+  EXPECT_EQ(waiting.front(), start + seconds(10) - due);
+  EXPECT_NEAR(static_cast<double>(waiting.size()), 1000, 100);
+  const double sum = std::accumulate(waiting.begin(), waiting.end(), 0.0, [](double so_far, Clock::duration each) {
+    return so_far + std::chrono::duration<double>(each).count();
+  });
+  EXPECT_NEAR(sum / static_cast<double>(waiting.size()), 5, 0.5);
+}
+
+TEST_F(PacerTest, CallsThatAreNotDueYetAreNotGivenUp) {
+  Pacer pacer(timeline_, 100, 1);
+  const auto start = timeline_.now();
+  ASSERT_TRUE(pacer.await_next({}));
+  (void)pacer.finish();
+  EXPECT_TRUE(pacer.give_up(start).empty());
+}
+
+TEST_F(PacerTest, RefusesARateThatIsNone) {
+  for (const double rate : {0.0, -1.0, 1e9, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_THROW(Pacer(timeline_, rate, 1), std::invalid_argument) << rate;
+  }
+}
+
+}  // namespace
+}  // namespace dlock::bench

@@ -1,0 +1,27 @@
+#include "bench/measure/usage.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace dlock::bench {
+namespace {
+
+TEST(ProcessorTime, GrowsWithWork) {
+  const auto before = processor_time();
+  volatile unsigned work = 0;
+  while (processor_time() <= before && work < 4'000'000'000U) work = work + 1;
+  EXPECT_GT(processor_time(), before);
+}
+
+TEST(AllocatedBytes, GrowByWhatIsAllocated) {
+  constexpr std::size_t size = 100'000;
+  const double before = allocated_bytes();
+  if (before == 0) GTEST_SKIP() << "a sanitizer allocates";
+  const std::vector<char> block(size, 'x');
+  EXPECT_NEAR(allocated_bytes() - before, size, 10'000);
+  ASSERT_EQ(block.back(), 'x');
+}
+
+}  // namespace
+}  // namespace dlock::bench
