@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "bench/measure/crowd.hpp"
+#include "bench/measure/statistics.hpp"
+#include "bench/scenarios/pairs.hpp"
+#include "bench/scenarios/parts.hpp"
+#include "bench/scenarios/relay.hpp"
+#include "bench/scenarios/scenario.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+// Contenders are spread over so many clients, as over processes.
+constexpr std::size_t most_clients = 8;
+// Long enough for whoever let go to be waiting again before it would be its turn.
+constexpr std::chrono::milliseconds hold{1};
+
+// Contenders are threads, not asynchronous acquires: the next holder runs when its thread has woken up, which is part
+// of what a program that calls acquire() waits for, and a thread can simply sleep while it holds the lock. The threads
+// do not disturb each other, since all but one or two of them are asleep.
+Crowd::Work contender(Relay& relay, const Client& client, std::size_t index) {
+  const auto lock = std::make_shared<DistributedLock>(client.lock(lock_name("contention")));
+  return [&relay, lock, index](const std::stop_token& stop) {
+    relay.ask(index, Clock::now());
+    Lease lease = lock->acquire({.cancel = stop});
+    const auto handed_over_in = relay.take(index, Clock::now());
+    std::this_thread::sleep_for(hold);
+    const std::uint64_t turn = relay.let_go(Clock::now());
+    release(lease);
+    relay.await_successor(turn, stop);
+    return handed_over_in;
+  };
+}
+
+// What the service had counted, and how many turns there had been.
+struct Mark {
+  std::optional<Operations> operations;
+  std::uint64_t turns;
+};
+
+// The turns are counted last: a service that takes its time to count takes the same time when it is asked again.
+Mark mark(Target& target, const Relay& relay) {
+  auto operations = target.operations();
+  return {std::move(operations), relay.turns()};
+}
+
+void add_operations(Collector& collector, const Mark& before, const Mark& after) {
+  const auto turns = static_cast<double>(after.turns - before.turns);
+  if (!before.operations || !after.operations || turns <= 0) return;
+  collector.add(quantity::operations, (after.operations->carried_out - before.operations->carried_out) / turns);
+  if (before.operations->wake_ups && after.operations->wake_ups) {
+    collector.add(quantity::wake_ups, (*after.operations->wake_ups - *before.operations->wake_ups) / turns);
+  }
+}
+
+}  // namespace
+
+std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,
+                                            std::size_t waiters, const std::stop_token& stop) {
+  const std::size_t contenders = waiters + 1;  // one of them holds
+  const std::size_t client_count = std::min(waiters, most_clients);
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < client_count; ++i) {
+    clients.push_back(target.connect((contenders + client_count - 1) / client_count));
+  }
+  Relay relay(contenders);
+  Collector collector(target, subject, Who::dlock);
+  Crowd crowd(contenders, [&](std::size_t index, const std::stop_token&) {
+    return contender(relay, clients[index % client_count], index);
+  });
+  crowd.gather(stop);
+  crowd.start();
+  (void)crowd.measure(plan.warm_up, stop);
+  Mark before = mark(target, relay);
+  for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
+    (void)relay.take_longest_wait(Clock::now());
+    const Window window = crowd.measure(plan.round, stop);
+    const Clock::duration longest_wait = relay.take_longest_wait(Clock::now());
+    Mark after = mark(target, relay);
+    if (!window.complete) break;
+    collector.add(quantity::hand_offs, window.per_second());
+    collector.add(window.samples, {quantity::p50, quantity::p90, quantity::p99, quantity::longest});
+    collector.add(quantity::fairness, fairness_of_turns(window.calls_of_each));
+    collector.add(quantity::longest_wait, std::chrono::duration<double, std::micro>(longest_wait).count());
+    add_operations(collector, before, after);
+    collector.keep(window.samples);
+    before = std::move(after);
+  }
+  (void)crowd.finish();
+  return measurements_of({&collector});
+}
+
+std::chrono::nanoseconds time_of_contention(const Plan& plan) {
+  return plan.warm_up + plan.repeats * plan.round;
+}
+
+std::vector<Step> contention_steps(Target& target, const Plan& plan) {
+  std::vector<Step> steps;
+  for (const std::size_t waiters : plan.waiters) {
+    if (waiters == 0 || !possible(target, waiters + 1)) continue;
+    const Subject subject{scenario::contention, {{parameter::waiters, static_cast<double>(waiters)}}};
+    steps.push_back({.what = "contention, " + std::to_string(waiters) + (waiters == 1 ? " waiter" : " waiters"),
+                     .scenario = scenario::contention,
+                     .expected = time_of_contention(plan),
+                     .run = [&target, &plan, subject, waiters](const std::stop_token& stop) {
+                       return measure_contention(target, plan, subject, waiters, stop);
+                     }});
+  }
+  return steps;
+}
+
+}  // namespace dlock::bench

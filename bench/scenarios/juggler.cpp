@@ -1,0 +1,130 @@
+#include "bench/scenarios/juggler.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "bench/measure/usage.hpp"
+#include "bench/scenarios/pairs.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+// The last of very many requests is answered when all the others are; that is no sign of a dead service.
+constexpr std::chrono::seconds response_timeout{30};
+
+constexpr std::chrono::seconds patience{10};       // for the first sample
+constexpr std::chrono::seconds time_to_finish{2};  // what is under way at the end
+
+}  // namespace
+
+Juggler::Juggler(const Target& target, std::size_t count)
+    : started_(count), client_(target.connect(count, {.response_timeout = response_timeout})) {
+  locks_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    locks_.push_back(client_->lock(lock_name("outstanding/" + std::to_string(i))));
+  }
+}
+
+Juggler::~Juggler() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  cancel_.request_stop();
+  (void)wait_until(Clock::now() + time_to_finish, {}, [this] { return under_way_ == 0; });
+  client_.reset();  // afterwards, no handler runs that could use the other members
+}
+
+void Juggler::start() {
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way_ = locks_.size();
+  }
+  for (std::size_t i = 0; i < locks_.size(); ++i) acquire(i);
+}
+
+void Juggler::acquire(std::size_t index) {
+  started_[index] = Clock::now();
+  locks_[index].async_acquire({.cancel = cancel_.get_token()}, [this, index](std::error_code ec, Lease lease) {
+    acquired(index, ec, std::move(lease));
+  });
+}
+
+void Juggler::acquired(std::size_t index, std::error_code ec, Lease lease) {
+  if (ec) return drop("an acquire failed: " + ec.message());
+  {
+    const std::scoped_lock lock(mutex_);
+    ++halves_;
+  }
+  lease.async_release([this, index](std::error_code error, bool was_ours) { released(index, error, was_ours); });
+}
+
+void Juggler::released(std::size_t index, std::error_code ec, bool was_ours) {
+  if (ec) return drop("a release failed: " + ec.message());
+  if (!was_ours) return drop("a lock was lost while it was held");
+  bool again = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    ++halves_;
+    samples_.add(Clock::now() - started_[index]);
+    again = !stopping_;
+  }
+  if (again) return acquire(index);
+  drop({});
+}
+
+void Juggler::drop(const std::string& failure) {
+  const std::scoped_lock lock(mutex_);
+  --under_way_;
+  if (failure_.empty() && !stopping_) failure_ = failure;
+  changed_.notify_all();
+}
+
+template <class Condition>
+bool Juggler::wait_until(Clock::time_point time, const std::stop_token& stop, const Condition& condition) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, stop, time, condition);
+}
+
+void Juggler::warm_up(std::chrono::nanoseconds length, const std::stop_token& stop) {
+  const auto start = Clock::now();
+  (void)measure(length, stop);
+  while (!stop.stop_requested() && pairs() < locks_.size() && Clock::now() < start + 10 * length) {
+    (void)measure(length / 10, stop);
+  }
+}
+
+Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
+  const std::uint64_t pairs_before = pairs();
+  {
+    const std::scoped_lock lock(mutex_);
+    samples_ = {};
+  }
+  const auto processor_before = processor_time();
+  const auto start = Clock::now();
+  const auto failed = [this] { return !failure_.empty(); };
+  (void)wait_until(start + length, stop, failed);
+  // Nobody says when there is a sample, because that would be all that the handlers do.
+  const auto failed_or_sampled = [&] { return failed() || !samples_.empty(); };
+  while (!stop.stop_requested() && Clock::now() < start + length + patience &&
+         !wait_until(Clock::now() + std::chrono::milliseconds(10), stop, failed_or_sampled)) {
+  }
+  Window window;
+  window.length = Clock::now() - start;
+  window.processor_time = processor_time() - processor_before;
+  window.calls_of_each = {pairs() - pairs_before};
+  window.complete = !stop.stop_requested();
+  const std::scoped_lock lock(mutex_);
+  if (!failure_.empty()) throw std::runtime_error(failure_);
+  if (samples_.empty() && window.complete) throw std::runtime_error("no call ended within ten seconds");
+  window.samples = std::exchange(samples_, {});
+  return window;
+}
+
+std::uint64_t Juggler::pairs() const {
+  const std::scoped_lock lock(mutex_);
+  return halves_ / 2;
+}
+
+}  // namespace dlock::bench

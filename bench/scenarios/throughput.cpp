@@ -1,0 +1,139 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bench/measure/crowd.hpp"
+#include "bench/scenarios/juggler.hpp"
+#include "bench/scenarios/pairs.hpp"
+#include "bench/scenarios/parts.hpp"
+#include "bench/scenarios/scenario.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+struct Round {
+  Window window;
+  std::optional<double> operations;  // for each pair
+};
+
+std::optional<double> difference(const std::optional<Operations>& before, const std::optional<Operations>& after,
+                                 double pairs) {
+  if (!before || !after || pairs <= 0) return std::nullopt;
+  return (after->carried_out - before->carried_out) / pairs;
+}
+
+void add(Collector& collector, const Round& round) {
+  const Window& window = round.window;
+  collector.add(quantity::throughput, window.per_second());
+  collector.add(window.samples, {quantity::p50, quantity::p99});
+  if (window.calls() > 0) {
+    const std::chrono::duration<double, std::micro> processor_time = window.processor_time;
+    collector.add(quantity::client_cpu_each, processor_time.count() / static_cast<double>(window.calls()));
+  }
+  if (round.operations) collector.add(quantity::operations, *round.operations);
+}
+
+// The service's operations are counted while nobody works, so that they belong to the pairs for certain.
+Round run_round(Target& target, std::size_t callers, const Plan& plan, const Crowd::MakeWork& make,
+                const std::stop_token& stop) {
+  Crowd crowd(callers, make);
+  crowd.gather(stop);
+  const auto before = target.operations();
+  crowd.start();
+  (void)crowd.measure(plan.warm_up, stop);
+  Round round{.window = crowd.measure(plan.round, stop), .operations = {}};
+  (void)crowd.finish();
+  if (round.window.complete) {
+    round.operations = difference(before, target.operations(), static_cast<double>(crowd.calls()));
+  }
+  return round;
+}
+
+// Client and floors are never connected at the same time: a service may not have connections for all of them.
+Round dlock_round(Target& target, std::size_t callers, const Plan& plan, const std::stop_token& stop) {
+  const Client client = target.connect(callers);
+  return run_round(
+      target, callers, plan,
+      [&client](std::size_t worker, const std::stop_token& cancel) {
+        return dlock_pairs(client, lock_name("throughput/dlock/" + std::to_string(worker)), cancel);
+      },
+      stop);
+}
+
+// None: there is no floor.
+std::optional<Round> floor_round(Target& target, std::size_t callers, const Plan& plan, const std::stop_token& stop) {
+  if (target.most_floors() != 0 && callers > target.most_floors()) return std::nullopt;
+  std::shared_ptr<Floor> first = target.make_floor(lock_name("throughput/floor/0"));
+  if (!first) return std::nullopt;
+  return run_round(
+      target, callers, plan,
+      [&](std::size_t worker, const std::stop_token&) {
+        return floor_pairs(worker == 0 ? std::move(first)
+                                       : target.make_floor(lock_name("throughput/floor/" + std::to_string(worker))));
+      },
+      stop);
+}
+
+std::vector<Measurement> measure_callers(Target& target, std::size_t callers, const Plan& plan,
+                                         const std::stop_token& stop) {
+  const Subject subject{scenario::throughput, {{parameter::callers, static_cast<double>(callers)}}};
+  Collector by_dlock(target, subject, Who::dlock);
+  Collector by_floor(target, subject, Who::floor);
+  for (int repeat = 0; repeat < plan.repeats; ++repeat) {
+    const Round dlock = dlock_round(target, callers, plan, stop);
+    if (!dlock.window.complete) break;
+    const std::optional<Round> floor = floor_round(target, callers, plan, stop);
+    if (floor && !floor->window.complete) break;
+    add(by_dlock, dlock);
+    if (floor) add(by_floor, *floor);
+  }
+  return measurements_of({&by_dlock, &by_floor});
+}
+
+std::vector<Measurement> measure_outstanding(Target& target, std::size_t count, const Plan& plan,
+                                             const std::stop_token& stop) {
+  const Subject subject{scenario::throughput, {{parameter::outstanding, static_cast<double>(count)}}};
+  Collector collector(target, subject, Who::dlock);
+  Juggler juggler(target, count);
+  juggler.start();
+  juggler.warm_up(plan.warm_up, stop);
+  for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
+    const auto before = target.operations();
+    const std::uint64_t pairs_before = juggler.pairs();
+    Round round{.window = juggler.measure(plan.round, stop), .operations = {}};
+    if (!round.window.complete) break;
+    const auto after = target.operations();
+    round.operations = difference(before, after, static_cast<double>(juggler.pairs() - pairs_before));
+    add(collector, round);
+  }
+  return measurements_of({&collector});
+}
+
+}  // namespace
+
+std::vector<Step> throughput_steps(Target& target, const Plan& plan) {
+  std::vector<Step> steps;
+  const auto expected = time_of_latency(target, plan);  // floor and dlock in turns, as there
+  for (const std::size_t callers : plan.callers) {
+    if (!possible(target, callers)) continue;
+    steps.push_back({.what = "throughput, " + std::to_string(callers) + (callers == 1 ? " caller" : " callers"),
+                     .scenario = scenario::throughput,
+                     .expected = expected,
+                     .run = [&target, &plan, callers](const std::stop_token& stop) {
+                       return measure_callers(target, callers, plan, stop);
+                     }});
+  }
+  const std::size_t outstanding = most_possible(target, plan.outstanding);
+  if (outstanding > 0) {
+    steps.push_back({.what = "throughput, " + std::to_string(outstanding) + " acquires under way",
+                     .scenario = scenario::throughput,
+                     .expected = plan.warm_up + plan.repeats * plan.round,
+                     .run = [&target, &plan, outstanding](const std::stop_token& stop) {
+                       return measure_outstanding(target, outstanding, plan, stop);
+                     }});
+  }
+  return steps;
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,75 @@
+#include "bench/scenarios/relay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace dlock::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Clock::time_point start{seconds(100)};
+
+TEST(Relay, AHandOffLastsFromTheReleaseToTheNextHolder) {
+  Relay relay(2);
+  EXPECT_EQ(relay.take(0, start), std::nullopt) << "nobody let go";
+  (void)relay.let_go(start + milliseconds(10));
+  EXPECT_EQ(relay.take(1, start + milliseconds(13)), milliseconds(3));
+  EXPECT_EQ(relay.turns(), 2U);
+}
+
+TEST(Relay, WhoeverLetsGoWaitsForASuccessor) {
+  Relay relay(2);
+  (void)relay.take(0, start);
+  const std::uint64_t turn = relay.let_go(start);
+  std::atomic<bool> went_on = false;
+  std::jthread releaser([&] {
+    relay.await_successor(turn, {});
+    went_on = true;
+  });
+  EXPECT_FALSE(went_on);
+  (void)relay.take(1, start);
+  releaser.join();
+  EXPECT_TRUE(went_on);
+}
+
+TEST(Relay, WhoeverLetsGoDoesNotWaitIfSomebodyHasHadItSince) {
+  Relay relay(2);
+  (void)relay.take(0, start);
+  const std::uint64_t turn = relay.let_go(start);
+  (void)relay.take(1, start);
+  relay.await_successor(turn, {});
+}
+
+TEST(Relay, AStopEndsTheWaitForASuccessor) {
+  Relay relay(1);
+  (void)relay.take(0, start);
+  std::stop_source stop;
+  stop.request_stop();
+  relay.await_successor(relay.let_go(start), stop.get_token());
+}
+
+TEST(Relay, TheLongestWaitIsOneThatEnded) {
+  Relay relay(2);
+  relay.ask(0, start);
+  relay.ask(1, start);
+  (void)relay.take(0, start + milliseconds(1));
+  (void)relay.take(1, start + milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(0)) << "each counts once";
+}
+
+TEST(Relay, TheLongestWaitIsOneThatGoesOn) {
+  Relay relay(2);
+  relay.ask(0, start);
+  relay.ask(1, start);
+  (void)relay.take(0, start + milliseconds(1));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(50)), milliseconds(50));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(80)), milliseconds(80));
+}
+
+}  // namespace
+}  // namespace dlock::bench
