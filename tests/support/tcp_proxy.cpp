@@ -44,14 +44,21 @@ bool drain(int fd) {
 
 class TcpProxy::PollSet {
  public:
-  void add(int fd, short events) {
+  // Where its answer will be.
+  std::optional<std::size_t> add(int fd, short events) {
     // Without events a broken connection would still wake us, again and again.
-    if (fd >= 0 && events != 0) sources_.push_back({.fd = fd, .events = events, .revents = 0});
+    if (fd < 0 || events == 0) return std::nullopt;
+    sources_.push_back({.fd = fd, .events = events, .revents = 0});
+    return sources_.size() - 1;
   }
   void add_deadline(std::optional<Clock::time_point> due) {
     if (due) due_ = std::min(due_, *due);
   }
-  // Who woke us does not matter: whatever can be moved is moved then.
+  // With many connections, to ask each of them whether there is something would take longer than moving it.
+  [[nodiscard]] bool has_input(std::optional<std::size_t> place) const {
+    return place && (sources_[*place].revents & ~POLLOUT) != 0;
+  }
+  // What goes out, and why we were woken, does not matter: whatever can be moved is moved then.
   void wait() {
     if (due_ == Clock::time_point::max()) {
       (void)::ppoll(sources_.data(), sources_.size(), nullptr, nullptr);
@@ -174,12 +181,13 @@ void TcpProxy::run_changes() {
 void TcpProxy::run() {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL);  // or else every delay takes another 50 us
   while (!stopping_) {
-    poll_set(Clock::now()).wait();
+    PollSet set = poll_set(Clock::now());
+    set.wait();
     run_changes();
     accept_connections();
     const auto now = Clock::now();
     for (auto& [number, connection] : connections_) {
-      if (!connection.over) move_bytes(connection, now);
+      if (!connection.over) move_bytes(connection, set, now);
     }
     std::erase_if(connections_, [](const auto& each) { return each.second.over; });
     current_.open = connections_.size();
@@ -188,20 +196,20 @@ void TcpProxy::run() {
   }
 }
 
-TcpProxy::PollSet TcpProxy::poll_set(Clock::time_point now) const {
+TcpProxy::PollSet TcpProxy::poll_set(Clock::time_point now) {
   PollSet set;
-  set.add(wake_.get(), POLLIN);
-  set.add(listener_.fd(), POLLIN);
+  (void)set.add(wake_.get(), POLLIN);
+  (void)set.add(listener_.fd(), POLLIN);
   const auto events = [&](const ProxyStream& in, const ProxyStream& out) {
     return static_cast<short>((in.wants_input() ? POLLIN : 0) | (out.ready(now).empty() ? 0 : POLLOUT));
   };
-  for (const auto& [number, connection] : connections_) {
-    set.add(connection.client.get(), events(connection.to_server, connection.to_client));
-    set.add(connection.server.get(), events(connection.to_client, connection.to_server));
+  for (auto& [number, connection] : connections_) {
+    connection.client_place = set.add(connection.client.get(), events(connection.to_server, connection.to_client));
+    connection.server_place = set.add(connection.server.get(), events(connection.to_client, connection.to_server));
     set.add_deadline(connection.to_server.next_due(now));
     set.add_deadline(connection.to_client.next_due(now));
   }
-  for (const UniqueFd& server : draining_) set.add(server.get(), POLLIN);
+  for (const UniqueFd& server : draining_) (void)set.add(server.get(), POLLIN);
   return set;
 }
 
@@ -215,9 +223,13 @@ void TcpProxy::accept_connections() {
   }
 }
 
-void TcpProxy::move_bytes(Connection& connection, Clock::time_point now) {
-  current_.to_server.taken += connection.to_server.take(connection.client.get(), now);
-  current_.to_client.taken += connection.to_client.take(connection.server.get(), now);
+void TcpProxy::move_bytes(Connection& connection, const PollSet& set, Clock::time_point now) {
+  if (set.has_input(connection.client_place)) {
+    current_.to_server.taken += connection.to_server.take(connection.client.get(), now);
+  }
+  if (set.has_input(connection.server_place)) {
+    current_.to_client.taken += connection.to_client.take(connection.server.get(), now);
+  }
   pass_on(connection, Direction::to_server, now);
   if (!connection.over) pass_on(connection, Direction::to_client, now);
   if (connection.to_server.finished() && connection.to_client.finished()) connection.over = true;

@@ -88,8 +88,10 @@ class TcpProxy {
     UniqueFd server;
     ProxyStream to_server{};
     ProxyStream to_client{};
-    std::string recent_request{};        // the last bytes that were passed on, for texts that span packets
-    std::optional<Ending> lost_reply{};  // end the connection so instead of passing on an answer
+    std::string recent_request{};               // the last bytes that were passed on, for texts that span packets
+    std::optional<Ending> lost_reply{};         // end the connection so instead of passing on an answer
+    std::optional<std::size_t> client_place{};  // in the last PollSet
+    std::optional<std::size_t> server_place{};
     bool over = false;
   };
   struct Cut {
@@ -107,13 +109,13 @@ class TcpProxy {
   void on_loop(const std::function<void()>& change) const;
   void run_changes();
   void accept_connections();
-  void move_bytes(Connection& connection, Clock::time_point now);
+  void move_bytes(Connection& connection, const PollSet& set, Clock::time_point now);
   void pass_on(Connection& connection, Direction direction, Clock::time_point now);
   [[nodiscard]] bool cut_instead(Connection& connection, Direction direction);
   void apply_request_rules(Connection& connection, std::string_view bytes);
   void end(Connection& connection, Ending ending);
   void drain_servers();
-  [[nodiscard]] PollSet poll_set(Clock::time_point now) const;
+  [[nodiscard]] PollSet poll_set(Clock::time_point now);
   void publish_counters();
 
   Endpoint target_;

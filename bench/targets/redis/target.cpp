@@ -84,18 +84,19 @@ void RedisTarget::prepare() {
       return {};
     }
   };
-  const auto configured = [&](const char* name) -> std::string {
+  const auto configured = [&](const char* name, const char* when_empty) -> std::string {
     try {
       const RedisReply reply = RedisConnection(given()).call({"CONFIG", "GET", name});
-      return reply->elements == 2 ? reply->element[1]->str : "";
+      if (reply->elements != 2) return {};
+      return reply->element[1]->len != 0 ? reply->element[1]->str : when_empty;
     } catch (const std::exception&) {
       return {};
     }
   };
   add_setting("version", info_field(ask({"INFO", "server"}), "redis_version"));
-  add_setting("appendonly", configured("appendonly"));
-  add_setting("appendfsync", configured("appendfsync"));
-  add_setting("save", configured("save"));
+  add_setting("appendonly", configured("appendonly", ""));
+  add_setting("appendfsync", configured("appendfsync", ""));
+  add_setting("save", configured("save", "never"));
   std::size_t most = 0;
   const std::string limit = info_field(ask({"INFO", "clients"}), "maxclients");
   (void)std::from_chars(limit.data(), limit.data() + limit.size(), most);  // unknown: any number is tried

@@ -86,6 +86,7 @@ TEST_F(RedisTargetTest, SaysHowTheServerIsSetUp) {
   EXPECT_EQ(setting(*target, "version"), server_->info("server", "redis_version"));
   EXPECT_EQ(setting(*target, "appendonly"), "yes");
   EXPECT_EQ(setting(*target, "appendfsync"), "everysec");
+  EXPECT_EQ(setting(*target, "save"), "never");
 }
 
 TEST_F(RedisTargetTest, FloorsLeaveConnectionsForOthers) {
