@@ -10,13 +10,15 @@ Plan quick_plan() {
   using std::chrono::milliseconds;
   Plan plan;
   plan.quick = true;
-  plan.repeats = 3;
+  plan.repeats = 2;
   plan.round = milliseconds(150);
   plan.warm_up = milliseconds(50);
   plan.callers = {1, 64};
+  plan.outstanding = 1000;
   plan.waiters = {2, 32};
-  plan.round_trips_ms = {0, 5};
-  plan.kills = 2;
+  plan.round_trips_ms = {5};
+  plan.kills = 1;
+  plan.leases = 200;
   return plan;
 }
 

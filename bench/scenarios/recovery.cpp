@@ -152,7 +152,7 @@ std::vector<Step> recovery_steps(Target& target, const Plan& plan) {
   if (capabilities.scope == Scope::process) return {};
   const nanoseconds until_free =
       capabilities.lease_kind == LeaseKind::process ? nanoseconds(0) : nanoseconds(shortest_lease);
-  return {{.what = "recovery, " + std::to_string(plan.kills) + " holders killed",
+  return {{.what = "recovery, " + std::to_string(plan.kills) + (plan.kills == 1 ? " holder" : " holders") + " killed",
            .scenario = scenario::recovery,
            .expected = plan.kills * (until_free + time_to_queue + usual_start),
            .run = [&target, &plan](const std::stop_token& stop) { return measure_recovery(target, plan, stop); }}};

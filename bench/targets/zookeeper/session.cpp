@@ -13,8 +13,6 @@ namespace dlock::bench {
 namespace {
 
 constexpr int session_ms = 30'000;
-// Clients that are just closing may still make nodes where some are being removed.
-constexpr int most_attempts = 100;
 
 void say_nothing(const char* /*message*/) {}
 
@@ -71,28 +69,6 @@ void ZooKeeperSession::make(const std::string& path) const {
     if (code != ZNODEEXISTS) require_ok(code, "create");
     if (at == std::string::npos) return;
   }
-}
-
-std::vector<std::string> ZooKeeperSession::children(const std::string& path) const {
-  String_vector list{};
-  const int code = zoo_get_children(get(), path.c_str(), 0, &list);
-  if (code == ZNONODE) return {};
-  require_ok(code, "get_children");
-  std::vector<std::string> names(list.data, list.data + list.count);
-  (void)deallocate_String_vector(&list);
-  return names;
-}
-
-void ZooKeeperSession::remove_all(const std::string& path) const {
-  for (int i = 0; i < most_attempts; ++i) {
-    for (const std::string& each : children(path)) remove_all(path + "/" + each);
-    const int code = zoo_delete(get(), path.c_str(), -1);
-    if (code == ZNONODE) return;
-    if (code == ZNOTEMPTY) continue;
-    require_ok(code, "delete");
-    return;
-  }
-  throw std::runtime_error("ZooKeeper: somebody keeps making nodes below " + path);
 }
 
 }  // namespace dlock::bench

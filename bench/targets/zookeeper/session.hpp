@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "bench/targets/url_text.hpp"
 
@@ -24,15 +23,12 @@ class ZooKeeperSession {
   [[nodiscard]] _zhandle* get() const noexcept { return handle_.get(); }
   // With all nodes above it that are missing.
   void make(const std::string& path) const;
-  // With all that is below it. There need be none.
-  void remove_all(const std::string& path) const;
 
  private:
   struct Close {
     void operator()(_zhandle* handle) const noexcept;
   };
   static void on_event(_zhandle* handle, int type, int state, const char* path, void* context);
-  [[nodiscard]] std::vector<std::string> children(const std::string& path) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -7,6 +7,7 @@
 #include "bench/targets/network.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/zookeeper/floor.hpp"
+#include "bench/targets/zookeeper/removal.hpp"
 #include "bench/targets/zookeeper/server_words.hpp"
 #include "bench/targets/zookeeper/session.hpp"
 
@@ -121,7 +122,7 @@ std::optional<Operations> ZooKeeperTarget::operations() {
 // left of a lock the servers remove by themselves.
 void ZooKeeperTarget::clean_up() {
   const ZooKeeperSession session(given());
-  session.remove_all(own_prefix_ ? prefix_ : floors_);
+  remove_tree(session.get(), own_prefix_ ? prefix_ : floors_);
 }
 
 }  // namespace
