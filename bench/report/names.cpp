@@ -13,11 +13,11 @@ std::string text_of(std::string_view name, double value) {
   if (name == parameter::leases) return count_text(value, "lease");
   if (name == parameter::names) return count_text(value, "name");
   if (name == parameter::outstanding) return count_text(value, "") + " under way";
-  if (name == parameter::round_trip_ms) return number_text(value) + " ms round trip";
-  if (name == parameter::hold_us) return "held for " + quantity_text(value, "us");
-  if (name == parameter::rate) return number_text(value) + " arrivals/s";
-  if (name == parameter::lease_ms) return value == 0 ? "no lease" : "lease of " + quantity_text(value * 1000, "us");
-  return std::string(name) + " " + number_text(value);
+  if (name == parameter::round_trip_ms) return round_text(value, "") + " ms round trip";
+  if (name == parameter::hold_us) return "held for " + round_text(value, "us");
+  if (name == parameter::rate) return round_text(value, "") + " arrivals/s";
+  if (name == parameter::lease_ms) return value == 0 ? "no lease" : "lease of " + round_text(value * 1000, "us");
+  return std::string(name) + " " + round_text(value, "");
 }
 
 }  // namespace
