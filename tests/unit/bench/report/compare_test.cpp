@@ -1,0 +1,124 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/report/report.hpp"
+#include "tests/unit/bench/report/sample.hpp"
+#include "tests/unit/bench/report/synthetic_report.hpp"
+
+namespace dlock::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Report report_of(std::vector<Measurement> measurements) {
+  Report report;
+  report.started = "2026-11-22T10:00:00Z";
+  report.services = {service("redis", "queue"), service("file", "")};
+  report.measurements = std::move(measurements);
+  return report;
+}
+
+Comparison compare_latency(std::vector<double> before, std::vector<double> after) {
+  return compare(report_of({latency("redis queue", std::move(before))}),
+                 report_of({latency("redis queue", std::move(after))}));
+}
+
+constexpr const char* no_change = "Nothing changed beyond the noise.";
+
+TEST(Compare, AReportIsLikeItself) {
+  const Comparison comparison = compare(synthetic_report(), synthetic_report());
+  EXPECT_FALSE(comparison.slower);
+  EXPECT_EQ(comparison.text,
+            "before: 2026-11-22T10:00:00Z\n"
+            "after:  2026-11-22T10:00:00Z\n"
+            "\n"
+            "Nothing changed beyond the noise.\n");
+}
+
+TEST(Compare, RangesThatOverlapAreNoise) {
+  const Comparison comparison = compare_latency({100, 110, 130}, {128, 180, 200});
+  EXPECT_FALSE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr(no_change));
+}
+
+TEST(Compare, FivePercentAreNoise) {
+  EXPECT_THAT(compare_latency({100, 100, 100}, {105, 105, 105}).text, HasSubstr(no_change));
+  EXPECT_THAT(compare_latency({100, 100, 100}, {106, 106, 106}).text, Not(HasSubstr(no_change)));
+}
+
+TEST(Compare, WhatGotSlowerIsWorse) {
+  const Comparison comparison = compare_latency({100, 101, 102}, {150, 151, 152});
+  EXPECT_TRUE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("\nredis queue\n  worse   latency, p50  101 us  ->  151 us  +50 %\n"));
+}
+
+TEST(Compare, WhatGotFasterIsBetter) {
+  const Comparison comparison = compare_latency({200, 201, 202}, {100, 101, 102});
+  EXPECT_FALSE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("  better  latency, p50  201 us  ->  101 us  -50 %\n"));
+}
+
+TEST(Compare, MoreThroughputIsBetterAndLessIsWorse) {
+  const Report few = report_of({throughput("redis queue", 64, {100, 101})});
+  const Report many = report_of({throughput("redis queue", 64, {200, 201})});
+  EXPECT_FALSE(compare(few, many).slower);
+  EXPECT_THAT(compare(few, many).text, HasSubstr("better  throughput, 64 callers, throughput"));
+  EXPECT_TRUE(compare(many, few).slower);
+  EXPECT_THAT(compare(many, few).text, HasSubstr("worse   throughput, 64 callers, throughput"));
+}
+
+TEST(Compare, FiguresThatAreNeitherGoodNorBadAreLeftOut) {
+  const auto samples = [](double count) {
+    return report_of({measurement("latency", "file", {}, {{"samples", "", Better::neither, {count}}})});
+  };
+  EXPECT_THAT(compare(samples(10), samples(1000)).text, HasSubstr(no_change));
+}
+
+TEST(Compare, ASlowerFloorIsSaidButIsNotDlocksFault) {
+  const Comparison comparison =
+      compare(report_of({latency("file", {10, 11}, Who::floor)}), report_of({latency("file", {20, 21}, Who::floor)}));
+  EXPECT_THAT(comparison.text, HasSubstr("worse   latency, floor, p50"));
+  EXPECT_FALSE(comparison.slower);
+}
+
+TEST(Compare, AChangeFromNothingHasNoPercentage) {
+  const Comparison comparison = compare_latency({0, 0}, {5, 6});
+  EXPECT_TRUE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("0 us  ->  5.50 us\n"));
+}
+
+TEST(Compare, MeasurementsWithOtherParametersAreOthers) {
+  const Comparison comparison =
+      compare(report_of({throughput("redis queue", 8, {100})}), report_of({throughput("redis queue", 64, {10})}));
+  EXPECT_FALSE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only before:\n  redis queue: throughput, 8 callers\n"));
+  EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only after:\n  redis queue: throughput, 64 callers\n"));
+}
+
+TEST(Compare, SaysWhichFiguresOnlyOneHas) {
+  Report after = report_of({latency("file", {1})});
+  after.measurements[0].figures.push_back(lower("p99", {2}));
+  EXPECT_THAT(compare(report_of({latency("file", {1})}), after).text,
+              HasSubstr("\nMeasured only after:\n  file: latency, p99\n"));
+}
+
+TEST(Compare, WarnsOfAnotherEnvironment) {
+  Report before = report_of({});
+  Report after = report_of({});
+  before.environment = {{"processor", "EPYC"}, {"revision", "abc"}, {"kernel", "6.1"}};
+  after.environment = {{"processor", "Xeon"}, {"revision", "def"}, {"kernel", "6.1"}, {"memory", "8 GiB"}};
+  before.services[0].settings = {{"appendonly", "no"}};
+  after.services[0].settings = {{"appendonly", "yes"}};
+  after.quick = true;
+  const std::string text = compare(before, after).text;
+  EXPECT_THAT(text, HasSubstr("warning: only one of them is a quick run\n"));
+  EXPECT_THAT(text, HasSubstr("warning: processor: EPYC -> Xeon\n"));
+  EXPECT_THAT(text, HasSubstr("warning: memory: unknown -> 8 GiB\n"));
+  EXPECT_THAT(text, HasSubstr("warning: redis queue: appendonly: no -> yes\n"));
+  EXPECT_THAT(text, HasSubstr("\nrevision: abc -> def\n"));
+  EXPECT_THAT(text, Not(HasSubstr("kernel")));
+}
+
+}  // namespace
+}  // namespace dlock::bench

@@ -1,0 +1,50 @@
+#include "bench/report/durability.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/bench/report/sample.hpp"
+
+namespace dlock::bench {
+namespace {
+
+TEST(Durability, OfRedisIsThatOfItsAppendOnlyFile) {
+  EXPECT_EQ(durability_of(service("redis", "queue", {{"appendonly", "no"}})), Durability::forgotten);
+  EXPECT_EQ(durability_of(service("redis", "queue", {{"appendonly", "yes"}, {"appendfsync", "everysec"}})),
+            Durability::last_moments);
+  EXPECT_EQ(durability_of(service("redis", "queue", {{"appendonly", "yes"}, {"appendfsync", "always"}})),
+            Durability::everything);
+  EXPECT_EQ(durability_of(service("redis", "queue")), Durability::unknown);
+  EXPECT_EQ(durability_of(service("redis", "queue", {{"appendonly", "yes"}})), Durability::unknown);
+}
+
+TEST(Durability, OfZooKeeperDependsOnForceSync) {
+  EXPECT_EQ(durability_of(service("zookeeper", "sequential", {{"forceSync", "yes"}})), Durability::everything);
+  EXPECT_EQ(durability_of(service("zookeeper", "sequential", {{"forceSync", "no"}})), Durability::last_moments);
+  EXPECT_EQ(durability_of(service("zookeeper", "sequential")), Durability::unknown);
+}
+
+TEST(Durability, OfPostgresqlDependsOnWhereTheLockIs) {
+  const Settings syncs = {{"fsync", "on"}, {"synchronous_commit", "off"}};
+  EXPECT_EQ(durability_of(service("postgresql", "table", syncs)), Durability::everything);
+  EXPECT_EQ(durability_of(service("postgresql", "table", {{"fsync", "off"}})), Durability::last_moments);
+  EXPECT_EQ(durability_of(service("postgresql", "advisory", syncs)), Durability::forgotten);
+  EXPECT_EQ(durability_of(service("postgresql", "for-update", syncs)), Durability::forgotten);
+  EXPECT_EQ(durability_of(service("postgresql", "table")), Durability::unknown);
+}
+
+TEST(Durability, OfPostgresqlDependsOnTheUrl) {
+  ServiceInfo table = service("postgresql", "table", {{"fsync", "on"}});
+  table.url = "postgresql://host/db?durability=async";
+  EXPECT_EQ(durability_of(table), Durability::last_moments);
+  table.url = "postgresql://host/db?durability=unlogged";
+  EXPECT_EQ(durability_of(table), Durability::forgotten);
+}
+
+TEST(Durability, EmbeddedServicesAreNotBetweenMachines) {
+  EXPECT_FALSE(between_machines(service("memory", "queue")));
+  EXPECT_FALSE(between_machines(service("file", "")));
+  EXPECT_TRUE(between_machines(service("redis", "queue")));
+}
+
+}  // namespace
+}  // namespace dlock::bench

@@ -1,0 +1,49 @@
+// Small reports, for tests that say what is in them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/report/figures.hpp"
+#include "bench/report/result.hpp"
+
+namespace dlock::bench {
+
+inline ServiceInfo service(const std::string& backend, const std::string& strategy, Settings settings = {}) {
+  return {.label = strategy.empty() ? backend : backend + " " + strategy,
+          .backend = backend,
+          .strategy = strategy,
+          .url = backend + "://",
+          .settings = std::move(settings)};
+}
+
+inline Figure lower(const std::string& name, std::vector<double> repeats, const std::string& unit = "us") {
+  return {.name = name, .unit = unit, .better = Better::lower, .repeats = std::move(repeats)};
+}
+
+inline Figure higher(const std::string& name, std::vector<double> repeats, const std::string& unit = "1/s") {
+  return {.name = name, .unit = unit, .better = Better::higher, .repeats = std::move(repeats)};
+}
+
+inline Measurement measurement(const std::string& scenario, const std::string& service, Parameters parameters,
+                               std::vector<Figure> figures, Who who = Who::dlock) {
+  return {.scenario = scenario,
+          .service = service,
+          .who = who,
+          .parameters = std::move(parameters),
+          .figures = std::move(figures),
+          .cdf = {}};
+}
+
+inline Measurement latency(const std::string& service, std::vector<double> p50, Who who = Who::dlock) {
+  return measurement(scenario::latency, service, {}, {lower(figure::p50, std::move(p50))}, who);
+}
+
+inline Measurement throughput(const std::string& service, double callers, std::vector<double> pairs,
+                              Who who = Who::dlock) {
+  return measurement(scenario::throughput, service, {{parameter::callers, callers}},
+                     {higher(figure::throughput, std::move(pairs))}, who);
+}
+
+}  // namespace dlock::bench

@@ -1,0 +1,31 @@
+#include "bench/report/text_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dlock::bench {
+namespace {
+
+TEST(TextTable, AlignsColumns) {
+  TextTable table;
+  table.add({"service", "p50", "p99"});
+  table.add({"redis queue", "61.2 us", "-"});
+  table.add({"file", "9 us"});
+  EXPECT_EQ(table.text(),
+            "service          p50  p99\n"
+            "redis queue  61.2 us    -\n"
+            "file            9 us\n");
+}
+
+TEST(TextTable, CountsCharactersNotBytes) {
+  TextTable table;
+  table.add({"\xC3\xA4", "1"});
+  table.add({"ab", "2"});
+  EXPECT_EQ(table.text(), "\xC3\xA4   1\nab  2\n");
+}
+
+TEST(TextTable, TerminalsAreNotToldToDoThings) {
+  EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f"), "a [2Jb c ");
+}
+
+}  // namespace
+}  // namespace dlock::bench

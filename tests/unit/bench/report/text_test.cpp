@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "bench/report/report.hpp"
+#include "bench/report/text_table.hpp"
+#include "tests/unit/bench/report/sample.hpp"
+#include "tests/unit/bench/report/synthetic_report.hpp"
+
+namespace dlock::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// The first line that begins so, or nothing.
+std::string line_of(const std::string& text, const std::string& start, int which = 0) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(start) && which-- == 0) return line;
+  }
+  return {};
+}
+
+Report small_report() {
+  Report report;
+  report.services = {service("redis", "queue"), service("file", "")};
+  report.measurements = {
+      measurement(scenario::latency, "redis queue", {}, {lower(figure::p50, {61.2}), lower(figure::p99, {1304})}),
+      latency("redis queue", {40}, Who::floor), throughput("redis queue", 8, {84'213}),
+      throughput("redis queue", 8, {80'000}, Who::floor), throughput("file", 1, {500})};
+  return report;
+}
+
+TEST(Text, HasALineForEachServiceWithDashesForWhatIsMissing) {
+  const std::string text = to_text(small_report());
+  EXPECT_EQ(line_of(text, "service"),
+            "service          p50        p99   8 callers   waiters   waiters  a hand-off       p50");
+  EXPECT_EQ(line_of(text, "redis queue"),
+            "redis queue  61.2 us    1.30 ms    84.2 k/s         -         -           -         -");
+  EXPECT_EQ(line_of(text, "file"),
+            "file               -          -   500 /s @1         -         -           -         -");
+}
+
+TEST(Text, HasTheRatiosBesideTheBudgetAndMarksWhatIsMissed) {
+  const std::string text = to_text(small_report());
+  EXPECT_EQ(line_of(text, "ratio"), "ratio to the floor     latency p50     1 caller       8 callers");
+  EXPECT_EQ(line_of(text, "redis queue", 1), "redis queue         1.53 ! <= 1.35  -            1.05   >= 1.00");
+  EXPECT_THAT(text, HasSubstr("! misses the performance budget\n"));
+}
+
+TEST(Text, NoMarkWhereTheBudgetIsMet) {
+  Report report = small_report();
+  report.measurements[1].figures[0].repeats = {61};
+  const std::string text = to_text(report);
+  EXPECT_THAT(line_of(text, "redis queue", 1), HasSubstr("1.00   <= 1.35"));
+  EXPECT_THAT(text, Not(HasSubstr("!")));
+}
+
+TEST(Text, ListsProblems) {
+  Report report = small_report();
+  report.problems = {{"zookeeper", "", "connection\nrefused"}, {"file", "recovery", "\x1b[2J"}};
+  EXPECT_THAT(to_text(report), HasSubstr("\nNot measured:\n"
+                                         "  zookeeper: connection refused\n"
+                                         "  file, recovery:  [2J\n"));
+}
+
+TEST(Text, SaysWhatIsSpecialAboutTheRun) {
+  Report report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("quick")));
+  EXPECT_THAT(to_text(report), Not(HasSubstr("nterrupted")));
+  report.quick = true;
+  report.complete = false;
+  EXPECT_THAT(to_text(report), HasSubstr("A quick run"));
+  EXPECT_THAT(to_text(report), HasSubstr("Interrupted"));
+}
+
+TEST(Text, NothingMeasuredIsATextToo) {
+  EXPECT_EQ(to_text({}), "Nothing was measured.\n");
+}
+
+TEST(Text, AFullRunFitsATerminal) {
+  std::istringstream lines(to_text(synthetic_report()));
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(width_of(line), 110U) << line;
+  EXPECT_GT(count, 14U + 11U);
+}
+
+}  // namespace
+}  // namespace dlock::bench

@@ -1,0 +1,69 @@
+#include "bench/report/units.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace dlock::bench {
+namespace {
+
+TEST(Units, NumbersHaveThreeDigits) {
+  EXPECT_EQ(number_text(0), "0");
+  EXPECT_EQ(number_text(0.0123), "0.012");
+  EXPECT_EQ(number_text(1), "1.00");
+  EXPECT_EQ(number_text(9.996), "10.0");
+  EXPECT_EQ(number_text(12.34), "12.3");
+  EXPECT_EQ(number_text(99.96), "100");
+  EXPECT_EQ(number_text(1234.5), "1234");
+  EXPECT_EQ(number_text(0.00002), "2e-05");
+  EXPECT_EQ(number_text(-12.34), "-12.3");
+}
+
+TEST(Units, TimesHaveTheUnitThatFits) {
+  EXPECT_EQ(quantity_text(0.5, "us"), "0.500 us");
+  EXPECT_EQ(quantity_text(45.12, "us"), "45.1 us");
+  EXPECT_EQ(quantity_text(999.4, "us"), "999 us");
+  EXPECT_EQ(quantity_text(999.7, "us"), "1.00 ms");
+  EXPECT_EQ(quantity_text(1304, "us"), "1.30 ms");
+  EXPECT_EQ(quantity_text(2e6, "us"), "2.00 s");
+  EXPECT_EQ(quantity_text(3600e6, "us"), "3600 s");
+}
+
+TEST(Units, SoHaveRatesAndSizes) {
+  EXPECT_EQ(quantity_text(512, "1/s"), "512 /s");
+  EXPECT_EQ(quantity_text(84'213, "1/s"), "84.2 k/s");
+  EXPECT_EQ(quantity_text(1.4e6, "1/s"), "1.40 M/s");
+  EXPECT_EQ(quantity_text(1430, "B"), "1.43 kB");
+  EXPECT_EQ(quantity_text(12, "%"), "12.0 %");
+  EXPECT_EQ(quantity_text(0.995, ""), "0.995");
+}
+
+TEST(Units, WhatWasNotMeasuredIsADash) {
+  EXPECT_EQ(quantity_text(std::nullopt, "us"), "-");
+  EXPECT_EQ(quantity_text(std::numeric_limits<double>::quiet_NaN(), "us"), "-");
+  EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "-");
+}
+
+TEST(Units, RoundValuesHaveNoZerosBehindThePoint) {
+  EXPECT_EQ(round_text(200, "us"), "200 us");
+  EXPECT_EQ(round_text(1000, "us"), "1 ms");
+  EXPECT_EQ(round_text(0.5, "us"), "0.5 us");
+  EXPECT_EQ(round_text(50'000, "1/s"), "50 k/s");
+}
+
+TEST(Units, Counts) {
+  EXPECT_EQ(count_text(1, "waiter"), "1 waiter");
+  EXPECT_EQ(count_text(256, "waiter"), "256 waiters");
+  EXPECT_EQ(count_text(1000, ""), "1000");
+  EXPECT_EQ(count_text(10'000, "caller"), "10 000 callers");
+  EXPECT_EQ(count_text(1'234'567, ""), "1 234 567");
+}
+
+TEST(Units, Durations) {
+  EXPECT_EQ(duration_text(59.4), "59 s");
+  EXPECT_EQ(duration_text(1085), "18 min 5 s");
+  EXPECT_EQ(duration_text(7260), "2 h 1 min");
+}
+
+}  // namespace
+}  // namespace dlock::bench
