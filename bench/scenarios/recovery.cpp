@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <dlock/dlock.hpp>
-#include <dlock/url.hpp>
 
 #include "bench/measure/random.hpp"
 #include "bench/scenarios/holder_process.hpp"
 #include "bench/scenarios/pairs.hpp"
 #include "bench/scenarios/parts.hpp"
 #include "bench/scenarios/scenario.hpp"
+#include "bench/targets/url_text.hpp"
 
 namespace dlock::bench {
 
@@ -45,8 +45,9 @@ Terms terms_for(const Target& target) {
   const Capabilities capabilities = target.connect(1, {.lease = shortest_lease}).capabilities();
   const auto lease = std::clamp<nanoseconds>(shortest_lease, capabilities.min_lease, capabilities.max_lease);
   Terms terms{.url = target.url(1), .lease = std::chrono::ceil<milliseconds>(lease)};
-  if (Url::parse(terms.url).take("lease")) return terms;  // somebody wants it so
-  terms.url += (terms.url.find('?') == std::string::npos ? "?lease=" : "&lease=") + terms.lease_text();
+  UrlText url(terms.url);
+  if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // else somebody wants it as it is
+  terms.url = url.text();
   return terms;
 }
 
