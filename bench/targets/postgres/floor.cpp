@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/statements.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/connection.hpp"
-#include "bench/targets/postgres/floor_statements.hpp"
 
 namespace dlock::bench {
 
@@ -25,20 +26,25 @@ void expect(bool good, const char* what) {
 constexpr const char* not_free = "the floor's lock is held by somebody else";
 constexpr const char* not_held = "the floor did not hold its lock";
 
+postgres::Durability durability_of(const UrlText& url) {
+  return url.parameter("durability").value_or("sync") == "sync" ? postgres::Durability::sync
+                                                                : postgres::Durability::async;
+}
+
 // As dlock's own clients do where the URL says so.
 PostgresConnection connect_durably(const UrlText& url) {
   PostgresConnection connection(url);
-  if (url.parameter("durability").value_or("sync") != "sync") connection.run("SET synchronous_commit = off");
+  if (durability_of(url) != postgres::Durability::sync) connection.run("SET synchronous_commit = off");
   return connection;
 }
 
 // "table" and "optimistic"
 class RowFloor final : public Floor {
  public:
-  RowFloor(const UrlText& url, std::string name, const LockStatements& statements, bool optimistic)
+  RowFloor(const UrlText& url, std::string name, const postgres::RowStatements& statements, bool optimistic)
       : connection_(connect_durably(url)), name_(std::move(name)), owner_(own_name()) {
-    connection_.prepare("acquire", statements.acquire);
-    connection_.prepare("release", statements.release);
+    connection_.prepare("acquire", statements.acquire.sql);
+    connection_.prepare("release", statements.release.sql);
     acquire_ = {name_.c_str(), owner_.c_str(), holder, lease_ms};
     if (optimistic) acquire_.insert(acquire_.end(), {"", "0"});
     release_ = {name_.c_str(), owner_.c_str(), channel};
@@ -64,12 +70,12 @@ class RowFloor final : public Floor {
 // "for-update": BEGIN and the rest in one round trip.
 class ForUpdateFloor final : public Floor {
  public:
-  ForUpdateFloor(const UrlText& url, std::string name, const ForUpdateFloorStatements& statements)
+  ForUpdateFloor(const UrlText& url, std::string name, const postgres::ForUpdateStatements& statements)
       : connection_(connect_durably(url)), name_(std::move(name)) {
-    connection_.prepare("ensure", statements.ensure);
-    connection_.prepare("begin", statements.begin);
-    connection_.prepare("try_lock", statements.try_lock);
-    connection_.prepare("commit", statements.commit);
+    connection_.prepare("ensure", statements.ensure.sql);
+    connection_.prepare("begin", statements.begin.sql);
+    connection_.prepare("try_lock", statements.try_lock.sql);
+    connection_.prepare("commit", statements.commit.sql);
     (void)connection_.call("ensure", {name_.c_str()});
     connection_.enter_pipeline();
   }
@@ -100,10 +106,13 @@ class ForUpdateFloor final : public Floor {
 
 class AdvisoryFloor final : public Floor {
  public:
-  AdvisoryFloor(const UrlText& url, std::string_view schema, std::string name, const LockStatements& statements)
-      : connection_(connect_durably(url)), name_(std::move(name)), key_(key_of(std::string(schema) + '/' + name_)) {
-    connection_.prepare("try_lock", statements.acquire);
-    connection_.prepare("unlock", statements.release);
+  AdvisoryFloor(const UrlText& url, const std::string& schema, std::string name)
+      : connection_(connect_durably(url)), name_(std::move(name)) {
+    const auto key = postgres::advisory_key({}, schema, name_);
+    const auto statements = postgres::advisory_statements(schema, durability_of(url), key.space);
+    key_ = postgres::key_parameter(key, name_);
+    connection_.prepare("try_lock", statements.try_lock.sql);
+    connection_.prepare("unlock", statements.unlock.sql);
   }
 
   void acquire() override {
@@ -115,13 +124,6 @@ class AdvisoryFloor final : public Floor {
   }
 
  private:
-  // FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits: any number does that nobody else has.
-  static std::string key_of(std::string_view text) {
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    return std::to_string(static_cast<std::int64_t>(hash));
-  }
-
   PostgresConnection connection_;
   std::string name_;
   std::string key_;
@@ -129,20 +131,19 @@ class AdvisoryFloor final : public Floor {
 
 }  // namespace
 
-std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy, std::string_view schema,
+std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy, const std::string& schema,
                                            const std::string& name) {
+  const postgres::Durability durability = durability_of(url);
   if (strategy == "table") {
-    return std::make_unique<RowFloor>(url, name, table_floor_statements(schema), false);
+    return std::make_unique<RowFloor>(url, name, postgres::table_statements(schema, durability), false);
   }
   if (strategy == "optimistic") {
-    return std::make_unique<RowFloor>(url, name, optimistic_floor_statements(schema), true);
+    return std::make_unique<RowFloor>(url, name, postgres::optimistic_statements(schema, durability), true);
   }
   if (strategy == "for-update") {
-    return std::make_unique<ForUpdateFloor>(url, name, for_update_floor_statements(schema));
+    return std::make_unique<ForUpdateFloor>(url, name, postgres::for_update_statements(schema, durability));
   }
-  if (strategy == "advisory") {
-    return std::make_unique<AdvisoryFloor>(url, schema, name, advisory_floor_statements(schema));
-  }
+  if (strategy == "advisory") return std::make_unique<AdvisoryFloor>(url, schema, name);
   throw std::invalid_argument("no floor for strategy " + std::string(strategy));
 }
 

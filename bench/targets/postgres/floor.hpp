@@ -13,6 +13,6 @@ namespace dlock::bench {
 // The tables have to be there. Throws std::runtime_error if there is no connection to be had, std::invalid_argument for
 // an unknown strategy.
 [[nodiscard]] std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy,
-                                                         std::string_view schema, const std::string& name);
+                                                         const std::string& schema, const std::string& name);
 
 }  // namespace dlock::bench

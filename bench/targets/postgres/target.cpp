@@ -4,10 +4,10 @@
 #include <exception>
 #include <optional>
 
+#include "backends/postgres/identifier.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/connection.hpp"
 #include "bench/targets/postgres/floor.hpp"
-#include "bench/targets/postgres/floor_statements.hpp"
 #include "bench/targets/postgres/statistics.hpp"
 
 namespace dlock::bench {
@@ -128,7 +128,7 @@ std::optional<Operations> PostgresTarget::operations() {
 void PostgresTarget::clean_up() {
   const PostgresConnection connection(given());
   connection.run("SET lock_timeout = '10s'");
-  const std::string schema = quoted_identifier(schema_);
+  const std::string schema = postgres::quote_identifier(schema_);
   if (own_schema_) {
     connection.run("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
     return;

@@ -3,35 +3,52 @@
 #include <hiredis/hiredis.h>
 
 #include <stdexcept>
-#include <utility>
 
+#include "backends/redis/scripts.hpp"
+#include "backends/redis/times.hpp"
 #include "bench/targets/own_name.hpp"
 
 namespace dlock::bench {
 
 namespace {
 
-constexpr const char* release_script =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 constexpr const char* lease_ms = "30000";
+constexpr const char* holder = "floor";
+constexpr const char* not_queued = "try";
+
+const std::string& alive_ms() {
+  static const std::string text = std::to_string(redis::alive_for.count());
+  return text;
+}
+const std::string& grant_ms() {
+  static const std::string text = std::to_string(redis::grant_for.count());
+  return text;
+}
+
+// Both scripts answer with a list that begins with 1 if it is done.
+bool is_yes(const RedisReply& reply) {
+  return reply->elements > 0 && reply->element[0]->integer == 1;
+}
 
 }  // namespace
 
-RedisFloor::RedisFloor(const UrlText& url, std::string key, std::shared_ptr<std::atomic<std::uint64_t>> sets)
+RedisFloor::RedisFloor(const UrlText& url, const std::string& prefix, const std::string& name)
     : connection_(url),
-      key_(std::move(key)),
+      keys_(redis::keys_of(prefix, name)),
       owner_(own_name()),
-      release_sha_(connection_.text({"SCRIPT", "LOAD", release_script})),
-      sets_(std::move(sets)) {}
+      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script().text})),
+      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script().text})) {}
 
 void RedisFloor::acquire() {
-  const RedisReply reply = connection_.call({"SET", key_, owner_, "NX", "PX", lease_ms});
-  sets_->fetch_add(1, std::memory_order_relaxed);
-  if (reply->type != REDIS_REPLY_STATUS) throw std::runtime_error("the floor's lock is held by somebody else");
+  if (!is_yes(connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
+                                lease_ms, not_queued, alive_ms(), grant_ms(), holder}))) {
+    throw std::runtime_error("the floor's lock is held by somebody else");
+  }
 }
 
 void RedisFloor::release() {
-  if (connection_.call({"EVALSHA", release_sha_, "1", key_, owner_})->integer != 1) {
+  if (!is_yes(
+          connection_.call({"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms()}))) {
     throw std::runtime_error("the floor did not hold its lock");
   }
 }

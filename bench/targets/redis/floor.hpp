@@ -1,30 +1,28 @@
-// A lock by hand on blocking hiredis: SET NX PX, and EVALSHA of compare-and-delete. No fencing token.
+// A lock by hand on blocking hiredis: the scripts that dlock runs in the server, on a connection of its own.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
 #include <string>
 
 #include "bench/targets/floor.hpp"
 #include "bench/targets/redis/connection.hpp"
 
+#include "backends/redis/keys.hpp"
+
 namespace dlock::bench {
 
 class RedisFloor final : public Floor {
  public:
-  // The counter counts what floors have SET: the server counts that together with what scripts do.
-  RedisFloor(const UrlText& url, std::string key, std::shared_ptr<std::atomic<std::uint64_t>> sets);
+  RedisFloor(const UrlText& url, const std::string& prefix, const std::string& name);
 
   void acquire() override;
   void release() override;
 
  private:
   RedisConnection connection_;
-  std::string key_;
+  redis::Keys keys_;
   std::string owner_;
+  std::string acquire_sha_;
   std::string release_sha_;
-  std::shared_ptr<std::atomic<std::uint64_t>> sets_;
 };
 
 }  // namespace dlock::bench

@@ -3,9 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <cstdint>
 #include <exception>
 #include <optional>
 
@@ -52,7 +50,6 @@ class RedisTarget final : public ServiceTarget {
   bool own_prefix_;
   std::string prefix_;
   std::size_t most_floors_ = 0;
-  std::shared_ptr<std::atomic<std::uint64_t>> sets_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::optional<RedisConnection> statistics_;
 };
 
@@ -105,7 +102,7 @@ void RedisTarget::prepare() {
 
 std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, const std::string& name) {
   if (by_tls()) return nullptr;
-  return std::make_unique<RedisFloor>(url, prefix_ + "floor:" + own_name_ + ":" + name, sets_);
+  return std::make_unique<RedisFloor>(url, prefix_ + "floor:" + own_name_ + ":", name);
 }
 
 std::optional<Operations> RedisTarget::operations() {
@@ -113,7 +110,7 @@ std::optional<Operations> RedisTarget::operations() {
   try {
     if (!statistics_) statistics_.emplace(given());
     const std::string text = statistics_->text({"INFO", "commandstats"});
-    Operations result{.carried_out = client_requests(text) + static_cast<double>(sets_->load()), .wake_ups = {}};
+    Operations result{.carried_out = client_requests(text), .wake_ups = {}};
     // A release publishes once, in the queue for one client: the next one's. How many clients hear what is for all who
     // watch a lock, the server does not count; who polls hears nothing.
     if (info().strategy == "queue") result.wake_ups = command_calls(text, "publish");
