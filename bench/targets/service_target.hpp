@@ -28,8 +28,7 @@ class ServiceTarget : public Target {
   [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const UrlText& url, const std::string& name) = 0;
 
  protected:
-  // The URL is the user's, and as it may be shown stands in the report; what is left of the strategy's name where it is
-  // empty is the backend's.
+  // The URL is the user's. A backend that has no strategies has an empty one.
   ServiceTarget(UrlText given, std::string backend, std::string strategy);
 
   [[nodiscard]] const UrlText& given() const noexcept { return given_; }

@@ -49,6 +49,7 @@ class RedisTarget final : public ServiceTarget {
   std::string own_name_ = own_name();
   bool own_prefix_;
   std::string prefix_;
+  std::string floors_;  // what the keys of floors begin with
   std::size_t most_floors_ = 0;
   std::optional<RedisConnection> statistics_;
 };
@@ -57,6 +58,7 @@ RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy) : Se
   const auto prefix = given.parameter("prefix");
   own_prefix_ = !prefix;
   prefix_ = prefix.value_or(own_name_ + ":");
+  floors_ = prefix_ + "floor:" + own_name_ + ":";
 }
 
 UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
@@ -102,7 +104,7 @@ void RedisTarget::prepare() {
 
 std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, const std::string& name) {
   if (by_tls()) return nullptr;
-  return std::make_unique<RedisFloor>(url, prefix_ + "floor:" + own_name_ + ":", name);
+  return std::make_unique<RedisFloor>(url, floors_, name);
 }
 
 std::optional<Operations> RedisTarget::operations() {
@@ -122,12 +124,14 @@ std::optional<Operations> RedisTarget::operations() {
   }
 }
 
-// Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock.
+// Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock, and floors.
 void RedisTarget::clean_up() {
-  const std::string ours = quoted_pattern(own_prefix_ ? prefix_ : prefix_ + lock_names) + "*";
   RedisConnection connection(given());
-  unlink_matching(connection, ours);
-  unlink_matching(connection, "{" + ours);
+  for (const std::string& ours : own_prefix_ ? std::vector{prefix_} : std::vector{prefix_ + lock_names, floors_}) {
+    const std::string pattern = quoted_pattern(ours) + "*";
+    unlink_matching(connection, pattern);
+    unlink_matching(connection, "{" + pattern);
+  }
 }
 
 void RedisTarget::unlink_matching(RedisConnection& connection, const std::string& pattern) const {
