@@ -18,10 +18,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::seconds lease_time{3};
+constexpr std::chrono::seconds lease_time{2};
 // A renewal is due every third of the lease, and those of leases that were taken together are due together: a shorter
-// time would see all of them or none.
-constexpr std::chrono::seconds shortest_round = lease_time / 3;
+// time would see all of them or none. The first such time after the leases were taken is not measured: it has fewer
+// renewals than the others, and whatever a backend does once for each lock that is held for longer than a moment.
+constexpr nanoseconds renewal_time = nanoseconds(lease_time) / 3;
 // At a time. All at once, the last ones would be granted when their lease is half over.
 constexpr std::size_t most_under_way = 64;
 // For all of them together, one after the other.
@@ -62,9 +63,7 @@ class Bundle {
  public:
   Bundle(const Target& target, std::size_t count, std::stop_token stop)
       : stop_(std::move(stop)), leases_(count), client_(target.connect(count, {.lease = lease_time})) {
-    Lease first = client_.lock(lock_name("holding/first")).acquire({.cancel = stop_});  // connects
-    granted_ = granted(first);
-    bench::release(first);
+    granted_ = bench::granted_lease(client_, lock_name("holding/first"), {.cancel = stop_});
   }
 
   [[nodiscard]] std::chrono::milliseconds granted_lease() const { return granted_; }
@@ -104,11 +103,12 @@ class Bundle {
 
 // What is held while nothing else happens. False: a stop was requested.
 bool watch(Target& target, const Plan& plan, std::size_t count, Collector& collector, const std::stop_token& stop) {
+  if (!pause(renewal_time, stop)) return false;
   const auto operations_before = target.operations();
   const auto counted_before = Clock::now();
   const auto processor_before = processor_time();
   const auto start = Clock::now();
-  if (!pause(std::max<nanoseconds>(plan.round, shortest_round), stop)) return false;
+  if (!pause(std::max<nanoseconds>(plan.round, renewal_time), stop)) return false;
   const std::chrono::duration<double> taken = Clock::now() - start;
   const std::chrono::duration<double> processor_taken = processor_time() - processor_before;
   const auto operations_after = target.operations();
@@ -122,23 +122,32 @@ bool watch(Target& target, const Plan& plan, std::size_t count, Collector& colle
 }
 
 // With memory://, this process has the service's side of each lock, too; it is part of the figure.
+void run_repeat(Target& target, const Plan& plan, std::size_t count, std::optional<Collector>& collector,
+                const std::stop_token& stop) {
+  Bundle bundle(target, count, stop);
+  if (!collector) {
+    const auto lease_ms = static_cast<double>(bundle.granted_lease().count());
+    const Parameters parameters{{parameter::leases, static_cast<double>(count)}, {parameter::lease_ms, lease_ms}};
+    collector.emplace(target, Subject{scenario::holding, parameters}, Who::dlock);
+  }
+  const double memory_before = allocated_bytes();
+  const bool complete = bundle.acquire();
+  const double memory = allocated_bytes() - memory_before;
+  if (complete && watch(target, plan, count, *collector, stop)) {
+    collector->add(quantity::memory, memory / static_cast<double>(count));
+  }
+  bundle.release();
+}
+
 std::vector<Measurement> measure_holding(Target& target, const Plan& plan, std::size_t count,
                                          const std::stop_token& stop) {
   std::optional<Collector> collector;
   for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
-    Bundle bundle(target, count, stop);
-    if (!collector) {
-      const auto lease_ms = static_cast<double>(bundle.granted_lease().count());
-      const Parameters parameters{{parameter::leases, static_cast<double>(count)}, {parameter::lease_ms, lease_ms}};
-      collector.emplace(target, Subject{scenario::holding, parameters}, Who::dlock);
+    try {
+      run_repeat(target, plan, count, collector, stop);
+    } catch (const Error& error) {
+      if (error.code() != errc::cancelled || !stop.stop_requested()) throw;
     }
-    const double memory_before = allocated_bytes();
-    const bool complete = bundle.acquire();
-    const double memory = allocated_bytes() - memory_before;
-    if (complete && watch(target, plan, count, *collector, stop)) {
-      collector->add(quantity::memory, memory / static_cast<double>(count));
-    }
-    bundle.release();
   }
   return collector ? measurements_of({&*collector}) : std::vector<Measurement>();
 }
@@ -148,10 +157,10 @@ std::vector<Measurement> measure_holding(Target& target, const Plan& plan, std::
 std::vector<Step> holding_steps(Target& target, const Plan& plan) {
   const std::size_t count = most_possible(target, plan.leases);
   if (count == 0) return {};
-  const nanoseconds round = std::max<nanoseconds>(plan.round, shortest_round);
+  const nanoseconds round = std::max<nanoseconds>(plan.round, renewal_time);
   return {{.what = "holding " + std::to_string(count) + (count == 1 ? " lease" : " leases"),
            .scenario = scenario::holding,
-           .expected = plan.repeats * (round + static_cast<int>(count) * usual_acquire_and_release),
+           .expected = plan.repeats * (renewal_time + round + static_cast<int>(count) * usual_acquire_and_release),
            .run = [&target, &plan, count](const std::stop_token& stop) {
              return measure_holding(target, plan, count, stop);
            }}};

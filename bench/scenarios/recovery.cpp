@@ -121,9 +121,7 @@ std::optional<Clock::duration> kill_once(const Plan& plan, const Terms& terms, c
 std::vector<Measurement> measure_recovery(Target& target, const Plan& plan, const std::stop_token& stop) {
   const Terms terms = terms_for(target);
   const Client client = connect(terms.url);
-  Lease first = client.lock(lock_name("recovery")).acquire({.lease = terms.lease, .cancel = stop});
-  const milliseconds lease = granted(first);
-  release(first);
+  const milliseconds lease = granted_lease(client, lock_name("recovery"), {.lease = terms.lease, .cancel = stop});
   const Subject subject{scenario::recovery, {{parameter::lease_ms, static_cast<double>(lease.count())}}};
   Collector collector(target, subject, Who::dlock);
   Random random(1);

@@ -238,7 +238,7 @@ TEST_F(ScenariosTest, HoldingKeepsSoManyLeases) {
   EXPECT_THAT(names(steps), ElementsAre("holding 10 leases"));
   const auto measured = run(steps);
   ASSERT_EQ(measured.size(), 1U);
-  EXPECT_EQ(measured[0].parameters, (Parameters{{"leases", 10}, {"lease_ms", 3000}}));
+  EXPECT_EQ(measured[0].parameters, (Parameters{{"leases", 10}, {"lease_ms", 2000}}));
   EXPECT_THAT(figures(measured[0]), UnorderedElementsAre("client processor time", "operations", "memory"));
   EXPECT_EQ(measured[0].figure(figure::client_cpu)->unit, "%");
   expect_sound(measured[0], 1);
