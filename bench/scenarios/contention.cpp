@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t most_clients = 8;
 // Long enough for whoever let go to be waiting again before it would be its turn.
 constexpr std::chrono::milliseconds hold{1};
+constexpr std::chrono::seconds longest_warm_up{3};
 
 // Contenders are threads, not asynchronous acquires: the next holder runs when its thread has woken up, which is part
 // of what a program that calls acquire() waits for, and a thread can simply sleep while it holds the lock. The threads
@@ -34,6 +35,14 @@ Crowd::Work contender(Relay& relay, const Client& client, std::size_t index) {
     relay.await_successor(turn, stop);
     return handed_over_in;
   };
+}
+
+// Until there have been as many turns as there are contenders, so that all of them stand in line and all connections
+// are there; where turns take long, that has to be enough after a while.
+void warm_up(Crowd& crowd, const Relay& relay, std::size_t contenders, const Plan& plan, const std::stop_token& stop) {
+  const auto end = Clock::now() + longest_warm_up;
+  (void)crowd.measure(plan.warm_up, stop);
+  while (!stop.stop_requested() && relay.turns() < contenders && Clock::now() < end) (void)crowd.measure(hold, stop);
 }
 
 // What the service had counted, and how many turns there had been.
@@ -74,7 +83,7 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
   });
   crowd.gather(stop);
   crowd.start();
-  (void)crowd.measure(plan.warm_up, stop);
+  warm_up(crowd, relay, contenders, plan, stop);
   Mark before = mark(target, relay);
   for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
     (void)relay.take_longest_wait(Clock::now());
@@ -94,8 +103,9 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
   return measurements_of({&collector});
 }
 
-std::chrono::nanoseconds time_of_contention(const Plan& plan) {
-  return plan.warm_up + plan.repeats * plan.round;
+std::chrono::nanoseconds time_of_contention(const Plan& plan, std::size_t waiters) {
+  return std::max<std::chrono::nanoseconds>(plan.warm_up, static_cast<int>(waiters) * 2 * hold) +
+         plan.repeats * plan.round;
 }
 
 std::vector<Step> contention_steps(Target& target, const Plan& plan) {
@@ -105,7 +115,7 @@ std::vector<Step> contention_steps(Target& target, const Plan& plan) {
     const Subject subject{scenario::contention, {{parameter::waiters, static_cast<double>(waiters)}}};
     steps.push_back({.what = "contention, " + std::to_string(waiters) + (waiters == 1 ? " waiter" : " waiters"),
                      .scenario = scenario::contention,
-                     .expected = time_of_contention(plan),
+                     .expected = time_of_contention(plan, waiters),
                      .run = [&target, &plan, subject, waiters](const std::stop_token& stop) {
                        return measure_contention(target, plan, subject, waiters, stop);
                      }});

@@ -54,7 +54,7 @@ std::vector<Step> distance_steps(Target& target, const Plan& plan) {
   for (const int round_trip_ms : plan.round_trips_ms) {
     add(round_trip_ms, "latency", time_of_each_latency, measure_latency_at);
     if (possible(target, waiters + 1)) {
-      add(round_trip_ms, "contention", time_of_contention(plan), measure_contention_at);
+      add(round_trip_ms, "contention", time_of_contention(plan, waiters), measure_contention_at);
     }
   }
   return steps;

@@ -13,7 +13,9 @@ namespace {
 // The last of very many requests is answered when all the others are; that is no sign of a dead service.
 constexpr std::chrono::seconds response_timeout{30};
 
-constexpr std::chrono::seconds patience{10};       // for the first sample
+constexpr std::chrono::seconds longest_warm_up{5};
+constexpr std::chrono::seconds patience{10};  // for the first sample
+constexpr std::chrono::milliseconds next_look{10};
 constexpr std::chrono::seconds time_to_finish{2};  // what is under way at the end
 
 }  // namespace
@@ -88,11 +90,9 @@ bool Juggler::wait_until(Clock::time_point time, const std::stop_token& stop, co
 }
 
 void Juggler::warm_up(std::chrono::nanoseconds length, const std::stop_token& stop) {
-  const auto start = Clock::now();
+  const auto end = Clock::now() + longest_warm_up;
   (void)measure(length, stop);
-  while (!stop.stop_requested() && pairs() < locks_.size() && Clock::now() < start + 10 * length) {
-    (void)measure(length / 10, stop);
-  }
+  while (!stop.stop_requested() && pairs() < locks_.size() && Clock::now() < end) (void)measure(next_look, stop);
 }
 
 Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
@@ -108,7 +108,7 @@ Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& 
   // Nobody says when there is a sample, because that would be all that the handlers do.
   const auto failed_or_sampled = [&] { return failed() || !samples_.empty(); };
   while (!stop.stop_requested() && Clock::now() < start + length + patience &&
-         !wait_until(Clock::now() + std::chrono::milliseconds(10), stop, failed_or_sampled)) {
+         !wait_until(Clock::now() + next_look, stop, failed_or_sampled)) {
   }
   Window window;
   window.length = Clock::now() - start;

@@ -31,8 +31,8 @@ class Juggler {
 
   // The following throw std::runtime_error if a call failed.
 
-  // Until as many pairs of calls have ended as there are names, so that the first rush is over, or for ten times the
-  // length; at least for the length.
+  // For that time, and until as many pairs of calls have ended as there are names, so that all connections are there
+  // and the first rush is over; but for a few seconds at most.
   void warm_up(std::chrono::nanoseconds length, const std::stop_token& stop);
   // As that of a crowd.
   [[nodiscard]] Window measure(std::chrono::nanoseconds length, const std::stop_token& stop);

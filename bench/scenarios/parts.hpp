@@ -22,7 +22,7 @@ namespace dlock::bench {
 // One lock, handed from one to the next.
 [[nodiscard]] std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,
                                                           std::size_t waiters, const std::stop_token& stop);
-[[nodiscard]] std::chrono::nanoseconds time_of_contention(const Plan& plan);
+[[nodiscard]] std::chrono::nanoseconds time_of_contention(const Plan& plan, std::size_t waiters);
 
 // So many locks of a client are worth trying.
 [[nodiscard]] inline bool possible(const Target& target, std::size_t locks) {

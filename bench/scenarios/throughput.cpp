@@ -12,6 +12,8 @@ namespace dlock::bench {
 
 namespace {
 
+constexpr std::chrono::milliseconds usual_connect{1};  // of a floor
+
 struct Round {
   Window window;
   std::optional<double> operations;  // for each pair
@@ -114,12 +116,12 @@ std::vector<Measurement> measure_outstanding(Target& target, std::size_t count, 
 
 std::vector<Step> throughput_steps(Target& target, const Plan& plan) {
   std::vector<Step> steps;
-  const auto expected = time_of_latency(target, plan);  // floor and dlock in turns, as there
+  const auto turns = time_of_latency(target, plan);  // floor and dlock in turns, as there
   for (const std::size_t callers : plan.callers) {
     if (!possible(target, callers)) continue;
     steps.push_back({.what = "throughput, " + std::to_string(callers) + (callers == 1 ? " caller" : " callers"),
                      .scenario = scenario::throughput,
-                     .expected = expected,
+                     .expected = turns + plan.repeats * static_cast<int>(callers) * usual_connect,
                      .run = [&target, &plan, callers](const std::stop_token& stop) {
                        return measure_callers(target, callers, plan, stop);
                      }});
