@@ -47,7 +47,8 @@ class Target {
 
   // A floor with a connection of its own, for a lock of that name. nullptr: there is none.
   [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
-  // Absent where the service counts nothing, or does not tell. May block for as long as it takes the service to count.
+  // Absent where the service counts nothing, or does not tell at once: it is asked before and after everything that is
+  // measured, also while that goes on.
   [[nodiscard]] virtual std::optional<Operations> operations() = 0;
   // The same target behind proxies that take half of that time in each direction. nullptr: it is not reached over TCP.
   // The original must outlive it.

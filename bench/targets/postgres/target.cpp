@@ -93,7 +93,6 @@ void PostgresTarget::prepare() {
     }
     limit_connections(std::stoul(connection.value(connections_left)));
     statistics_.emplace(given());
-    add_setting("operations are", statistics_->counted_by());
   } catch (const std::exception&) {
     // A server that dlock reaches and libpq by itself does not: there is a bit less to tell of it.
     statistics_.reset();
