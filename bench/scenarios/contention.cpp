@@ -53,8 +53,8 @@ struct Mark {
 
 // The turns are counted last: a service that takes its time to count takes the same time when it is asked again.
 Mark mark(Target& target, const Relay& relay) {
-  auto operations = target.operations();
-  return {std::move(operations), relay.turns()};
+  const auto operations = target.operations();
+  return {operations, relay.turns()};
 }
 
 void add_operations(Collector& collector, const Mark& before, const Mark& after) {
@@ -89,7 +89,7 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
     (void)relay.take_longest_wait(Clock::now());
     const Window window = crowd.measure(plan.round, stop);
     const Clock::duration longest_wait = relay.take_longest_wait(Clock::now());
-    Mark after = mark(target, relay);
+    const Mark after = mark(target, relay);
     if (!window.complete) break;
     collector.add(quantity::hand_offs, window.per_second());
     collector.add(window.samples, {quantity::p50, quantity::p90, quantity::p99, quantity::longest});
@@ -97,7 +97,7 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
     collector.add(quantity::longest_wait, std::chrono::duration<double, std::micro>(longest_wait).count());
     add_operations(collector, before, after);
     collector.keep(window.samples);
-    before = std::move(after);
+    before = after;
   }
   (void)crowd.finish();
   return measurements_of({&collector});

@@ -43,6 +43,7 @@ Markup draw(const LineChart& chart) {
   draw_axes(svg, chart);
   for (const Line& line : chart.lines) {
     std::vector<Place> way;
+    way.reserve(line.points.size());
     for (const Place& each : line.points) way.push_back({x_of(chart.x, each.x), y_of(chart.y, each.y)});
     svg.begin_series(line.series);
     svg.path(way, line.dashed ? "line dashed" : "line");

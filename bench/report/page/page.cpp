@@ -128,6 +128,7 @@ Markup ratios_table(const Report& report) {
   HtmlTable table(std::move(head));
   for (const Ratios::Row& row : ratios.rows) {
     std::vector<Markup> cells;
+    cells.reserve(row.cells.size());
     for (const auto& each : row.cells) cells.push_back(ratio_cell(each));
     table.add(row.service, std::move(cells));
   }

@@ -22,37 +22,37 @@ Row row_of(const Member& member) {
 
 }  // namespace
 
-Markup draw(const RowPanel& spec, const Report& report, const std::vector<Group>& groups) {
+Markup draw(const RowPanel& panel, const Report& report, const std::vector<Group>& groups) {
   std::vector<double> values;
   std::vector<Row> rows;
   std::string description;
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
-      const auto value = median_of(only_one_of(report, spec.scenario, member.label), spec.figure);
+      const auto value = median_of(only_one_of(report, panel.scenario, member.label), panel.figure);
       if (!value) continue;
       values.push_back(*value);
       Row row = row_of(member);
-      row.text = quantity_text(*value, spec.unit);
+      row.text = quantity_text(*value, panel.unit);
       row.bar = *value;
       description += fmt::format("{}: {}. ", member.label, row.text);
       rows.push_back(std::move(row));
     }
   }
   if (rows.empty()) return {};
-  return tall_panel(spec.heading, draw(RowChart{.id = spec.id,
-                                                .title = spec.heading,
-                                                .description = description,
-                                                .x = Axis::from_zero(values, spec.x_title, spec.unit),
-                                                .rows = std::move(rows)}));
+  return tall_panel(panel.heading, draw(RowChart{.id = panel.id,
+                                                 .title = panel.heading,
+                                                 .description = description,
+                                                 .x = Axis::from_zero(values, panel.x_title, panel.unit),
+                                                 .rows = std::move(rows)}));
 }
 
-Markup draw(const SpreadPanel& spec, const Report& report, const std::vector<Group>& groups) {
+Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Group>& groups) {
   std::vector<double> values;
   std::vector<Row> rows;
   std::string description;
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
-      const Measurement* measurement = only_one_of(report, spec.scenario, member.label);
+      const Measurement* measurement = only_one_of(report, panel.scenario, member.label);
       const auto p50 = median_of(measurement, figure::p50);
       if (!p50) continue;
       const double p99 = median_of(measurement, figure::p99).value_or(*p50);
@@ -63,7 +63,7 @@ Markup draw(const SpreadPanel& spec, const Report& report, const std::vector<Gro
       values.insert(values.end(), {*p50, p99});
       description +=
           fmt::format("{}: p50 {}, p99 {}", member.label, quantity_text(*p50, "us"), quantity_text(p99, "us"));
-      const auto floor = median_of(only_one_of(report, spec.scenario, member.label, Who::floor), figure::p50);
+      const auto floor = median_of(only_one_of(report, panel.scenario, member.label, Who::floor), figure::p50);
       if (floor) {
         row.strokes = {*floor};
         values.push_back(*floor);
@@ -74,11 +74,11 @@ Markup draw(const SpreadPanel& spec, const Report& report, const std::vector<Gro
     }
   }
   if (rows.empty()) return {};
-  return tall_panel(spec.heading, draw(RowChart{.id = spec.id,
-                                                .title = spec.heading,
-                                                .description = description,
-                                                .x = Axis::logarithmic(values, spec.x_title, "us"),
-                                                .rows = std::move(rows)}));
+  return tall_panel(panel.heading, draw(RowChart{.id = panel.id,
+                                                 .title = panel.heading,
+                                                 .description = description,
+                                                 .x = Axis::logarithmic(values, panel.x_title, "us"),
+                                                 .rows = std::move(rows)}));
 }
 
 }  // namespace dlock::bench

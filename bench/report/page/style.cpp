@@ -2,10 +2,11 @@
 
 namespace dlock::bench {
 
+namespace {
+
 // Colours of series: from the palette of M. Okabe and K. Ito ("Color Universal Design", 2008), which people with any
 // colour vision tell apart; those of it that stand out from the background, light or dark.
-const Markup& page_style() {
-  static const Markup style(R"(<style>
+constexpr const char* rules = R"(<style>
 :root {
   color-scheme: light dark;
   --page: #ffffff; --box: #f4f5f7; --text: #1c2024; --soft: #555d66; --grid: #dfe2e6; --axis: #7b848e;
@@ -92,7 +93,12 @@ summary { cursor: pointer; color: var(--link); padding: 0.25rem 0; }
 }
 @media print { details > * { display: block; } }
 </style>
-)");
+)";
+
+}  // namespace
+
+const Markup& page_style() {
+  static const Markup style(rules);
   return style;
 }
 

@@ -25,6 +25,7 @@ std::vector<std::string> children_of(_zhandle* handle, const std::string& path) 
   if (code == ZNONODE) return {};
   require_ok(code, "get_children");
   std::vector<std::string> paths;
+  paths.reserve(static_cast<std::size_t>(list.count));
   for (int i = 0; i < list.count; ++i) paths.push_back(path + "/" + list.data[i]);
   (void)deallocate_String_vector(&list);
   return paths;
