@@ -45,7 +45,7 @@ class Target {
   // How many floors can be connected at the same time, beside a client with most_locks(); 0: any number.
   [[nodiscard]] virtual std::size_t most_floors() const { return 0; }
 
-  // A floor with a connection of its own, for a lock of that name. nullptr: there is none.
+  // A floor with a connection of its own, for a lock of that name. nullptr: there is none. Any thread.
   [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
   // Absent where the service counts nothing, or does not tell at once: it is asked before and after everything that is
   // measured, also while that goes on.
