@@ -1,7 +1,8 @@
 // Threads that start together and do the same thing over and over, while their calls are measured.
 //
 //   Crowd crowd(64, [&](std::size_t worker, const std::stop_token&) { return pair_of_calls(worker); });
-//   crowd.start(stop);                                           // all have made their work
+//   crowd.gather(stop);                                          // all have made their work
+//   crowd.start();
 //   (void)crowd.measure(warm_up, stop);
 //   const Window window = crowd.measure(1s, stop);
 //   crowd.finish();

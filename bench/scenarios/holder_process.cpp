@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -104,10 +103,13 @@ void HolderProcess::kill() noexcept {
 }
 
 bool HolderProcess::has_token() const {
-  if (!printed_.ends_with('\n')) return false;
-  const std::string_view text = std::string_view(printed_).substr(0, printed_.size() - 1);
-  const std::string_view line = text.substr(text.rfind('\n') + 1);  // npos + 1 is 0
-  return !line.empty() && line.find_first_not_of("0123456789") == std::string_view::npos;
+  std::string_view rest = printed_;
+  for (auto end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    const std::string_view line = rest.substr(0, end);
+    if (!line.empty() && line.find_first_not_of("0123456789") == std::string_view::npos) return true;
+    rest.remove_prefix(end + 1);
+  }
+  return false;
 }
 
 bool HolderProcess::await_lock(std::chrono::nanoseconds limit, const std::stop_token& stop) {

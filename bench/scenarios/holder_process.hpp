@@ -29,7 +29,7 @@ class HolderProcess {
   void kill() noexcept;
 
  private:
-  // What it has printed so far ends with a complete line that is a token.
+  // Whether one of the lines that it has printed is a token.
   [[nodiscard]] bool has_token() const;
 
   pid_t pid_ = -1;

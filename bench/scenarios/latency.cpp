@@ -1,7 +1,7 @@
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bench/measure/crowd.hpp"

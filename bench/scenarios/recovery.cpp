@@ -81,10 +81,13 @@ class Waiter {
     release(lease);
     return got_it;
   }
-  // Answers whether it has the lock, or failed, before the time.
-  bool ended_before(Clock::time_point time, const std::stop_token& stop) {
+  // Waits in vain until then, which is an error if it is not. False: a stop was requested before.
+  bool wait_in_vain(Clock::time_point time, const std::stop_token& stop) {
     std::unique_lock lock(shared_->mutex);
-    return shared_->changed.wait_until(lock, stop, time, [&] { return shared_->ended.has_value(); });
+    const bool ended = shared_->changed.wait_until(lock, stop, time, [&] { return shared_->ended.has_value(); });
+    if (ended && shared_->error) throw std::runtime_error("waiting for the lock failed: " + shared_->error.message());
+    if (ended) throw std::runtime_error("the lock was to be had while another process held it");
+    return !stop.stop_requested();
   }
 
  private:
@@ -107,10 +110,7 @@ std::optional<Clock::duration> kill_once(const Plan& plan, const Terms& terms, c
   HolderProcess holder(plan.dlock_program, terms.url, terms.lease_text(), name);
   if (!holder.await_lock(time_to_start, stop)) return std::nullopt;
   Waiter waiter(client, name);
-  if (waiter.ended_before(Clock::now() + time_to_queue + until_kill, stop)) {
-    throw std::runtime_error("the lock was to be had while another process held it");
-  }
-  if (stop.stop_requested()) return std::nullopt;
+  if (!waiter.wait_in_vain(Clock::now() + time_to_queue + until_kill, stop)) return std::nullopt;
   const auto killed = Clock::now();
   holder.kill();
   const auto got_it = waiter.finish(killed + 2 * lease + grace, stop);

@@ -72,6 +72,12 @@ TEST_F(HolderProcessTest, DoesNotOutliveItsObject) {
   EXPECT_NE(::kill(pid, 0), 0);
 }
 
+TEST_F(HolderProcessTest, HasTheLockWhateverElseItPrints) {
+  HolderProcess holder(program("printf 'trouble 1\\n1763719872512034\\ntrouble 2\\n'; exec sleep 1000"), "memory://",
+                       "2s", "x");
+  EXPECT_TRUE(holder.await_lock(hours(1), {}));
+}
+
 TEST_F(HolderProcessTest, AnErrorIsNoToken) {
   HolderProcess holder(program("echo 'error 12' >&2; exit 74"), "memory://", "2s", "x");
   EXPECT_THAT(failure_of(holder, hours(1)), testing::HasSubstr("the holder ended: error 12"));
