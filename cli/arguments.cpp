@@ -184,7 +184,7 @@ Duration to_duration(const DurationOption& option) {
 
 void Parser::take_values() {
   if (try_once_ && !wait_.text.empty()) throw UsageError("--try and --wait exclude each other");
-  if (!result_.bench.compare.empty() && verbs_.back().first->count_all() > 2) {
+  if (!result_.bench.compare.empty() && result_.bench.measures()) {
     throw UsageError("--compare measures nothing, and takes no other option");
   }
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");

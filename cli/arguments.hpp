@@ -20,9 +20,13 @@ struct BenchArguments {
   std::vector<std::string> scenarios;  // empty: all
   bool quick = false;
   std::optional<double> rate;
-  std::string html = "dlock-bench.html";
+  std::string html;                  // empty: the usual name
   std::string json;                  // empty: none
   std::vector<std::string> compare;  // two files, or none
+
+  [[nodiscard]] bool measures() const noexcept {
+    return !urls.empty() || !scenarios.empty() || quick || rate || !html.empty() || !json.empty();
+  }
 };
 
 struct Arguments {

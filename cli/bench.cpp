@@ -26,6 +26,7 @@ namespace dlock::cli {
 namespace {
 
 constexpr int success = static_cast<int>(ExitCode::ok);
+constexpr const char* usual_report = "dlock-bench.html";
 constexpr int something_is_worse = static_cast<int>(ExitCode::findings);
 
 std::string read_file(const std::string& path) {
@@ -77,7 +78,8 @@ int bench_command(const Arguments& arguments, Inherited& inherited) {
   if (!bench::optimised()) say("warning: this dlock was built without optimisation; its figures mean nothing");
   std::optional<ReportFile> json;
   if (!wanted.json.empty()) json.emplace("--json", wanted.json);
-  ReportFile html("--html", wanted.html);
+  const std::string html_path = wanted.html.empty() ? usual_report : wanted.html;
+  ReportFile html("--html", html_path);
   inherited.take_over_signals();
   Interruption interruption;
   const bench::Report report = [&] {
@@ -86,7 +88,7 @@ int bench_command(const Arguments& arguments, Inherited& inherited) {
   }();
   if (json) json->write(bench::to_json(report));
   html.write(bench::to_html(report));
-  print(bench::to_text(report) + fmt::format("\nThe report is in {}.\n", wanted.html));
+  print(bench::to_text(report) + fmt::format("\nThe report is in {}.\n", html_path));
   if (interruption.signal() != 0) return signalled(interruption.signal());
   return report.measurements.empty() ? static_cast<int>(ExitCode::unavailable) : success;
 }

@@ -78,7 +78,9 @@ TEST_F(Bench, NothingThatCanBeReachedIsAnError) {
 
 TEST_F(Bench, WrongArgumentsAreRefusedBeforeAnythingIsMeasured) {
   const auto refused = [&](const std::vector<std::string>& words, const std::string& complaint) {
-    const Finished result = run(bench(words));
+    std::vector<std::string> command{dlock_path(), "bench"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Finished result = run(command, {.directory = path("")});
     EXPECT_EQ(result.status, 64);
     EXPECT_EQ(result.out, "");
     EXPECT_THAT(result.err, HasSubstr(complaint));
@@ -90,7 +92,7 @@ TEST_F(Bench, WrongArgumentsAreRefusedBeforeAnythingIsMeasured) {
   refused({"--html", "/nowhere/report.html"},
           "--html: cannot write \"/nowhere/report.html\": No such file or directory");
   refused({"--html", scratch().path()}, "it is not a file");
-  refused({"--compare", "a.json", "b.json"}, "--compare measures nothing");
+  refused({"--compare", "a.json", "b.json", "--quick"}, "--compare measures nothing");
 }
 
 TEST_F(Bench, AnOlderReportStaysUntilThereIsANewOne) {
