@@ -13,9 +13,9 @@ constexpr double left = 58;
 constexpr double right = 276;  // what follows is for the value of the longest bar
 constexpr double top = 4;
 constexpr double label_height = 20;
-constexpr double row_height = 19;
+constexpr double row_height = 21;
 constexpr double axis_height = 40;
-constexpr double bar_height = 8;
+constexpr double bar_height = 9;
 constexpr double floor_height = 5;
 
 double height_of(const BarGroup& group) {
@@ -26,15 +26,13 @@ double length_of(const Axis& axis, double value) {
   return std::max(axis.share(value) * (right - left), 1.0);
 }
 
+// The value stands beside the bar that it belongs to, though the floor may be longer.
 void draw_bar(Svg& svg, const Axis& axis, const Bar& bar, double y) {
-  svg.text({left - 6, y + (bar.floor ? 12 : 9)}, Anchor::end, bar.label);
-  svg.rectangle({left, y + 1}, length_of(axis, bar.value), bar_height, "bar");
-  double end = length_of(axis, bar.value);
-  if (bar.floor) {
-    svg.rectangle({left, y + 2 + bar_height}, length_of(axis, *bar.floor), floor_height, "hollow");
-    end = std::max(end, length_of(axis, *bar.floor));
-  }
-  svg.text({left + end + 5, y + (bar.floor ? 12 : 9)}, Anchor::start, bar.text, "value");
+  const double length = length_of(axis, bar.value);
+  svg.text({left - 6, y + 10}, Anchor::end, bar.label);
+  svg.rectangle({left, y + 1}, length, bar_height, "bar");
+  if (bar.floor) svg.rectangle({left, y + 3 + bar_height}, length_of(axis, *bar.floor), floor_height, "hollow");
+  svg.text({left + length + 5, y + 10}, Anchor::start, bar.text, "value");
 }
 
 }  // namespace

@@ -11,6 +11,34 @@ namespace dlock::bench {
 
 namespace {
 
+// Where the distance of 0 was not measured once more, it is what latency and contention are without it.
+Report with_origin(const Report& whole, double waiters) {
+  Report report;
+  report.services = whole.services;
+  for (const Measurement& each : whole.measurements) {
+    if (each.scenario == scenario::distance) report.measurements.push_back(each);
+  }
+  const auto add_origin = [&](const Measurement& measurement, const Parameters& others) {
+    Parameters parameters = others;
+    parameters[parameter::round_trip_ms] = 0;
+    const bool far =
+        !points_of(report, scenario::distance, measurement.service, measurement.who, parameter::round_trip_ms, others)
+             .empty();
+    const bool near = report.find(scenario::distance, measurement.service, measurement.who, parameters) != nullptr;
+    if (!far || near) return;
+    Measurement origin = measurement;
+    origin.scenario = scenario::distance;
+    origin.parameters = parameters;
+    report.measurements.push_back(std::move(origin));
+  };
+  const Parameters crowd{{parameter::waiters, waiters}};
+  for (const Measurement& each : whole.measurements) {
+    if (each.scenario == scenario::latency && each.parameters.empty()) add_origin(each, {});
+    if (each.scenario == scenario::contention && each.parameters == crowd) add_origin(each, crowd);
+  }
+  return report;
+}
+
 Markup latency(const Report& report, const std::vector<Group>& groups) {
   return draw(LinePanels{.id = "distance-latency",
                          .title = "Latency against round trip",
@@ -53,7 +81,7 @@ Markup trips_cell(const std::vector<Point>& points) {
 Markup numbers(const Report& report, const std::vector<Group>& groups, double waiters) {
   const std::vector<double> trips = values_of(report, scenario::distance, parameter::round_trip_ms);
   std::vector<std::string> head = {"service", "what", "round trips"};
-  for (const double each : trips) head.push_back("p50 at " + number_text(each) + " ms");
+  for (const double each : trips) head.push_back("p50 at " + round_text(each, "") + " ms");
   HtmlTable table(std::move(head));
   const auto add = [&](const Member& member, const char* what, Who who, const Parameters& others) {
     const auto points = points_of(report, scenario::distance, member.label, who, parameter::round_trip_ms, others);
@@ -78,10 +106,11 @@ Markup numbers(const Report& report, const std::vector<Group>& groups, double wa
 
 }  // namespace
 
-Section distance_section(const Report& report) {
-  const std::vector<Group> groups = groups_of(report);
-  const std::vector<double> waiters = values_of(report, scenario::distance, parameter::waiters);
+Section distance_section(const Report& whole) {
+  const std::vector<Group> groups = groups_of(whole);
+  const std::vector<double> waiters = values_of(whole, scenario::distance, parameter::waiters);
   const double most = waiters.empty() ? 0 : waiters.back();
+  const Report report = with_origin(whole, most);
   Markup charts = latency(report, groups);
   if (most > 0) charts += hand_off(report, groups, most);
   return {.id = "distance",

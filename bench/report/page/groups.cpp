@@ -13,9 +13,9 @@ std::vector<Group> groups_of(const Report& report) {
     const std::string backend = service == nullptr ? "others" : service->backend;
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.backend == backend; });
     if (group == groups.end()) group = groups.insert(groups.end(), {std::to_string(groups.size()), backend, {}});
-    const bool has_strategy = service != nullptr && !service->strategy.empty();
+    const std::string start = backend + " ";
     group->members.push_back({.label = label,
-                              .name = has_strategy ? service->strategy : label,
+                              .name = label.starts_with(start) ? label.substr(start.size()) : label,
                               .series = group->members.size(),
                               .baseline = backend == "memory"});
   }

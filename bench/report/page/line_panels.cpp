@@ -25,7 +25,7 @@ std::vector<Place> places_of(const LinePanels& panels, const Report& report, con
 std::string words_for(const LinePanels& panels, const std::string& name, const std::vector<Place>& places) {
   std::string text = name + ":";
   for (const Place& each : places) {
-    text += fmt::format(" {} at {},", quantity_text(each.y, panels.unit), number_text(each.x));
+    text += fmt::format(" {} at {},", quantity_text(each.y, panels.unit), round_text(each.x, ""));
   }
   text.back() = '.';
   return text + " ";
@@ -72,6 +72,7 @@ Markup draw(const LinePanels& panels, const Report& report, const std::vector<Gr
       }
     }
   }
+  if (panels.spacing == Spacing::linear) all_x.push_back(0);
   const Axis x = Axis::of(all_x, panels.x_title);
   const Axis y = panels.spacing == Spacing::linear ? Axis::from_zero(all_y, panels.y_title, panels.unit)
                                                    : Axis::logarithmic(all_y, panels.y_title, panels.unit);

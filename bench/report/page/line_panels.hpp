@@ -30,7 +30,7 @@ struct LinePanels {
   std::string x_title;
   std::string y_title;
   const char* unit;
-  Spacing spacing = Spacing::logarithmic;
+  Spacing spacing = Spacing::logarithmic;  // linear: both axes begin at 0
 };
 
 // Nothing where nothing was measured.

@@ -141,16 +141,30 @@ Markup ratios_table(const Report& report) {
   return part + table.stacking("Against the floor");
 }
 
+// Lines break between words, not at the hyphens of an option.
+Markup command_markup(std::string_view command) {
+  Markup words;
+  while (!command.empty()) {
+    const auto end = std::min(command.find(' '), command.size());
+    words += markup("{}<span>{}</span>", words.empty() ? "" : " ", command.substr(0, end));
+    command.remove_prefix(std::min(end + 1, command.size()));
+  }
+  return markup("<code>{}</code>", words);
+}
+
 Markup section_text(const Section& section, const Report& report) {
   Markup text = markup("<section>\n<h2 id=\"{}\">{}</h2>\n", section.id, section.title);
   if (section.charts.empty()) {
     text += markup("<p>Not measured in this run.</p>\n");
   } else {
     text += markup("<p>{}</p>\n<div class=\"charts\">\n{}</div>\n", section.shows, section.charts);
-    text += markup("<details><summary>The numbers</summary>{}</details>\n", section.numbers);
+    text += markup(
+        "<details><summary>The numbers</summary><p class=\"soft\">Medians of the repeats; ± is how far off the most "
+        "deviant one is.</p>{}</details>\n",
+        section.numbers);
   }
-  return text + markup("<p class=\"repeat\">To measure it{}: <code>{}</code></p>\n</section>\n",
-                       section.charts.empty() ? "" : " again", command_for(report, section.scenario));
+  return text + markup("<p class=\"repeat\">To measure it{}: {}</p>\n</section>\n",
+                       section.charts.empty() ? "" : " again", command_markup(command_for(report, section.scenario)));
 }
 
 Markup problems_text(const Report& report) {
@@ -181,7 +195,8 @@ Markup environment_text(const Report& report) {
       "settings of the servers, the answers may be others.</p>\n<div class=\"words\">");
   if (!machine.empty()) text += markup("<dl class=\"settings\">{}</dl>\n", machine);
   if (!services.empty()) text += markup("<h3>Services</h3>{}", services.stacking("Services"));
-  return text + markup("</div>\n<p class=\"repeat\">The whole run again: <code>{}</code></p>\n", report.command);
+  return text +
+         markup("</div>\n<p class=\"repeat\">The whole run again: {}</p>\n", command_markup(whole_command(report)));
 }
 
 Markup navigation(const std::vector<Section>& sections) {

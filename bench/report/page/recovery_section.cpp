@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "bench/report/figures.hpp"
-#include "bench/report/page/row_chart.hpp"
+#include "bench/report/page/row_panel.hpp"
 #include "bench/report/page/section.hpp"
 #include "bench/report/selection.hpp"
 #include "bench/report/units.hpp"
@@ -53,11 +53,11 @@ Section recovery_section(const Report& report) {
   }
   Markup charts;
   if (!rows.empty()) {
-    charts = tall_panel("all services", draw(RowChart{.id = "recovery",
-                                                      .title = "Recovery time",
-                                                      .description = description,
-                                                      .x = Axis::logarithmic(values, "kill to next holder", "us"),
-                                                      .rows = std::move(rows)}));
+    charts = panel_of("all services", RowChart{.id = "recovery",
+                                               .title = "Recovery time",
+                                               .description = description,
+                                               .x = Axis::logarithmic(values, "kill to next holder", "us"),
+                                               .rows = std::move(rows)});
   }
   return {.id = "recovery",
           .scenario = scenario::recovery,

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "bench/report/figures.hpp"
-#include "bench/report/page/row_chart.hpp"
 #include "bench/report/page/section.hpp"
 #include "bench/report/selection.hpp"
 #include "bench/report/units.hpp"
@@ -22,6 +21,12 @@ Row row_of(const Member& member) {
 
 }  // namespace
 
+Markup panel_of(std::string_view heading, const RowChart& chart) {
+  constexpr std::size_t as_high_as_others = 8;  // rows
+  if (chart.rows.size() <= as_high_as_others) return panel(heading, draw(chart));
+  return markup("<figure class=\"tall\"><figcaption><h3>{}</h3></figcaption>{}</figure>\n", heading, draw(chart));
+}
+
 Markup draw(const RowPanel& panel, const Report& report, const std::vector<Group>& groups) {
   std::vector<double> values;
   std::vector<Row> rows;
@@ -39,11 +44,11 @@ Markup draw(const RowPanel& panel, const Report& report, const std::vector<Group
     }
   }
   if (rows.empty()) return {};
-  return tall_panel(panel.heading, draw(RowChart{.id = panel.id,
-                                                 .title = panel.heading,
-                                                 .description = description,
-                                                 .x = Axis::from_zero(values, panel.x_title, panel.unit),
-                                                 .rows = std::move(rows)}));
+  return panel_of(panel.heading, RowChart{.id = panel.id,
+                                          .title = panel.heading,
+                                          .description = description,
+                                          .x = Axis::from_zero(values, panel.x_title, panel.unit),
+                                          .rows = std::move(rows)});
 }
 
 Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Group>& groups) {
@@ -74,11 +79,11 @@ Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Gr
     }
   }
   if (rows.empty()) return {};
-  return tall_panel(panel.heading, draw(RowChart{.id = panel.id,
-                                                 .title = panel.heading,
-                                                 .description = description,
-                                                 .x = Axis::logarithmic(values, panel.x_title, "us"),
-                                                 .rows = std::move(rows)}));
+  return panel_of(panel.heading, RowChart{.id = panel.id,
+                                          .title = panel.heading,
+                                          .description = description,
+                                          .x = Axis::logarithmic(values, panel.x_title, "us"),
+                                          .rows = std::move(rows)});
 }
 
 }  // namespace dlock::bench

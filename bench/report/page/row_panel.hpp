@@ -6,9 +6,13 @@
 
 #include "bench/report/page/groups.hpp"
 #include "bench/report/page/markup.hpp"
+#include "bench/report/page/row_chart.hpp"
 #include "bench/report/result.hpp"
 
 namespace dlock::bench {
+
+// A picture with a heading; a high one stands beside two others.
+[[nodiscard]] Markup panel_of(std::string_view heading, const RowChart& chart);
 
 struct RowPanel {
   std::string id;

@@ -1,5 +1,8 @@
 #include "bench/report/page/section.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "bench/report/page/line_chart.hpp"
 #include "bench/report/selection.hpp"
 #include "bench/report/units.hpp"
@@ -14,19 +17,13 @@ Markup panel(std::string_view heading, const Markup& picture, const Legend& lege
   return markup("<figure><figcaption><h3>{}</h3></figcaption>{}{}</figure>\n", heading, picture, keys);
 }
 
-Markup tall_panel(std::string_view heading, const Markup& picture) {
-  return markup("<figure class=\"tall\"><figcaption><h3>{}</h3></figcaption>{}</figure>\n", heading, picture);
-}
-
 Markup figure_cell(const Measurement* measurement, std::string_view figure) {
   const auto median = median_of(measurement, figure);
   if (!median) return Markup(not_measured);
   const Figure& found = *measurement->figure(figure);
   Markup cell = markup("{}", quantity_text(*median, found.unit));
-  if (found.lowest() < found.highest()) {
-    cell += markup(R"( <span class="soft">({} to {})</span>)", quantity_text(found.lowest(), found.unit),
-                   quantity_text(found.highest(), found.unit));
-  }
+  const double off = std::max(found.highest() - *median, *median - found.lowest()) / std::abs(*median) * 100;
+  if (off >= 0.5) cell += markup(R"( <span class="soft">±{:.0f} %</span>)", off);
   return cell;
 }
 

@@ -40,10 +40,8 @@ struct Legend {
 
 // A picture with a heading.
 [[nodiscard]] Markup panel(std::string_view heading, const Markup& picture, const Legend& legend = {});
-// A high one, of all services: stands beside two others.
-[[nodiscard]] Markup tall_panel(std::string_view heading, const Markup& picture);
 
-// "61.2 us", and the range of the repeats.
+// "61.2 us ±3 %": the median, and how far off the most deviant repeat is.
 [[nodiscard]] Markup figure_cell(const Measurement* measurement, std::string_view figure);
 
 // In a picture of all services: which of them are there for comparison only.

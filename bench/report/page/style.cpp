@@ -33,6 +33,7 @@ p { margin: 0.5rem 0; max-width: 48rem; }
 a { color: var(--link); }
 nav a { display: inline-block; margin-right: 1rem; padding: 0.25rem 0; }
 code { overflow-wrap: anywhere; font: 0.875em/1.4 ui-monospace, "Liberation Mono", monospace; }
+.repeat code span { display: inline-block; max-width: 100%; }
 .soft, .repeat, figcaption { color: var(--soft); }
 .repeat { font-size: 0.875rem; }
 .note { border-left: 4px solid var(--bad); background: var(--box); padding: 0.5rem 0.75rem; max-width: 48rem; }
@@ -72,6 +73,7 @@ svg .hollow { fill: none; stroke: currentColor; }
 svg .muted { opacity: 0.6; }
 svg .muted.label { opacity: 1; fill: var(--soft); font-weight: 400; }
 .scroll { overflow-x: auto; }
+.scroll tbody th { position: sticky; left: 0; background: var(--page); }
 table { border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: tabular-nums; }
 td, tbody th { white-space: nowrap; }
 .words td { white-space: normal; overflow-wrap: anywhere; }
@@ -86,6 +88,7 @@ summary { cursor: pointer; color: var(--link); padding: 0.25rem 0; }
   .stack, .stack tbody, .stack tr, .stack th, .stack td { display: block; }
   .stack tr { background: var(--box); border-radius: 0.5rem; padding: 0.5rem 0.75rem; margin: 0.5rem 0; }
   .stack th, .stack td { border: 0; padding: 0.1rem 0; }
+  .stack tbody th { position: static; background: none; }
   .stack th { white-space: normal; overflow-wrap: anywhere; }
   .stack td { white-space: normal; display: flex; justify-content: space-between; gap: 1rem; text-align: right; }
   .stack td span { min-width: 0; overflow-wrap: anywhere; }

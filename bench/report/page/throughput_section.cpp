@@ -86,13 +86,13 @@ void add_lines(HtmlTable& table, const Report& report, const Member& member, con
 Section throughput_section(const Report& report) {
   const std::vector<Group> groups = groups_of(report);
   Markup charts;
-  HtmlTable table({"service", "at the same time", "throughput", "p50", "p99", "client processor", "server operations",
+  HtmlTable table({"service", "callers", "throughput", "p50", "p99", "client processor", "server operations",
                    "floor throughput", "ratio"});
   for (const Group& group : groups) {
     charts += draw_group(report, group);
     for (const Member& member : group.members) {
       add_lines(table, report, member, parameter::callers, "");
-      add_lines(table, report, member, parameter::outstanding, " asynchronous");
+      add_lines(table, report, member, parameter::outstanding, " async.");
     }
   }
   return {.id = "throughput",
