@@ -76,7 +76,8 @@ TEST(Page, HasAChartASentenceAndACommandForEachScenario) {
     EXPECT_GE(count(section, "<svg viewBox"), 1U) << each.id;
     EXPECT_GE(count(section, "<table"), 1U) << each.id;
     EXPECT_THAT(section, HasSubstr("To measure it again")) << each.id;
-    EXPECT_THAT(section, HasSubstr("--scenario " + std::string(each.scenario) + "</code>")) << each.id;
+    EXPECT_THAT(section, HasSubstr("<span>--scenario</span> <span>" + std::string(each.scenario) + "</span></code>"))
+        << each.id;
     EXPECT_THAT(section, Not(HasSubstr("Not measured"))) << each.id;
   }
 }
@@ -86,7 +87,8 @@ TEST(Page, HasASentenceInPlaceOfAChartWithoutData) {
     const std::string section = section_of(to_html(without_scenario(synthetic_report(), each.scenario)), each.id);
     EXPECT_EQ(count(section, "<svg"), 0U) << each.id;
     EXPECT_THAT(section, HasSubstr("Not measured in this run.")) << each.id;
-    EXPECT_THAT(section, HasSubstr("--scenario " + std::string(each.scenario) + "</code>")) << each.id;
+    EXPECT_THAT(section, HasSubstr("<span>--scenario</span> <span>" + std::string(each.scenario) + "</span></code>"))
+        << each.id;
   }
 }
 
@@ -98,6 +100,36 @@ TEST(Page, HasAPictureForEachBackend) {
   EXPECT_EQ(count(section_of(page, "hand-off"), "role=\"img\""), 5U);
   EXPECT_EQ(count(section_of(page, "herd"), "role=\"img\""), 4U);  // nobody counts for "file"
   EXPECT_EQ(count(section_of(page, "distance"), "role=\"img\""), 2U * 3U);
+}
+
+TEST(Page, DistanceBeginsWithWhatWasMeasuredWithoutIt) {
+  Report report;
+  report.services = {service("redis", "queue")};
+  report.measurements = {
+      latency("redis queue", {60}),
+      measurement(scenario::distance, "redis queue", {{parameter::round_trip_ms, 5}}, {lower(figure::p50, {10'060})})};
+  const std::string section = section_of(to_html(report), "distance");
+  EXPECT_THAT(section, HasSubstr("queue: 60.0 us at 0, 10.1 ms at 5."));
+  EXPECT_THAT(section, HasSubstr("<span>2.0</span>"));  // round trips
+}
+
+TEST(Page, SaysHowFarRepeatsAreFromTheMedian) {
+  Report report;
+  report.measurements = {latency("redis queue", {60, 63, 54}), latency("file", {10, 10, 10})};
+  const std::string section = section_of(to_html(report), "latency");
+  EXPECT_THAT(section, HasSubstr("60.0 us <span class=\"soft\">±10 %</span>"));
+  EXPECT_THAT(section, HasSubstr("<span>10.0 us</span>"));
+}
+
+TEST(Page, TellsServicesOfOneKindApart) {
+  Report report;
+  report.services = {service("redis", "queue"), service("redis", "queue")};
+  report.services[1].label = "redis queue (2)";
+  report.measurements = {latency("redis queue", {60}), latency("redis queue (2)", {70})};
+  for (Measurement& each : report.measurements) each.cdf = {{50, 0.1}, {60, 0.5}};
+  const std::string section = section_of(to_html(report), "latency");
+  EXPECT_THAT(section, HasSubstr("</svg>queue</li>"));
+  EXPECT_THAT(section, HasSubstr("</svg>queue (2)</li>"));
 }
 
 TEST(Page, EachPictureIsDescribed) {
