@@ -55,12 +55,31 @@ class Comparer {
   void add_line(const std::string& line) { result_.text += line + "\n"; }
 
   void warn() {
+    warn_of_chance();
     if (before_.quick != after_.quick) add_line("warning: only one of them is a quick run");
     warn_of_settings("", before_.environment, after_.environment);
     for (const ServiceInfo& each : before_.services) {
       const ServiceInfo* other = service_of(after_, each.label);
       if (other != nullptr) warn_of_settings(each.label + ": ", each.settings, other->settings);
     }
+  }
+
+  // How often all of so many repeats are below, or above, all of as many others, where nothing but their order differs.
+  void warn_of_chance() {
+    std::size_t repeats = 0;
+    for (const Measurement& each : before_.measurements) {
+      const Measurement* other = after_.find(each.scenario, each.service, each.who, each.parameters);
+      for (const Figure& figure : each.figures) {
+        const Figure* its = other == nullptr ? nullptr : other->figure(figure.name);
+        if (its != nullptr) repeats = std::max(repeats, std::min(figure.repeats.size(), its->repeats.size()));
+      }
+    }
+    constexpr std::size_t enough = 5;  // one in 126
+    if (repeats == 0 || repeats >= enough) return;
+    std::size_t orders = 1;
+    for (std::size_t i = 1; i <= repeats; ++i) orders = orders * (repeats + i) / i;
+    add_line(fmt::format("warning: with {} repeat{} chance alone may move one figure in {}", repeats,
+                         repeats == 1 ? "" : "s", orders / 2));
   }
 
   void warn_of_settings(const std::string& of, const Settings& before, const Settings& after) {

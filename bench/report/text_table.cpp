@@ -37,10 +37,21 @@ std::size_t width_of(std::string_view text) noexcept {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+std::string shortened(std::string_view text, std::size_t width) {
+  if (width_of(text) <= width) return std::string(text);
+  while (!text.empty() && width_of(text) >= width) text.remove_suffix(1);
+  return std::string(text) + "…";
+}
+
 std::string printable(std::string_view text) {
   std::string result(text);
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20U || c == 0x7F; }, ' ');
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(result[i]);
+    if (byte < 0x20U || byte == 0x7FU) result[i] = ' ';
+    // U+0080 to U+009F in UTF-8: some terminals obey these as well.
+    const bool second_set = byte == 0xC2U && i + 1 < result.size() && static_cast<unsigned char>(result[i + 1]) < 0xA0U;
+    if (second_set) result.replace(i, 2, " ");
+  }
   return result;
 }
 

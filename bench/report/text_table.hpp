@@ -21,6 +21,9 @@ class TextTable {
 // Columns that a text takes, as long as no character is wider than one.
 [[nodiscard]] std::size_t width_of(std::string_view text) noexcept;
 
+// At most so many columns of it; what is cut off becomes "…".
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t width);
+
 // For a terminal: without control characters, which might do things to it.
 [[nodiscard]] std::string printable(std::string_view text);
 

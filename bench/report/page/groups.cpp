@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "bench/report/selection.hpp"
+#include "bench/report/text_table.hpp"
 
 namespace dlock::bench {
+
+namespace {
+
+constexpr std::size_t most_of_a_name = 32;
+
+}  // namespace
 
 std::vector<Group> groups_of(const Report& report) {
   std::vector<Group> groups;
@@ -14,10 +21,11 @@ std::vector<Group> groups_of(const Report& report) {
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.backend == backend; });
     if (group == groups.end()) group = groups.insert(groups.end(), {std::to_string(groups.size()), backend, {}});
     const std::string start = backend + " ";
-    group->members.push_back({.label = label,
-                              .name = label.starts_with(start) ? label.substr(start.size()) : label,
-                              .series = group->members.size(),
-                              .baseline = backend == "memory"});
+    group->members.push_back(
+        {.label = label,
+         .name = shortened(label.starts_with(start) ? label.substr(start.size()) : label, most_of_a_name),
+         .series = group->members.size(),
+         .baseline = backend == "memory"});
   }
   return groups;
 }

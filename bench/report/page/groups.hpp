@@ -11,7 +11,7 @@ namespace dlock::bench {
 
 struct Member {
   std::string label;
-  std::string name;        // without the backend, where there is a strategy
+  std::string name;        // without the backend, where there is a strategy; not too long for a picture
   std::size_t series = 0;  // its colour and mark, the same in all charts
   bool baseline = false;   // shown for comparison only
 };

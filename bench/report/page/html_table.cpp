@@ -28,12 +28,18 @@ Markup HtmlTable::table(std::string_view css_class, std::string_view name) const
       css_class, name, head, body);
 }
 
+// To be scrolled with the keyboard it has to be reached by it.
+Markup HtmlTable::boxed(std::string_view css_class, std::string_view name) const {
+  return markup(R"(<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>)", name,
+                table(css_class, name));
+}
+
 Markup HtmlTable::scrolling(std::string_view name) const {
-  return markup(R"(<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>)", name, table("", name));
+  return boxed("", name);
 }
 
 Markup HtmlTable::stacking(std::string_view name) const {
-  return markup(R"(<div class="scroll">{}</div>)", table("stack", name));
+  return boxed("stack", name);
 }
 
 }  // namespace dlock::bench

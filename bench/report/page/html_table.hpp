@@ -19,7 +19,7 @@ class HtmlTable {
 
   // Scrolls in a box of its own where it is wider than the page.
   [[nodiscard]] Markup scrolling(std::string_view name) const;
-  // On a narrow page, a block of lines for each line.
+  // The same; on a narrow page, a block of lines for each line.
   [[nodiscard]] Markup stacking(std::string_view name) const;
 
  private:
@@ -28,6 +28,7 @@ class HtmlTable {
     std::vector<Markup> cells;
   };
 
+  [[nodiscard]] Markup boxed(std::string_view css_class, std::string_view name) const;
   [[nodiscard]] Markup table(std::string_view css_class, std::string_view name) const;
 
   std::vector<std::string> head_;

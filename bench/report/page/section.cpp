@@ -5,6 +5,7 @@
 
 #include "bench/report/page/line_chart.hpp"
 #include "bench/report/selection.hpp"
+#include "bench/report/text_table.hpp"
 #include "bench/report/units.hpp"
 
 namespace dlock::bench {
@@ -28,7 +29,8 @@ Markup figure_cell(const Measurement* measurement, std::string_view figure) {
 }
 
 std::string label_of(const Member& member) {
-  return member.baseline ? member.label + " (one process only)" : member.label;
+  constexpr std::size_t most = 31;  // what remains of a line of a picture beside the value
+  return shortened(member.baseline ? member.label + " (one process only)" : member.label, most);
 }
 
 }  // namespace dlock::bench

@@ -27,7 +27,7 @@ struct Section {
 [[nodiscard]] Section herd_section(const Report& report);
 [[nodiscard]] Section recovery_section(const Report& report);
 [[nodiscard]] Section holding_section(const Report& report);
-[[nodiscard]] Section distance_section(const Report& report);
+[[nodiscard]] Section distance_section(const Report& whole);
 [[nodiscard]] Section mix_section(const Report& report);
 
 // What sections are made of.

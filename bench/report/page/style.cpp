@@ -4,8 +4,8 @@ namespace dlock::bench {
 
 namespace {
 
-// Colours of series: from the palette of M. Okabe and K. Ito ("Color Universal Design", 2008), which people with any
-// colour vision tell apart; those of it that stand out from the background, light or dark.
+// Colours of series: after the palette of M. Okabe and K. Ito ("Color Universal Design", 2008), which people with any
+// colour vision tell apart; darker or lighter than there where they would not stand out from the background.
 constexpr const char* rules = R"(<style>
 :root {
   color-scheme: light dark;
@@ -38,8 +38,8 @@ code { overflow-wrap: anywhere; font: 0.875em/1.4 ui-monospace, "Liberation Mono
 .repeat { font-size: 0.875rem; }
 .note { border-left: 4px solid var(--bad); background: var(--box); padding: 0.5rem 0.75rem; max-width: 48rem; }
 .herd { margin: 0.25rem 0; padding-left: 1.25rem; }
-.settings { display: grid; grid-template-columns: auto 1fr; gap: 0.25rem 1rem; font-size: 0.875rem; }
-.settings dt { color: var(--soft); }
+.settings { display: grid; grid-template-columns: fit-content(40%) 1fr; gap: 0.25rem 1rem; font-size: 0.875rem; }
+.settings dt { color: var(--soft); overflow-wrap: anywhere; }
 .settings dd { margin: 0; overflow-wrap: anywhere; }
 .good { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
@@ -55,7 +55,7 @@ figure.tall { grid-row: span 2; }
 figure h3 { margin: 0; }
 figure > svg { display: block; width: 100%; height: auto; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin: 0.25rem 0 0; padding: 0; font-size: 0.8125rem; }
-.legend li { display: flex; align-items: center; gap: 0.35rem; }
+.legend li { min-width: 0; overflow-wrap: anywhere; display: flex; align-items: center; gap: 0.35rem; }
 .legend svg { flex: none; }
 svg text { paint-order: stroke; stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; font: 11px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif; fill: var(--soft); }
 svg .name { font-style: italic; }
@@ -94,7 +94,6 @@ summary { cursor: pointer; color: var(--link); padding: 0.25rem 0; }
   .stack td span { min-width: 0; overflow-wrap: anywhere; }
   .stack td::before { content: attr(data-label); color: var(--soft); text-align: left; }
 }
-@media print { details > * { display: block; } }
 </style>
 )";
 
