@@ -103,6 +103,14 @@ TEST(Compare, SaysWhichFiguresOnlyOneHas) {
               HasSubstr("\nMeasured only after:\n  file: latency, p99\n"));
 }
 
+TEST(Compare, WarnsOfFewRepeats) {
+  EXPECT_THAT(compare_latency({1, 2}, {1, 2}).text,
+              HasSubstr("warning: with 2 repeats chance alone may move one figure in 3"));
+  EXPECT_THAT(compare_latency({1, 2, 3}, {1, 2, 3, 4}).text,
+              HasSubstr("with 3 repeats chance alone may move one figure in 10\n"));
+  EXPECT_THAT(compare_latency({1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}).text, Not(HasSubstr("chance")));
+}
+
 TEST(Compare, WarnsOfAnotherEnvironment) {
   Report before = report_of({});
   Report after = report_of({});
