@@ -38,7 +38,7 @@ std::optional<Budget> budget_of(const Report& report, const Measurement& measure
   }
   if (measurement.scenario != scenario::throughput || measurement.parameters.size() != 1) return std::nullopt;
   const auto callers = parameter_of(measurement, parameter::callers);
-  const auto line = std::find_if(throughput_ratios.begin(), throughput_ratios.end(), [&](const Line& each) {
+  const auto* const line = std::find_if(throughput_ratios.begin(), throughput_ratios.end(), [&](const Line& each) {
     return each.backend == service->backend && (each.strategy.empty() || each.strategy == service->strategy) &&
            callers == each.callers;
   });

@@ -124,14 +124,14 @@ Better better_from(const Part& part) {
   for (const Better each : {Better::lower, Better::higher, Better::neither}) {
     if (text == to_string(each)) return each;
   }
-  part.refuse("is none of \"lower\", \"higher\" and \"neither\"");
+  part.refuse(R"(is none of "lower", "higher" and "neither")");
 }
 
 Who who_from(const Part& part) {
   const std::string text = part.text();
   if (text == "dlock") return Who::dlock;
   if (text == "floor") return Who::floor;
-  part.refuse("is neither \"dlock\" nor \"floor\"");
+  part.refuse(R"(is neither "dlock" nor "floor")");
 }
 
 Figure figure_from(const Part& part) {

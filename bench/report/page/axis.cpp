@@ -45,8 +45,7 @@ std::vector<double> usable(const std::vector<double>& values) {
 
 }  // namespace
 
-Axis::Axis(Kind kind, double from, double to, std::string title)
-    : kind_(kind), from_(0), to_(1), title_(std::move(title)) {
+Axis::Axis(Kind kind, double from, double to, std::string title) : kind_(kind), title_(std::move(title)) {
   from_ = stretched(from);
   to_ = stretched(to);
 }
@@ -108,7 +107,7 @@ Axis Axis::logarithmic(const std::vector<double>& values, std::string title, std
 }
 
 Axis Axis::of(std::vector<double> values, std::string title) {
-  std::erase_if(values, [](double each) { return !(each >= 0 && each <= largest); });
+  std::erase_if(values, [](double each) { return std::isnan(each) || each < 0 || each > largest; });
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   if (values.empty()) values = {0, 1};

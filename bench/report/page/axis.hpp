@@ -38,8 +38,8 @@ class Axis {
   void add_tick(double value, std::string label);
 
   Kind kind_;
-  double from_;  // stretched
-  double to_;
+  double from_ = 0;  // stretched
+  double to_ = 1;
   std::string title_;
   std::vector<Tick> ticks_;
 };
