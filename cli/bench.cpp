@@ -48,7 +48,9 @@ bench::Report read_report(const std::string& path) {
 }
 
 int compare_files(const std::vector<std::string>& paths) {
-  const bench::Comparison comparison = bench::compare(read_report(paths.at(0)), read_report(paths.at(1)));
+  const bench::Report before = read_report(paths.at(0));
+  const bench::Report after = read_report(paths.at(1));
+  const bench::Comparison comparison = bench::compare(before, after);
   print(comparison.text);
   return comparison.slower ? something_is_worse : success;
 }
