@@ -21,7 +21,7 @@ struct Plan {
 
   // Of every measurement.
   int repeats = 5;
-  std::chrono::milliseconds round{800};   // one repeat
+  std::chrono::milliseconds round{800};    // one repeat
   std::chrono::milliseconds warm_up{250};  // before it
 
   std::vector<std::size_t> callers = {1, 8, 64, 256};
