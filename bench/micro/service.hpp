@@ -6,21 +6,11 @@
 
 #include <dlock/dlock.hpp>
 
+#include "tests/support/scratch_directory.hpp"
+
 namespace bench {
 
-// A directory that is removed with all its contents in the end.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  ~ScratchDirectory();
-
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
+using dlock::test::ScratchDirectory;
 
 class Service {
  public:
