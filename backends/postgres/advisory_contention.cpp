@@ -11,7 +11,7 @@ AdvisoryContention::AdvisoryContention(const Common& common, LockRequest request
       request_(std::move(request)),
       key_(std::move(key)),
       sink_(sink),
-      try_until_(saturating_add(common.executor.now(), common.response_timeout)),
+      patience_(common.executor, common.response_timeout),
       holder_(common.holders.of(key_)),
       timer_(common.executor) {}
 
@@ -52,13 +52,13 @@ void AdvisoryContention::try_failed(Remedy remedy, const Failure& why) {
 }
 
 void AdvisoryContention::try_delayed(const Failure& why) {
-  if (request_.wait) sink_.unreachable(why);
+  trouble(why);
 }
 
 void AdvisoryContention::busy() {
   backoff_.reset();
   if (!request_.wait) {
-    over_ = true;
+    end();
     return sink_.busy();
   }
   if (queueing_) return;
@@ -68,9 +68,14 @@ void AdvisoryContention::busy() {
 }
 
 void AdvisoryContention::granted(const Grant& grant) {
-  over_ = true;
+  end();
   leave_queue();
   sink_.granted(grant);
+}
+
+void AdvisoryContention::end() {
+  over_ = true;
+  patience_.over();
 }
 
 void AdvisoryContention::leave_queue() {
@@ -119,16 +124,22 @@ void AdvisoryContention::failed(Remedy remedy, const Failure& why) {
 }
 
 void AdvisoryContention::final_failure(const Failure& why) {
-  over_ = true;
+  end();
+  stop_trying();
   leave_queue();
   sink_.failed(why);
 }
 
 void AdvisoryContention::retry(const Failure& why) {
   const TimePoint at = saturating_add(common_.executor.now(), backoff_.next(common_.executor));
-  if (!request_.wait && at >= try_until_) return final_failure(why);
+  if (!request_.wait && at >= patience_.until()) return final_failure(why);
   timer_.arm(at, [this] { ask(); });
-  if (request_.wait) sink_.unreachable(why);
+  trouble(why);
+}
+
+void AdvisoryContention::trouble(const Failure& why) {
+  if (request_.wait) return sink_.unreachable(why);
+  patience_.note(why, [this](const Failure& last) { final_failure(last); });
 }
 
 void AdvisoryContention::set_up() {

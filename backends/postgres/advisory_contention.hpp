@@ -15,6 +15,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/postgres/holders.hpp"
+#include "backends/postgres/try_patience.hpp"
 #include "backends/postgres/waiting_room.hpp"
 #include "util/backoff.hpp"
 
@@ -48,9 +49,11 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   void final_failure(const Failure& why);
   // After a pause. Where it may not wait: unless there is no time for that.
   void retry(const Failure& why);
+  void trouble(const Failure& why);
   void set_up();
   void stop_trying();
   void leave_queue();
+  void end();
 
   void try_granted(const Grant& grant) override;
   void try_busy() override;
@@ -68,7 +71,7 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   const LockRequest request_;
   const LockKey key_;
   GrantSink& sink_;
-  const TimePoint try_until_;
+  TryPatience patience_;
   HolderSession& holder_;
   HolderSession::TryId try_ = 0;  // 0: none is under way
   MemberLock* member_ = nullptr;

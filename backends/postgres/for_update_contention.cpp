@@ -33,12 +33,16 @@ RowContention::RowContention(ForUpdateLocks& locks, const LockRequest& request, 
     : locks_(locks),
       request_(request),
       sink_(sink),
-      give_up_at_(saturating_add(locks.executor().now(), locks.services().dialling.response_timeout)),
+      patience_(locks.executor(), locks.services().dialling.response_timeout),
       backoff_(longest_pause),
       timer_(locks.executor()) {}
 
 RowContention::~RowContention() {
-  if (stage_ == Stage::over) return;
+  if (stage_ != Stage::over) withdraw();
+}
+
+void RowContention::withdraw() {
+  leave(Stage::over);
   locks_.transactions().leave(*this);
   if (!member_) return;
   const bool unsent = query_ != 0 && member_->session().withdraw(query_);
@@ -108,6 +112,7 @@ void RowContention::let_go(bool usable) {
 void RowContention::leave(Stage stage) {
   stage_ = stage;
   timer_.disarm();
+  if (stage == Stage::over) patience_.over();
 }
 
 // --- Questions -------------------------------------------------------------------------------------------------------
@@ -128,7 +133,7 @@ void RowContention::send(std::vector<Command> commands, bool blocks, Answer answ
   leave(Stage::asking);
   blocked_ = blocks;
   query_ = session.request({.query = {.commands = std::move(commands), .done = std::move(done)},
-                            .deadline = request_.wait ? deadline : std::min(deadline, give_up_at_),
+                            .deadline = request_.wait ? deadline : std::min(deadline, patience_.until()),
                             .blocks = blocks});
 }
 
@@ -262,7 +267,7 @@ void RowContention::set_up(const Failure& why) {
   const nanoseconds patience = locks_.services().dialling.connect_timeout + locks_.services().dialling.response_timeout;
   const TimePoint deadline = saturating_add(locks_.executor().now(), patience);
   locks_.services().schema.set_up(
-      request_.wait ? deadline : std::min(deadline, give_up_at_),
+      request_.wait ? deadline : std::min(deadline, patience_.until()),
       [this, round = round_, alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
         if (alive.expired() || round != round_) return;
         if (!why_not) return seek();
@@ -276,10 +281,16 @@ void RowContention::set_up(const Failure& why) {
 void RowContention::again_later(const Failure& why, Tell tell) {
   let_go(true);
   const TimePoint at = saturating_add(locks_.executor().now(), backoff_.next(locks_.executor()));
-  if (!request_.wait && at >= give_up_at_) return fail(why);
+  if (!request_.wait && at >= patience_.until()) return fail(why);
   leave(Stage::pausing);
   timer_.arm(at, [this] { seek(); });
-  if (tell == Tell::yes && request_.wait) sink_.unreachable(why);
+  if (!request_.wait) {
+    return patience_.note(why, [this](const Failure& last) {
+      withdraw();
+      sink_.failed(last);
+    });
+  }
+  if (tell == Tell::yes) sink_.unreachable(why);
 }
 
 void RowContention::fail(Failure why) {

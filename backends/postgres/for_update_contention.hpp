@@ -9,6 +9,7 @@
 
 #include "backends/postgres/for_update_transactions.hpp"
 #include "backends/postgres/statements.hpp"
+#include "backends/postgres/try_patience.hpp"
 #include "util/backoff.hpp"
 
 namespace dlock::postgres {
@@ -59,6 +60,7 @@ class RowContention final : public Contention, private Session::User, private Tr
   [[nodiscard]] std::vector<Command> anew(std::vector<Command> commands);
   [[nodiscard]] Command set_lock_timeout(std::chrono::nanoseconds patience) const;
   void let_go(bool usable);
+  void withdraw();
   void leave(Stage stage);
 
   void session_ready() override;
@@ -67,7 +69,7 @@ class RowContention final : public Contention, private Session::User, private Tr
   ForUpdateLocks& locks_;
   const LockRequest request_;
   GrantSink& sink_;
-  const TimePoint give_up_at_;  // a try
+  TryPatience patience_;
   Stage stage_ = Stage::seeking;
   Transactions::Member member_;
   Session::RequestId query_ = 0;  // under way

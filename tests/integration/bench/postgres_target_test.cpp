@@ -22,23 +22,23 @@ class PostgresTargetTest : public testing::Test {
 };
 
 TEST_F(PostgresTargetTest, FloorsExclude) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(PostgresTargetTest, CountsOperations) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) {
+  for (const auto& each : targets_of(server_->url())) {
     // BEGIN and COMMIT are not counted where they are prepared.
     expect_that_operations_are_counted(*each, each->info().strategy == "for-update" ? 1 : 2);
   }
 }
 
 TEST_F(PostgresTargetTest, DistanceTakesTime) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_distance_takes_time(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_distance_takes_time(*each);
 }
 
 TEST_F(PostgresTargetTest, LeavesNothingBehind) {
   const auto before = schemas();
-  const Targets targets = make_targets(server_->url(), reach_limit);
+  const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
     (void)each->make_floor(test_name);
@@ -51,7 +51,7 @@ TEST_F(PostgresTargetTest, LeavesNothingBehind) {
 TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   const std::string url = server_->url("schema=app");
   ASSERT_TRUE(connect(url).lock("orders").acquire().release());
-  const Targets targets = make_targets(url, reach_limit);
+  const Targets targets = targets_of(url);
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
     const auto floor = each->make_floor(test_name);
@@ -67,7 +67,7 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
 }
 
 TEST_F(PostgresTargetTest, SaysHowTheServerIsSetUp) {
-  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url()).front());
   EXPECT_EQ(setting(*target, "server_version"), server_->value("SHOW server_version"));
   EXPECT_EQ(setting(*target, "fsync"), "off");
   EXPECT_EQ(setting(*target, "synchronous_commit"), "on");
@@ -75,7 +75,7 @@ TEST_F(PostgresTargetTest, SaysHowTheServerIsSetUp) {
 }
 
 TEST_F(PostgresTargetTest, KnowsHowManyConnectionsThereAre) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) {
+  for (const auto& each : targets_of(server_->url())) {
     SCOPED_TRACE(each->label());
     const bool takes_connections = each->info().strategy == "for-update" || each->info().strategy == "advisory";
     EXPECT_GT(each->most_floors(), 40U);
@@ -86,7 +86,7 @@ TEST_F(PostgresTargetTest, KnowsHowManyConnectionsThereAre) {
 }
 
 TEST_F(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
-  const auto target = std::move(make_targets(server_->url("strategy=for-update"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=for-update")).front());
   constexpr std::size_t count = 20;
   const Client client = target->connect(count);
   std::vector<Lease> leases;
@@ -99,7 +99,7 @@ TEST_F(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
 
 TEST(PostgresTargetOfAPlainServerTest, DoesNotKnowWhatTheServerCarriesOut) {
   const test::PostgresServer server;
-  const auto target = std::move(make_targets(server.url("strategy=table"), reach_limit).front());
+  const auto target = std::move(targets_of(server.url("strategy=table")).front());
   acquire_and_release(*target, 1);
   EXPECT_FALSE(target->operations());
 }
@@ -114,7 +114,7 @@ TEST(PostgresTargetOfNobodyTest, IsSaidToBeUnreachable) {
 TEST(PostgresTargetOfNobodyTest, AWrongPasswordIsNotShown) {
   const test::PostgresServer server;
   try {
-    (void)make_targets(server.url_as("locker", "hunter2"), reach_limit);
+    (void)targets_of(server.url_as("locker", "hunter2"));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), errc::access_denied);

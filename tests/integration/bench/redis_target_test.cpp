@@ -20,15 +20,15 @@ class RedisTargetTest : public testing::Test {
 };
 
 TEST_F(RedisTargetTest, FloorsExclude) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(RedisTargetTest, CountsOperations) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_operations_are_counted(*each, 2);
+  for (const auto& each : targets_of(server_->url())) expect_that_operations_are_counted(*each, 2);
 }
 
 TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
-  const auto target = std::move(make_targets(server_->url("strategy=queue"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=queue")).front());
   const auto floor = target->make_floor(test_name);
   const double before = target->operations()->carried_out;
   floor->acquire();
@@ -37,30 +37,30 @@ TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
 }
 
 TEST_F(RedisTargetTest, CountsTheMessagesOfTheQueue) {
-  const auto target = std::move(make_targets(server_->url("strategy=queue"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=queue")).front());
   const double before = target->operations()->wake_ups.value();
   acquire_and_release(*target, 7);
   EXPECT_EQ(target->operations()->wake_ups.value() - before, 7);
 }
 
 TEST_F(RedisTargetTest, NobodyIsWokenWherePollingIsDone) {
-  const auto target = std::move(make_targets(server_->url("strategy=poll"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=poll")).front());
   acquire_and_release(*target, 7);
   EXPECT_EQ(target->operations()->wake_ups, 0.0);
 }
 
 TEST_F(RedisTargetTest, WhoHearsABroadcastIsNotKnown) {
-  const auto target = std::move(make_targets(server_->url("strategy=broadcast"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=broadcast")).front());
   EXPECT_EQ(target->operations()->wake_ups, std::nullopt);
 }
 
 TEST_F(RedisTargetTest, DistanceTakesTime) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_distance_takes_time(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_distance_takes_time(*each);
 }
 
 TEST_F(RedisTargetTest, LeavesNothingBehind) {
   const std::size_t before = keys();
-  const Targets targets = make_targets(server_->url(), reach_limit);
+  const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) acquire_and_release(*each, 1);
   EXPECT_GT(keys(), before);
   for (const auto& each : targets) each->clean_up();
@@ -74,7 +74,7 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
     for (const char* name : {"orders", "dlock-bench"}) ASSERT_TRUE(client.lock(name).acquire().release());
   }
   const std::size_t before = keys();
-  const auto target = std::move(make_targets(url, reach_limit).front());
+  const auto target = std::move(targets_of(url).front());
   acquire_and_release(*target, 1);
   const auto floor = target->make_floor(test_name);
   floor->acquire();
@@ -85,7 +85,7 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
 }
 
 TEST_F(RedisTargetTest, SaysHowTheServerIsSetUp) {
-  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url()).front());
   EXPECT_EQ(setting(*target, "version"), server_->info("server", "redis_version"));
   EXPECT_EQ(setting(*target, "appendonly"), "yes");
   EXPECT_EQ(setting(*target, "appendfsync"), "everysec");
@@ -93,14 +93,14 @@ TEST_F(RedisTargetTest, SaysHowTheServerIsSetUp) {
 }
 
 TEST_F(RedisTargetTest, FloorsLeaveConnectionsForOthers) {
-  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url()).front());
   EXPECT_EQ(target->most_locks(), 0U);
   EXPECT_GT(target->most_floors(), 256U);
 }
 
 TEST(RedisTargetOfAUserTest, LogsInAndDoesWithoutTheRightToAsk) {
   const test::RedisServer server({.user = test::RedisUser()});
-  auto targets = make_targets(server.url("prefix=dlock:"), reach_limit);
+  auto targets = targets_of(server.url("prefix=dlock:"));
   EXPECT_FALSE(targets.front()->operations());
   EXPECT_EQ(setting(*targets.front(), "appendonly"), "");
 }

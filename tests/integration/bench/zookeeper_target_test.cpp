@@ -23,15 +23,15 @@ class ZooKeeperTargetTest : public testing::Test {
 };
 
 TEST_F(ZooKeeperTargetTest, FloorsExclude) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(ZooKeeperTargetTest, CountsOperations) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_operations_are_counted(*each, 2);
+  for (const auto& each : targets_of(server_->url())) expect_that_operations_are_counted(*each, 2);
 }
 
 TEST_F(ZooKeeperTargetTest, CountsWatchesThatFire) {
-  const auto target = std::move(make_targets(server_->url("strategy=sequential"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=sequential")).front());
   const Client one = target->connect(1);
   const Client other = target->connect(1);
   DistributedLock held = one.lock(test_name);
@@ -47,12 +47,12 @@ TEST_F(ZooKeeperTargetTest, CountsWatchesThatFire) {
 }
 
 TEST_F(ZooKeeperTargetTest, DistanceTakesTime) {
-  for (const auto& each : make_targets(server_->url(), reach_limit)) expect_that_distance_takes_time(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_distance_takes_time(*each);
 }
 
 TEST_F(ZooKeeperTargetTest, LeavesNothingBehind) {
   const auto before = nodes();
-  const Targets targets = make_targets(server_->url(), reach_limit);
+  const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
     const auto floor = each->make_floor(test_name);
@@ -66,7 +66,7 @@ TEST_F(ZooKeeperTargetTest, LeavesNothingBehind) {
 
 TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
   test::ZooKeeperClient(server_->address()).create_all("/app/orders");
-  const auto target = std::move(make_targets(server_->url("strategy=sequential&prefix=/app"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("strategy=sequential&prefix=/app")).front());
   const auto before = nodes("/app");
   (void)target->make_floor(test_name);
   EXPECT_NE(nodes("/app"), before);
@@ -76,7 +76,7 @@ TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
 
 TEST_F(ZooKeeperTargetTest, WorksBelowAChroot) {
   test::ZooKeeperClient(server_->address()).create_all("/deep/root");
-  const auto target = std::move(make_targets(server_->url("/deep/root?strategy=ephemeral"), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url("/deep/root?strategy=ephemeral")).front());
   expect_that_its_floor_excludes(*target);
   target->clean_up();
   EXPECT_TRUE(nodes("/deep/root").empty());
@@ -85,14 +85,14 @@ TEST_F(ZooKeeperTargetTest, WorksBelowAChroot) {
 TEST_F(ZooKeeperTargetTest, CleansUpAsTheUserThatMadeTheNodes) {
   const auto before = nodes();
   const auto target =
-      std::move(make_targets(server_->url("strategy=sequential&auth=digest:u:secret"), reach_limit).front());
+      std::move(targets_of(server_->url("strategy=sequential&auth=digest:u:secret")).front());
   acquire_and_release(*target, 1);
   target->clean_up();
   EXPECT_EQ(nodes(), before);
 }
 
 TEST_F(ZooKeeperTargetTest, SaysHowTheServerIsSetUp) {
-  const auto target = std::move(make_targets(server_->url(), reach_limit).front());
+  const auto target = std::move(targets_of(server_->url()).front());
   EXPECT_EQ(setting(*target, "version").substr(0, 2), "3.");
   EXPECT_EQ(setting(*target, "servers"), "1");
   EXPECT_EQ(setting(*target, "forceSync"), "yes");
@@ -101,7 +101,7 @@ TEST_F(ZooKeeperTargetTest, SaysHowTheServerIsSetUp) {
 
 TEST(ZooKeeperTargetOfAStrictServerTest, KnowsWhatItIsNotTold) {
   const test::ZooKeeperServer server({.lines = {"maxClientCnxns=30", "4lw.commands.whitelist=srvr"}});
-  const auto target = std::move(make_targets(server.url("strategy=ephemeral"), reach_limit).front());
+  const auto target = std::move(targets_of(server.url("strategy=ephemeral")).front());
   EXPECT_FALSE(target->operations());
   EXPECT_EQ(setting(*target, "version"), "");
   EXPECT_GT(target->most_floors(), 0U);
@@ -110,14 +110,14 @@ TEST(ZooKeeperTargetOfAStrictServerTest, KnowsWhatItIsNotTold) {
 
 TEST(ZooKeeperTargetOfALazyServerTest, SaysThatItDoesNotWaitForTheDisk) {
   const test::ZooKeeperServer server({.lines = {"maxClientCnxns=100"}});
-  const auto target = std::move(make_targets(server.url("strategy=ephemeral"), reach_limit).front());
+  const auto target = std::move(targets_of(server.url("strategy=ephemeral")).front());
   EXPECT_EQ(setting(*target, "forceSync"), "no");
   EXPECT_EQ(target->most_floors(), 80U);
 }
 
 TEST(ZooKeeperTargetOfAnEnsembleTest, AddsUpAllServers) {
   const test::ZooKeeperEnsemble ensemble;
-  const auto target = std::move(make_targets(ensemble.url("strategy=sequential"), reach_limit).front());
+  const auto target = std::move(targets_of(ensemble.url("strategy=sequential")).front());
   EXPECT_EQ(setting(*target, "servers"), "3");
   expect_that_operations_are_counted(*target, 2);
   expect_that_distance_takes_time(*target);

@@ -268,6 +268,20 @@ TEST_F(PostgresAdvisoryTrouble, WhileTheServerCannotBeReachedNothingIsBusy) {
   EXPECT_TRUE(a.failure);
 }
 
+TEST_F(PostgresAdvisoryTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
+  int tries = 0;
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (!query.uses(sql().try_lock)) return std::nullopt;
+    return ++tries == 1 ? FakeReply::refused("25006") : FakeReply::held();
+  };
+  const auto& a = try_now("a");
+  engine.advance(dialling.response_timeout - 1ms);  // before the core says that nothing came
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unavailable);
+  EXPECT_NE(a.failure->detail.find("standby"), std::string::npos) << a.failure->detail;
+  EXPECT_EQ(tries, 2);
+}
+
 TEST_F(PostgresAdvisoryTrouble, AWrongPasswordIsFinal) {
   server.dialling = FakeServer::Dialling::refuse_password;
   const auto& a = try_now("a");

@@ -188,6 +188,19 @@ TEST_F(ForUpdateTest, AServerThatBecameAStandbyIsLeft) {
   EXPECT_EQ(server.dialled, 2);
 }
 
+TEST_F(ForUpdateTest, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
+  server.reply = [this](const FakeQuery& query) {
+    if (query.commands.size() < 2) return FakeReply{};
+    return server.dialled == 1 ? FakeReply::refused("25006", 1) : FakeReply::held();
+  };
+  const auto attempt = contend("a", false);
+  engine.advance(options.response_timeout - 1ms);  // before the core says that nothing came
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::unavailable);
+  EXPECT_NE(attempt->failure->detail.find("standby"), std::string::npos) << attempt->failure->detail;
+  EXPECT_EQ(server.dialled, 2);
+}
+
 TEST_F(ForUpdateTest, AWaiterWhoseRowIsStillBeingInsertedWaitsForThat) {
   const Statement& ensure = locks->statements().ensure;
   bool inserting = true;
