@@ -1,10 +1,17 @@
 #include "bench/targets/embedded/file_floor.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
+
+#include "backends/file/lock_record.hpp"
 
 namespace dlock::bench {
 
@@ -17,6 +24,17 @@ bool set_lock(int fd, short type) {
   return ::fcntl(fd, F_OFD_SETLK, &request) == 0;
 }
 
+// The file begins with a token.
+bool count_up(int fd) {
+  std::array<char, file::max_record> record;
+  const auto size = ::pread(fd, record.data(), record.size(), 0);
+  std::uint64_t token = 0;
+  if (size > 0) (void)std::from_chars(record.data(), record.data() + size, token);
+  record.fill('\n');
+  (void)std::to_chars(record.data(), record.data() + record.size(), token + 1);
+  return ::pwrite(fd, record.data(), file::record_block, 0) == static_cast<ssize_t>(file::record_block);
+}
+
 }  // namespace
 
 FileFloor::FileFloor(const std::string& directory, const std::string& name) {
@@ -25,16 +43,26 @@ FileFloor::FileFloor(const std::string& directory, const std::string& name) {
   path_ = directory + "/floor-" + file;
 }
 
+bool FileFloor::in_place() const {
+  struct stat opened = {};
+  struct stat named = {};
+  return ::fstat(file_.get(), &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
+}
+
 void FileFloor::acquire() {
   util::UniqueFd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file) throw std::runtime_error("the floor cannot open its file");
   if (!set_lock(file.get(), F_WRLCK)) throw std::runtime_error("the floor's lock is held by somebody else");
   file_ = std::move(file);
+  if (!in_place() || !count_up(file_.get())) {
+    file_.reset();
+    throw std::runtime_error("the floor cannot use its file");
+  }
 }
 
 void FileFloor::release() {
   if (!file_) throw std::runtime_error("the floor did not hold its lock");
-  const bool unlocked = set_lock(file_.get(), F_UNLCK);
+  const bool unlocked = in_place() && set_lock(file_.get(), F_UNLCK);
   file_.reset();
   if (!unlocked) throw std::runtime_error("the floor cannot unlock its file");
 }

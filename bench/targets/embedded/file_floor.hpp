@@ -1,4 +1,5 @@
-// A lock by hand on a file: open, lock, unlock, close.
+// A lock by hand on a file, as dlock needs it: whoever locked it looks whether it is still the file of that name, reads
+// the last token, and writes the next one.
 #pragma once
 
 #include <string>
@@ -17,6 +18,8 @@ class FileFloor final : public Floor {
   void release() override;
 
  private:
+  [[nodiscard]] bool in_place() const;
+
   std::string path_;
   util::UniqueFd file_;
 };
