@@ -14,16 +14,18 @@
 // The queue is a sorted set of values by ticket; `alive` says until when (server time in ms) each of them counts as
 // alive. The sign tells how it is woken: positive means by its client's channel, so that a channel without a
 // subscriber means that the waiter is gone; negative means that it asks by itself.
+//
+// An acquire begins with what is common, a lock that nobody has or waits for: a server has one thread for all scripts.
 
 namespace dlock::redis {
 
 namespace {
 
-template <std::size_t N, std::size_t M>
-constexpr std::array<char, N + M - 2> join(const char (&a)[N], const char (&b)[M]) {
-  std::array<char, N + M - 2> out{};
-  std::copy_n(a, N - 1, out.begin());
-  std::copy_n(b, M - 1, out.begin() + N - 1);
+template <std::size_t... N>
+constexpr auto join(const char (&... parts)[N]) {
+  std::array<char, (0 + ... + (N - 1))> out{};
+  auto at = out.begin();
+  ((at = std::copy_n(parts, N - 1, at)), ...);
   return out;
 }
 
@@ -31,6 +33,29 @@ template <std::size_t N>
 constexpr std::string_view text_of(const std::array<char, N>& text) {
   return {text.data(), text.size()};
 }
+
+// fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
+// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost.
+constexpr char acquire_free_text[] = R"lua(
+local value, lease, mode, alive, grant, holder = unpack(ARGV)
+local function fence_of_mine()
+  local last = redis.call('GET', KEYS[4])
+  local before, owner = string.match(last or '', '^(%d+) (%S+)')
+  if owner == value then return before end
+  local t = redis.call('TIME')
+  local fence = t[1] .. string.sub('00000' .. t[2], -6)
+  if before and (#before > #fence or #before == #fence and before >= fence) then
+    fence = string.format('%.0f', before + 1)
+  end
+  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder)
+  return fence
+end
+local owner = redis.call('GET', KEYS[1])
+if not owner and not redis.call('ZRANGE', KEYS[2], 0, 0)[1] then
+  redis.call('SET', KEYS[1], value, 'PX', lease)
+  return {1, fence_of_mine()}
+end
+)lua";
 
 // hand_on(): called when nobody holds the lock. Gives it to the first living waiter other than `me` for `grant` ms,
 // within which it has to confirm, and removes dead ones on the way (a bounded number, so that no call takes long).
@@ -65,27 +90,11 @@ local function hand_on(grant, me)
 end
 )lua";
 
-// fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
-// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost.
 constexpr char acquire_text[] = R"lua(
-local value, lease, mode, alive, grant, holder = unpack(ARGV)
-local function fence_of_mine()
-  local last = redis.call('GET', KEYS[4])
-  local before, owner = string.match(last or '', '^(%d+) (%S+)')
-  if owner == value then return before end
-  local t = redis.call('TIME')
-  local fence = t[1] * 1000000 + t[2]
-  before = tonumber(before)
-  if before and before >= fence then fence = before + 1 end
-  fence = string.format('%.0f', fence)
-  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder)
-  return fence
-end
 local function leave()
   redis.call('ZREM', KEYS[2], value)
   redis.call('ZREM', KEYS[3], value)
 end
-local owner = redis.call('GET', KEYS[1])
 if owner == value then
   redis.call('PEXPIRE', KEYS[1], lease)
   leave()
@@ -115,8 +124,8 @@ if mode ~= 'try' then
 end
 return {0, redis.call('PTTL', KEYS[1]), rank}
 )lua";
-constexpr auto acquire_whole = join(hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "d4293d91cbbd2e5e5a66886a4849e07d80d11f7f"};
+constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "4b6c28c3e51d28a503bcf5d05f1dcd0216e27544"};
 
 constexpr char renew_text[] = R"lua(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
