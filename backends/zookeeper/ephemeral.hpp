@@ -39,6 +39,8 @@ class Ephemeral {
   void try_acquire(const LockRequest& request, TryHandler done);
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   void abandon(const LockRequest& request);
+  // No try is under way or without an answer, and nobody watches.
+  [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty() && watching_.empty(); }
 
   void session_ready(bool fresh);
   void session_suspended(const Failure& why);

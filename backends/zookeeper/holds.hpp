@@ -29,6 +29,8 @@ class Holds {
   // It is to be released: no more is told about it. nullopt: it is gone.
   [[nodiscard]] std::optional<OwnNode> take(const OwnerId& owner);
   [[nodiscard]] bool contains(std::string_view path, std::int64_t created) const;
+  [[nodiscard]] bool contains(const OwnerId& owner) const { return holds_.contains(owner); }
+  [[nodiscard]] bool empty() const noexcept { return holds_.empty(); }
 
   void session_alive(TimePoint valid_until);
   void session_lost(const Failure& why);

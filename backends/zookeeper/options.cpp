@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 #include "core/duration_text.hpp"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds shortest_session{100};
 constexpr std::chrono::hours longest_session{24};
 constexpr std::size_t most_hosts = 64;
+constexpr std::size_t most_sessions = 16;
 constexpr std::size_t longest_path = 512;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -108,6 +110,18 @@ std::chrono::milliseconds take_session_timeout(Url& url, std::chrono::nanosecond
   return std::chrono::ceil<std::chrono::milliseconds>(timeout);
 }
 
+std::size_t take_sessions(Url& url) {
+  const auto value = url.take("sessions");
+  if (!value) return Options().sessions;
+  std::size_t sessions = 0;
+  const char* const end = value->data() + value->size();
+  const auto [read, error] = std::from_chars(value->data(), end, sessions);
+  if (error != std::errc() || read != end || sessions < 1 || sessions > most_sessions) {
+    refuse("sessions must be 1.." + std::to_string(most_sessions) + ", not " + detail::quoted(*value));
+  }
+  return sessions;
+}
+
 }  // namespace
 
 std::string_view to_string(Strategy strategy) noexcept {
@@ -162,6 +176,7 @@ Options parse_options(const BackendConfig& config) {
   options.layout = take_layout(url);
   options.digest = take_digest(url);
   options.session_timeout = take_session_timeout(url, config.lease);
+  options.sessions = take_sessions(url);
   url.require_no_parameters();
   options.holder = config.holder;
   options.response_timeout = config.response_timeout;

@@ -1,9 +1,11 @@
 // What a zookeeper:// URL says.
 //
-//   zookeeper://h1:2181,h2,h3/chroot[?strategy=...&prefix=...&session_timeout=...&auth=digest:user:password&layout=...]
+//   zookeeper://h1:2181,h2,h3/chroot
+//       [?strategy=...&prefix=...&session_timeout=...&sessions=...&auth=digest:user:password&layout=...]
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +45,7 @@ struct Options {
   Layout layout = Layout::curator;
   std::optional<std::string> digest;  // "user:password"; never shown
   std::chrono::milliseconds session_timeout{};
+  std::size_t sessions = 4;  // at most, for a client that is busy
 
   std::string holder;
   std::chrono::nanoseconds response_timeout{};

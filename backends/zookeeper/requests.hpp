@@ -1,6 +1,8 @@
 // Requests of the session, and what its answers say about the session itself.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,16 +21,21 @@ class Requests {
 
   [[nodiscard]] Session& session() const noexcept { return session_; }
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
+  // Creates and removes of the latest session that are not answered yet.
+  [[nodiscard]] std::size_t writes_under_way() const noexcept { return epoch_ == session_.epoch() ? writes_ : 0; }
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handle::Handler<Handle::Created> done) {
-    session_.handle().create(path, data, kind,
-                             [this, done = std::move(done)](const Outcome& outcome, Handle::Created created) {
-                               heard(outcome);
-                               done(outcome, std::move(created));
-                             });
+    session_.handle().create(
+        path, data, kind,
+        [this, epoch = write(), done = std::move(done)](const Outcome& outcome, Handle::Created created) {
+          written(epoch);
+          heard(outcome);
+          done(outcome, std::move(created));
+        });
   }
   void remove(const std::string& path, Handle::DoneHandler done) {
-    session_.handle().remove(path, [this, done = std::move(done)](const Outcome& outcome) {
+    session_.handle().remove(path, [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
+      written(epoch);
       heard(outcome);
       done(outcome);
     });
@@ -64,6 +71,16 @@ class Requests {
     };
   }
 
+  // Answers the epoch that it is counted in: what a session never answers does not count for the next one.
+  [[nodiscard]] std::uint64_t write() noexcept {
+    if (std::exchange(epoch_, session_.epoch()) != session_.epoch()) writes_ = 0;
+    ++writes_;
+    return epoch_;
+  }
+  void written(std::uint64_t epoch) noexcept {
+    if (epoch == epoch_) --writes_;
+  }
+
   void heard(const Outcome& outcome) {
     // These the leader has answered.
     if (outcome.problem == Problem::none || outcome.problem == Problem::no_node ||
@@ -73,6 +90,8 @@ class Requests {
   }
 
   Session& session_;
+  std::uint64_t epoch_ = 0;  // of the session whose writes are counted
+  std::size_t writes_ = 0;
 };
 
 }  // namespace dlock::zookeeper

@@ -32,6 +32,8 @@ class Sequential {
   ~Sequential();
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
+  // No contention exists.
+  [[nodiscard]] bool unused() const noexcept { return contentions_.empty(); }
 
   void session_ready(bool fresh);
   void session_suspended(const Failure& why);

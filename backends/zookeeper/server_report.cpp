@@ -89,7 +89,8 @@ class Judgement {
     members_ += status->mode == "standalone" ? 0 : 1;
   }
 
-  // Servers refuse connections of an address that has too many (maxClientCnxns); each dlock client makes one.
+  // Servers refuse connections of an address that has too many (maxClientCnxns); each dlock client makes one, or a few
+  // when it is busy.
   void judge_clients(const ServerReport& report) {
     const auto status = read_srvr(report.srvr);
     if (report.failure || !status) return;

@@ -215,11 +215,7 @@ void Session::await_deadline() {
 
 void Session::end(const std::string& why, errc problem) {
   const bool stood = state_ == State::ready || state_ == State::suspended;
-  attempt_timer_.disarm();
-  heartbeat_timer_.disarm();
-  deadline_timer_.disarm();
-  valid_until_ = TimePoint::min();
-  beating_ = false;
+  forget_times();
   problem_ = {problem, why};
   if (problem == errc::access_denied) {
     state_ = State::pausing;  // until somebody wants it again, and not at once
@@ -237,6 +233,23 @@ void Session::end(const std::string& why, errc problem) {
   if (stood) user_.session_lost({errc::lost, why});
   retire_handle();
   if (stood) fire_watches();
+}
+
+void Session::rest() {
+  if (state_ == State::idle || state_ == State::closed) return;
+  state_ = State::idle;
+  forget_times();
+  problem_ = {};
+  retire_handle();
+  fire_watches();
+}
+
+void Session::forget_times() {
+  attempt_timer_.disarm();
+  heartbeat_timer_.disarm();
+  deadline_timer_.disarm();
+  valid_until_ = TimePoint::min();
+  beating_ = false;
 }
 
 // Destroyed only when it is closed, so that what is left of its session goes, and close() can wait for that.

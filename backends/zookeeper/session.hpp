@@ -1,9 +1,11 @@
-// The client's session: one at a time, kept alive, judged by our own clock, and replaced when it is over.
+// A session of the client: one at a time, kept alive, judged by our own clock, and replaced when it is over.
 //
 //   idle --want()--> connecting --> ready <--> suspended
 //                        ^            |            |
 //                        |            v            v
 //                        +------- pausing <-- expired, or the deadline has passed
+//
+// rest() leads from each of them back to idle; close() is the end.
 //
 // The heartbeat is a write, of nothing: the removal of a node that never exists. Servers that are cut off from the
 // ensemble go on answering reads and the client library's own pings from what they remember, and a leader that has lost
@@ -78,8 +80,13 @@ class Session final : private Handle::Listener {
   ~Session();
 
   // Somebody needs it: connects if there is no connection and none is being made. Once wanted, a session is kept up
-  // until close().
+  // until close() or rest().
   void want();
+  // Nobody needs it for now: what there is of it is closed in the background, and nothing is tried any more until the
+  // next want(). Its watches fire; the user is told nothing.
+  void rest();
+  // It was not wanted yet, or not since rest().
+  [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
 
   // Whether requests may be sent. False while suspended or lost.
   [[nodiscard]] bool ready() const noexcept;
@@ -124,6 +131,7 @@ class Session final : private Handle::Listener {
   void await_deadline();
   // The handle is of no further use.
   void end(const std::string& why, errc problem);
+  void forget_times();
   void retire_handle();
   void finish_closing();
   void fire_watches();

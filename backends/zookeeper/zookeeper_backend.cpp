@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/zookeeper/c_handle.hpp"
+#include "backends/zookeeper/session_group.hpp"
 #include "core/duration_text.hpp"
 #include "core/names.hpp"
 
@@ -154,6 +155,19 @@ void ZookeeperBackend::close(std::function<void()> done) {
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
+bool ZookeeperBackend::unused() const noexcept {
+  return holds_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
+         requests_.writes_under_way() == 0;
+}
+
+void ZookeeperBackend::rest() {
+  connected_ = false;
+  session_.rest();
+  // Nothing is lost, but what is known of the session is over.
+  tombstones_.session_lost();
+  holds_.session_lost({});
+}
+
 void ZookeeperBackend::session_ready(bool fresh) {
   connected_ = true;
   host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
@@ -201,8 +215,8 @@ void ZookeeperBackend::warn_of_short_session() {
 // --- Factory ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Backend> make_zookeeper_backend(BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, make_c_handle,
-                                            ask_over_tcp(host.executor()));
+  return std::make_unique<SessionGroup>(host, parse_options(config), config.lease, make_c_handle,
+                                        ask_over_tcp(host.executor()));
 }
 
 }  // namespace dlock::zookeeper

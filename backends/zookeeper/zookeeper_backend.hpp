@@ -2,9 +2,11 @@
 // is guaranteed.
 //
 // Waiters stand in a queue of nodes by default (sequential.hpp); ?strategy=ephemeral uses the ready-made contention of
-// TryBackend (ephemeral.hpp). All locks of a client live in one session (session.hpp).
+// TryBackend (ephemeral.hpp). All locks of a ZookeeperBackend live in one session (session.hpp); a client that is busy
+// has more than one of them (session_group.hpp).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +52,18 @@ class ZookeeperBackend final : public TryBackend, private Session::User {
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
 
+  // --- Its session, for whoever has several ---
+  // Connects, before the first acquire does.
+  void want() { session_.want(); }
+  // Only while unused(): gives up the session until it is needed again. Nothing is reported.
+  void rest();
+  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
+  [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
+  [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
+  [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
+  // Nobody holds or waits for anything in the session, and nothing is to be removed.
+  [[nodiscard]] bool unused() const noexcept;
+
  private:
   void session_ready(bool fresh) override;
   void session_alive(TimePoint valid_until) override;
@@ -80,7 +94,7 @@ class ZookeeperBackend final : public TryBackend, private Session::User {
 };
 
 // zookeeper://h1:2181,h2:2181/chroot[?strategy=sequential|sequential-herd|ephemeral][&prefix=/path]
-//     [&session_timeout=30s][&auth=digest:user:password][&layout=curator|kazoo]
+//     [&session_timeout=30s][&sessions=4][&auth=digest:user:password][&layout=curator|kazoo]
 [[nodiscard]] std::unique_ptr<Backend> make_zookeeper_backend(BackendHost& host, const BackendConfig& config);
 
 }  // namespace dlock::zookeeper

@@ -142,22 +142,6 @@ TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
   EXPECT_LE(lease.valid_until() - LeaseClock::now(), 8s);
 }
 
-class FewConnectionsTest : public AccessTest {
- protected:
-  FewConnectionsTest() : AccessTest({.lines = {"maxClientCnxns=2"}}) {}
-};
-
-TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
-  const Client client = steady();
-  std::vector<DistributedLock> locks;
-  std::vector<Lease> leases;
-  for (int i = 0; i < 50; ++i) {
-    locks.push_back(client.lock("shared/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
-}
-
 TEST(ReadOnlyTest, AServerWithoutAQuorumThatAnswersReadsLocksNothing) {
   ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
   const std::size_t survivor = ensemble.follower();

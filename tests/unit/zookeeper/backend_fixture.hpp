@@ -33,16 +33,19 @@ class BackendTest : public testing::Test {
   static constexpr auto parent = "/dlock/lock";
 
   std::unique_ptr<ZookeeperBackend> make(const std::string& query = {}, const std::string& path = {}) {
+    return make_backend<ZookeeperBackend>(query, path);
+  }
+  template <class AnyBackend>
+  std::unique_ptr<AnyBackend> make_backend(const std::string& query, const std::string& path = {}) {
     const BackendConfig config{.url = Url::parse("zookeeper://h" + path + (query.empty() ? "" : "?" + query)),
                                .holder = "host:1:test",
                                .lease = 10s,
                                .response_timeout = 2s,
                                .connect_timeout = 5s};
-    return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, ensemble.handles(),
-                                              nobody_answers);
+    return std::make_unique<AnyBackend>(host, parse_options(config), config.lease, ensemble.handles(), nobody_answers);
   }
 
-  std::unique_ptr<Attempt> start(ZookeeperBackend& backend, bool wait = true, const std::string& name = "lock",
+  std::unique_ptr<Attempt> start(Backend& backend, bool wait = true, const std::string& name = "lock",
                                  std::chrono::nanoseconds lease = 10s) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {
@@ -50,14 +53,14 @@ class BackendTest : public testing::Test {
     attempt->contention = backend.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(ZookeeperBackend& backend, bool wait = true, const std::string& name = "lock",
+  std::unique_ptr<Attempt> contend(Backend& backend, bool wait = true, const std::string& name = "lock",
                                    std::chrono::nanoseconds lease = 10s) {
     auto attempt = start(backend, wait, name, lease);
     engine.run();
     return attempt;
   }
 
-  std::optional<ReleaseOutcome> release(ZookeeperBackend& backend, const Attempt& attempt) {
+  std::optional<ReleaseOutcome> release(Backend& backend, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
     backend.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
     engine.run();

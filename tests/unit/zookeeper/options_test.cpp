@@ -63,6 +63,12 @@ TEST(ZooKeeperOptions, TheLeaseIsTheSessionTimeoutUnlessOneIsGiven) {
   EXPECT_EQ(parse("zookeeper://h", 1500001us).session_timeout, 1501ms) << "never less than was asked for";
 }
 
+TEST(ZooKeeperOptions, ABusyClientHasAFewSessionsUnlessANumberIsGiven) {
+  EXPECT_EQ(parse("zookeeper://h").sessions, 4U);
+  EXPECT_EQ(parse("zookeeper://h?sessions=1").sessions, 1U);
+  EXPECT_EQ(parse("zookeeper://h?sessions=16").sessions, 16U);
+}
+
 TEST(ZooKeeperOptions, ARootIsWrittenAsNothingOrAsASlash) {
   EXPECT_EQ(parse("zookeeper://h/").chroot, "");
   EXPECT_EQ(parse("zookeeper://h?prefix=").prefix, "");
@@ -90,6 +96,12 @@ TEST(ZooKeeperOptions, NameWhatIsWrong) {
       {"zookeeper://h?session_timeout=48h", "session_timeout"},
       {"zookeeper://h?session_timeout=forever", "session_timeout"},
       {"zookeeper://h?session_timeout=soon", "session_timeout"},
+      {"zookeeper://h?sessions=0", "sessions must be 1..16"},
+      {"zookeeper://h?sessions=17", "sessions must be 1..16"},
+      {"zookeeper://h?sessions=-1", "sessions must be 1..16"},
+      {"zookeeper://h?sessions=4x", "sessions must be 1..16"},
+      {"zookeeper://h?sessions=99999999999999999999", "sessions must be 1..16"},
+      {"zookeeper://h?sessions=", "sessions must be 1..16"},
       {"zookeeper://h?auth=hidden", "auth"},
       {"zookeeper://h?auth=sasl:me:hidden", "auth"},
       {"zookeeper://h?auth=digest:hidden", "auth"},

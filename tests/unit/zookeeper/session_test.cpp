@@ -308,6 +308,51 @@ TEST_F(SessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
   EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
 }
 
+// --- Rest ------------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
+  connect();
+  const std::uint64_t epoch = session.epoch();
+  bool fired = false;
+  const auto watch = session.watch([&] { fired = true; });
+  user.heard.clear();
+  session.rest();
+  EXPECT_FALSE(session.ready());
+  EXPECT_TRUE(session.idle());
+  EXPECT_TRUE(fired);
+  engine.advance(1min);
+  EXPECT_EQ(ensemble.closed, 1);
+  EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_EQ(user.heard, Words{});
+  connect();
+  EXPECT_TRUE(session.ready());
+  EXPECT_GT(session.epoch(), epoch);
+  EXPECT_EQ(user.heard, Words{"new"});
+}
+
+TEST_F(SessionTest, ARestEndsAttempts) {
+  session.rest();
+  EXPECT_EQ(ensemble.closed, 0);
+  for (const auto refusal : {FakeEnsemble::Dialling::silence, FakeEnsemble::Dialling::fail}) {
+    ensemble.dialling = refusal;
+    connect();
+    session.rest();
+    const int dialled = ensemble.dialled;
+    engine.advance(1min);
+    EXPECT_EQ(ensemble.dialled, dialled);
+    EXPECT_EQ(ensemble.closed, dialled);
+  }
+}
+
+TEST_F(SessionTest, ARestIsNoWayBackFromTheEnd) {
+  connect();
+  session.close([] {});
+  session.rest();
+  session.want();
+  engine.advance(1min);
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
 }  // namespace
 
 }  // namespace dlock::zookeeper

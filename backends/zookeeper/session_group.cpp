@@ -1,0 +1,207 @@
+#include "backends/zookeeper/session_group.hpp"
+
+#include <algorithm>
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// How often further members are looked at.
+constexpr std::chrono::seconds sweep_every{5};
+
+}  // namespace
+
+// What a member tells the core. One client speaks to it: its connection is the first member's, and each member would
+// give the same warnings.
+class SessionGroup::MemberHost final : public BackendHost {
+ public:
+  MemberHost(SessionGroup& group, bool first) : group_(group), executor_(group.host_.executor()), first_(first) {}
+
+  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { group_.host_.extended(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { group_.host_.lost(owner, std::move(why)); }
+  void connection(ConnectionEvent event) override {
+    group_.connection_changed();
+    if (first_) group_.host_.connection(std::move(event));
+  }
+  void warn(WarningEvent event) override { group_.warn(std::move(event)); }
+  [[nodiscard]] OwnerId new_owner_id() override { return group_.host_.new_owner_id(); }
+
+ private:
+  SessionGroup& group_;
+  Executor& executor_;
+  const bool first_;
+};
+
+struct SessionGroup::Member {
+  Member(SessionGroup& group, bool first)
+      : host(group, first),
+        backend(host, group.options_, group.default_lease_, group.handles_, group.asker_),
+        last_used(group.host_.executor().now()) {}
+
+  MemberHost host;
+  ZookeeperBackend backend;
+  bool used = false;  // since the last sweep
+  TimePoint last_used;
+};
+
+SessionGroup::SessionGroup(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
+                           HandleFactory handles, WordAsker asker)
+    : host_(host),
+      options_(std::move(options)),
+      default_lease_(default_lease),
+      handles_(std::move(handles)),
+      asker_(std::move(asker)),
+      first_(add_member().backend),
+      timer_(host.executor()) {}
+
+SessionGroup::~SessionGroup() = default;
+
+SessionGroup::Member& SessionGroup::add_member() {
+  return *members_.emplace_back(std::make_unique<Member>(*this, members_.empty()));
+}
+
+Capabilities SessionGroup::capabilities() const noexcept {
+  return first_.capabilities();
+}
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Contention> SessionGroup::contend(const LockRequest& request, GrantSink& sink) {
+  if (members_.size() == 1 && (options_.sessions == 1 || first_.writes_under_way() < busy_from)) {
+    return first_.contend(request, sink);
+  }
+  Member& member = choose();
+  member.used = true;
+  return member.backend.contend(request, sink);
+}
+
+SessionGroup::Member& SessionGroup::choose() {
+  Member* least = nullptr;
+  bool all_ready = true;
+  for (const auto& member : members_) {
+    const ZookeeperBackend& backend = member->backend;
+    if (!backend.ready()) {
+      all_ready = all_ready && backend.resting();
+      continue;
+    }
+    const std::size_t writes = backend.writes_under_way();
+    if (writes < busy_from) return *member;
+    if (least == nullptr || writes < least->backend.writes_under_way()) least = member.get();
+  }
+  if (least == nullptr) return *members_.front();
+  // One at a time, and none while another one needs the place that the servers may have left for us.
+  if (all_ready) open_another();
+  return *least;
+}
+
+void SessionGroup::open_another() {
+  const TimePoint now = host_.executor().now();
+  if (closing_ || now < not_before_) return;
+  const auto resting =
+      std::find_if(members_.begin(), members_.end(), [](const auto& member) { return member->backend.resting(); });
+  if (resting == members_.end() && members_.size() >= options_.sessions) return;
+  Member& member = resting == members_.end() ? add_member() : **resting;
+  member.last_used = now;
+  member.backend.want();
+  if (!timer_.armed()) timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
+}
+
+void SessionGroup::renew(const Grant& grant, RenewHandler done) {
+  first_.renew(grant, std::move(done));
+}
+
+void SessionGroup::release(const Grant& grant, ReleaseHandler done) {
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    if (!member.backend.holds(grant.owner)) continue;
+    member.used = true;
+    return member.backend.release(grant, std::move(done));
+  }
+  first_.release(grant, std::move(done));
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void SessionGroup::inspect(const std::string& name, Handler<LockInfo> done) {
+  first_.inspect(name, std::move(done));
+}
+
+void SessionGroup::list(Handler<std::vector<LockInfo>> done) {
+  first_.list(std::move(done));
+}
+
+void SessionGroup::break_lock(const std::string& name, Handler<bool> done) {
+  first_.break_lock(name, std::move(done));
+}
+
+void SessionGroup::diagnose(Handler<std::vector<Finding>> done) {
+  first_.diagnose(std::move(done));
+}
+
+void SessionGroup::close(std::function<void()> done) {
+  closing_ = true;
+  timer_.disarm();
+  // The last one may be the end of this.
+  std::vector<ZookeeperBackend*> backends;
+  for (const auto& member : members_) backends.push_back(&member->backend);
+  const auto one_closed = [left = std::make_shared<std::size_t>(backends.size()), done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (ZookeeperBackend* backend : backends) backend->close(one_closed);
+}
+
+// --- Rest ------------------------------------------------------------------------------------------------------------
+
+std::chrono::nanoseconds SessionGroup::patience_with(const Member& member) const {
+  if (member.backend.ready()) return rest_after;
+  return std::min<std::chrono::nanoseconds>(rest_after, options_.connect_timeout);
+}
+
+// Goes on while there are further members: a try may wake one that rests by itself.
+void SessionGroup::sweep() {
+  const TimePoint now = host_.executor().now();
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    if (std::exchange(member.used, false) || !member.backend.unused()) {
+      member.last_used = now;
+    } else if (!member.backend.resting() && now >= saturating_add(member.last_used, patience_with(member))) {
+      rest(member);
+    }
+  }
+  timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
+}
+
+// Not from inside: a member is just being told.
+void SessionGroup::connection_changed() {
+  if (members_.size() == 1) return;
+  host_.executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired() && !closing_) make_room();
+  });
+}
+
+// Where a member that is needed has lost its connection, those that are not needed do not compete with it for the next.
+void SessionGroup::make_room() {
+  const bool in_trouble = std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
+    const ZookeeperBackend& backend = member->backend;
+    return !backend.ready() && !backend.resting() && (&backend == &first_ || !backend.unused());
+  });
+  if (!in_trouble) return;
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    if (!members_[i]->backend.resting() && members_[i]->backend.unused()) rest(*members_[i]);
+  }
+}
+
+void SessionGroup::rest(Member& member) {
+  if (!member.backend.ready()) not_before_ = saturating_add(host_.executor().now(), rest_after);
+  member.backend.rest();
+}
+
+// Each member warns once of each matter.
+void SessionGroup::warn(WarningEvent event) {
+  if (members_.size() > 1 && warned_of_.contains({event.name, event.reason.code})) return;
+  warned_of_.emplace(event.name, event.reason.code);
+  host_.warn(std::move(event));
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,83 @@
+// The sessions of a client: one, and a few more while it is busy, because a server reads the requests of a connection
+// one after the other.
+//
+//   member  | session
+//   --------+------------------------------------------------------------------------------------------------
+//   first   | as long as the client lives; the observer hears of its connection, and questions go through it
+//   further | opened, or woken, when all that are ready have many writes under way; rests when it was not used for a
+//           | while, so that it costs the servers neither a connection nor heartbeats
+//
+// An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
+// be cleaned up. Members know nothing of each other. Two acquires of one name may be in different sessions; they
+// exclude each other through the ensemble, as two clients do. A session that is lost takes its own locks along, and no
+// others.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/zookeeper_backend.hpp"
+
+namespace dlock::zookeeper {
+
+class SessionGroup final : public Backend {
+ public:
+  // As for ZookeeperBackend.
+  SessionGroup(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
+               WordAsker asker);
+  ~SessionGroup() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+  // A member with so many writes under way gets another acquire only if there is no better one.
+  static constexpr std::size_t busy_from = 16;
+  // A further member that was not used for so long rests; one that cannot connect, after the connect timeout. Then none
+  // is opened for so long.
+  static constexpr std::chrono::seconds rest_after{30};
+
+ private:
+  class MemberHost;
+  struct Member;
+
+  [[nodiscard]] Member& add_member();
+  [[nodiscard]] Member& choose();
+  void open_another();
+  [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;
+  void sweep();
+  void connection_changed();
+  void make_room();
+  void rest(Member& member);
+  void warn(WarningEvent event);
+
+  BackendHost& host_;
+  const Options options_;
+  const std::chrono::nanoseconds default_lease_;
+  const HandleFactory handles_;
+  const WordAsker asker_;
+  std::set<std::pair<std::string, std::error_code>> warned_of_;
+  std::vector<std::unique_ptr<Member>> members_;
+  ZookeeperBackend& first_;
+  TimePoint not_before_ = TimePoint::min();  // is another one opened
+  bool closing_ = false;
+  Timer timer_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace dlock::zookeeper

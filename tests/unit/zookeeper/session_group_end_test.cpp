@@ -1,0 +1,208 @@
+// Several sessions for one client: those that cannot be had, that are given up again, and the end of all.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "session_group_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+class SessionGroupEndTest : public SessionGroupTest {};
+
+// --- Connections that cannot be had ----------------------------------------------------------------------------------
+
+TEST_F(SessionGroupEndTest, AFurtherSessionThatIsRefusedDoesNoHarm) {
+  for (const auto refusal :
+       {FakeEnsemble::Dialling::silence, FakeEnsemble::Dialling::fail, FakeEnsemble::Dialling::refuse_auth}) {
+    ensemble.dialling = FakeEnsemble::Dialling::accept;
+    host.connections.clear();
+    const auto group = make_connected();
+    ensemble.dialling = refusal;
+    hold_creates();
+    Attempts attempts;
+    add(*group, attempts, 4 * full);
+    engine.advance(1s);
+    answer();
+    for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
+    EXPECT_EQ(sessions_of(attempts), 1U);
+    end(*group, attempts);
+    engine.advance(2min);
+    EXPECT_EQ(host.connections.size(), 1U);
+    EXPECT_TRUE(host.losses.empty());
+  }
+}
+
+TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
+  const auto group = make_connected();
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  hold_creates();
+  Attempts attempts;
+  add(*group, attempts, 2 * full);
+  EXPECT_EQ(ensemble.dialled, 2) << "one at a time";
+  answer();
+  engine.advance(10s);
+  EXPECT_EQ(ensemble.closed, 1);
+  hold_creates();
+  add(*group, attempts, 2 * full);
+  EXPECT_EQ(ensemble.dialled, 2);
+  answer();
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  engine.advance(SessionGroup::rest_after);
+  hold_creates();
+  add(*group, attempts, full + 2);
+  EXPECT_EQ(ensemble.dialled, 3);
+  EXPECT_EQ(sessions_of(attempts), 2U);
+}
+
+TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatHoldsLocks) {
+  const auto group = make_connected();
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  hold_creates();
+  Attempts attempts;
+  add(*group, attempts, full + 1);
+  answer();
+  EXPECT_EQ(ensemble.dialled, 2);
+  EXPECT_EQ(ensemble.closed, 0);
+  ensemble.disconnect(session_of(*attempts.front()));
+  engine.run();
+  EXPECT_EQ(ensemble.closed, 1) << "the one that is not ready";
+  hold_creates();
+  add(*group, attempts, 2 * full);
+  EXPECT_EQ(ensemble.dialled, 2);
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+// --- Rest ------------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionGroupEndTest, AFurtherSessionThatIsNotUsedRests) {
+  for (const std::string query : {"", "strategy=ephemeral"}) {
+    const int dialled = ensemble.dialled;
+    const int closed = ensemble.closed;
+    const auto group = make_alone(query);
+    auto attempts = busy(*group, 3);
+    end(*group, attempts);
+    engine.advance(SessionGroup::rest_after - 1s);
+    EXPECT_EQ(ensemble.closed - closed, 0);
+    engine.advance(12s);
+    EXPECT_EQ(ensemble.closed - closed, 2);
+    const std::size_t heartbeats = ensemble.heartbeats();
+    engine.advance(1min);
+    EXPECT_LE(ensemble.heartbeats() - heartbeats, 25U) << "of one session";
+    EXPECT_EQ(ensemble.dialled - dialled, 3);
+    EXPECT_TRUE(host.losses.empty());
+    EXPECT_TRUE(host.warnings.empty());
+    // And is woken under load.
+    auto more = busy(*group, 2);
+    EXPECT_EQ(ensemble.dialled - dialled, 4);
+    EXPECT_EQ(sessions_of(more), 2U);
+    engine.advance(2min);
+    EXPECT_TRUE(host.losses.empty());
+    EXPECT_EQ(sessions_of(more), 2U) << "there are locks in it";
+    end(*group, more);
+    engine.advance(1min);
+    EXPECT_EQ(ensemble.closed - closed, 3);
+  }
+}
+
+TEST_F(SessionGroupEndTest, WithAWaiterItDoesNotRest) {
+  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
+    const int closed = ensemble.closed;
+    const auto group = make_alone(query);
+    const auto holder = contend(*group, true, "held");
+    hold_creates();
+    Attempts attempts;
+    add(*group, attempts, full + 1);
+    const auto waiting = contend(*group, true, "held");
+    answer();
+    end(*group, attempts);
+    EXPECT_FALSE(waiting->grant);
+    engine.advance(2min);
+    EXPECT_EQ(ensemble.closed, closed);
+    EXPECT_EQ(release(*group, *holder)->status, ReleaseStatus::released);
+    engine.advance(1s);
+    ASSERT_TRUE(waiting->grant);
+    EXPECT_EQ(release(*group, *waiting)->status, ReleaseStatus::released);
+  }
+}
+
+TEST_F(SessionGroupEndTest, ARestIsNotToldAsALossOfWhatTheOthersHold) {
+  const auto group = make_connected();
+  const auto kept = contend(*group, true, "kept");
+  auto attempts = busy(*group, 2);
+  end(*group, attempts);
+  engine.advance(2min);
+  EXPECT_EQ(ensemble.closed, 1);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(host.connections.size(), 1U);
+  EXPECT_EQ(release(*group, *kept)->status, ReleaseStatus::released);
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionGroupEndTest, ClosingClosesAllSessions) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 3);
+  end(*group, attempts);
+  int closed = 0;
+  group->close([&] { ++closed; });
+  EXPECT_EQ(closed, 0);
+  engine.run();
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(ensemble.closed, 3);
+  engine.advance(1min);
+  EXPECT_EQ(ensemble.dialled, 3);
+}
+
+TEST_F(SessionGroupEndTest, ClosingWaitsForTheMemberThatHasSomethingToRemove) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  Attempt& last = *attempts.back();
+  ensemble.disconnect(session_of(last));
+  engine.run();
+  group->release(*last.grant, [](const ReleaseOutcome&) {});
+  bool closed = false;
+  group->close([&] { closed = true; });
+  engine.advance(1s);
+  EXPECT_FALSE(closed);
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(SessionGroupEndTest, TheNewsThatItIsClosedMayBeItsEnd) {
+  auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  end(*group, attempts);
+  group->close([&] { group.reset(); });
+  engine.run();
+  EXPECT_FALSE(group);
+  engine.advance(1min);
+}
+
+TEST_F(SessionGroupEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
+  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
+    for (int moment = 0; moment < 20; ++moment) {
+      auto group = make_alone(query);
+      Attempts attempts;
+      for (int i = 0; i < 3 * full; ++i) {
+        attempts.push_back(start(*group, i % 3 != 0, "m" + std::to_string(i % 40)));
+        if (i % 20 == 19) (void)engine.run_one();
+      }
+      if (moment % 2 == 0) ensemble.disconnect();
+      for (int i = 0; i < moment * 10; ++i) (void)engine.run_one();
+      attempts.clear();
+      if (moment % 3 == 0) group->close([] {});
+      group.reset();
+      engine.advance(1min);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,222 @@
+// Several sessions for one client: opened under load, and used.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "session_group_fixture.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+TEST_F(SessionGroupTest, NothingConnectsBeforeItIsNeeded) {
+  const auto group = make_group();
+  engine.advance(1min);
+  EXPECT_EQ(ensemble.dialled, 0);
+}
+
+// Hazard 27.
+TEST_F(SessionGroupTest, AClientThatIsNotBusyHasOneSession) {
+  const auto group = make_connected();
+  Attempts attempts;
+  add(*group, attempts, 100);
+  EXPECT_EQ(sessions_of(attempts), 1U);
+  end(*group, attempts);
+  hold_creates();
+  add(*group, attempts, full);
+  engine.advance(1s);
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
+TEST_F(SessionGroupTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
+  const auto group = make_group();
+  Attempts attempts;
+  for (int i = 0; i < 3 * full; ++i) attempts.push_back(start(*group, true, "n" + std::to_string(i)));
+  engine.run();
+  EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_EQ(sessions_of(attempts), 1U);
+}
+
+TEST_F(SessionGroupTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
+  const auto group = make_connected();
+  hold_creates();
+  Attempts attempts;
+  add(*group, attempts, full);
+  EXPECT_EQ(ensemble.dialled, 1);
+  add(*group, attempts, 1);
+  EXPECT_EQ(ensemble.dialled, 2);
+  EXPECT_EQ(sessions_of(attempts), 1U) << "it was not ready yet";
+  add(*group, attempts, full);
+  EXPECT_EQ(sessions_of(attempts), 2U);
+  EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session());
+  EXPECT_EQ(ensemble.dialled, 2);
+  answer();
+  for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
+  end(*group, attempts);
+}
+
+TEST_F(SessionGroupTest, ReleasesAreLoadAsWell) {
+  const auto group = make_connected();
+  Attempts attempts;
+  add(*group, attempts, full);
+  ensemble.fate = [](const FakeRequest& request) {
+    return request.kind == Kind::remove && !is_heartbeat(request) ? Fate::hold_answer : Fate::answer;
+  };
+  for (const auto& attempt : attempts) EXPECT_FALSE(release(*group, *attempt));
+  Attempts more;
+  add(*group, more, 1);
+  EXPECT_EQ(ensemble.dialled, 2);
+  answer();
+  add(*group, more, 1);
+  EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
+}
+
+TEST_F(SessionGroupTest, TheLeastLoadedIsUsedWhereAllAreBusy) {
+  const auto group = make_connected("sessions=2");
+  hold_creates();
+  Attempts attempts;
+  add(*group, attempts, 2 * full + 1);
+  Attempts more;
+  add(*group, more, 2);
+  EXPECT_EQ(sessions_of(more), 2U);
+}
+
+TEST_F(SessionGroupTest, ThereAreNeverMoreSessionsThanAllowed) {
+  for (const int most : {1, 2, 4, 6}) {
+    const int before = ensemble.dialled;
+    const auto group = make_connected(most == 4 ? "" : "sessions=" + std::to_string(most));
+    hold_creates();
+    Attempts attempts;
+    add(*group, attempts, (most + 2) * full);
+    EXPECT_EQ(ensemble.dialled - before, most);
+    EXPECT_EQ(sessions_of(attempts), static_cast<std::size_t>(most));
+    answer();
+    for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
+  }
+}
+
+TEST_F(SessionGroupTest, WhatALostSessionNeverAnsweredIsNoLoad) {
+  const auto group = make_connected();
+  hold_creates();
+  Attempts attempts;
+  add(*group, attempts, full);
+  ensemble.fate = nullptr;
+  ensemble.expire();
+  engine.advance(5s);
+  EXPECT_EQ(ensemble.dialled, 2);
+  add(*group, attempts, 1);
+  EXPECT_EQ(ensemble.dialled, 2);
+  for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SessionGroupTest, AMemberWithoutConnectionIsNotChosen) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  const std::int64_t first = session_of(*attempts.front());
+  ensemble.disconnect(first);
+  engine.run();
+  Attempts more;
+  add(*group, more, 1);
+  ASSERT_TRUE(more.front()->grant);
+  EXPECT_NE(session_of(*more.front()), first);
+  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
+}
+
+// --- Exclusion and its ends ------------------------------------------------------------------------------------------
+
+TEST_F(SessionGroupTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
+  for (const std::string query : {"", "strategy=ephemeral"}) {
+    const auto group = make_alone(query);
+    if (query.empty()) (void)ensemble.put(parent);
+    hold_creates();
+    Attempts load;
+    add(*group, load, full + 1);
+    const auto in_second = contend(*group);
+    answer();
+    ASSERT_TRUE(in_second->grant);
+    const auto in_first = contend(*group);
+    EXPECT_FALSE(in_first->grant);
+    const auto tried = contend(*group, false);
+    EXPECT_GT(tried->busy_reports, 0);
+    EXPECT_EQ(release(*group, *in_second)->status, ReleaseStatus::released);
+    ASSERT_TRUE(in_first->grant);
+    EXPECT_GT(in_first->grant->token, in_second->grant->token);
+    EXPECT_EQ(release(*group, *in_first)->status, ReleaseStatus::released);
+  }
+}
+
+TEST_F(SessionGroupTest, AReleaseReachesTheMemberThatHoldsTheLock) {
+  for (const std::string query : {"", "strategy=ephemeral"}) {
+    const auto group = make_alone(query);
+    auto attempts = busy(*group, 3);
+    EXPECT_EQ(sessions_of(attempts), 3U);
+    for (const auto& attempt : attempts) {
+      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
+      EXPECT_EQ(session_of(*attempt), 0);
+      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::not_owner);
+    }
+  }
+}
+
+TEST_F(SessionGroupTest, ASessionThatIsLostTakesOnlyItsOwnLocksAlong) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 3);
+  const std::int64_t doomed = session_of(*attempts.back());
+  std::set<std::string> expected;
+  for (const auto& attempt : attempts) {
+    if (session_of(*attempt) == doomed) expected.insert(attempt->request.owner.to_string());
+  }
+  ensemble.expire(doomed);
+  engine.advance(1min);
+  std::set<std::string> lost;
+  for (const auto& loss : host.losses) lost.insert(loss.owner.to_string());
+  EXPECT_EQ(lost, expected);
+  for (const auto& attempt : attempts) {
+    const bool is_lost = expected.contains(attempt->request.owner.to_string());
+    EXPECT_EQ(release(*group, *attempt)->status, is_lost ? ReleaseStatus::not_owner : ReleaseStatus::released);
+  }
+}
+
+TEST_F(SessionGroupTest, LeasesOfAllSessionsAreExtended) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  host.extensions.clear();
+  engine.advance(1min);
+  EXPECT_TRUE(host.losses.empty());
+  std::set<std::string> extended;
+  for (const auto& [owner, until] : host.extensions) extended.insert(owner.to_string());
+  EXPECT_EQ(extended.size(), attempts.size());
+}
+
+// --- What is told ----------------------------------------------------------------------------------------------------
+
+TEST_F(SessionGroupTest, TheObserverHearsOfTheFirstConnectionOnly) {
+  ensemble.granted = 4s;
+  const auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  EXPECT_EQ(host.connections.size(), 1U);
+  EXPECT_EQ(host.warnings.size(), 1U) << "of the short session";
+  ensemble.disconnect(session_of(*attempts.back()));
+  engine.advance(10s);
+  EXPECT_EQ(host.connections.size(), 1U);
+  EXPECT_EQ(host.losses.size(), 1U);
+  ensemble.disconnect(session_of(*attempts.front()));
+  engine.run();
+  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
+}
+
+TEST_F(SessionGroupTest, AnUnknownChildIsWarnedOfOnce) {
+  const auto group = make_connected();
+  auto attempts = busy(*group, 2);
+  (void)ensemble.put("/dlock/odd/child");
+  hold_creates();
+  Attempts load;
+  for (int i = 0; i < 2 * full; ++i) load.push_back(contend(*group, true, "odd"));
+  answer();
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
