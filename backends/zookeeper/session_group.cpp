@@ -69,6 +69,7 @@ Capabilities SessionGroup::capabilities() const noexcept {
 
 std::unique_ptr<Contention> SessionGroup::contend(const LockRequest& request, GrantSink& sink) {
   if (members_.size() == 1 && (options_.sessions == 1 || first_.writes_under_way() < busy_from)) {
+    ++calm_;
     return first_.contend(request, sink);
   }
   Member& member = choose();
@@ -86,17 +87,31 @@ SessionGroup::Member& SessionGroup::choose() {
       continue;
     }
     const std::size_t writes = backend.writes_under_way();
-    if (writes < busy_from) return *member;
+    if (writes < busy_from) {
+      ++calm_;
+      return *member;
+    }
     if (least == nullptr || writes < least->backend.writes_under_way()) least = member.get();
   }
   if (least == nullptr) return *members_.front();
   // One at a time, and none while another one needs the place that the servers may have left for us.
-  if (all_ready) open_another();
+  if (all_ready) all_busy();
   return *least;
 }
 
-void SessionGroup::open_another() {
+void SessionGroup::all_busy() {
   const TimePoint now = host_.executor().now();
+  ++busy_;
+  if (now < saturating_add(counted_since_, busy_for)) return;
+  // What was counted for longer says nothing about now.
+  const bool lasting = busy_ > calm_ && now < saturating_add(counted_since_, 2 * busy_for);
+  counted_since_ = now;
+  busy_ = 0;
+  calm_ = 0;
+  if (lasting) open_another(now);
+}
+
+void SessionGroup::open_another(TimePoint now) {
   if (closing_ || now < not_before_) return;
   const auto resting =
       std::find_if(members_.begin(), members_.end(), [](const auto& member) { return member->backend.resting(); });

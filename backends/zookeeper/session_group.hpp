@@ -4,8 +4,8 @@
 //   member  | session
 //   --------+------------------------------------------------------------------------------------------------
 //   first   | as long as the client lives; the observer hears of its connection, and questions go through it
-//   further | opened, or woken, when all that are ready have many writes under way; rests when it was not used for a
-//           | while, so that it costs the servers neither a connection nor heartbeats
+//   further | opened, or woken, when acquires go on finding many writes under way in all that are ready; rests when it
+//           | was not used for a while, so that it costs the servers neither a connection nor heartbeats
 //
 // An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
 // be cleaned up. Members know nothing of each other. Two acquires of one name may be in different sessions; they
@@ -48,6 +48,8 @@ class SessionGroup final : public Backend {
 
   // A member with so many writes under way gets another acquire only if there is no better one.
   static constexpr std::size_t busy_from = 16;
+  // Another one is opened if most acquires found all busy for so long: it is of no use for a burst that is soon over.
+  static constexpr std::chrono::milliseconds busy_for{100};
   // A further member that was not used for so long rests; one that cannot connect, after the connect timeout. Then none
   // is opened for so long.
   static constexpr std::chrono::seconds rest_after{30};
@@ -58,7 +60,8 @@ class SessionGroup final : public Backend {
 
   [[nodiscard]] Member& add_member();
   [[nodiscard]] Member& choose();
-  void open_another();
+  void all_busy();
+  void open_another(TimePoint now);
   [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;
   void sweep();
   void connection_changed();
@@ -74,6 +77,10 @@ class SessionGroup final : public Backend {
   std::set<std::pair<std::string, std::error_code>> warned_of_;
   std::vector<std::unique_ptr<Member>> members_;
   ZookeeperBackend& first_;
+  // Acquires since then that found all busy, and that did not.
+  TimePoint counted_since_ = TimePoint::min();
+  std::size_t busy_ = 0;
+  std::size_t calm_ = 0;
   TimePoint not_before_ = TimePoint::min();  // is another one opened
   bool closing_ = false;
   Timer timer_;

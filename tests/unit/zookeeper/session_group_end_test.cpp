@@ -22,7 +22,8 @@ TEST_F(SessionGroupEndTest, AFurtherSessionThatIsRefusedDoesNoHarm) {
     ensemble.dialling = refusal;
     hold_creates();
     Attempts attempts;
-    add(*group, attempts, 4 * full);
+    load(*group, attempts);
+    load(*group, attempts);
     engine.advance(1s);
     answer();
     for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
@@ -39,19 +40,21 @@ TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   hold_creates();
   Attempts attempts;
-  add(*group, attempts, 2 * full);
+  load(*group, attempts);
+  load(*group, attempts);
   EXPECT_EQ(ensemble.dialled, 2) << "one at a time";
   answer();
   engine.advance(10s);
   EXPECT_EQ(ensemble.closed, 1);
   hold_creates();
-  add(*group, attempts, 2 * full);
+  load(*group, attempts);
   EXPECT_EQ(ensemble.dialled, 2);
   answer();
   ensemble.dialling = FakeEnsemble::Dialling::accept;
   engine.advance(SessionGroup::rest_after);
   hold_creates();
-  add(*group, attempts, full + 2);
+  load(*group, attempts);
+  add(*group, attempts, 1);
   EXPECT_EQ(ensemble.dialled, 3);
   EXPECT_EQ(sessions_of(attempts), 2U);
 }
@@ -61,7 +64,7 @@ TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatH
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   hold_creates();
   Attempts attempts;
-  add(*group, attempts, full + 1);
+  load(*group, attempts);
   answer();
   EXPECT_EQ(ensemble.dialled, 2);
   EXPECT_EQ(ensemble.closed, 0);
@@ -69,7 +72,7 @@ TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatH
   engine.run();
   EXPECT_EQ(ensemble.closed, 1) << "the one that is not ready";
   hold_creates();
-  add(*group, attempts, 2 * full);
+  load(*group, attempts);
   EXPECT_EQ(ensemble.dialled, 2);
   ensemble.dialling = FakeEnsemble::Dialling::accept;
   ensemble.reconnect();
@@ -116,7 +119,7 @@ TEST_F(SessionGroupEndTest, WithAWaiterItDoesNotRest) {
     const auto holder = contend(*group, true, "held");
     hold_creates();
     Attempts attempts;
-    add(*group, attempts, full + 1);
+    load(*group, attempts);
     const auto waiting = contend(*group, true, "held");
     answer();
     end(*group, attempts);
@@ -189,10 +192,14 @@ TEST_F(SessionGroupEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
     for (int moment = 0; moment < 20; ++moment) {
       auto group = make_alone(query);
       Attempts attempts;
-      for (int i = 0; i < 3 * full; ++i) {
+      hold_creates();
+      for (int i = 0; i < 4 * full; ++i) {
+        if (i == 2 * full) engine.advance(SessionGroup::busy_for);
+        if (i == 3 * full) ensemble.fate = nullptr;
         attempts.push_back(start(*group, i % 3 != 0, "m" + std::to_string(i % 40)));
         if (i % 20 == 19) (void)engine.run_one();
       }
+      ensemble.release_answers();
       if (moment % 2 == 0) ensemble.disconnect();
       for (int i = 0; i < moment * 10; ++i) (void)engine.run_one();
       attempts.clear();

@@ -55,11 +55,22 @@ class SessionGroupTest : public BackendTest {
       attempts.push_back(contend(group, true, name));
     }
   }
+  // Those who come find all sessions busy, for as long as it takes to open another one.
+  void press(SessionGroup& group, Attempts& attempts) {
+    engine.advance(2 * SessionGroup::busy_for);  // what was before does not count
+    add(group, attempts, 1);
+    engine.advance(SessionGroup::busy_for);
+    add(group, attempts, 1);
+  }
+  void load(SessionGroup& group, Attempts& attempts) {
+    add(group, attempts, full);
+    press(group, attempts);
+  }
   // So many sessions are opened by load, and one acquire is in the last of them.
   Attempts busy(SessionGroup& group, int sessions) {
     hold_creates();
     Attempts attempts;
-    for (int i = 1; i < sessions; ++i) add(group, attempts, full + 1);
+    for (int i = 1; i < sessions; ++i) load(group, attempts);
     add(group, attempts, 1);
     answer();
     for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);

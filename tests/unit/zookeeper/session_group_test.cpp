@@ -29,6 +29,33 @@ TEST_F(SessionGroupTest, AClientThatIsNotBusyHasOneSession) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
+TEST_F(SessionGroupTest, ABurstOpensNone) {
+  const auto group = make_connected();
+  for (int i = 0; i < 5; ++i) {
+    hold_creates();
+    Attempts attempts;
+    add(*group, attempts, 5 * full);
+    answer();
+    end(*group, attempts);
+    engine.advance(1s);
+  }
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
+TEST_F(SessionGroupTest, WhereMostFindItNotBusyNoneIsOpened) {
+  const auto group = make_connected();
+  for (int i = 0; i < 20; ++i) {
+    Attempts attempts;
+    add(*group, attempts, 10);
+    hold_creates();
+    add(*group, attempts, full + 5);
+    answer();
+    end(*group, attempts);
+    engine.advance(SessionGroup::busy_for);
+  }
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
 TEST_F(SessionGroupTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
   const auto group = make_group();
   Attempts attempts;
@@ -44,7 +71,7 @@ TEST_F(SessionGroupTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
   Attempts attempts;
   add(*group, attempts, full);
   EXPECT_EQ(ensemble.dialled, 1);
-  add(*group, attempts, 1);
+  press(*group, attempts);
   EXPECT_EQ(ensemble.dialled, 2);
   EXPECT_EQ(sessions_of(attempts), 1U) << "it was not ready yet";
   add(*group, attempts, full);
@@ -63,11 +90,17 @@ TEST_F(SessionGroupTest, ReleasesAreLoadAsWell) {
   ensemble.fate = [](const FakeRequest& request) {
     return request.kind == Kind::remove && !is_heartbeat(request) ? Fate::hold_answer : Fate::answer;
   };
-  for (const auto& attempt : attempts) EXPECT_FALSE(release(*group, *attempt));
+  int released = 0;
+  for (const auto& attempt : attempts) {
+    group->release(*attempt->grant, [&](const ReleaseOutcome&) { ++released; });
+  }
+  engine.run();
+  EXPECT_EQ(released, 0);
   Attempts more;
-  add(*group, more, 1);
+  press(*group, more);
   EXPECT_EQ(ensemble.dialled, 2);
   answer();
+  EXPECT_EQ(released, full);
   add(*group, more, 1);
   EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
 }
@@ -76,9 +109,10 @@ TEST_F(SessionGroupTest, TheLeastLoadedIsUsedWhereAllAreBusy) {
   const auto group = make_connected("sessions=2");
   hold_creates();
   Attempts attempts;
-  add(*group, attempts, 2 * full + 1);
+  load(*group, attempts);
+  add(*group, attempts, full);
   Attempts more;
-  add(*group, more, 2);
+  add(*group, more, 4);
   EXPECT_EQ(sessions_of(more), 2U);
 }
 
@@ -88,7 +122,7 @@ TEST_F(SessionGroupTest, ThereAreNeverMoreSessionsThanAllowed) {
     const auto group = make_connected(most == 4 ? "" : "sessions=" + std::to_string(most));
     hold_creates();
     Attempts attempts;
-    add(*group, attempts, (most + 2) * full);
+    for (int i = 0; i < most + 2; ++i) load(*group, attempts);
     EXPECT_EQ(ensemble.dialled - before, most);
     EXPECT_EQ(sessions_of(attempts), static_cast<std::size_t>(most));
     answer();
@@ -105,7 +139,7 @@ TEST_F(SessionGroupTest, WhatALostSessionNeverAnsweredIsNoLoad) {
   ensemble.expire();
   engine.advance(5s);
   EXPECT_EQ(ensemble.dialled, 2);
-  add(*group, attempts, 1);
+  press(*group, attempts);
   EXPECT_EQ(ensemble.dialled, 2);
   for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
 }
@@ -130,8 +164,8 @@ TEST_F(SessionGroupTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
     const auto group = make_alone(query);
     if (query.empty()) (void)ensemble.put(parent);
     hold_creates();
-    Attempts load;
-    add(*group, load, full + 1);
+    Attempts attempts;
+    load(*group, attempts);
     const auto in_second = contend(*group);
     answer();
     ASSERT_TRUE(in_second->grant);
@@ -211,8 +245,8 @@ TEST_F(SessionGroupTest, AnUnknownChildIsWarnedOfOnce) {
   auto attempts = busy(*group, 2);
   (void)ensemble.put("/dlock/odd/child");
   hold_creates();
-  Attempts load;
-  for (int i = 0; i < 2 * full; ++i) load.push_back(contend(*group, true, "odd"));
+  Attempts odd;
+  for (int i = 0; i < 2 * full; ++i) odd.push_back(contend(*group, true, "odd"));
   answer();
   EXPECT_EQ(host.warnings.size(), 1U);
 }
