@@ -159,6 +159,7 @@ void SessionGroup::close(std::function<void()> done) {
   timer_.disarm();
   // The last one may be the end of this.
   std::vector<ZookeeperBackend*> backends;
+  backends.reserve(members_.size());
   for (const auto& member : members_) backends.push_back(&member->backend);
   const auto one_closed = [left = std::make_shared<std::size_t>(backends.size()), done = std::move(done)] {
     if (--*left == 0) done();

@@ -33,7 +33,7 @@ class SessionGroupTest : public BackendTest {
   std::unique_ptr<SessionGroup> make_alone(const std::string& query) {
     ensemble.fate = nullptr;
     if (ensemble.exists("/dlock")) ensemble.remove("/dlock");
-    ephemeral_ = query == "strategy=ephemeral";
+    ephemeral_ = query.starts_with("strategy=ephemeral");
     return make_connected(query);
   }
   // From now on creates are carried out, but not answered.
