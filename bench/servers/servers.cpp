@@ -1,6 +1,11 @@
 #include "bench/servers/servers.hpp"
 
 #include <chrono>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <dlock/dlock.hpp>
 
 #if DLOCK_BENCH_WITH_REDIS
 #include "tests/support/redis_server.hpp"
@@ -28,8 +33,24 @@ class LocalRedis final : public LocalServer {
 #endif
 
 #if DLOCK_BENCH_WITH_ZOOKEEPER
+// Java compiles what is run often. Servers in production did that long ago.
+void warm_up(const std::string& url) {
+  constexpr std::chrono::seconds length{4};
+  constexpr int callers = 64;
+  const auto end = std::chrono::steady_clock::now() + length;
+  const Client client = connect(url);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < callers; ++i) {
+    threads.emplace_back([&, lock = client.lock("warm-up/" + std::to_string(i))]() mutable {
+      std::error_code error;
+      while (!error && std::chrono::steady_clock::now() < end) (void)lock.acquire({}, error);
+    });
+  }
+}
+
 class LocalZooKeeper final : public LocalServer {
  public:
+  LocalZooKeeper() { warm_up(url()); }
   [[nodiscard]] std::string url() const override { return server_.url(); }
 
  private:
