@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -24,7 +25,7 @@ namespace {
 constexpr int exec_failed = 127;
 
 // Runs in the child after fork(): only calls that are safe there.
-[[noreturn]] void become(char* const* arguments, pid_t parent, int output, int input) {
+[[noreturn]] void become(char* const* arguments, char* const* environment, pid_t parent, int output, int input) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(exec_failed);
   (void)::setpgid(0, 0);  // cannot fail in a child that is new
   (void)::dup2(input, STDIN_FILENO);
@@ -33,10 +34,28 @@ constexpr int exec_failed = 127;
   sigset_t none;
   ::sigemptyset(&none);
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execvp(arguments[0], arguments);
+  ::execvpe(arguments[0], arguments, environment);
   constexpr std::string_view message = "cannot execute the program\n";
   (void)!::write(STDERR_FILENO, message.data(), message.size());  // nobody is left to tell if that fails
   ::_exit(exec_failed);
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> environment_with(std::vector<std::string> variables) {
+  const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
+  const std::vector<std::string> given = variables;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const bool replaced = std::any_of(given.begin(), given.end(),
+                                      [&](const std::string& each) { return name_of(each) == name_of(*entry); });
+    if (!replaced) variables.emplace_back(*entry);
+  }
+  return variables;
 }
 
 bool readable_within_guard(int fd) {
@@ -50,11 +69,11 @@ bool readable_within_guard(int fd) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(std::vector<std::string> command)
+ChildProcess::ChildProcess(std::vector<std::string> command, std::vector<std::string> variables)
     : stop_(require(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  std::vector<char*> arguments;
-  for (std::string& text : command) arguments.push_back(text.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = pointers_to(command);
+  std::vector<std::string> environment = environment_with(std::move(variables));
+  const std::vector<char*> environment_pointers = pointers_to(environment);
   std::array<int, 2> ends{};
   require(::pipe2(ends.data(), O_CLOEXEC), "pipe2");
   UniqueFd output(ends[0]);
@@ -62,7 +81,9 @@ ChildProcess::ChildProcess(std::vector<std::string> command)
   const UniqueFd nothing(require(::open("/dev/null", O_RDONLY | O_CLOEXEC), "/dev/null"));
   const pid_t parent = ::getpid();
   pid_ = require(::fork(), "fork");
-  if (pid_ == 0) become(arguments.data(), parent, child_end.get(), nothing.get());
+  if (pid_ == 0) {
+    become(arguments.data(), environment_pointers.data(), parent, child_end.get(), nothing.get());
+  }
   reader_ = std::jthread([this, fd = std::move(output)] { read_output(fd.get()); });
 }
 
@@ -88,10 +109,19 @@ std::string ChildProcess::output() const {
 }
 
 bool ChildProcess::wait_for_output(const std::string& text) const {
+  return wait_until([&](const std::string& output) { return output.find(text) != std::string::npos; }, hang_guard);
+}
+
+bool ChildProcess::wait_until(const Condition& condition, std::chrono::nanoseconds limit,
+                              const std::stop_token& stop) const {
   std::unique_lock lock(mutex_);
-  const auto seen = [&] { return output_.find(text) != std::string::npos; };
-  (void)printed_.wait_for(lock, hang_guard, [&] { return output_ended_ || seen(); });
-  return seen();
+  (void)printed_.wait_for(lock, stop, limit, [&] { return output_ended_ || condition(output_); });
+  return condition(output_);
+}
+
+bool ChildProcess::output_ended() const {
+  const std::scoped_lock lock(mutex_);
+  return output_ended_;
 }
 
 void ChildProcess::wait_for_output_end() const {
@@ -102,6 +132,7 @@ void ChildProcess::wait_for_output_end() const {
 }
 
 void ChildProcess::signal(int number) const {
+  if (pid_ <= 0) throw std::logic_error("a signal to a program whose end was waited for");  // -1 would be everybody
   require(::kill(pid_, number), "kill");
 }
 

@@ -1,4 +1,4 @@
-// A program that a test starts: watched by what it prints, and never left behind.
+// A program that we start: watched by what it prints, and never left behind.
 //
 //   ChildProcess server({"redis-server", config});
 //   if (!server.wait_for_output("Ready to accept connections")) throw std::runtime_error(server.output());
@@ -6,8 +6,11 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,10 +21,12 @@ namespace dlock::test {
 
 class ChildProcess {
  public:
-  // Starts command[0], looked up in PATH. The kernel kills the child when the thread that started it ends, so a test
+  using Condition = std::function<bool(const std::string& output)>;
+
+  // Starts command[0], looked up in PATH. Its environment is ours with these variables, "NAME=value". The kernel kills the child when the thread that started it ends, so a test
   // that crashes leaves nothing behind: start it on a thread that lives long enough. It is not in our process group:
   // Ctrl-C is for us to pass on.
-  explicit ChildProcess(std::vector<std::string> command);
+  explicit ChildProcess(std::vector<std::string> command, std::vector<std::string> variables = {});
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   // Kills it if it is still there, and reaps it.
@@ -34,6 +39,11 @@ class ChildProcess {
   [[nodiscard]] std::string output() const;
   // Waits until it has printed this text. False: it closed its output before, or the hang guard ended the wait.
   [[nodiscard]] bool wait_for_output(const std::string& text) const;
+  // Waits until the condition holds for all that it has printed. False: it closed its output before, the time is over,
+  // or a stop was requested.
+  [[nodiscard]] bool wait_until(const Condition& condition, std::chrono::nanoseconds limit,
+                                const std::stop_token& stop = {}) const;
+  [[nodiscard]] bool output_ended() const;
   // Waits until it has closed its output, normally by ending.
   void wait_for_output_end() const;
 
@@ -52,7 +62,7 @@ class ChildProcess {
   pid_t pid_ = -1;
   UniqueFd stop_;
   mutable std::mutex mutex_;
-  mutable std::condition_variable printed_;
+  mutable std::condition_variable_any printed_;
   std::string output_;
   bool output_ended_ = false;
   std::jthread reader_;

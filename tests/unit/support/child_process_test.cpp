@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -34,6 +36,33 @@ TEST(ChildProcess, IsWatchedByWhatItPrints) {
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(child.output(), "one\ntwo\n");
   EXPECT_FALSE(child.running());
+}
+
+TEST(ChildProcess, GetsVariablesInThePlaceOfOurs) {
+  ASSERT_EQ(::setenv("DLOCK_TEST_VARIABLE", "ours", 1), 0);
+  ChildProcess child({"sh", "-c", "echo $DLOCK_TEST_VARIABLE $DLOCK_TEST_OTHER; env | grep -c DLOCK_TEST_VARIABLE"},
+                     {"DLOCK_TEST_VARIABLE=its own", "DLOCK_TEST_OTHER=too"});
+  child.wait_for_output_end();
+  EXPECT_EQ(child.output(), "its own too\n1\n");
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_STREQ(::getenv("DLOCK_TEST_VARIABLE"), "ours");
+}
+
+TEST(ChildProcess, IsNotWaitedForAfterAStopOrBeyondTheLimit) {
+  const ChildProcess child({"sh", "-c", "echo one; exec sleep 1000"});
+  const auto never = [](const std::string&) { return false; };
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(child.wait_until(never, std::chrono::hours(1), stop.get_token()));
+  EXPECT_FALSE(child.wait_until(never, std::chrono::nanoseconds(1)));
+  EXPECT_TRUE(child.wait_until([](const std::string& output) { return output == "one\n"; }, std::chrono::hours(1)));
+  EXPECT_FALSE(child.output_ended());
+}
+
+TEST(ChildProcess, IsSignalledOnlyUntilItsEndWasWaitedFor) {
+  ChildProcess child({"true"});
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_THROW(child.signal(SIGTERM), std::logic_error);
 }
 
 TEST(ChildProcess, TellsHowItEnded) {
