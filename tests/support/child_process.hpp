@@ -23,9 +23,9 @@ class ChildProcess {
  public:
   using Condition = std::function<bool(const std::string& output)>;
 
-  // Starts command[0], looked up in PATH. Its environment is ours with these variables, "NAME=value". The kernel kills the child when the thread that started it ends, so a test
-  // that crashes leaves nothing behind: start it on a thread that lives long enough. It is not in our process group:
-  // Ctrl-C is for us to pass on.
+  // Starts command[0], looked up in PATH. Its environment is ours with these variables, "NAME=value". The kernel kills
+  // the child when the thread that started it ends, so a test that crashes leaves nothing behind: start it on a thread
+  // that lives long enough. It is not in our process group: Ctrl-C is for us to pass on.
   explicit ChildProcess(std::vector<std::string> command, std::vector<std::string> variables = {});
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

@@ -84,8 +84,7 @@ TEST_F(ZooKeeperTargetTest, WorksBelowAChroot) {
 
 TEST_F(ZooKeeperTargetTest, CleansUpAsTheUserThatMadeTheNodes) {
   const auto before = nodes();
-  const auto target =
-      std::move(targets_of(server_->url("strategy=sequential&auth=digest:u:secret")).front());
+  const auto target = std::move(targets_of(server_->url("strategy=sequential&auth=digest:u:secret")).front());
   acquire_and_release(*target, 1);
   target->clean_up();
   EXPECT_EQ(nodes(), before);
