@@ -230,13 +230,15 @@ std::vector<Advice> advice_of(const Report& report) {
 
 std::vector<Herd> herds_of(const Report& report) {
   constexpr double noticeable = 5;  // operations a hand-off, more than with few waiters
+  // Double is what a service may need once it is contended at all, whatever the number of waiters.
+  constexpr double growth = 4;
   std::vector<Herd> herds;
   for (const ServiceInfo& each : report.services) {
     if (!between_machines(each)) continue;
     const auto points = points_of(report, scenario::contention, each.label, Who::dlock, parameter::waiters);
     const auto few = median_of(fewest_of(points), figure::operations);
     const auto many = median_of(most_of(points), figure::operations);
-    if (!few || !many || *many < *few * 2 || *many < *few + noticeable) continue;
+    if (!few || !many || *many < *few * growth || *many < *few + noticeable) continue;
     herds.push_back({each.label, {points.front().x, *few}, {points.back().x, *many}});
   }
   return herds;

@@ -135,6 +135,8 @@ TEST(Advice, WarnsOfHerds) {
                                    contention("redis queue", 64, lower(figure::operations, {2.5}, "")),
                                    contention("redis poll", 2, lower(figure::operations, {4}, "")),
                                    contention("redis poll", 64, lower(figure::operations, {70}, "")),
+                                   contention("zookeeper sequential", 2, lower(figure::operations, {5.5}, "")),
+                                   contention("zookeeper sequential", 64, lower(figure::operations, {11}, "")),
                                    contention("memory queue", 2, lower(figure::operations, {4}, "")),
                                    contention("memory queue", 64, lower(figure::operations, {70}, ""))});
   const auto herds = herds_of(report);
