@@ -1,8 +1,11 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <CLI/App.hpp>
@@ -47,6 +50,15 @@ class RunFormatter : public CLI::Formatter {
     return "Usage: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]\n";
   }
 };
+
+// As CLI11's validators answer: "" is good.
+std::string problem_with_rate(const std::string& text) {
+  double rate = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, rate);
+  const bool good = error == std::errc() && read == end && std::isfinite(rate) && rate > 0;
+  return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
+}
 
 struct DurationOption {
   const char* name;
@@ -144,7 +156,7 @@ void Parser::add_bench() {
   app->add_option("--rate", bench.rate,
                   "Let acquires arrive at this rate a second, whether or not others are under way")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(&problem_with_rate);
   app->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
   app->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
   app->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")

@@ -87,8 +87,9 @@ TEST_F(Bench, WrongArgumentsAreRefusedBeforeAnythingIsMeasured) {
     EXPECT_THAT(files(), testing::IsEmpty());
   };
   refused({"--scenario", "speed"}, "speed");
-  refused({"--rate", "0"}, "--rate");
-  refused({"--rate", "many"}, "--rate");
+  refused({"--rate", "0"}, "--rate: must be a number greater than 0, not \"0\"");
+  refused({"--rate", "many"}, "--rate: must be a number greater than 0, not \"many\"");
+  refused({"--rate", "inf"}, "--rate: must be a number greater than 0, not \"inf\"");
   refused({"--html", "/nowhere/report.html"},
           "--html: cannot write \"/nowhere/report.html\": No such file or directory");
   refused({"--html", scratch().path()}, "it is not a file");
