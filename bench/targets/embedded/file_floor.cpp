@@ -44,20 +44,19 @@ FileFloor::FileFloor(const std::string& directory, const std::string& name) {
 }
 
 bool FileFloor::in_place() const {
-  struct stat opened = {};
   struct stat named = {};
-  return ::fstat(file_.get(), &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
+  return ::lstat(path_.c_str(), &named) == 0 && named.st_ino == inode_;
 }
 
 void FileFloor::acquire() {
   util::UniqueFd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file) throw std::runtime_error("the floor cannot open its file");
+  struct stat opened = {};
+  if (::fstat(file.get(), &opened) != 0) throw std::runtime_error("the floor cannot use its file");
+  inode_ = opened.st_ino;
   if (!set_lock(file.get(), F_WRLCK)) throw std::runtime_error("the floor's lock is held by somebody else");
+  if (!in_place() || !count_up(file.get())) throw std::runtime_error("the floor cannot use its file");
   file_ = std::move(file);
-  if (!in_place() || !count_up(file_.get())) {
-    file_.reset();
-    throw std::runtime_error("the floor cannot use its file");
-  }
 }
 
 void FileFloor::release() {

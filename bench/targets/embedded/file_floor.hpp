@@ -2,6 +2,8 @@
 // the last token, and writes the next one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "bench/targets/floor.hpp"
@@ -21,6 +23,7 @@ class FileFloor final : public Floor {
   [[nodiscard]] bool in_place() const;
 
   std::string path_;
+  ino_t inode_ = 0;  // of the file that was opened
   util::UniqueFd file_;
 };
 
