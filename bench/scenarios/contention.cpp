@@ -45,24 +45,25 @@ void warm_up(Crowd& crowd, const Relay& relay, std::size_t contenders, const Pla
   while (!stop.stop_requested() && relay.turns() < contenders && Clock::now() < end) (void)crowd.measure(hold, stop);
 }
 
-// What the service had counted, and how many turns there had been.
+// What the service had counted, and how many hand-offs there had been.
 struct Mark {
   std::optional<Operations> operations;
-  std::uint64_t turns;
+  std::uint64_t hand_offs;
 };
 
-// The turns are counted last: a service that takes its time to count takes the same time when it is asked again.
-Mark mark(Target& target, const Relay& relay) {
+// The hand-offs are counted last: a service that takes its time to count takes the same time when it is asked again.
+// Those count that are over: a window has at least one, while a turn may have begun just before it.
+Mark mark(Target& target, const Crowd& crowd) {
   const auto operations = target.operations();
-  return {operations, relay.turns()};
+  return {operations, crowd.calls()};
 }
 
 void add_operations(Collector& collector, const Mark& before, const Mark& after) {
-  const auto turns = static_cast<double>(after.turns - before.turns);
-  if (!before.operations || !after.operations || turns <= 0) return;
-  collector.add(quantity::operations, (after.operations->carried_out - before.operations->carried_out) / turns);
+  if (!before.operations || !after.operations) return;
+  const auto hand_offs = static_cast<double>(after.hand_offs - before.hand_offs);
+  collector.add(quantity::operations, (after.operations->carried_out - before.operations->carried_out) / hand_offs);
   if (before.operations->wake_ups && after.operations->wake_ups) {
-    collector.add(quantity::wake_ups, (*after.operations->wake_ups - *before.operations->wake_ups) / turns);
+    collector.add(quantity::wake_ups, (*after.operations->wake_ups - *before.operations->wake_ups) / hand_offs);
   }
 }
 
@@ -84,12 +85,12 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
   crowd.gather(stop);
   crowd.start();
   warm_up(crowd, relay, contenders, plan, stop);
-  Mark before = mark(target, relay);
+  Mark before = mark(target, crowd);
   for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
     (void)relay.take_longest_wait(Clock::now());
     const Window window = crowd.measure(plan.round, stop);
     const Clock::duration longest_wait = relay.take_longest_wait(Clock::now());
-    const Mark after = mark(target, relay);
+    const Mark after = mark(target, crowd);
     if (!window.complete) break;
     collector.add(quantity::hand_offs, window.per_second());
     collector.add(window.samples, {quantity::p50, quantity::p90, quantity::p99, quantity::longest});
