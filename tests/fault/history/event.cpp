@@ -1,0 +1,153 @@
+#include "tests/fault/history/event.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+namespace dlock::fault {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::pair<Kind, std::string_view>, 21> names{{
+    {Kind::started, "started"},       {Kind::ended, "ended"},
+    {Kind::asked, "asked"},           {Kind::cancelled, "cancelled"},
+    {Kind::granted, "granted"},       {Kind::denied, "denied"},
+    {Kind::looked, "looked"},         {Kind::lost, "lost"},
+    {Kind::releasing, "releasing"},   {Kind::released, "released"},
+    {Kind::unreleased, "unreleased"}, {Kind::writing, "writing"},
+    {Kind::wrote, "wrote"},           {Kind::served, "served"},
+    {Kind::stopped, "stopped"},       {Kind::resumed, "resumed"},
+    {Kind::killed, "killed"},         {Kind::struck, "struck"},
+    {Kind::healed, "healed"},         {Kind::probed, "probed"},
+    {Kind::residue, "residue"},
+}};
+
+Kind kind_of(std::string_view name) {
+  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.second == name; });
+  if (found == names.end()) throw std::invalid_argument(fmt::format("unknown event \"{}\"", name));
+  return found->first;
+}
+
+// Whether the event answers a question with yes or no.
+bool answers(Kind kind) {
+  return kind == Kind::looked || kind == Kind::released || kind == Kind::wrote || kind == Kind::served ||
+         kind == Kind::probed;
+}
+
+bool has_limit(Kind kind) {
+  return kind == Kind::asked || kind == Kind::granted;
+}
+
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::string text_of(const Event& e) {
+  const bool unlimited = e.until == TimePoint::max();
+  const double left = unlimited ? 0 : seconds(e.until - e.at);
+  switch (e.kind) {
+    case Kind::started:
+      return "started, " + e.word;
+    case Kind::ended:
+      return "ended";
+    case Kind::asked:
+      return unlimited ? "asks, without a limit" : fmt::format("asks, for at most {:.6f} s", left);
+    case Kind::cancelled:
+      return "cancels its acquire";
+    case Kind::granted:
+      return fmt::format("is granted the lock, token {}{}", e.token.value(),
+                         unlimited ? "" : fmt::format(", valid for {:.6f} s", left));
+    case Kind::denied:
+      return "does not get the lock: " + e.word;
+    case Kind::looked:
+      return e.yes ? "looks: held" : "looks: not held";
+    case Kind::lost:
+      return "is told that the lock is lost";
+    case Kind::releasing:
+      return "releases";
+    case Kind::released:
+      return e.yes ? "has released, it was its own" : "has released, it was not its own";
+    case Kind::unreleased:
+      return "could not release: " + e.word;
+    case Kind::writing:
+      return fmt::format("writes with token {}", e.token.value());
+    case Kind::wrote:
+      return e.yes ? "is told that the write was taken" : "is told that the write was refused";
+    case Kind::served:
+      return fmt::format("the resource {} a write with token {}", e.yes ? "takes" : "refuses", e.token.value());
+    case Kind::stopped:
+      return fmt::format("process {} is stopped", e.subject);
+    case Kind::resumed:
+      return fmt::format("process {} goes on", e.subject);
+    case Kind::killed:
+      return fmt::format("process {} is killed", e.subject);
+    case Kind::struck:
+      return fmt::format("fault: {}", e.word);
+    case Kind::healed:
+      return fmt::format("healed: {}", e.word);
+    case Kind::probed:
+      return e.yes ? "a new process gets the lock" : "a new process does not get the lock: " + e.word;
+    case Kind::residue:
+      return "left behind: " + e.word;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) noexcept {
+  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.first == kind; });
+  return found == names.end() ? std::string_view{} : found->second;
+}
+
+std::string to_line(const Event& event) {
+  Json line{{"time", event.at.time_since_epoch().count()}, {"process", event.process}, {"event", name_of(event.kind)}};
+  if (event.attempt != 0) line["acquire"] = event.attempt;
+  if (!event.lock.empty()) line["lock"] = event.lock;
+  if (event.token != FencingToken()) line["token"] = event.token.value();
+  if (has_limit(event.kind) && event.until != TimePoint::max()) line["until"] = event.until.time_since_epoch().count();
+  if (answers(event.kind)) line["yes"] = event.yes;
+  if (event.subject != 0) line["subject"] = event.subject;
+  if (!event.word.empty()) line["word"] = event.word;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Event> parse_line(std::string_view line, std::string& why) {
+  try {
+    const Json json = Json::parse(line);
+    const auto time = [](const Json& value) { return TimePoint(std::chrono::nanoseconds(value.get<std::int64_t>())); };
+    Event event{.at = time(json.at("time")), .kind = kind_of(json.at("event").get<std::string>())};
+    event.process = json.at("process").get<int>();
+    event.attempt = json.value("acquire", std::uint64_t{0});
+    event.lock = json.value("lock", std::string());
+    event.token = FencingToken(json.value("token", std::uint64_t{0}));
+    if (has_limit(event.kind)) event.until = json.contains("until") ? time(json.at("until")) : TimePoint::max();
+    if (answers(event.kind)) event.yes = json.at("yes").get<bool>();
+    event.subject = json.value("subject", 0);
+    event.word = json.value("word", std::string());
+    return event;
+  } catch (const Json::exception& e) {
+    why = e.what();
+  } catch (const std::invalid_argument& e) {
+    why = e.what();
+  }
+  return std::nullopt;
+}
+
+std::string describe(const Event& event, TimePoint origin) {
+  std::string who;
+  if (event.process != 0) who = fmt::format("process {}: ", event.process);
+  std::string about;
+  if (!event.lock.empty())
+    about =
+        fmt::format("  [lock {}{}]", event.lock, event.attempt == 0 ? "" : fmt::format(", acquire {}", event.attempt));
+  return fmt::format("{:+13.6f} s  {}{}{}", seconds(event.at - origin), who, text_of(event), about);
+}
+
+}  // namespace dlock::fault

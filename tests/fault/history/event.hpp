@@ -1,0 +1,73 @@
+// What happened to locks, as it was seen: one event for each step of a process, on one clock for all of them.
+//
+// A process notes the time of what it asks before it asks, and of what it is told after it was told. So an interval
+// from a grant to a look that found the lock held is one in which the process surely believed to hold it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/clock.hpp>
+#include <dlock/token.hpp>
+
+namespace dlock::fault {
+
+enum class Kind : std::uint8_t {
+  // --- Of a process that contends ---
+  started,     // the process; `word` says what it is
+  ended,       // the process, in good order
+  asked,       // an acquire begins; `until` is its deadline
+  cancelled,   // its cancellation was requested
+  granted,     // the lock, with `token`, valid until `until`
+  denied,      // an acquire ended without the lock; `word` is "busy", "timed out", "cancelled" or the error
+  looked,      // held() was true (`yes`) or not
+  lost,        // the loss was signalled
+  releasing,   // a release begins
+  released,    // it was ours (`yes`), or not
+  unreleased,  // the release failed; `word` is the error
+  writing,     // sends a write with `token` to the resource that the lock protects
+  wrote,       // the resource took it (`yes`), or not
+  // --- Of the resource ---
+  served,  // a write with `token` was taken (`yes`) or refused; the times are in the order in which it did so
+  // --- Of who breaks things ---
+  stopped,  // process `subject` stands still
+  resumed,  // process `subject` goes on
+  killed,   // process `subject` is no more
+  struck,   // fault `word` begins
+  healed,   // fault `word` is over; "everything" when nothing is broken any more and nothing will be
+  probed,   // a new process got the lock after everything was healed (`yes`), or not
+  residue,  // what was left in the service when all had quit: `word`
+};
+
+struct Event {
+  TimePoint at{};
+  Kind kind{};
+  int process = 0;            // whose event this is; 0 for who runs the others
+  std::uint64_t attempt = 0;  // which acquire of that process, from 1; 0 where it is about none
+  std::string lock{};
+  FencingToken token{};
+  TimePoint until{};  // TimePoint::max() is "without a limit"
+  bool yes = false;
+  int subject = 0;
+  std::string word{};
+
+  friend bool operator==(const Event&, const Event&) = default;
+};
+
+// The healing after which nothing breaks any more.
+inline constexpr std::string_view everything = "everything";
+
+[[nodiscard]] std::string_view name_of(Kind kind) noexcept;
+
+// One line, a JSON object, without the line's end. docs/torture.md describes it.
+[[nodiscard]] std::string to_line(const Event& event);
+// The inverse. nullopt for anything else; `why` says what is wrong with it.
+[[nodiscard]] std::optional<Event> parse_line(std::string_view line, std::string& why);
+
+// For people: "+1.234567 s  process 3: granted "a" (acquire 17), token 18, valid for 1.9 s more". The time is counted
+// from `origin`.
+[[nodiscard]] std::string describe(const Event& event, TimePoint origin);
+
+}  // namespace dlock::fault
