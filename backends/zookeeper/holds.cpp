@@ -71,19 +71,18 @@ void Holds::session_alive(TimePoint valid_until) {
   if (told_ != TimePoint::min() && valid_until < saturating_add(told_, step)) return;
   told_ = valid_until;
   const TimePoint now = host_.executor().now();
-  std::vector<OwnerId> late;
-  for (const auto& [owner, hold] : holds_) {
-    if (now >= saturating_add(hold->valid_until, -core_margin)) {
-      late.push_back(owner);
-    } else {
-      hold->valid_until = std::max(hold->valid_until, valid_until);
-      host_.extended(owner, hold->valid_until);
-    }
-  }
-  // Its holder may have been told already that it is over; the node must not stay with nobody to release it.
-  for (const OwnerId& owner : late) {
+  std::vector<OwnerId> owners;  // the host may release one while it is told
+  owners.reserve(holds_.size());
+  for (const auto& [owner, hold] : holds_) owners.push_back(owner);
+  for (const OwnerId& owner : owners) {
     Hold* const hold = find(owner);
     if (hold == nullptr) continue;
+    if (now < saturating_add(hold->valid_until, -core_margin)) {
+      hold->valid_until = std::max(hold->valid_until, valid_until);
+      host_.extended(owner, hold->valid_until);
+      continue;
+    }
+    // Its holder may have been told already that it is over; the node must not stay with nobody to release it.
     OwnNode node = std::move(hold->node);
     lose(owner, {errc::lost, "ZooKeeper was not heard of before the lease of lock \"" + hold->name + "\" ran out"});
     tombstones_.remove(std::move(node));

@@ -179,7 +179,8 @@ class BackendHost {
   [[nodiscard]] virtual Executor& executor() noexcept = 0;
 
   // The session that keeps this grant was heard of: where lease_kind is session. Ignored for an unknown owner, and
-  // for a lease that was lost before.
+  // for a lease that was lost before. May release this grant or others before it returns, as when a lease of fixed
+  // length has run out; so may lost().
   virtual void extended(const OwnerId& owner, TimePoint valid_until) = 0;
   // The grant is gone, or can no longer be relied on. Ignored for an unknown owner.
   virtual void lost(const OwnerId& owner, Failure why) = 0;

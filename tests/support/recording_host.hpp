@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,11 +22,16 @@ class RecordingHost final : public BackendHost {
 
   explicit RecordingHost(Executor& executor) : executor_(executor) {}
   Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId& owner, TimePoint valid_until) override { extensions.emplace_back(owner, valid_until); }
+  void extended(const OwnerId& owner, TimePoint valid_until) override {
+    extensions.emplace_back(owner, valid_until);
+    if (on_extended) on_extended(owner);
+  }
   void lost(const OwnerId& owner, Failure why) override { losses.push_back({owner, std::move(why)}); }
   void connection(ConnectionEvent event) override { connections.push_back(event.state); }
   void warn(WarningEvent event) override { warnings.push_back(event); }
   OwnerId new_owner_id() override { return {executor_.random(), executor_.random()}; }
+
+  std::function<void(const OwnerId& owner)> on_extended;
 
   std::vector<std::pair<OwnerId, TimePoint>> extensions;
   std::vector<Loss> losses;

@@ -1,8 +1,10 @@
 // Held locks: how they are kept, lost, released; and the backend as a whole.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "backend_fixture.hpp"
 
@@ -114,6 +116,27 @@ TEST_F(ZookeeperBackendTest, WhatWasReleasedIsNotExtended) {
   host.extensions.clear();
   engine.advance(30s);
   EXPECT_TRUE(host.extensions.empty());
+}
+
+// As the core does with a lease of fixed length that has run out.
+TEST_F(ZookeeperBackendTest, LocksMayBeReleasedWhileTheHostIsToldThatTheSessionLives) {
+  const auto backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 8; ++i) attempts.push_back(contend(*backend, true, std::to_string(i)));
+  int released = 0;
+  host.on_extended = [&](const OwnerId&) {
+    host.on_extended = nullptr;
+    for (const auto& attempt : attempts) {
+      backend->release(*attempt->grant, [&](const ReleaseOutcome& outcome) {
+        if (outcome.status == ReleaseStatus::released) ++released;
+      });
+    }
+  };
+  host.extensions.clear();
+  engine.advance(1min);
+  EXPECT_EQ(released, 8);
+  EXPECT_EQ(host.extensions.size(), 1U);
+  EXPECT_TRUE(host.losses.empty());
 }
 
 // A disconnection is no loss.
