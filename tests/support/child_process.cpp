@@ -146,6 +146,12 @@ void ChildProcess::thaw() const {
   signal(SIGCONT);
 }
 
+bool ChildProcess::frozen() const {
+  siginfo_t info{};
+  return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
+}
+
 int ChildProcess::wait() {
   const UniqueFd end(require(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
   if (!readable_within_guard(end.get())) throw std::runtime_error("hang: the program does not end\n" + output());

@@ -51,6 +51,8 @@ class ChildProcess {
   // Stops it with SIGSTOP and waits until it stands still; lets it go on.
   void freeze() const;
   void thaw() const;
+  // Whether it stands still.
+  [[nodiscard]] bool frozen() const;
 
   // Waits for its end, once. The status as a shell would say it: 128 + signal. Throws when the hang guard ends the
   // wait.

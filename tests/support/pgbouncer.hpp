@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/support/child_process.hpp"
 #include "tests/support/postgres_server.hpp"
@@ -16,7 +17,8 @@ namespace dlock::test {
 
 struct PgBouncerConfig {
   std::string pool_mode = "transaction";
-  int pool_size = 2;  // connections to the server
+  int pool_size = 2;                    // connections to the server
+  std::vector<std::string> lines = {};  // more lines for the configuration file
 };
 
 class PgBouncer {

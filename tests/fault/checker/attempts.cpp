@@ -47,6 +47,7 @@ void Attempts::take(std::size_t place) {
       if (auto& pauses = processes_[e.subject].pauses; !pauses.empty()) pauses.back().to = e.at;
       break;
     case Kind::killed:
+    case Kind::crashed:
       processes_[e.subject].killed = e.at;
       processes_[e.subject].killed_at = place;
       break;

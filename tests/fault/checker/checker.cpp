@@ -50,6 +50,8 @@ std::string_view name_of(Rule rule) noexcept {
       return "progress";
     case Rule::hand_over:
       return "hand-over";
+    case Rule::no_crash:
+      return "no crash";
     case Rule::no_residue:
       return "no residue";
   }

@@ -34,11 +34,12 @@ enum class Rule : std::uint8_t {
   deadlines,       // each acquire ended by its deadline, or when it was cancelled
   progress,        // once nothing is broken any more, no lock stays free that somebody waits for
   hand_over,       // in sound times a lock that gets free goes to a waiter at once
+  no_crash,        // no process ended that was not killed
   no_residue,      // nothing is left in the service when all have quit
 };
 inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens, Rule::growing_tokens, Rule::fencing,
                                       Rule::honest_release, Rule::timely_loss,   Rule::deadlines,      Rule::progress,
-                                      Rule::hand_over,      Rule::no_residue};
+                                      Rule::hand_over,      Rule::no_crash,      Rule::no_residue};
 [[nodiscard]] std::string_view name_of(Rule rule) noexcept;
 
 struct Rules {

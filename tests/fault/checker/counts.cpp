@@ -31,10 +31,10 @@ void count_turns(const Attempts& attempts, const LockHistory& lock, Counts& coun
   for (const std::size_t index : lock.grants) {
     if (before) {
       const Attempt& last = attempts[*before];
-      const bool given_back = last.released && attempts.event(*last.released).yes;
-      if (!given_back) {
+      const Attempt& next = attempts[index];
+      if (!last.releasing || *last.releasing > *next.granted) {
         ++counts.takeovers;
-      } else if (attempts.event(attempts[index].asked).at < attempts.event(*last.releasing).at) {
+      } else if (next.asked < *last.releasing) {
         ++counts.hand_overs;
       }
     }

@@ -170,8 +170,10 @@ void check_progress(const Attempts& attempts, const Rules& rules, Findings& find
 
 void check_residue(const Attempts& attempts, Findings& findings) {
   for (std::size_t place = 0; place < attempts.history().size(); ++place) {
-    if (attempts.event(place).kind == Kind::residue) {
-      findings.add(Rule::no_residue, attempts.event(place).word, {place});
+    const Event& event = attempts.event(place);
+    if (event.kind == Kind::residue) findings.add(Rule::no_residue, event.word, {place});
+    if (event.kind == Kind::crashed) {
+      findings.add(Rule::no_crash, fmt::format("process {} ended by itself: {}", event.subject, event.word), {place});
     }
   }
 }

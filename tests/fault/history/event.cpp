@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 21> names{{
+constexpr std::array<std::pair<Kind, std::string_view>, 22> names{{
     {Kind::started, "started"},       {Kind::ended, "ended"},
     {Kind::asked, "asked"},           {Kind::cancelled, "cancelled"},
     {Kind::granted, "granted"},       {Kind::denied, "denied"},
@@ -23,9 +23,9 @@ constexpr std::array<std::pair<Kind, std::string_view>, 21> names{{
     {Kind::unreleased, "unreleased"}, {Kind::writing, "writing"},
     {Kind::wrote, "wrote"},           {Kind::served, "served"},
     {Kind::stopped, "stopped"},       {Kind::resumed, "resumed"},
-    {Kind::killed, "killed"},         {Kind::struck, "struck"},
-    {Kind::healed, "healed"},         {Kind::probed, "probed"},
-    {Kind::residue, "residue"},
+    {Kind::killed, "killed"},         {Kind::crashed, "crashed"},
+    {Kind::struck, "struck"},         {Kind::healed, "healed"},
+    {Kind::probed, "probed"},         {Kind::residue, "residue"},
 }};
 
 Kind kind_of(std::string_view name) {
@@ -87,6 +87,8 @@ std::string text_of(const Event& e) {
       return fmt::format("process {} goes on", e.subject);
     case Kind::killed:
       return fmt::format("process {} is killed", e.subject);
+    case Kind::crashed:
+      return fmt::format("process {} has crashed: {}", e.subject, e.word);
     case Kind::struck:
       return fmt::format("fault: {}", e.word);
     case Kind::healed:

@@ -35,6 +35,7 @@ enum class Kind : std::uint8_t {
   stopped,  // process `subject` stands still
   resumed,  // process `subject` goes on
   killed,   // process `subject` is no more
+  crashed,  // process `subject` ended though nobody killed it; `word` says how
   struck,   // fault `word` begins
   healed,   // fault `word` is over; "everything" when nothing is broken any more and nothing will be
   probed,   // a new process got the lock after everything was healed (`yes`), or not

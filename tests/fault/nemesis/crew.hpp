@@ -1,0 +1,66 @@
+// The workers: started, stopped, killed and replaced, and all of it noted.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fault/history/history_file.hpp"
+#include "tests/fault/worker/plan.hpp"
+#include "tests/support/child_process.hpp"
+
+namespace dlock::fault {
+
+struct CrewConfig {
+  std::vector<std::string> command{};    // of a worker; the name of its plan's file follows
+  std::vector<std::string> variables{};  // of its environment, "NAME=value"
+  std::string url{};
+  std::filesystem::path directory{};  // of plans and histories
+  std::size_t workers = 4;
+  Plan plan{};  // but for the number, the history and the seats, which each has its own of
+};
+
+// One thread, which must live as long: see ChildProcess.
+class Crew {
+ public:
+  // Starts all. The notes must outlive it.
+  Crew(CrewConfig config, HistoryFile& notes);
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::size_t member_at_seat(std::size_t seat) const noexcept { return seat / config_.plan.threads; }
+  [[nodiscard]] bool stopped(std::size_t member) const { return members_[member].stopped; }
+  [[nodiscard]] pid_t pid(std::size_t member) const { return members_[member].process->pid(); }
+
+  // The member may have stopped itself already.
+  void stop(std::size_t member);
+  void resume(std::size_t member);
+  // With SIGKILL; another takes its place.
+  void kill(std::size_t member);
+  // Those that have ended though they were not to are noted and replaced.
+  void look_after();
+  // All go on, and should end by themselves, which the board must have told them. Those that have not when the time is
+  // over are noted as residue, and killed.
+  void await_end(std::chrono::nanoseconds limit);
+
+ private:
+  struct Member {
+    std::unique_ptr<test::ChildProcess> process;
+    int number = 0;
+    bool stopped = false;
+  };
+
+  void start(std::size_t member);
+  void note(Kind kind, const Member& member, std::string word = {});
+
+  CrewConfig config_;
+  HistoryFile& notes_;
+  std::vector<Member> members_;
+  int started_ = 0;
+};
+
+}  // namespace dlock::fault

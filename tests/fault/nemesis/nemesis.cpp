@@ -1,0 +1,107 @@
+#include "tests/fault/nemesis/nemesis.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "bench/measure/pause.hpp"
+
+namespace dlock::fault {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often the crew is looked after.
+constexpr auto glance = 50ms;
+constexpr unsigned percent_of_pairs = 60;
+
+}  // namespace
+
+Nemesis::Nemesis(std::vector<Fault> faults, std::chrono::nanoseconds lease, std::uint64_t seed, Crew& crew,
+                 HistoryFile& notes)
+    : faults_(std::move(faults)), lease_(lease), dice_(seed), crew_(crew), notes_(notes) {
+  for (const Fault& fault : faults_) struck_[fault.kind] = 0;
+}
+
+bool Nemesis::wait(std::chrono::nanoseconds length, const std::stop_token& stop) {
+  for (const TimePoint end = saturating_add(LeaseClock::now(), length);;) {
+    crew_.look_after();
+    const auto left = end - LeaseClock::now();
+    if (left <= 0ns) return true;
+    if (!bench::pause(std::min<std::chrono::nanoseconds>(left, glance), stop)) return false;
+  }
+}
+
+// Those that were struck least often for their weight come first, in an order of the seed's.
+const Fault* Nemesis::next_fault(const Fault* other) {
+  std::vector<const Fault*> least;
+  const auto struck = [&](const Fault& fault) { return struck_[fault.kind] / fault.weight; };
+  for (const Fault& fault : faults_) {
+    if (other != nullptr && fault.group == other->group) continue;
+    if (!least.empty() && struck(fault) > struck(*least.front())) continue;
+    if (!least.empty() && struck(fault) < struck(*least.front())) least.clear();
+    least.push_back(&fault);
+  }
+  return least.empty() ? nullptr : dice_.pick(least);
+}
+
+Nemesis::Strike Nemesis::strike(const Fault* other) {
+  Strike strike{.fault = next_fault(other)};
+  if (strike.fault == nullptr) return strike;
+  const TimePoint begin = LeaseClock::now();
+  strike.heal = strike.fault->strike();
+  if (!strike.heal) return strike;
+  ++struck_[strike.fault->kind];
+  notes_.note({.at = begin, .kind = Kind::struck, .word = strike.fault->kind});
+  return strike;
+}
+
+void Nemesis::mend(Strike& strike) {
+  if (!strike.heal) return;
+  strike.heal();
+  strike.heal = nullptr;
+  notes_.note({.at = LeaseClock::now(), .kind = Kind::healed, .word = strike.fault->kind});
+}
+
+std::chrono::nanoseconds Nemesis::how_long(Linger linger) {
+  switch (linger) {
+    case Linger::briefly:
+      return dice_.between(0ms, lease_ / 5);
+    case Linger::within_lease:
+      return dice_.between(lease_ / 5, lease_);
+    case Linger::beyond_lease:
+      return dice_.between(lease_ * 9 / 10, lease_ * 9 / 5);
+  }
+  return lease_;
+}
+
+void Nemesis::one_or_two(const std::stop_token& stop) {
+  Strike first = strike();
+  if (!first.heal) return;
+  Strike second;
+  if (dice_.chance(percent_of_pairs)) {
+    (void)wait(dice_.between(0ms, lease_ / 10), stop);
+    second = strike(first.fault);
+  }
+  auto first_left = how_long(first.fault->linger);
+  auto second_left = second.heal ? how_long(second.fault->linger) : 0ms;
+  const auto common = second.heal ? std::min(first_left, second_left) : first_left;
+  (void)wait(common, stop);
+  mend(first_left > common ? second : first);
+  (void)wait(std::max<std::chrono::nanoseconds>(first_left, second_left) - common, stop);
+  mend(first);
+  mend(second);
+}
+
+bool Nemesis::rage(std::chrono::nanoseconds length, const std::stop_token& stop) {
+  const TimePoint end = saturating_add(LeaseClock::now(), length);
+  while (LeaseClock::now() < end && !stop.stop_requested()) {
+    one_or_two(stop);
+    (void)wait(dice_.between(0ms, lease_ / 4), stop);
+  }
+  return !stop.stop_requested();
+}
+
+}  // namespace dlock::fault

@@ -1,0 +1,72 @@
+// Breaks things, one after the other and two at once, under a seed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "tests/fault/history/history_file.hpp"
+#include "tests/fault/nemesis/crew.hpp"
+#include "tests/fault/worker/board.hpp"
+#include "tests/fault/worker/dice.hpp"
+
+namespace dlock::fault {
+
+// Mends what was broken.
+using Heal = std::function<void()>;
+
+// For how long something stays broken.
+enum class Linger {
+  briefly,       // it is the break that counts
+  within_lease,  // up to about a lease
+  beyond_lease,  // mostly longer than a lease
+};
+
+struct Fault {
+  std::string kind;
+  // Which faults are not to meet: two of the same group never do, as it would be one that mends what the other broke.
+  std::string group;
+  // Breaks something; empty where there is nothing to break at the moment.
+  std::function<Heal()> strike;
+  Linger linger = Linger::within_lease;
+  unsigned weight = 1;  // how often it is struck, compared with others
+};
+
+// One thread, the crew's.
+class Nemesis {
+ public:
+  Nemesis(std::vector<Fault> faults, std::chrono::nanoseconds lease, std::uint64_t seed, Crew& crew,
+          HistoryFile& notes);
+
+  // Until the time is over and everything that was broken is mended. False: a stop was requested.
+  bool rage(std::chrono::nanoseconds length, const std::stop_token& stop);
+  // How often each kind of fault was struck; all kinds are there.
+  [[nodiscard]] const std::map<std::string, std::size_t>& struck() const noexcept { return struck_; }
+
+ private:
+  struct Strike {
+    const Fault* fault = nullptr;
+    Heal heal{};
+  };
+
+  [[nodiscard]] const Fault* next_fault(const Fault* other);
+  [[nodiscard]] Strike strike(const Fault* other = nullptr);
+  [[nodiscard]] std::chrono::nanoseconds how_long(Linger linger);
+  void mend(Strike& strike);
+  void one_or_two(const std::stop_token& stop);
+  bool wait(std::chrono::nanoseconds length, const std::stop_token& stop);
+
+  std::vector<Fault> faults_;
+  const std::chrono::nanoseconds lease_;
+  Dice dice_;
+  Crew& crew_;
+  HistoryFile& notes_;
+  std::map<std::string, std::size_t> struck_;
+};
+
+}  // namespace dlock::fault

@@ -1,0 +1,96 @@
+#include "tests/fault/nemesis/process_faults.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace dlock::fault {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long to wait for somebody to step into a trap.
+constexpr auto patience = 500ms;
+
+class ProcessFaults {
+ public:
+  ProcessFaults(Crew& crew, const Board& board, std::uint64_t seed) : crew_(crew), board_(board), dice_(seed) {}
+
+  // Whoever comes to the step next stands still right there.
+  Heal stop_at(Step step) {
+    const auto member = catch_at(step);
+    return member ? resuming(*member) : nullptr;
+  }
+  Heal kill_at(Step step) {
+    const auto member = catch_at(step);
+    if (!member) return nullptr;
+    crew_.kill(*member);
+    return [] {};
+  }
+  Heal stop_waiter() {
+    const auto member = waiter();
+    if (!member) return nullptr;
+    crew_.stop(*member);
+    return resuming(*member);
+  }
+  Heal kill_waiter() {
+    const auto member = waiter();
+    if (!member) return nullptr;
+    crew_.kill(*member);
+    return [] {};
+  }
+  Step any_step_of_holder() {
+    static const std::vector<Step> steps{Step::granted, Step::looked, Step::wrote, Step::releasing};
+    return dice_.pick(steps);
+  }
+
+ private:
+  std::optional<std::size_t> catch_at(Step step) {
+    board_.set_trap(step);
+    const TimePoint end = LeaseClock::now() + patience;
+    while (!board_.caught() && LeaseClock::now() < end) std::this_thread::sleep_for(200us);
+    auto seat = board_.caught();
+    if (!seat) seat = board_.remove_trap();
+    if (!seat) return std::nullopt;
+    const std::size_t member = crew_.member_at_seat(*seat);
+    crew_.stop(member);
+    return member;
+  }
+
+  std::optional<std::size_t> waiter() {
+    std::vector<std::size_t> members;
+    for (std::size_t seat = 0; seat < board_.size(); ++seat) {
+      const std::size_t member = crew_.member_at_seat(seat);
+      if (board_.seat(seat).step.load() == Step::asking && !crew_.stopped(member)) members.push_back(member);
+    }
+    return members.empty() ? std::nullopt : std::optional(dice_.pick(members));
+  }
+
+  Heal resuming(std::size_t member) {
+    return [this, member] { crew_.resume(member); };
+  }
+
+  Crew& crew_;
+  const Board& board_;
+  Dice dice_;
+};
+
+}  // namespace
+
+std::vector<Fault> process_faults(Crew& crew, const Board& board, std::uint64_t seed) {
+  const auto faults = std::make_shared<ProcessFaults>(crew, board, seed);
+  // Of groups of their own: two of them may well meet.
+  const auto stop_holder = [faults] { return faults->stop_at(faults->any_step_of_holder()); };
+  const auto kill_holder = [faults] { return faults->kill_at(faults->any_step_of_holder()); };
+  return {{"holder stopped before a write", "stop 1", [faults] { return faults->stop_at(Step::looked); },
+           Linger::beyond_lease, 4},
+          {"holder stopped between steps", "stop 2", stop_holder, Linger::beyond_lease},
+          {"holder killed", "kill 1", kill_holder, Linger::briefly, 2},
+          {"waiter stopped", "stop 3", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},
+          {"waiter killed", "kill 2", [faults] { return faults->kill_waiter(); }, Linger::briefly}};
+}
+
+}  // namespace dlock::fault

@@ -1,0 +1,84 @@
+// Puts a lock service through it: workers contend, a nemesis breaks things, and the history says whether the locks kept
+// their promises.
+//
+//   Outcome outcome = torture(setup, {}, stop);
+//   std::cout << report(outcome);
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "tests/fault/checker/checker.hpp"
+#include "tests/fault/nemesis/nemesis.hpp"
+#include "tests/support/tcp_proxy.hpp"
+
+namespace dlock::fault {
+
+// What must have happened at least, so that the run shows something. Each kind of fault must have been struck as well.
+struct Demands {
+  std::size_t grants = 100;
+  std::size_t takeovers = 1;
+  std::size_t losses = 1;
+  std::size_t stale_writes = 1;
+};
+
+struct Setup {
+  std::vector<std::string> worker{};     // the command; the name of a plan's file follows
+  std::vector<std::string> variables{};  // of the workers' environment, "NAME=value"
+  std::string url{};                     // for the workers: past the proxies, if there are any
+  std::string direct_url{};              // for us, when nothing is broken any more
+  std::vector<test::TcpProxy*> proxies{};
+  std::vector<Fault> service_faults{};  // on top of those of processes and of the network
+  std::function<std::vector<std::string>()>
+      leftovers{};                    // in the service, when all have quit; besides what list() says
+  std::filesystem::path directory{};  // an empty one; the histories stay there
+  std::uint64_t seed = 1;
+  std::chrono::nanoseconds length = std::chrono::seconds(60);  // for which things are broken
+  std::size_t workers = 4;
+  std::size_t threads = 2;  // of each
+  std::vector<std::string> locks{"torture/a", "torture/b"};
+  std::chrono::nanoseconds lease = std::chrono::seconds(2);
+  bool fixed_leases = true;
+  // For how long the workers go on in sound times, after the rules' `settled`.
+  std::chrono::nanoseconds sound = std::chrono::seconds(4);
+  Rules rules{};
+  Demands demands{};
+  // How often the breaking is repeated where too little has happened.
+  int repetitions = 3;
+};
+
+struct Outcome {
+  Verdict verdict{};
+  std::vector<Event> history{};
+  std::map<std::string, std::size_t> struck{};
+  std::vector<std::string> missing{};  // what did not happen; a run without it shows little
+  std::chrono::nanoseconds ran{};      // for which things were broken
+  std::uint64_t seed = 0;
+  std::filesystem::path directory{};
+  bool interrupted = false;
+
+  [[nodiscard]] bool violated() const noexcept { return !verdict.violations.empty(); }
+  [[nodiscard]] bool inconclusive() const noexcept { return !violated() && (interrupted || !missing.empty()); }
+};
+
+// Told what is done now, for people.
+using Progress = std::function<void(const std::string&)>;
+
+// Blocks until all is over. A stop ends the breaking early. Throws std::exception when something of the run itself
+// fails, as when its files cannot be written. Call it on a thread that lives as long as the program, or the run.
+[[nodiscard]] Outcome torture(const Setup& setup, const Progress& progress = {}, const std::stop_token& stop = {});
+
+// The verdict, figures and excerpts, for people. Ends with a new line.
+[[nodiscard]] std::string report(const Outcome& outcome);
+
+// Checks histories that are there, as after a run.
+[[nodiscard]] Outcome recheck(const std::filesystem::path& directory, const Rules& rules);
+
+}  // namespace dlock::fault

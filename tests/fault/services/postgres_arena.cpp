@@ -1,0 +1,66 @@
+#include <optional>
+
+#include "arena.hpp"
+#include "tests/support/pgbouncer.hpp"
+#include "tests/support/postgres_locks.hpp"
+#include "tests/support/postgres_server.hpp"
+
+namespace dlock::fault {
+
+namespace {
+
+using postgres::Strategy;
+using test::PostgresLock;
+
+class PostgresArena final : public Arena {
+ public:
+  PostgresArena(Strategy strategy, bool pooled) : strategy_(strategy) {
+    // Whoever was turned away because the server was down is let in as soon as it is up.
+    if (pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4, .lines = {"server_login_retry = 1"}});
+  }
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
+    return {pooler_ ? pooler_->port() : server_.port()};
+  }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    std::string parameters = "strategy=" + std::string(postgres::to_string(strategy_));
+    if (pooler_) parameters += "&pooler=transaction";
+    return server_.url_at(ports.front(), parameters + "&response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_server(server_);
+    const auto terminate = [this]() -> Heal {
+      (void)server_.terminate_clients();
+      return [] {};
+    };
+    faults.push_back({"sessions terminated", "server", terminate, Linger::briefly});
+    return faults;
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const PostgresLock there(strategy_, lock);
+      if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
+    }
+    return found;
+  }
+
+ private:
+  Strategy strategy_;
+  test::PostgresServer server_;
+  std::optional<test::PgBouncer> pooler_;
+};
+
+ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) {
+  return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
+}
+
+}  // namespace
+
+std::vector<ArenaKind> postgres_arenas() {
+  return {kind("table", Strategy::table), kind("optimistic", Strategy::optimistic),
+          kind("for_update", Strategy::for_update), kind("advisory", Strategy::advisory),
+          kind("pooled", Strategy::table, true)};
+}
+
+}  // namespace dlock::fault

@@ -1,0 +1,60 @@
+#include "arena.hpp"
+#include "backends/redis/keys.hpp"
+#include "tests/support/redis_server.hpp"
+
+namespace dlock::fault {
+
+namespace {
+
+class RedisArena final : public Arena {
+ public:
+  explicit RedisArena(std::string strategy) : strategy_(std::move(strategy)) {}
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    return server_.url_at(ports.front(), "strategy=" + strategy_ + "&response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_server(server_);
+    const auto forget = [this] { return said({"SCRIPT", "FLUSH"}); };
+    const auto disconnect = [this] { return said({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); };
+    faults.push_back({"scripts forgotten", "scripts", forget, Linger::briefly});
+    faults.push_back({"clients disconnected", "clients", disconnect, Linger::briefly});
+    return faults;
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const redis::Keys keys = redis::keys_of(prefix, lock);
+      if (server_.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+      if (server_.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+    }
+    return found;
+  }
+
+ private:
+  static constexpr auto prefix = "dlock:";
+
+  // A fault that is over as soon as it was struck; none while the server cannot be spoken to.
+  Heal said(const std::vector<std::string>& words) {
+    if (!server_.process().running() || server_.process().frozen()) return nullptr;
+    (void)server_.connect().command(words);  // a connection of its own: one that is kept may be among the killed
+    return [] {};
+  }
+
+  std::string strategy_;
+  // What it has acknowledged survives it.
+  test::RedisServer server_{{.append_only = true}};
+};
+
+}  // namespace
+
+std::vector<ArenaKind> redis_arenas() {
+  std::vector<ArenaKind> kinds;
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    kinds.push_back({"redis_" + strategy, [strategy] { return std::make_unique<RedisArena>(strategy); }});
+  }
+  return kinds;
+}
+
+}  // namespace dlock::fault

@@ -1,0 +1,91 @@
+#include "tests/fault/worker/board.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <system_error>
+#include <type_traits>
+
+#include "util/unique_fd.hpp"
+
+namespace dlock::fault {
+
+namespace {
+
+constexpr std::uint32_t no_trap = 0;  // otherwise the step
+constexpr std::uint32_t nobody = 0;   // otherwise the seat, from 1
+constexpr int readable_by_owner = 0600;
+constexpr std::size_t most_seats = 1024;
+
+}  // namespace
+
+// All zero is a board where nobody sits.
+struct Board::Page {
+  std::atomic<std::uint32_t> trap;
+  std::atomic<std::uint32_t> caught;
+  std::atomic<std::uint32_t> over;
+  std::array<Seat, most_seats> seats;
+};
+
+Board::Board(const std::filesystem::path& file, std::size_t seats) : size_(seats), bytes_(sizeof(Page)) {
+  static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<Step>::is_always_lock_free);
+  static_assert(std::is_trivially_destructible_v<Page>);
+  const auto fail = [&] { throw std::system_error(errno, std::generic_category(), file.string()); };
+  if (seats > most_seats) throw std::system_error(std::make_error_code(std::errc::invalid_argument), "seats");
+  const util::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, readable_by_owner));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes_)) != 0) fail();
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) fail();
+  page_ = static_cast<Page*>(memory);
+}
+
+Board::~Board() {
+  (void)::munmap(page_, bytes_);
+}  // cannot fail for what was mapped
+
+Board::Seat& Board::seat(std::size_t index) const noexcept {
+  return page_->seats[index];
+}
+
+void Board::set_trap(Step step) const noexcept {
+  page_->caught.store(nobody);
+  page_->trap.store(static_cast<std::uint32_t>(step));
+}
+
+std::optional<std::size_t> Board::caught() const noexcept {
+  const std::uint32_t seat = page_->caught.load();
+  return seat == nobody ? std::nullopt : std::optional<std::size_t>(seat - 1);
+}
+
+std::optional<std::size_t> Board::remove_trap() const noexcept {
+  if (page_->trap.exchange(no_trap) != no_trap) return std::nullopt;
+  // Whoever sprung it says so right afterwards, unless it was killed in between.
+  constexpr int patience = 1'000'000;
+  for (int i = 0; i < patience; ++i) {
+    if (const auto seat = caught()) return seat;
+  }
+  return std::nullopt;
+}
+
+void Board::call_it_a_day() const noexcept {
+  page_->over.store(1);
+}
+
+bool Board::day_is_over() const noexcept {
+  return page_->over.load() != 0;
+}
+
+void Board::reach(std::size_t seat, Step step) const noexcept {
+  page_->seats[seat].step.store(step);
+  auto trap = static_cast<std::uint32_t>(step);
+  if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, no_trap)) return;
+  page_->caught.store(static_cast<std::uint32_t>(seat) + 1);
+  (void)::kill(::getpid(), SIGSTOP);  // all threads of it; cannot fail
+}
+
+}  // namespace dlock::fault

@@ -1,0 +1,31 @@
+// Choices that are the same for the same seed on every machine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace dlock::fault {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+
+  // From 0 to count - 1; the slight preference of small numbers does not matter here.
+  [[nodiscard]] std::uint64_t below(std::uint64_t count) { return random_() % count; }
+  [[nodiscard]] bool chance(unsigned percent) { return below(100) < percent; }
+  [[nodiscard]] std::chrono::nanoseconds between(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
+    const auto width = static_cast<std::uint64_t>((most - least).count());
+    return least + std::chrono::nanoseconds(static_cast<std::int64_t>(width == 0 ? 0 : below(width)));
+  }
+  template <class T>
+  [[nodiscard]] const T& pick(const std::vector<T>& all) {
+    return all[below(all.size())];
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace dlock::fault
