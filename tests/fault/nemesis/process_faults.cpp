@@ -43,7 +43,7 @@ class ProcessFaults {
     return [] {};
   }
   Step any_step_of_holder() {
-    static const std::vector<Step> steps{Step::granted, Step::looked, Step::wrote, Step::releasing};
+    static const std::vector<Step> steps{Step::granted, Step::looking, Step::looked, Step::wrote, Step::releasing};
     return dice_.pick(steps);
   }
 
@@ -87,6 +87,8 @@ std::vector<Fault> process_faults(Crew& crew, const Board& board, std::uint64_t 
   const auto kill_holder = [faults] { return faults->kill_at(faults->any_step_of_holder()); };
   return {{"holder stopped before a write", "stop 1", [faults] { return faults->stop_at(Step::looked); },
            Linger::beyond_lease, 4},
+          {"holder stopped before a look", "stop 4", [faults] { return faults->stop_at(Step::looking); },
+           Linger::beyond_lease, 2},
           {"holder stopped between steps", "stop 2", stop_holder, Linger::beyond_lease},
           {"holder killed", "kill 1", kill_holder, Linger::briefly, 2},
           {"waiter stopped", "stop 3", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},

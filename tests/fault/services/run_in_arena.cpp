@@ -36,6 +36,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.seed = options.seed.value_or(number_from("DLOCK_TORTURE_SEED").value_or(util::kernel_random() % 1'000'000));
   setup.length = options.length.value_or(std::chrono::seconds(number_from("DLOCK_TORTURE_SECONDS").value_or(12)));
   setup.lease = 1s;
+  setup.repetitions = options.repetitions;
   // A session may take twice its time to end, and a connection one second to be set up.
   setup.rules.recovery = 8s;
   setup.rules.settled = 8s;

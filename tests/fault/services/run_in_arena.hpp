@@ -19,7 +19,8 @@ struct RunOptions {
   std::string worker = DLOCK_TORTURE_WORKER;  // the program
   std::optional<std::chrono::nanoseconds> length{};
   std::optional<std::uint64_t> seed{};
-  bool keep = true;  // the history of a run with a violation
+  bool keep = true;     // the history of a run with a violation
+  int repetitions = 3;  // as in Setup
 };
 
 [[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options = {});

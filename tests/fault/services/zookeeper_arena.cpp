@@ -26,7 +26,7 @@ class ZooKeeperArena : public Arena {
 
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
     return "zookeeper://" + joined(ports) + "/?strategy=" + strategy_ +
-           "&session_timeout=2s&response_timeout=500ms&connect_timeout=1s";
+           "&session_timeout=1s&response_timeout=500ms&connect_timeout=1s";
   }
   [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
     test::ZooKeeperClient client(joined(ports()));

@@ -21,6 +21,7 @@ enum class Step : std::uint32_t {
   idle,
   asking,     // waits for the lock
   granted,    // has been told that it has it
+  looking,    // is about to look whether it still has it
   looked,     // has just found it held, and is about to write
   wrote,      // has just written
   releasing,  // is about to give it back

@@ -166,6 +166,7 @@ void Contender::work_under(const Turn& turn, Lease lease) {
 }
 
 bool Contender::step_under(const Turn& turn, const Lease& lease) {
+  board_.reach(seat_, Step::looking);
   const TimePoint before = LeaseClock::now();
   const bool held = lease.held();
   note(turn, Kind::looked, {.at = before, .yes = held});
