@@ -51,12 +51,15 @@ class RunFormatter : public CLI::Formatter {
   }
 };
 
+// Of torture: each is a process.
+constexpr int most_workers = 64;
+
 // As CLI11's validators answer: "" is good.
-std::string problem_with_rate(const std::string& text) {
-  double rate = 0;
+std::string problem_with_positive(const std::string& text) {
+  double number = 0;
   const char* const end = text.data() + text.size();
-  const auto [read, error] = std::from_chars(text.data(), end, rate);
-  const bool good = error == std::errc() && read == end && std::isfinite(rate) && rate > 0;
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  const bool good = error == std::errc() && read == end && std::isfinite(number) && number > 0;
   return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
 }
 
@@ -74,6 +77,7 @@ class Parser {
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
   void add_bench();
+  void add_torture();
   void add_name(CLI::App* app);
   void add_acquire_options(CLI::App* app);
   void take_values();
@@ -138,6 +142,7 @@ Parser::Parser() {
   backends->add_flag("--json", result_.json, "Print JSON");
 
   add_bench();
+  add_torture();
 }
 
 void Parser::add_bench() {
@@ -156,12 +161,29 @@ void Parser::add_bench() {
   app->add_option("--rate", bench.rate,
                   "Let acquires arrive at this rate a second, whether or not others are under way")
       ->type_name("N")
-      ->check(&problem_with_rate);
+      ->check(&problem_with_positive);
   app->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
   app->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
   app->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
       ->type_name("OLD NEW")
       ->expected(2);
+}
+
+void Parser::add_torture() {
+  TortureArguments& torture = result_.torture;
+  CLI::App* app = add_verb(Verb::torture, "torture", "Break everything around the locks, and see whether they hold",
+                           torture_footer());
+  CLI::Option* check = app->add_option("--check", torture.check, "Break nothing; check the history of an earlier run");
+  check->type_name("DIRECTORY");
+  const auto add = [&](const char* name, auto& value, const char* description, const char* type) {
+    return app->add_option(name, value, description)->type_name(type)->excludes(check);
+  };
+  add("--minutes", torture.minutes, "For how long things are broken (default 1)", "N")->check(&problem_with_positive);
+  add("--seed", torture.seed, "Break the same things in the same order as the run that printed it", "N");
+  add("--workers", torture.workers, "How many processes contend (default 4)", "N")->check(CLI::Range(2, most_workers));
+  add("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)", "DIRECTORY");
+  app->get_option("--url")->excludes(check);
+  app->add_option("--plan", torture.plan)->group("");  // to ourselves, as a worker
 }
 
 CLI::App* Parser::add_verb(Verb verb, const char* name, const char* description, std::string footer) {

@@ -4,6 +4,8 @@
 #include <dlock/duration.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,7 +14,7 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, doctor, init, backends, bench };
+enum class Verb { run, hold, status, list, break_lock, doctor, init, backends, bench, torture };
 
 // Of "dlock bench".
 struct BenchArguments {
@@ -27,6 +29,16 @@ struct BenchArguments {
   [[nodiscard]] bool measures() const noexcept {
     return !urls.empty() || !scenarios.empty() || quick || rate || !html.empty() || !json.empty();
   }
+};
+
+// Of "dlock torture".
+struct TortureArguments {
+  double minutes = 1;
+  std::optional<std::uint64_t> seed;
+  std::string directory;  // empty: a new one here
+  std::size_t workers = 4;
+  std::string check;  // a directory whose history is checked; empty: things are broken
+  std::string plan;   // of a worker, for dlock's own use
 };
 
 struct Arguments {
@@ -44,6 +56,7 @@ struct Arguments {
   bool yes = false;
   std::vector<std::string> command;  // run: what follows "--"
   BenchArguments bench;
+  TortureArguments torture;
 };
 
 // The command line is wrong. The text never contains a password.

@@ -14,6 +14,7 @@ namespace dlock::cli {
 [[nodiscard]] int doctor(const Arguments& arguments);
 [[nodiscard]] int init(const Arguments& arguments);
 [[nodiscard]] int bench_command(const Arguments& arguments, Inherited& inherited);
+[[nodiscard]] int torture_command(const Arguments& arguments, Inherited& inherited);
 [[nodiscard]] int show_backends(const Arguments& arguments);
 
 }  // namespace dlock::cli

@@ -80,6 +80,21 @@ std::string bench_footer() {
          "  dlock bench --compare before.json after.json\n";
 }
 
+std::string torture_footer() {
+  return "Processes take locks of their own and write to a resource that checks fencing tokens. Meanwhile holders and\n"
+         "waiters are stopped and killed, and the network between them and the service is disturbed; the service "
+         "itself\n"
+         "is left alone: restart it yourself, or fail it over, while this runs. The history of what happened is "
+         "checked\n"
+         "in the end, and stays. Only locks called dlock-torture/SEED/... are touched. INT and TERM end it early.\n"
+         "Exit status 1: a promise was broken, or too little happened to tell.\n"
+         "\n"
+         "Examples:\n"
+         "  dlock torture --url redis://db1 --minutes 5\n"
+         "  dlock torture --url zookeeper://zk1,zk2,zk3 --minutes 20 --directory zk-history\n"
+         "  dlock torture --check zk-history\n";
+}
+
 std::string query_footer(const char* verb) {
   const std::string_view v = verb;
   if (v == "status")

@@ -12,6 +12,7 @@ inline constexpr const char* help_summary = "Distributed locks for the command l
 [[nodiscard]] std::string run_footer();
 [[nodiscard]] std::string hold_footer();
 [[nodiscard]] std::string bench_footer();
+[[nodiscard]] std::string torture_footer();
 [[nodiscard]] std::string query_footer(const char* verb);
 
 }  // namespace dlock::cli

@@ -37,6 +37,8 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return show_backends(arguments);
     case Verb::bench:
       return bench_command(arguments, inherited);
+    case Verb::torture:
+      return torture_command(arguments, inherited);
   }
   return static_cast<int>(ExitCode::internal);
 }

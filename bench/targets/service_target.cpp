@@ -16,7 +16,7 @@ ServiceTarget::ServiceTarget(UrlText given, std::string backend, std::string str
 }
 
 std::unique_ptr<Target> ServiceTarget::at_distance(std::chrono::nanoseconds round_trip) {
-  const std::vector<HostPort> all = hosts();
+  const std::vector<HostPort> all = hosts_for_proxies(given_);
   if (all.empty()) return nullptr;
   return std::make_unique<DistantTarget>(*this, all, round_trip);
 }

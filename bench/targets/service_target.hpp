@@ -34,8 +34,6 @@ class ServiceTarget : public Target {
   [[nodiscard]] const UrlText& given() const noexcept { return given_; }
   // The user's, with our strategy and our place for locks. Any thread.
   [[nodiscard]] virtual UrlText url_for(std::size_t locks) const = 0;
-  // Where proxies can stand in between; empty if that is nowhere.
-  [[nodiscard]] virtual std::vector<HostPort> hosts() const { return {}; }
   // Leaves out what could not be found out.
   void add_setting(std::string name, std::string value);
 

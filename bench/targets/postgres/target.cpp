@@ -42,7 +42,6 @@ class PostgresTarget final : public ServiceTarget {
 
  private:
   [[nodiscard]] UrlText url_for(std::size_t locks) const override;
-  [[nodiscard]] std::vector<HostPort> hosts() const override;
   // A lock, or at least waiting for it, takes a connection.
   [[nodiscard]] bool takes_connections() const {
     return info().strategy == "for-update" || info().strategy == "advisory";
@@ -71,17 +70,6 @@ UrlText PostgresTarget::url_for(std::size_t locks) const {
     url.set("max_connections", std::to_string(std::min(locks + working_connections, most_connections_of_a_client)));
   }
   return url;
-}
-
-std::vector<HostPort> PostgresTarget::hosts() const {
-  // The server's certificate would not be that of the proxy's host.
-  if (given().parameter("sslmode") == "verify-full") return {};
-  std::vector<HostPort> all =
-      given().hosts({.name = given().parameter("host").value_or("localhost"),
-                     .port = static_cast<std::uint16_t>(std::stoul(given().parameter("port").value_or("5432")))});
-  const bool by_socket =
-      std::any_of(all.begin(), all.end(), [](const auto& each) { return each.name.starts_with('/'); });
-  return by_socket ? std::vector<HostPort>() : all;
 }
 
 void PostgresTarget::prepare() {

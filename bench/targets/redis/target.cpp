@@ -41,7 +41,6 @@ class RedisTarget final : public ServiceTarget {
 
  private:
   [[nodiscard]] UrlText url_for(std::size_t locks) const override;
-  [[nodiscard]] std::vector<HostPort> hosts() const override;
   // hiredis alone has no TLS.
   [[nodiscard]] bool by_tls() const { return given().original().scheme() == "rediss"; }
   void unlink_matching(RedisConnection& connection, const std::string& pattern) const;
@@ -66,11 +65,6 @@ UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
   url.set("strategy", info().strategy);
   url.set("prefix", prefix_);
   return url;
-}
-
-std::vector<HostPort> RedisTarget::hosts() const {
-  // The server's certificate would not be that of the proxy's host.
-  return by_tls() ? std::vector<HostPort>() : given().hosts({.name = "localhost", .port = 6379});
 }
 
 void RedisTarget::prepare() {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 
+#include "bench/targets/detour.hpp"
 #include "bench/targets/network.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/zookeeper/floor.hpp"
@@ -34,9 +35,6 @@ class ZooKeeperTarget final : public ServiceTarget {
 
  private:
   [[nodiscard]] UrlText url_for(std::size_t locks) const override;
-  [[nodiscard]] std::vector<HostPort> hosts() const override {
-    return given().hosts({.name = "localhost", .port = 2181});
-  }
   // The answers of all servers; empty if one of them does not answer.
   [[nodiscard]] std::vector<std::string> answers(const std::string& word) const;
 
@@ -67,7 +65,7 @@ UrlText ZooKeeperTarget::url_for(std::size_t /*locks*/) const {
 std::vector<std::string> ZooKeeperTarget::answers(const std::string& word) const {
   std::vector<std::string> all;
   try {
-    for (const HostPort& each : hosts()) all.push_back(ask(each, word, answer_limit));
+    for (const HostPort& each : hosts_for_proxies(given())) all.push_back(ask(each, word, answer_limit));
   } catch (const std::exception&) {
     return {};
   }
@@ -75,7 +73,7 @@ std::vector<std::string> ZooKeeperTarget::answers(const std::string& word) const
 }
 
 void ZooKeeperTarget::prepare() {
-  add_setting("servers", std::to_string(hosts().size()));
+  add_setting("servers", std::to_string(hosts_for_proxies(given()).size()));
   const auto mntr = answers("mntr");
   const auto conf = answers("conf");
   double most = usual_connections;

@@ -59,7 +59,10 @@ std::string_view name_of(Rule rule) noexcept {
 }
 
 void Findings::add(Rule rule, std::string what, std::vector<std::size_t> events) {
-  if (rules_.without.contains(rule)) return;
+  if (rules_.without.contains(rule)) {
+    ++verdict_.excused[rule];
+    return;
+  }
   if (++verdict_.found[rule] > max_of_a_rule) return;
   std::sort(events.begin(), events.end());
   events.erase(std::unique(events.begin(), events.end()), events.end());

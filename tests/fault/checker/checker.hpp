@@ -79,8 +79,9 @@ struct Counts {
 };
 
 struct Verdict {
-  std::vector<Violation> violations;  // in the order of the rules; at most max_of_a_rule of each
-  std::map<Rule, std::size_t> found;  // how many there are
+  std::vector<Violation> violations;    // in the order of the rules; at most max_of_a_rule of each
+  std::map<Rule, std::size_t> found;    // how many there are
+  std::map<Rule, std::size_t> excused;  // how many there would be of the rules in Rules::without
   Counts counts;
 };
 inline constexpr std::size_t max_of_a_rule = 10;

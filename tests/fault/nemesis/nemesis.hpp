@@ -1,4 +1,4 @@
-// Breaks things, one after the other and two at once, under a seed.
+// Breaks things, one after the other and two at once, in an order that is a seed's.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,8 @@ enum class Linger {
 
 struct Fault {
   std::string kind;
-  // Which faults are not to meet: two of the same group never do, as it would be one that mends what the other broke.
+  // What it breaks, where that is one thing for all: such faults do not meet, as one would mend what another broke.
+  // Empty for a fault of one process, of which each meets any other.
   std::string group;
   // Breaks something; empty where there is nothing to break at the moment.
   std::function<Heal()> strike;
@@ -54,8 +55,8 @@ class Nemesis {
     Heal heal{};
   };
 
-  [[nodiscard]] const Fault* next_fault(const Fault* other);
-  [[nodiscard]] Strike strike(const Fault* other = nullptr);
+  [[nodiscard]] const Fault* next_fault(bool of_process);
+  [[nodiscard]] Strike strike(bool of_process);
   [[nodiscard]] std::chrono::nanoseconds how_long(Linger linger);
   void mend(Strike& strike);
   void one_or_two(const std::stop_token& stop);

@@ -82,17 +82,16 @@ class ProcessFaults {
 
 std::vector<Fault> process_faults(Crew& crew, const Board& board, std::uint64_t seed) {
   const auto faults = std::make_shared<ProcessFaults>(crew, board, seed);
-  // Of groups of their own: two of them may well meet.
   const auto stop_holder = [faults] { return faults->stop_at(faults->any_step_of_holder()); };
   const auto kill_holder = [faults] { return faults->kill_at(faults->any_step_of_holder()); };
-  return {{"holder stopped before a write", "stop 1", [faults] { return faults->stop_at(Step::looked); },
+  return {{"holder stopped before a write", "", [faults] { return faults->stop_at(Step::looked); },
            Linger::beyond_lease, 4},
-          {"holder stopped before a look", "stop 4", [faults] { return faults->stop_at(Step::looking); },
+          {"holder stopped before a look", "", [faults] { return faults->stop_at(Step::looking); },
            Linger::beyond_lease, 2},
-          {"holder stopped between steps", "stop 2", stop_holder, Linger::beyond_lease},
-          {"holder killed", "kill 1", kill_holder, Linger::briefly, 2},
-          {"waiter stopped", "stop 3", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},
-          {"waiter killed", "kill 2", [faults] { return faults->kill_waiter(); }, Linger::briefly}};
+          {"holder stopped between steps", "", stop_holder, Linger::beyond_lease, 2},
+          {"holder killed", "", kill_holder, Linger::briefly, 4},
+          {"waiter stopped", "", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},
+          {"waiter killed", "", [faults] { return faults->kill_waiter(); }, Linger::briefly}};
 }
 
 }  // namespace dlock::fault

@@ -50,6 +50,12 @@ std::string report(const Outcome& outcome) {
   line("longest wait", fmt::format("{:.3f} s", seconds(c.longest_wait)));
   line("longest stall", fmt::format("{:.3f} s; {:.3f} s once nothing was broken any more", seconds(c.longest_stall),
                                     seconds(c.longest_stall_after)));
+  if (!outcome.known_hole.why.empty()) {
+    std::string seen;
+    for (const auto& [rule, times] : outcome.verdict.excused)
+      seen += fmt::format("; {}: seen {} times", name_of(rule), times);
+    line("known hole", outcome.known_hole.why + seen);
+  }
   for (const std::string& what : outcome.missing) line("missing", what);
   line("history", outcome.directory.string());
   line("verdict", verdict_line(outcome));

@@ -10,7 +10,9 @@
 #include "bench/measure/pause.hpp"
 #include "tests/fault/nemesis/network_faults.hpp"
 #include "tests/fault/nemesis/process_faults.hpp"
+#include "tests/fault/run/rules_file.hpp"
 #include "tests/fault/worker/resource.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 namespace dlock::fault {
 
@@ -20,6 +22,7 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 constexpr auto run_file = "run.jsonl";
+constexpr auto rules_file = "rules.json";
 constexpr auto resource_file = "resource.jsonl";
 constexpr auto glance = 50ms;
 
@@ -46,20 +49,24 @@ class Run {
         progress_(progress),
         stop_(stop),
         notes_(setup.directory / run_file),
-        board_(setup.directory / "board", setup.workers * setup.threads),
-        resource_(setup.directory / "resource", setup.directory / resource_file, setup.locks),
+        board_(scratch_file("board"), setup.workers * setup.threads),
+        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks),
         crew_(crew_config(), notes_),
         nemesis_(all_faults(), setup.lease, setup.seed, crew_, notes_) {}
 
   Outcome operator()() {
     Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
+    Rules rules = setup_.rules;
+    outcome.known_hole = known_hole(connect(setup_.direct_url).capabilities());
+    rules.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
+    save(rules, setup_.directory / rules_file);
     outcome.ran = break_things();
     watch_sound_times();
     end_work();
     probe();
     look_for_residue();
     outcome.history = read_histories(setup_.directory);
-    outcome.verdict = check(outcome.history, setup_.rules);
+    outcome.verdict = check(outcome.history, rules);
     outcome.struck = nemesis_.struck();
     outcome.missing = shortfall(outcome.verdict.counts, outcome.struck, setup_.demands);
     outcome.interrupted = stop_.stop_requested();
@@ -74,8 +81,8 @@ class Run {
             .directory = setup_.directory,
             .workers = setup_.workers,
             .plan = {.seed = setup_.seed,
-                     .board = setup_.directory / "board",
-                     .resource = setup_.directory / "resource",
+                     .board = scratch_file("board"),
+                     .resource = scratch_file("resource"),
                      .seats = setup_.workers * setup_.threads,
                      .threads = setup_.threads,
                      .locks = setup_.locks,
@@ -91,6 +98,10 @@ class Run {
     return all;
   }
 
+  // Not with the histories, whose path may be too long for a socket.
+  [[nodiscard]] std::filesystem::path scratch_file(const char* name) const {
+    return std::filesystem::path(scratch_.path()) / name;
+  }
   void say(const std::string& text) const {
     if (progress_) progress_(text);
   }
@@ -161,6 +172,7 @@ class Run {
   const Setup& setup_;
   const Progress& progress_;
   const std::stop_token& stop_;
+  test::ScratchDirectory scratch_;
   HistoryFile notes_;
   Board board_;
   Resource resource_;
@@ -174,9 +186,9 @@ Outcome torture(const Setup& setup, const Progress& progress, const std::stop_to
   return Run(setup, progress, stop)();
 }
 
-Outcome recheck(const std::filesystem::path& directory, const Rules& rules) {
+Outcome recheck(const std::filesystem::path& directory) {
   Outcome outcome{.history = read_histories(directory), .directory = directory};
-  outcome.verdict = check(outcome.history, rules);
+  outcome.verdict = check(outcome.history, load_rules(directory / rules_file));
   return outcome;
 }
 

@@ -17,6 +17,7 @@
 
 #include "tests/fault/checker/checker.hpp"
 #include "tests/fault/nemesis/nemesis.hpp"
+#include "tests/fault/run/known_holes.hpp"
 #include "tests/support/tcp_proxy.hpp"
 
 namespace dlock::fault {
@@ -38,7 +39,7 @@ struct Setup {
   std::vector<Fault> service_faults{};  // on top of those of processes and of the network
   std::function<std::vector<std::string>()>
       leftovers{};                    // in the service, when all have quit; besides what list() says
-  std::filesystem::path directory{};  // an empty one; the histories stay there
+  std::filesystem::path directory{};  // an empty one; histories and rules stay there
   std::uint64_t seed = 1;
   std::chrono::nanoseconds length = std::chrono::seconds(60);  // for which things are broken
   std::size_t workers = 4;
@@ -48,7 +49,7 @@ struct Setup {
   bool fixed_leases = true;
   // For how long the workers go on in sound times, after the rules' `settled`.
   std::chrono::nanoseconds sound = std::chrono::seconds(4);
-  Rules rules{};
+  Rules rules{};  // without those of the service's known holes, which are left out anyway
   Demands demands{};
   // How often the breaking is repeated where too little has happened.
   int repetitions = 3;
@@ -62,6 +63,7 @@ struct Outcome {
   std::chrono::nanoseconds ran{};      // for which things were broken
   std::uint64_t seed = 0;
   std::filesystem::path directory{};
+  KnownHole known_hole{};
   bool interrupted = false;
 
   [[nodiscard]] bool violated() const noexcept { return !verdict.violations.empty(); }
@@ -78,7 +80,8 @@ using Progress = std::function<void(const std::string&)>;
 // The verdict, figures and excerpts, for people. Ends with a new line.
 [[nodiscard]] std::string report(const Outcome& outcome);
 
-// Checks histories that are there, as after a run.
-[[nodiscard]] Outcome recheck(const std::filesystem::path& directory, const Rules& rules);
+// Checks once more the history that a run has left in this directory, by the same rules. Throws std::runtime_error
+// where there is none.
+[[nodiscard]] Outcome recheck(const std::filesystem::path& directory);
 
 }  // namespace dlock::fault

@@ -1,0 +1,58 @@
+#include "bench/targets/detour.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "bench/targets/network.hpp"
+#include "bench/targets/service_target.hpp"
+
+namespace dlock::bench {
+
+namespace {
+
+std::vector<HostPort> postgres_hosts(const UrlText& url) {
+  if (url.parameter("sslmode") == "verify-full") return {};
+  std::vector<HostPort> all =
+      url.hosts({.name = url.parameter("host").value_or("localhost"),
+                 .port = static_cast<std::uint16_t>(std::stoul(url.parameter("port").value_or("5432")))});
+  const bool by_socket =
+      std::any_of(all.begin(), all.end(), [](const auto& each) { return each.name.starts_with('/'); });
+  return by_socket ? std::vector<HostPort>() : all;
+}
+
+}  // namespace
+
+std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
+  const std::string& scheme = url.original().scheme();
+  if (scheme == "redis") return url.hosts({.name = "localhost", .port = 6379});
+  if (scheme == "zookeeper") return url.hosts({.name = "localhost", .port = 2181});
+  if (scheme == "postgresql" || scheme == "postgres") return postgres_hosts(url);
+  return {};
+}
+
+Detour::Detour(const std::vector<HostPort>& hosts) {
+  for (const HostPort& each : hosts) {
+    const util::UniqueFd probe = connect_to(each, answer_limit);
+    proxies_.push_back(std::make_unique<test::TcpProxy>(test::Endpoint::at(peer_address(probe.get()), each.port)));
+  }
+}
+
+std::vector<test::TcpProxy*> Detour::proxies() const {
+  std::vector<test::TcpProxy*> all;
+  for (const auto& proxy : proxies_) all.push_back(proxy.get());
+  return all;
+}
+
+UrlText Detour::through(UrlText url) const {
+  std::string hosts;
+  for (const auto& proxy : proxies_)
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(proxy->port());
+  // As PostgreSQL's may say it instead.
+  url.remove("host");
+  url.remove("port");
+  url.set_hosts(hosts);
+  return url;
+}
+
+}  // namespace dlock::bench

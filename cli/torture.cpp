@@ -1,0 +1,143 @@
+// dlock torture: breaks everything around the locks of a service, and says whether they kept their promises.
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <dlock/client.hpp>
+
+#include "bench/targets/detour.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/interruption.hpp"
+#include "cli/location.hpp"
+#include "cli/output.hpp"
+#include "tests/fault/run/torture.hpp"
+#include "tests/fault/worker/worker.hpp"
+#include "util/process.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr int success = static_cast<int>(ExitCode::ok);
+constexpr int something_is_wrong = static_cast<int>(ExitCode::findings);
+
+// Leases are made short, so that many of them run out in the time.
+constexpr auto lease = "2s";
+// The longest that one request, and the setting up of a connection, may take.
+constexpr auto response_timeout = "1s";
+constexpr auto connect_timeout = "2s";
+// Seeds are to be typed again by people.
+constexpr std::uint64_t greatest_seed = 1'000'000'000;
+
+// The user's, with times that make the run short, where it does not say any.
+bench::UrlText with_short_times(const std::string& url) {
+  bench::UrlText text(url);
+  const auto set = [&](const char* parameter, const char* value) {
+    if (!text.parameter(parameter)) text.set(parameter, value);
+  };
+  set("lease", lease);
+  set("response_timeout", response_timeout);
+  set("connect_timeout", connect_timeout);
+  if (text.original().scheme() == "zookeeper") set("session_timeout", lease);
+  return text;
+}
+
+struct Service {
+  Capabilities capabilities;
+  nanoseconds lease;  // for how long it keeps a lock, as it has said
+};
+
+// Takes a lock, so that a service that cannot be used is known at once.
+Service look_at(const std::string& url, const std::string& lock) {
+  const Client client = connect(url, {.label = "torture"});
+  Service service{.capabilities = client.capabilities(), .lease = 2s};
+  if (service.capabilities.scope == Scope::process) {
+    throw UsageError(
+        fmt::format("--url: locks of {} are within one process, and torture kills processes", client.url()));
+  }
+  const Lease held = client.lock(lock).acquire({.wait = 10s});
+  const TimePoint until = held.valid_until();
+  if (until != TimePoint::max()) service.lease = until - LeaseClock::now();
+  return service;
+}
+
+std::filesystem::path new_directory(const std::string& wanted, std::uint64_t seed) {
+  const std::filesystem::path directory = wanted.empty() ? fmt::format("dlock-torture-{}", seed) : wanted;
+  std::error_code ec;
+  std::filesystem::create_directories(directory, ec);
+  if (!ec && !std::filesystem::is_empty(directory, ec) && !ec) {
+    throw UsageError(fmt::format("--directory: {} is not empty", directory.string()));
+  }
+  if (ec) throw UsageError(fmt::format("--directory: {}: {}", directory.string(), ec.message()));
+  return std::filesystem::absolute(directory);
+}
+
+int judge(const fault::Outcome& outcome) {
+  print(fault::report(outcome));
+  return outcome.violated() || outcome.inconclusive() ? something_is_wrong : success;
+}
+
+fault::Rules rules_for(const Service& service) {
+  fault::Rules rules;
+  rules.slack = 4s;
+  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more
+  // seldom.
+  rules.recovery = 3 * service.lease + 10s;
+  rules.settled = rules.recovery;
+  return rules;
+}
+
+}  // namespace
+
+int torture_command(const Arguments& arguments, Inherited& inherited) {
+  const TortureArguments& wanted = arguments.torture;
+  if (!wanted.plan.empty()) return fault::worker_main(wanted.plan);
+  if (!wanted.check.empty()) return judge(fault::recheck(wanted.check));
+
+  fault::Setup setup;
+  setup.seed = wanted.seed.value_or(util::kernel_random() % greatest_seed);
+  setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
+  const bench::UrlText url = with_short_times(service_url(arguments.url));
+  setup.direct_url = url.text();
+  const Service service = look_at(setup.direct_url, setup.locks.front());
+  std::optional<bench::Detour> detour;
+  setup.url = setup.direct_url;
+  if (const auto hosts = bench::hosts_for_proxies(url); !hosts.empty()) {
+    detour.emplace(hosts);
+    setup.proxies = detour->proxies();
+    setup.url = detour->through(url).text();
+  } else if (service.capabilities.scope == Scope::network) {
+    say("the network is left alone: no proxy can stand between clients and this service");
+  }
+  setup.lease = service.lease;
+  setup.rules = rules_for(service);
+  if (service.capabilities.lease_kind == LeaseKind::process) {
+    // Whoever is stopped keeps its lock, so that no write of its is ever stale.
+    setup.demands.losses = 0;
+    setup.demands.stale_writes = 0;
+  }
+  setup.length = std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::ratio<60>>(wanted.minutes));
+  setup.workers = wanted.workers;
+  setup.worker = {"/proc/self/exe", "torture", "--plan"};
+  setup.directory = new_directory(wanted.directory, setup.seed);
+
+  inherited.take_over_signals();
+  Interruption interruption;
+  const fault::Outcome outcome = fault::torture(
+      setup, [&](const std::string& text) { say(fmt::format("seed {}: {}", setup.seed, text)); }, interruption.stop());
+  const int status = judge(outcome);
+  return interruption.signal() != 0 && !outcome.violated() ? signalled(interruption.signal()) : status;
+}
+
+}  // namespace dlock::cli
