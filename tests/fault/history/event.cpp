@@ -44,6 +44,39 @@ bool has_limit(Kind kind) {
   return kind == Kind::asked || kind == Kind::granted;
 }
 
+// Nothing that is written wrongly may pass for something that is not there: a misspelt "until" would be no deadline.
+constexpr std::array<std::string_view, 10> members{"time",  "process", "event", "acquire", "lock",
+                                                   "token", "until",   "yes",   "subject", "word"};
+
+void check_members(const Json& line) {
+  if (!line.is_object()) throw std::invalid_argument("not an object");
+  for (const auto& [name, value] : line.items()) {
+    if (std::find(members.begin(), members.end(), name) == members.end()) {
+      throw std::invalid_argument(fmt::format("unknown member \"{}\"", name));
+    }
+  }
+}
+
+// Json::get() cuts off what does not fit.
+template <class Number>
+Number number(const Json& line, const char* name) {
+  const Json& value = line.at(name);
+  const bool fits = value.is_number_unsigned()  ? std::in_range<Number>(value.get<std::uint64_t>())
+                    : value.is_number_integer() ? std::in_range<Number>(value.get<std::int64_t>())
+                                                : false;
+  if (!fits) throw std::invalid_argument(fmt::format("\"{}\" is {}", name, value.dump()));
+  return value.get<Number>();
+}
+
+template <class Number>
+Number number_or_none(const Json& line, const char* name) {
+  return line.contains(name) ? number<Number>(line, name) : Number{};
+}
+
+TimePoint time(const Json& line, const char* name) {
+  return TimePoint(std::chrono::nanoseconds(number<std::int64_t>(line, name)));
+}
+
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -123,15 +156,15 @@ std::string to_line(const Event& event) {
 std::optional<Event> parse_line(std::string_view line, std::string& why) {
   try {
     const Json json = Json::parse(line);
-    const auto time = [](const Json& value) { return TimePoint(std::chrono::nanoseconds(value.get<std::int64_t>())); };
-    Event event{.at = time(json.at("time")), .kind = kind_of(json.at("event").get<std::string>())};
-    event.process = json.at("process").get<int>();
-    event.attempt = json.value("acquire", std::uint64_t{0});
+    check_members(json);
+    Event event{.at = time(json, "time"), .kind = kind_of(json.at("event").get<std::string>())};
+    event.process = number<int>(json, "process");
+    event.attempt = number_or_none<std::uint64_t>(json, "acquire");
     event.lock = json.value("lock", std::string());
-    event.token = FencingToken(json.value("token", std::uint64_t{0}));
-    if (has_limit(event.kind)) event.until = json.contains("until") ? time(json.at("until")) : TimePoint::max();
+    event.token = FencingToken(number_or_none<std::uint64_t>(json, "token"));
+    if (has_limit(event.kind)) event.until = json.contains("until") ? time(json, "until") : TimePoint::max();
     if (answers(event.kind)) event.yes = json.at("yes").get<bool>();
-    event.subject = json.value("subject", 0);
+    event.subject = number_or_none<int>(json, "subject");
     event.word = json.value("word", std::string());
     return event;
   } catch (const Json::exception& e) {

@@ -1,7 +1,10 @@
 // What happened to locks, as it was seen: one event for each step of a process, on one clock for all of them.
 //
-// A process notes the time of what it asks before it asks, and of what it is told after it was told. So an interval
-// from a grant to a look that found the lock held is one in which the process surely believed to hold it.
+// A process notes the time of what it asks before it asks, and of what it is told after it was told; that of a look
+// that found the lock held is from before it, that of one that did not is from after it. So an interval from a grant to
+// a look that found the lock held is one in which the process surely believed to hold it. What is done to a process is
+// the other way round, as it excuses: the time of a stop is from before it, that of going on from after it, and that of
+// a kill is one at which the process surely was no more.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +19,7 @@ namespace dlock::fault {
 
 enum class Kind : std::uint8_t {
   // --- Of a process that contends ---
-  started,     // the process; `word` says what it is
+  started,     // the process, which has a number of its own; `word` says what it is
   ended,       // the process, in good order
   asked,       // an acquire begins; `until` is its deadline
   cancelled,   // its cancellation was requested
@@ -59,16 +62,19 @@ struct Event {
 
 // The healing after which nothing breaks any more.
 inline constexpr std::string_view everything = "everything";
+// Words of a denial that the checker looks into.
+inline constexpr std::string_view denied_as_timed_out = "timed out";
+inline constexpr std::string_view denied_as_cancelled = "cancelled";
 
 [[nodiscard]] std::string_view name_of(Kind kind) noexcept;
 
-// One line, a JSON object, without the line's end. docs/torture.md describes it.
+// One line, a JSON object, without the line's end. docs/histories.md describes it.
 [[nodiscard]] std::string to_line(const Event& event);
 // The inverse. nullopt for anything else; `why` says what is wrong with it.
 [[nodiscard]] std::optional<Event> parse_line(std::string_view line, std::string& why);
 
-// For people: "+1.234567 s  process 3: granted "a" (acquire 17), token 18, valid for 1.9 s more". The time is counted
-// from `origin`.
+// For people: "+1.234567 s  process 3: is granted the lock, token 18, valid for 1.900000 s  [lock a, acquire 17]". The
+// time is counted from `origin`.
 [[nodiscard]] std::string describe(const Event& event, TimePoint origin);
 
 }  // namespace dlock::fault
