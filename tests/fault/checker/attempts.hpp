@@ -29,21 +29,31 @@ struct Attempt {
   Place released{};                  // or failed to
   Place last_held{};                 // the last look that found it held
   Place first_unheld{};              // the first look that did not
-  std::vector<std::size_t> extra{};  // further grants, denials and ends of releases, of which there must be none
+  Place revived{};                   // the first look that found it held though it had been lost or given back
+  std::vector<std::size_t> extra{};  // further grants, denials, losses and "ours", of which there must be none
 };
 
 struct Process {
   struct Pause {
     TimePoint from;
-    TimePoint to;
+    TimePoint to;                     // TimePoint::max() while it lasts
+    std::chrono::nanoseconds before;  // the sum of those before
   };
-  std::vector<Pause> pauses{};
+  std::vector<Pause> pauses{};  // in the order of time; none overlaps another
+  bool started = false;
   TimePoint killed = TimePoint::max();
   TimePoint ended = TimePoint::max();
   Place killed_at{};
+  Place ended_at{};
 
   // How long it stood still within an interval.
   [[nodiscard]] std::chrono::nanoseconds paused_within(TimePoint from, TimePoint to) const;
+
+  void stop(TimePoint at);
+  void resume(TimePoint at);
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds paused_until(TimePoint time) const;
 };
 
 struct LockHistory {
@@ -69,19 +79,28 @@ class Attempts {
   // The time of the last event.
   [[nodiscard]] TimePoint end() const;
 
-  // When the holder of a granted acquire certainly gave it up or was no more: it was about to release it, or killed, or
-  // the loss was signalled, or it looked in vain. TimePoint::max() where nothing is known.
-  [[nodiscard]] TimePoint given_up(const Attempt& attempt) const;
-  // From when on the lock was free of this holder: as above, but by the end of its release.
+  // Whether a granted acquire surely held the lock when the news of it came: it was found held later, which held()
+  // never is once it was not, or it was valid and its release found that it had been ours all the time. What ran out or
+  // was lost meanwhile was perhaps never held.
+  [[nodiscard]] bool surely_held(const Attempt& attempt) const;
+  // Whether the lease of a granted acquire had not run out when the news of it came.
+  [[nodiscard]] bool valid_when_granted(const Attempt& attempt) const;
+  // From when on the lock was free of the holder of a granted acquire: it had released it or tried to, the loss was
+  // signalled, it looked in vain, or its process was no more. TimePoint::max() where nothing is known.
   [[nodiscard]] TimePoint freed(const Attempt& attempt) const;
-  // When it ended without the lock, its process with it included; TimePoint::max() where it did not.
+  // When it got the lock, ended without it, or its process was no more; TimePoint::max() where it did not end.
+  [[nodiscard]] TimePoint ended(const Attempt& attempt) const;
+  // Up to when it waited for the lock: as above, but no longer than its deadline, nor than it was cancelled.
   [[nodiscard]] TimePoint waited_until(const Attempt& attempt) const;
 
  private:
   void take(std::size_t place);
   void take_attempt(std::size_t place);
+  void take_look(std::size_t place, Attempt& attempt);
+  void take_release(std::size_t place, Attempt& attempt);
   [[nodiscard]] Attempt& attempt_of(std::size_t place);
-  void once(Place& what, std::size_t place, Attempt& attempt);
+  void require(const Place& before, std::size_t place) const;
+  static void once(Place& what, std::size_t place, Attempt& attempt);
 
   std::span<const Event> history_;
   std::vector<Attempt> attempts_;

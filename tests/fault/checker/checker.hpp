@@ -29,9 +29,9 @@ enum class Rule : std::uint8_t {
   unique_tokens,   // no token was granted twice
   growing_tokens,  // who was granted the lock later has the greater token
   fencing,         // the resource took no older token after a newer one, and refused no newest one
-  honest_release,  // a release said "ours" only if nobody else had been granted the lock, and once
-  timely_loss,     // whoever found the lock not held was told of the loss, no later than that
-  deadlines,       // each acquire ended by its deadline, or when it was cancelled
+  honest_release,  // a release said "ours" once, only if it was not lost, and nobody else had been granted the lock
+  timely_loss,     // whoever found the lock not held was told of the loss at once, and never found it held again
+  deadlines,       // each acquire ended once, by its deadline or when it was cancelled; each release ended
   progress,        // once nothing is broken any more, no lock stays free that somebody waits for
   hand_over,       // in sound times a lock that gets free goes to a waiter at once
   no_crash,        // no process ended that was not killed
@@ -44,6 +44,7 @@ inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens,
 
 struct Rules {
   std::chrono::nanoseconds slack = std::chrono::seconds(2);              // how late an acquire may end
+  std::chrono::nanoseconds release = std::chrono::seconds(5);            // how long a release may take
   std::chrono::nanoseconds loss_slack = std::chrono::milliseconds(500);  // how late a loss may be signalled
   // How long after everything was healed a lock may be free in spite of waiters: the longest lease or session, and the
   // time to notice and to connect again.

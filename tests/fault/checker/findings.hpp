@@ -27,8 +27,9 @@ class Findings {
 struct Stall {
   TimePoint from;
   TimePoint to;
-  std::size_t waiter;               // an attempt that waited at its end
+  std::size_t waiter;               // of the attempts that waited at its end, the one that had asked first
   std::optional<std::size_t> last;  // the attempt that held the lock before, if any did
+  TimePoint freed;                  // when that one held it no longer
 };
 // In the order of time.
 [[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, const LockHistory& lock);

@@ -4,17 +4,12 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "tests/fault/checker/findings.hpp"
 
 namespace dlock::fault {
 namespace {
-
-// A grant whose lease was over when the news of it came was never held.
-bool valid_when_granted(const Attempts& attempts, const Attempt& attempt) {
-  const Event& granted = attempts.event(*attempt.granted);
-  return granted.at < granted.until;
-}
 
 // The place up to which a grant was surely believed in: held() never comes back once it was false.
 std::size_t last_belief(const Attempt& attempt) {
@@ -29,7 +24,7 @@ void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, Findi
   std::optional<std::size_t> believer;  // of the grants so far, the one that was believed in the longest
   for (const std::size_t index : lock.grants) {
     const Attempt& next = attempts[index];
-    if (!valid_when_granted(attempts, next)) continue;
+    if (!attempts.surely_held(next)) continue;
     if (believer && last_belief(attempts[*believer]) > *next.granted) {
       const Attempt& other = attempts[*believer];
       findings.add(Rule::exclusion,
@@ -41,8 +36,8 @@ void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, Findi
   }
 }
 
-// The lease of a grant that is valid when it arrives covers all the time since the service gave it. So a grant that
-// arrived earlier was given earlier, though it be stale.
+// A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
+// came earlier was given earlier, though it had run out by then.
 void check_tokens_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
   std::map<FencingToken, std::size_t> seen;
   for (const std::size_t index : lock.grants) {
@@ -59,7 +54,7 @@ void check_tokens_of(const Attempts& attempts, const LockHistory& lock, Findings
       continue;
     }
     const auto& [greatest, greatest_index] = *seen.rbegin();
-    if (greatest > token && valid_when_granted(attempts, attempt)) {
+    if (greatest > token && attempts.surely_held(attempt)) {
       findings.add(Rule::growing_tokens,
                    fmt::format("token {} was granted after token {}", token.value(), greatest.value()),
                    {*attempts[greatest_index].granted, *attempt.granted});
@@ -88,29 +83,89 @@ void check_fencing_of(const Attempts& attempts, const LockHistory& lock, Finding
   }
 }
 
-void check_releases_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
-  // For each grant, which of all up to it has the greatest token.
-  std::vector<std::size_t> newest;
-  newest.reserve(lock.grants.size());
-  for (const std::size_t index : lock.grants) {
-    const bool newer =
-        newest.empty() || token_of(attempts, attempts[index]) > token_of(attempts, attempts[newest.back()]);
-    newest.push_back(newer ? index : newest.back());
-  }
-  for (const std::size_t index : lock.grants) {
-    const Attempt& attempt = attempts[index];
-    if (!attempt.released || !attempt.releasing || !attempts.event(*attempt.released).yes) continue;
-    const auto later =
-        std::lower_bound(lock.grants.begin(), lock.grants.end(), *attempt.releasing,
-                         [&](std::size_t grant, std::size_t place) { return *attempts[grant].granted < place; });
-    if (later == lock.grants.begin()) continue;
-    const Attempt& other = attempts[newest[static_cast<std::size_t>(later - lock.grants.begin()) - 1]];
-    if (token_of(attempts, other) > token_of(attempts, attempt)) {
-      findings.add(Rule::honest_release,
-                   fmt::format("the release of process {} said \"ours\", though process {} had been granted the lock",
-                               attempt.process, other.process),
-                   {*attempt.granted, *other.granted, *attempt.releasing, *attempt.released});
+// For each grant of a lock the first one after it that has a greater token; their number where there is none.
+std::vector<std::size_t> next_newer(const Attempts& attempts, const LockHistory& lock) {
+  std::vector<std::size_t> next(lock.grants.size(), lock.grants.size());
+  std::vector<std::size_t> open;  // those that have found none so far; their tokens fall
+  for (std::size_t i = 0; i < lock.grants.size(); ++i) {
+    const FencingToken token = token_of(attempts, attempts[lock.grants[i]]);
+    while (!open.empty() && token_of(attempts, attempts[lock.grants[open.back()]]) < token) {
+      next[open.back()] = i;
+      open.pop_back();
     }
+    open.push_back(i);
+  }
+  return next;
+}
+
+void check_releases_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
+  const std::vector<std::size_t> next = next_newer(attempts, lock);
+  std::optional<std::size_t> newest;  // of the grants so far
+  for (std::size_t i = 0; i < lock.grants.size(); ++i) {
+    const Attempt& attempt = attempts[lock.grants[i]];
+    const FencingToken token = token_of(attempts, attempt);
+    // The news of this grant came late. Tokens that fall though it did not are a matter of another rule.
+    const bool stale = newest && token < token_of(attempts, attempts[*newest]) && !attempts.valid_when_granted(attempt);
+    const auto other = stale ? newest : next[i] < next.size() ? std::optional(lock.grants[next[i]]) : std::nullopt;
+    if (!newest || token_of(attempts, attempts[*newest]) < token) newest = lock.grants[i];
+    if (!other || !attempt.released || !attempts.event(*attempt.released).yes) continue;
+    if (*attempts[*other].granted > *attempt.releasing) continue;
+    findings.add(Rule::honest_release,
+                 fmt::format("the release of process {} said \"ours\", though process {} had been granted the lock",
+                             attempt.process, attempts[*other].process),
+                 {*attempt.granted, *attempts[*other].granted, *attempt.releasing, *attempt.released});
+  }
+}
+
+// A lease is released or lost, for good: what was lost is not ours, what was ours is not ours again.
+void check_release_of(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
+  if (!attempt.released) return;
+  if (attempts.event(*attempt.released).yes && attempt.lost) {
+    findings.add(Rule::honest_release,
+                 fmt::format("the release of process {} said \"ours\", though the loss was signalled", attempt.process),
+                 {*attempt.lost, *attempt.releasing, *attempt.released});
+  }
+  for (const std::size_t place : attempt.extra) {
+    if (attempts.event(place).kind != Kind::released) continue;
+    findings.add(Rule::honest_release,
+                 fmt::format("process {} released the same grant again, and was told \"ours\"", attempt.process),
+                 {*attempt.releasing, *attempt.released, place});
+  }
+}
+
+void check_loss_of(const Attempts& attempts, const Attempt& attempt, const Rules& rules, Findings& findings) {
+  if (!attempt.first_unheld) return;
+  // Not held because it is given back; and what is given back is not lost any more.
+  if (attempt.releasing && *attempt.releasing < *attempt.first_unheld) return;
+  const auto time_of = [&](const Place& place) { return place ? attempts.event(*place).at : TimePoint::max(); };
+  const TimePoint looked = time_of(attempt.first_unheld);
+  const Process& process = attempts.process(attempt.process);
+  const TimePoint limit =
+      std::min({time_of(attempt.lost), time_of(attempt.releasing), process.killed, process.ended, attempts.end()});
+  if (limit - looked - process.paused_within(looked, limit) <= rules.loss_slack) return;
+  std::vector<std::size_t> events{*attempt.granted, *attempt.first_unheld};
+  if (attempt.lost) events.push_back(*attempt.lost);
+  findings.add(Rule::timely_loss,
+               fmt::format("process {} found the lock not held, and was {}", attempt.process,
+                           attempt.lost ? "told of the loss late" : "never told of the loss"),
+               std::move(events));
+}
+
+// What is lost stays lost, and is said once.
+void check_end_of(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
+  if (attempt.revived) {
+    std::vector<std::size_t> events{*attempt.granted, *attempt.revived};
+    for (const Place& place : {attempt.lost, attempt.first_unheld, attempt.released}) {
+      if (place && *place < *attempt.revived) events.push_back(*place);
+    }
+    findings.add(Rule::timely_loss,
+                 fmt::format("process {} found the lock held after it had lost it or given it back", attempt.process),
+                 std::move(events));
+  }
+  for (const std::size_t place : attempt.extra) {
+    if (attempts.event(place).kind != Kind::lost) continue;
+    findings.add(Rule::timely_loss, fmt::format("process {} was told twice of one loss", attempt.process),
+                 {*attempt.lost, place});
   }
 }
 
@@ -130,22 +185,13 @@ void check_fencing(const Attempts& attempts, Findings& findings) {
 
 void check_releases(const Attempts& attempts, Findings& findings) {
   for (const auto& [name, lock] : attempts.locks()) check_releases_of(attempts, lock, findings);
+  for (const Attempt& attempt : attempts.all()) check_release_of(attempts, attempt, findings);
 }
 
 void check_losses(const Attempts& attempts, const Rules& rules, Findings& findings) {
   for (const Attempt& attempt : attempts.all()) {
-    if (!attempt.first_unheld) continue;
-    const TimePoint looked = attempts.event(*attempt.first_unheld).at;
-    if (attempt.releasing && *attempt.releasing < *attempt.first_unheld) continue;  // not held because it is given back
-    const TimePoint told = attempt.lost ? attempts.event(*attempt.lost).at : attempts.end();
-    const Process& process = attempts.process(attempt.process);
-    const TimePoint limit = std::min({told, process.killed, process.ended});
-    if (limit - looked - process.paused_within(looked, limit) <= rules.loss_slack) continue;
-    findings.add(Rule::timely_loss,
-                 fmt::format("process {} found the lock not held, and was {}", attempt.process,
-                             attempt.lost ? "told of the loss late" : "never told of the loss"),
-                 attempt.lost ? std::vector{*attempt.granted, *attempt.first_unheld, *attempt.lost}
-                              : std::vector{*attempt.granted, *attempt.first_unheld});
+    check_loss_of(attempts, attempt, rules, findings);
+    check_end_of(attempts, attempt, findings);
   }
 }
 
