@@ -19,6 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr std::size_t kinds_of_events = static_cast<std::size_t>(Kind::residue) + 1;
+
 TimePoint at(std::int64_t nanoseconds) {
   return TimePoint(std::chrono::nanoseconds(nanoseconds));
 }
@@ -27,7 +29,7 @@ TimePoint at(std::int64_t nanoseconds) {
 std::vector<Event> one_of_each() {
   const Event acquire{.at = at(5), .process = 3, .attempt = 17, .lock = "a"};
   std::vector<Event> all;
-  for (int kind = 0; kind <= static_cast<int>(Kind::residue); ++kind) {
+  for (std::size_t kind = 0; kind < kinds_of_events; ++kind) {
     Event event = acquire;
     event.kind = static_cast<Kind>(kind);
     all.push_back(event);
@@ -77,13 +79,13 @@ TEST(Event, EveryKindComesBackFromItsLine) {
     EXPECT_EQ(to_line(event).find('\n'), std::string::npos);
     kinds.insert(event.kind);
   }
-  EXPECT_EQ(kinds.size(), 21U);
+  EXPECT_EQ(kinds.size(), kinds_of_events);
 }
 
 TEST(Event, KindsHaveDifferentNames) {
   std::set<std::string_view> names;
   for (const Event& event : one_of_each()) names.insert(name_of(event.kind));
-  EXPECT_EQ(names.size(), 21U);
+  EXPECT_EQ(names.size(), kinds_of_events);
   EXPECT_FALSE(names.contains(""));
 }
 
@@ -174,7 +176,7 @@ TEST(Event, EveryKindIsDescribedInItsOwnWords) {
     seen.insert(describe(event, {}));
   }
   // Five are yes or no, two have a limit or none.
-  EXPECT_EQ(seen.size(), 21U + 5U + 2U);
+  EXPECT_EQ(seen.size(), kinds_of_events + 5U + 2U);
 }
 
 }  // namespace
