@@ -51,9 +51,6 @@ class RunFormatter : public CLI::Formatter {
   }
 };
 
-// Of torture: each is a process.
-constexpr int most_workers = 64;
-
 // As CLI11's validators answer: "" is good.
 std::string problem_with_positive(const std::string& text) {
   double number = 0;
@@ -61,6 +58,16 @@ std::string problem_with_positive(const std::string& text) {
   const auto [read, error] = std::from_chars(text.data(), end, number);
   const bool good = error == std::errc() && read == end && std::isfinite(number) && number > 0;
   return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
+}
+
+std::string problem_with_workers(const std::string& text) {
+  constexpr int least = 2;  // one alone has nobody to contend with
+  constexpr int most = 64;  // each is a process
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  const bool good = error == std::errc() && read == end && number >= least && number <= most;
+  return good ? "" : fmt::format("must be {} to {}, not \"{}\"", least, most, text);
 }
 
 struct DurationOption {
@@ -173,16 +180,18 @@ void Parser::add_torture() {
   TortureArguments& torture = result_.torture;
   CLI::App* app = add_verb(Verb::torture, "torture", "Break everything around the locks, and see whether they hold",
                            torture_footer());
-  CLI::Option* check = app->add_option("--check", torture.check, "Break nothing; check the history of an earlier run");
-  check->type_name("DIRECTORY");
-  const auto add = [&](const char* name, auto& value, const char* description, const char* type) {
-    return app->add_option(name, value, description)->type_name(type)->excludes(check);
-  };
-  add("--minutes", torture.minutes, "For how long things are broken (default 1)", "N")->check(&problem_with_positive);
-  add("--seed", torture.seed, "Break the same things in the same order as the run that printed it", "N");
-  add("--workers", torture.workers, "How many processes contend (default 4)", "N")->check(CLI::Range(2, most_workers));
-  add("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)", "DIRECTORY");
-  app->get_option("--url")->excludes(check);
+  app->add_option("--minutes", torture.minutes, "For how long things are broken (default 1)")
+      ->type_name("N")
+      ->check(&problem_with_positive);
+  app->add_option("--seed", torture.seed, "Break the same things in the same order as the run that printed it")
+      ->type_name("N");
+  app->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
+      ->type_name("N")
+      ->check(&problem_with_workers);
+  app->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
+      ->type_name("DIRECTORY");
+  app->add_option("--check", torture.check, "Break nothing; check the history of an earlier run")
+      ->type_name("DIRECTORY");
   app->add_option("--plan", torture.plan)->group("");  // to ourselves, as a worker
 }
 
@@ -221,6 +230,9 @@ void Parser::take_values() {
   if (!result_.bench.compare.empty() && result_.bench.measures()) {
     throw UsageError("--compare measures nothing, and takes no other option");
   }
+  if (!result_.torture.check.empty() && result_.torture.breaks) {
+    throw UsageError("--check breaks nothing, and takes no other option");
+  }
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   if (!wait_.text.empty()) result_.wait = to_duration(wait_);
   if (try_once_) result_.wait = Duration();
@@ -248,6 +260,10 @@ Arguments Parser::finish(const SplitWords& split) {
     if (app_.got_subcommand(app)) result_.verb = verb;
     CLI::Option* option = verb == Verb::bench ? nullptr : app->get_option_no_throw("--url");
     if (option != nullptr && option->count() > 0) result_.url = url_;
+    if (verb != Verb::torture) continue;
+    for (const char* each : {"--url", "--minutes", "--seed", "--workers", "--directory"}) {
+      if (app->count(each) > 0) result_.torture.breaks = true;
+    }
   }
   if (result_.verb == Verb::run) {
     if (!split.separated) {

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* exit_table =
     "Exit status:\n"
     "  0..125   the command's own (run), or 0 for success; 1 when doctor found an error,\n"
-    "           or bench --compare something that got worse\n"
+    "           bench --compare something that got worse, or torture a broken promise\n"
     "  64       the command line, a name, a URL or an option is wrong\n"
     "  69       the lock service could not be reached or did not answer\n"
     "  70       the lock service answered nonsense, or dlock failed\n"

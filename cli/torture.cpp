@@ -1,7 +1,7 @@
 // dlock torture: breaks everything around the locks of a service, and says whether they kept their promises.
 #include <chrono>
-#include <cmath>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -63,8 +63,8 @@ Service look_at(const std::string& url, const std::string& lock) {
   const Client client = connect(url, {.label = "torture"});
   Service service{.capabilities = client.capabilities(), .lease = 2s};
   if (service.capabilities.scope == Scope::process) {
-    throw UsageError(
-        fmt::format("--url: locks of {} are within one process, and torture kills processes", client.url()));
+    throw UsageError(fmt::format("--url: locks of {}:// are within one process, and torture kills processes",
+                                 service.capabilities.backend));
   }
   const Lease held = client.lock(lock).acquire({.wait = 10s});
   const TimePoint until = held.valid_until();
@@ -88,12 +88,22 @@ int judge(const fault::Outcome& outcome) {
   return outcome.violated() || outcome.inconclusive() ? something_is_wrong : success;
 }
 
+int check_history(const std::string& directory) {
+  fault::Outcome outcome;
+  try {
+    outcome = fault::recheck(directory);
+  } catch (const std::exception& error) {
+    throw UsageError(fmt::format("--check: {}", error.what()));
+  }
+  return judge(outcome);
+}
+
 fault::Rules rules_for(const Service& service) {
   fault::Rules rules;
   rules.slack = 4s;
-  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more
-  // seldom.
-  rules.recovery = 3 * service.lease + 10s;
+  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more seldom.
+  const nanoseconds reconnection = service.capabilities.scope == Scope::network ? 10s : 1s;
+  rules.recovery = 3 * service.lease + reconnection;
   rules.settled = rules.recovery;
   return rules;
 }
@@ -103,7 +113,7 @@ fault::Rules rules_for(const Service& service) {
 int torture_command(const Arguments& arguments, Inherited& inherited) {
   const TortureArguments& wanted = arguments.torture;
   if (!wanted.plan.empty()) return fault::worker_main(wanted.plan);
-  if (!wanted.check.empty()) return judge(fault::recheck(wanted.check));
+  if (!wanted.check.empty()) return check_history(wanted.check);
 
   fault::Setup setup;
   setup.seed = wanted.seed.value_or(util::kernel_random() % greatest_seed);

@@ -31,8 +31,8 @@ void Crew::start(std::size_t index) {
   plan.seed = config_.plan.seed + static_cast<std::uint64_t>(member.number);
   plan.first_seat = index * plan.threads;
   const std::string name = "process-" + std::to_string(member.number);
-  plan.history = config_.directory / (name + ".jsonl");
-  const auto file = config_.directory / (name + ".plan");
+  plan.history = config_.histories / (name + ".jsonl");
+  const auto file = config_.plans / (name + ".plan");
   save(plan, file);
   std::vector<std::string> command = config_.command;
   command.push_back(file.string());

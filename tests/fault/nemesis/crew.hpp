@@ -18,7 +18,8 @@ struct CrewConfig {
   std::vector<std::string> command{};    // of a worker; the name of its plan's file follows
   std::vector<std::string> variables{};  // of its environment, "NAME=value"
   std::string url{};
-  std::filesystem::path directory{};  // of plans and histories
+  std::filesystem::path histories{};  // a directory
+  std::filesystem::path plans{};      // a directory
   std::size_t workers = 4;
   Plan plan{};  // but for the number, the history and the seats, which each has its own of
 };

@@ -30,7 +30,7 @@ std::string verdict_line(const Outcome& outcome) {
   }
   if (outcome.interrupted) return "no violation, but the run was interrupted";
   if (!outcome.missing.empty()) return "no violation, but too little happened to show anything";
-  return "all promises were kept";
+  return outcome.ran.count() == 0 ? "no violation" : "all promises were kept";
 }
 
 }  // namespace

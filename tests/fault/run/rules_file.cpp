@@ -18,9 +18,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using std::chrono::nanoseconds;
 
-constexpr std::array bounds{std::pair{"slack_ns", &Rules::slack}, std::pair{"loss_slack_ns", &Rules::loss_slack},
-                            std::pair{"recovery_ns", &Rules::recovery}, std::pair{"settled_ns", &Rules::settled},
-                            std::pair{"hand_over_ns", &Rules::hand_over}};
+constexpr std::array bounds{
+    std::pair{"slack_ns", &Rules::slack},           std::pair{"release_ns", &Rules::release},
+    std::pair{"loss_slack_ns", &Rules::loss_slack}, std::pair{"recovery_ns", &Rules::recovery},
+    std::pair{"settled_ns", &Rules::settled},       std::pair{"hand_over_ns", &Rules::hand_over}};
 
 }  // namespace
 

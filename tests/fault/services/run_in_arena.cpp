@@ -24,6 +24,7 @@ std::filesystem::path directory_for(const std::string& name, std::uint64_t seed)
   const char* const kept = std::getenv("DLOCK_TORTURE_DIRECTORY");
   const auto parent = kept == nullptr ? std::filesystem::temp_directory_path() : std::filesystem::path(kept);
   auto directory = parent / ("dlock-torture-" + name + "-" + std::to_string(seed));
+  std::filesystem::remove_all(directory);  // of an earlier run with this seed
   std::filesystem::create_directories(directory);
   return directory;
 }
