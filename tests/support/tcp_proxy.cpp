@@ -131,6 +131,10 @@ void TcpProxy::before_request(std::string text, std::function<void()> action) {
   });
 }
 
+void TcpProxy::retarget(Endpoint target) {
+  on_loop([&] { target_ = std::move(target); });
+}
+
 void TcpProxy::drop(Ending ending) {
   on_loop([&] {
     accept_connections();  // those that the clients believe to have

@@ -71,6 +71,9 @@ class TcpProxy {
   // Runs the action, on the proxy's thread, right before the next request that contains the text is passed on.
   void before_request(std::string text, std::function<void()> action);
 
+  // Where connections that are accepted from now on lead, as after a failover.
+  void retarget(Endpoint target);
+
   // Ends all connections.
   void drop(Ending ending = Ending::reset);
   // Refuses new connections, or accepts them again.

@@ -41,6 +41,13 @@ void Crew::start(std::size_t index) {
   member.process = std::make_unique<test::ChildProcess>(std::move(command), std::move(variables));
 }
 
+int Crew::bury(Member& member) {
+  const pid_t pid = member.process->pid();
+  const int status = member.process->wait();
+  if (config_.ended) config_.ended(pid);
+  return status;
+}
+
 void Crew::stop(std::size_t index) {
   Member& member = members_[index];
   member.process->freeze();
@@ -59,7 +66,7 @@ void Crew::resume(std::size_t index) {
 void Crew::kill(std::size_t index) {
   Member& member = members_[index];
   member.process->signal(SIGKILL);
-  (void)member.process->wait();  // it is dead before that is noted
+  (void)bury(member);  // it is dead before that is noted
   note(Kind::killed, member);
   start(index);
 }
@@ -68,7 +75,7 @@ void Crew::look_after() {
   for (std::size_t index = 0; index < members_.size(); ++index) {
     Member& member = members_[index];
     if (member.process->running()) continue;
-    const int status = member.process->wait();
+    const int status = bury(member);
     note(Kind::crashed, member,
          "status " + std::to_string(status) + ", " + member.process->output().substr(0, most_of_output));
     start(index);
@@ -82,7 +89,7 @@ void Crew::await_end(std::chrono::nanoseconds limit) {
     const auto never = [](const std::string&) { return false; };
     (void)member.process->wait_until(never, deadline - LeaseClock::now());  // its output ends with it
     if (member.process->output_ended()) {
-      const int status = member.process->wait();
+      const int status = bury(member);
       if (status != 0) {
         note(Kind::crashed, member,
              "status " + std::to_string(status) + ", " + member.process->output().substr(0, most_of_output));
@@ -90,7 +97,7 @@ void Crew::await_end(std::chrono::nanoseconds limit) {
     } else {
       note(Kind::residue, member, "process " + std::to_string(member.number) + " does not end");
       member.process->signal(SIGKILL);
-      (void)member.process->wait();
+      (void)bury(member);
       note(Kind::killed, member);
     }
   }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct CrewConfig {
   std::filesystem::path histories{};  // a directory
   std::filesystem::path plans{};      // a directory
   std::size_t workers = 4;
+  std::function<void(pid_t)> ended = nullptr;  // told of each worker that was killed, or has crashed
   Plan plan{};  // but for the number, the history and the seats, which each has its own of
 };
 
@@ -56,6 +58,8 @@ class Crew {
   };
 
   void start(std::size_t member);
+  // Waits for its end. The exit status.
+  int bury(Member& member);
   void note(Kind kind, const Member& member, std::string word = {});
 
   CrewConfig config_;

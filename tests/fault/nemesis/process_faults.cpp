@@ -3,8 +3,12 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "tests/fault/breakage/used_up_descriptors.hpp"
 
 namespace dlock::fault {
 
@@ -41,6 +45,16 @@ class ProcessFaults {
     if (!member) return nullptr;
     crew_.kill(*member);
     return [] {};
+  }
+  Heal use_up_descriptors() {
+    const std::size_t member = dice_.below(crew_.size());
+    if (crew_.stopped(member)) return nullptr;
+    try {
+      auto none_left = std::make_shared<UsedUpDescriptors>(crew_.pid(member));
+      return [none_left]() mutable { none_left.reset(); };
+    } catch (const std::system_error&) {
+      return nullptr;  // it has crashed, which is noted elsewhere
+    }
   }
   Step any_step_of_holder() {
     static const std::vector<Step> steps{Step::granted, Step::looking, Step::looked, Step::wrote, Step::releasing};
@@ -84,14 +98,18 @@ std::vector<Fault> process_faults(Crew& crew, const Board& board, std::uint64_t 
   const auto faults = std::make_shared<ProcessFaults>(crew, board, seed);
   const auto stop_holder = [faults] { return faults->stop_at(faults->any_step_of_holder()); };
   const auto kill_holder = [faults] { return faults->kill_at(faults->any_step_of_holder()); };
-  return {{"holder stopped before a write", "", [faults] { return faults->stop_at(Step::looked); },
-           Linger::beyond_lease, 4},
-          {"holder stopped before a look", "", [faults] { return faults->stop_at(Step::looking); },
-           Linger::beyond_lease, 2},
-          {"holder stopped between steps", "", stop_holder, Linger::beyond_lease, 2},
-          {"holder killed", "", kill_holder, Linger::briefly, 4},
-          {"waiter stopped", "", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},
-          {"waiter killed", "", [faults] { return faults->kill_waiter(); }, Linger::briefly}};
+  std::vector<Fault> all{{"holder stopped before a write", "", [faults] { return faults->stop_at(Step::looked); },
+                          Linger::beyond_lease, 4},
+                         {"holder stopped before a look", "", [faults] { return faults->stop_at(Step::looking); },
+                          Linger::beyond_lease, 2},
+                         {"holder stopped between steps", "", stop_holder, Linger::beyond_lease, 2},
+                         {"holder killed", "", kill_holder, Linger::briefly, 4},
+                         {"waiter stopped", "", [faults] { return faults->stop_waiter(); }, Linger::beyond_lease},
+                         {"waiter killed", "", [faults] { return faults->kill_waiter(); }, Linger::briefly}};
+  if (std::string why_not; UsedUpDescriptors::available(why_not)) {
+    all.push_back({"file descriptors used up", "", [faults] { return faults->use_up_descriptors(); }});
+  }
+  return all;
 }
 
 }  // namespace dlock::fault

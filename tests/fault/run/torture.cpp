@@ -57,7 +57,10 @@ class Run {
   Outcome operator()() {
     Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
     Rules rules = setup_.rules;
-    outcome.known_hole = known_hole(connect(setup_.direct_url).capabilities());
+    outcome.known_hole = setup_.known_hole;
+    if (outcome.known_hole.without.empty()) {
+      outcome.known_hole = known_hole(connect(setup_.direct_url).capabilities());
+    }
     rules.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
     save(rules, setup_.directory / rules_file);
     outcome.ran = break_things();
@@ -81,6 +84,7 @@ class Run {
             .histories = setup_.directory,
             .plans = scratch_.path(),
             .workers = setup_.workers,
+            .ended = setup_.worker_ended,
             .plan = {.seed = setup_.seed,
                      .board = scratch_file("board"),
                      .resource = scratch_file("resource"),

@@ -31,12 +31,13 @@ struct Demands {
 };
 
 struct Setup {
-  std::vector<std::string> worker{};     // the command; the name of a plan's file follows
-  std::vector<std::string> variables{};  // of the workers' environment, "NAME=value"
-  std::string url{};                     // for the workers: past the proxies, if there are any
-  std::string direct_url{};              // for us, when nothing is broken any more
+  std::vector<std::string> worker{};          // the command; the name of a plan's file follows
+  std::vector<std::string> variables{};       // of the workers' environment, "NAME=value"
+  std::function<void(pid_t)> worker_ended{};  // told of each that was killed, or has crashed
+  std::string url{};                          // for the workers: past the proxies, if there are any
+  std::string direct_url{};                   // for us, when nothing is broken any more
   std::vector<test::TcpProxy*> proxies{};
-  std::vector<Fault> service_faults{};  // on top of those of processes and of the network
+  std::vector<Fault> service_faults{};  // on top of those of processes and proxies
   std::function<std::vector<std::string>()>
       leftovers{};                    // in the service, when all have quit; besides what list() says
   std::filesystem::path directory{};  // an empty one; histories and rules stay there
@@ -51,6 +52,7 @@ struct Setup {
   std::chrono::nanoseconds sound = std::chrono::seconds(4);
   Rules rules{};  // without those of the service's known holes, which are left out anyway
   Demands demands{};
+  KnownHole known_hole{};  // instead of that of the strategy
   // How often the breaking is repeated where too little has happened.
   int repetitions = 3;
 };

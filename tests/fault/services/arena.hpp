@@ -22,6 +22,8 @@ class Arena {
 
   // Of its servers, in the order in which a URL names them. None: there is nothing between it and its clients.
   [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
+  // Which proxies are in front of its servers now, in the same order. They outlive it.
+  virtual void set_proxies(const std::vector<test::TcpProxy*>& /*proxies*/) {}
   // With servers, or proxies in front of them, at these ports.
   [[nodiscard]] virtual std::string url(const std::vector<std::uint16_t>& ports) const = 0;
   [[nodiscard]] virtual std::vector<Fault> faults() { return {}; }

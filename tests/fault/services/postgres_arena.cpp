@@ -1,4 +1,6 @@
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "arena.hpp"
 #include "tests/support/pgbouncer.hpp"
@@ -51,6 +53,47 @@ class PostgresArena final : public Arena {
   std::optional<test::PgBouncer> pooler_;
 };
 
+// A primary and a streaming standby, which is promoted; another takes its place. Replication is asynchronous: a grant
+// that was not copied is forgotten.
+class PostgresFailoverArena final : public Arena {
+ public:
+  PostgresFailoverArena() : primary_(std::make_unique<test::PostgresServer>()) { add_standby(); }
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {primary_->port()}; }
+  void set_proxies(const std::vector<test::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
+    // To whichever is the primary; nothing else is broken about this way when it is asked for.
+    return primary_->url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    return {{"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.without = {Rule::exclusion},
+                        .why = "a standby that is promoted may not know of the last grants"};
+  }
+
+ private:
+  void add_standby() {
+    standby_ = std::make_unique<test::PostgresServer>(test::PostgresConfig{.primary = primary_.get()});
+  }
+  Heal fail_over() {
+    primary_->kill();
+    standby_->promote();
+    way_->retarget(test::Endpoint::loopback(standby_->port()));
+    way_->drop();
+    primary_ = std::move(standby_);
+    return [this] { add_standby(); };
+  }
+
+  std::unique_ptr<test::PostgresServer> primary_;
+  std::unique_ptr<test::PostgresServer> standby_;
+  test::TcpProxy* way_ = nullptr;
+};
+
 ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) {
   return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
 }
@@ -58,9 +101,12 @@ ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) 
 }  // namespace
 
 std::vector<ArenaKind> postgres_arenas() {
-  return {kind("table", Strategy::table), kind("optimistic", Strategy::optimistic),
-          kind("for_update", Strategy::for_update), kind("advisory", Strategy::advisory),
-          kind("pooled", Strategy::table, true)};
+  return {kind("table", Strategy::table),
+          kind("optimistic", Strategy::optimistic),
+          kind("for_update", Strategy::for_update),
+          kind("advisory", Strategy::advisory),
+          kind("pooled", Strategy::table, true),
+          {"postgres_failover", [] { return std::make_unique<PostgresFailoverArena>(); }}};
 }
 
 }  // namespace dlock::fault

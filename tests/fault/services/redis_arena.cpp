@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "arena.hpp"
 #include "backends/redis/keys.hpp"
 #include "tests/support/redis_server.hpp"
@@ -47,6 +49,46 @@ class RedisArena final : public Arena {
   test::RedisServer server_{{.append_only = true}};
 };
 
+// A primary and a replica, which take turns. Replication is asynchronous: a grant that was not copied is forgotten.
+class RedisFailoverArena final : public Arena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {one_.port()}; }
+  void set_proxies(const std::vector<test::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
+    // To whichever is the primary; nothing else is broken about this way when it is asked for.
+    return one_.url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    return {{"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.without = {Rule::exclusion},
+                        .why = "a replica that is promoted may not know of the last grants"};
+  }
+
+ private:
+  Heal fail_over() {
+    primary_->kill();
+    (void)replica_->command({"REPLICAOF", "NO", "ONE"});
+    way_->retarget(test::Endpoint::loopback(replica_->port()));
+    way_->drop();
+    std::swap(primary_, replica_);
+    return [this] {
+      replica_->start();
+      (void)replica_->command({"REPLICAOF", "127.0.0.1", std::to_string(primary_->port())});
+    };
+  }
+
+  test::RedisServer one_{{.append_only = true}};
+  test::RedisServer other_{{.append_only = true, .primary = one_.port()}};
+  test::RedisServer* primary_ = &one_;
+  test::RedisServer* replica_ = &other_;
+  test::TcpProxy* way_ = nullptr;
+};
+
 }  // namespace
 
 std::vector<ArenaKind> redis_arenas() {
@@ -54,6 +96,7 @@ std::vector<ArenaKind> redis_arenas() {
   for (const std::string strategy : {"queue", "broadcast", "poll"}) {
     kinds.push_back({"redis_" + strategy, [strategy] { return std::make_unique<RedisArena>(strategy); }});
   }
+  kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
   return kinds;
 }
 

@@ -15,12 +15,19 @@
 
 namespace dlock::fault {
 
+// Whether this program may lose packets: it is in a network of its own. Otherwise the reason why not.
+struct OwnNetwork {
+  bool entered = false;
+  std::string why_not = "the program did not ask for a network of its own";
+};
+
 struct RunOptions {
   std::string worker = DLOCK_TORTURE_WORKER;  // the program
   std::optional<std::chrono::nanoseconds> length{};
   std::optional<std::uint64_t> seed{};
   bool keep = true;     // the history of a run with a violation
   int repetitions = 3;  // as in Setup
+  OwnNetwork network{};
 };
 
 [[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options = {});

@@ -1,18 +1,23 @@
 // Locks of real services while everything around them breaks.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "arena.hpp"
 #include "run_in_arena.hpp"
+#include "tests/fault/breakage/own_network.hpp"
 
 namespace dlock::fault {
 
 namespace {
 
+OwnNetwork network;
+
 class TortureTest : public testing::TestWithParam<ArenaKind> {};
 
 TEST_P(TortureTest, AllPromisesAreKept) {
   const auto arena = GetParam().make();
-  const Outcome outcome = run_in(*arena, GetParam().name);
+  const Outcome outcome = run_in(*arena, GetParam().name, {.network = network});
   EXPECT_FALSE(outcome.violated());
   EXPECT_FALSE(outcome.inconclusive());
 }
@@ -23,3 +28,9 @@ INSTANTIATE_TEST_SUITE_P(Services, TortureTest, testing::ValuesIn(all_arenas()),
 }  // namespace
 
 }  // namespace dlock::fault
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  dlock::fault::network.entered = dlock::fault::enter_own_network(dlock::fault::network.why_not);
+  return RUN_ALL_TESTS();
+}
