@@ -42,6 +42,13 @@ bool may_be_secret(std::string_view key) {
   return lower == "auth" || lower.find("pass") != std::string::npos || lower.find("secret") != std::string::npos;
 }
 
+// An '@' in a path may stand only behind a user, who may be left out of what is printed.
+std::string without_at_signs(std::string_view path) {
+  std::string out;
+  for (const char c : path) out += c == '@' ? std::string("%40") : std::string(1, c);
+  return out;
+}
+
 // Cuts `text` at the first `delimiter` and returns what follows it.
 std::optional<std::string_view> cut(std::string_view& text, char delimiter) {
   const std::size_t at = text.find(delimiter);
@@ -163,10 +170,12 @@ Url Url::parse(std::string_view text) {
   url.path_ = decode(path, "path");
 
   const std::string start = url.scheme_ + "://";
-  const std::string end = std::string(authority) + std::string(path);
+  const std::string hosts(authority);
   const bool has_user = authority.size() != whole_authority.size();
-  url.redacted_ = start + (has_user ? std::string(user_text) + (url.password_ ? ":***@" : "@") : "") + end;
-  url.without_secrets_ = start + (has_user && !user_text.empty() ? std::string(user_text) + "@" : "") + end;
+  url.redacted_ =
+      start + (has_user ? std::string(user_text) + (url.password_ ? ":***@" : "@") : "") + hosts + std::string(path);
+  url.without_secrets_ =
+      start + (has_user && !user_text.empty() ? std::string(user_text) + "@" : "") + hosts + without_at_signs(path);
   if (query) url.parse_query(*query);
   return url;
 }

@@ -183,6 +183,12 @@ TEST(Url, WithoutSecretsIsAUrlOfTheSameService) {
   EXPECT_EQ(again.parameters().size(), 2U);
 }
 
+TEST(Url, WithoutSecretsCanBeReadAgainThoughThePathHasAnAtSign) {
+  const Url url = Url::parse("postgresql://:secret@h/a@b");
+  EXPECT_EQ(url.without_secrets(), "postgresql://h/a%40b");
+  EXPECT_EQ(Url::parse(url.without_secrets()).path(), url.path());
+}
+
 TEST(Url, NoRefusalShowsAPassword) {
   // Whatever is wrong, and however the password was written.
   for (const char* text :
