@@ -2,7 +2,6 @@
 // the bytes are cut into pieces.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -10,9 +9,11 @@
 #include "backends/redis/reply.hpp"
 #include "backends/redis/server_error.hpp"
 #include "backends/redis/server_info.hpp"
+#include "tests/fuzz/checks.hpp"
 
 namespace {
 
+using dlock::fuzz::require;
 using dlock::redis::Reply;
 using dlock::redis::ReplyLimits;
 using dlock::redis::ReplyReader;
@@ -54,7 +55,7 @@ std::vector<Reply> read(std::string_view bytes, std::size_t piece) {
 // Whoever reads a reply must cope with every reply.
 void interpret(const Reply& reply) {
   auto acquire = dlock::redis::read_acquire(reply);
-  if (acquire.ok() && acquire.value().granted && acquire.value().token.value() == 0) std::abort();
+  require(!acquire.ok() || !acquire.value().granted || acquire.value().token.value() != 0);
   (void)dlock::redis::read_renew(reply);
   (void)dlock::redis::read_release(reply);
   (void)dlock::redis::read_inspect(reply, "name");
@@ -67,17 +68,15 @@ void interpret(const Reply& reply) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string_view bytes = dlock::fuzz::as_text(data + 1, size - 1);
   const auto whole = read(bytes, bytes.size() + 1);
   const auto pieces = read(bytes, static_cast<std::size_t>(data[0]) % 32 + 1);
   // Where a limit is exceeded, one may stop a reply earlier than the other.
-  for (std::size_t i = 0; i < whole.size() && i < pieces.size(); ++i) {
-    if (!same(whole[i], pieces[i])) std::abort();
-  }
+  for (std::size_t i = 0; i < whole.size() && i < pieces.size(); ++i) require(same(whole[i], pieces[i]));
   for (const Reply& reply : pieces) {
     Size total;
     add(reply, total);
-    if (total.bytes > limits.bytes || total.elements > limits.elements) std::abort();
+    require(total.bytes <= limits.bytes && total.elements <= limits.elements);
     interpret(reply);
   }
   return 0;

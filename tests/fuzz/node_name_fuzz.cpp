@@ -1,0 +1,43 @@
+// Names of locks as nodes, and names of nodes that anybody made: one component of a path that ZooKeeper takes, read
+// back as it was written; what is a member of the queue is one in its own layout alone.
+#include <string>
+#include <string_view>
+
+#include "backends/zookeeper/node_name.hpp"
+#include "core/names.hpp"
+#include "tests/fuzz/checks.hpp"
+
+namespace {
+
+using dlock::fuzz::require;
+using dlock::zookeeper::Layout;
+using dlock::zookeeper::QueueNode;
+
+void check_encoding(std::string_view name) {
+  const std::string component = dlock::zookeeper::encode_name(name);
+  require(component != "." && component != ".." && component.find('/') == std::string::npos);
+  for (const char c : component) require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  require(dlock::zookeeper::decode_name(component) == name);
+  const std::string path = dlock::zookeeper::lock_path("/prefix", name);
+  require(dlock::zookeeper::last_component(path) == component);
+}
+
+void check_member(std::string_view node) {
+  const QueueNode curator = dlock::zookeeper::parse_queue_node(Layout::curator, node);
+  const QueueNode kazoo = dlock::zookeeper::parse_queue_node(Layout::kazoo, node);
+  require(curator.kind != QueueNode::Kind::member || kazoo.kind == QueueNode::Kind::foreign);
+  require(kazoo.kind != QueueNode::Kind::member || curator.kind == QueueNode::Kind::foreign);
+  require((curator.kind == QueueNode::Kind::unknown) == (kazoo.kind == QueueNode::Kind::unknown));
+  require(curator.kind != QueueNode::Kind::foreign || !curator.layout.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = dlock::fuzz::as_text(data, size);
+  if (!dlock::detail::problem_with_name(text)) check_encoding(text);
+  const auto name = dlock::zookeeper::decode_name(text);
+  if (name) require(dlock::zookeeper::encode_name(*name) == text);
+  check_member(text);
+  return 0;
+}
