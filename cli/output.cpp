@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include <dlock/info.hpp>
 
 #include "cli/system.hpp"
 
@@ -23,7 +26,7 @@ std::size_t width(std::string_view text) {
 void say(std::string_view text) noexcept {
   try {
     std::string line = "dlock: ";
-    line += text;
+    line += printable(text);
     line += '\n';
     (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
   } catch (const std::bad_alloc&) {
@@ -67,6 +70,11 @@ std::string styled(Style style, std::string_view text) {
   result += text;
   result += "\033[0m";
   return result;
+}
+
+void Table::add(std::vector<Cell> row) {
+  for (Cell& cell : row) cell.text = printable(cell.text);
+  rows_.push_back(std::move(row));
 }
 
 std::string Table::to_string() const {

@@ -1,4 +1,5 @@
-// What dlock says: results on standard output, everything else on standard error, one line a message.
+// What dlock says: results on standard output, everything else on standard error, one line a message. What others wrote
+// into a service may be meant for the terminal instead of its reader, so it is shown as printable() (dlock/info.hpp).
 #pragma once
 
 #include <stdexcept>
@@ -14,10 +15,10 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Writes "dlock: <text>" to standard error, in one piece; from any thread.
+// Writes "dlock: <text>", made printable, to standard error, in one piece; from any thread.
 void say(std::string_view text) noexcept;
 
-// Writes to standard output; throws OutputError.
+// Writes to standard output as it is; throws OutputError.
 void print(std::string_view text);
 
 // Whether standard output may be coloured: a terminal, and neither NO_COLOR nor TERM=dumb.
@@ -28,14 +29,14 @@ enum class Style { plain, bold, green, yellow, red };
 // The text in that style, if coloured().
 [[nodiscard]] std::string styled(Style style, std::string_view text);
 
-// Lines of cells, each column as wide as its widest cell. Widths count code points.
+// Lines of cells, made printable, each column as wide as its widest cell. Widths count code points.
 class Table {
  public:
   struct Cell {
     std::string text;
     Style style = Style::plain;
   };
-  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<Cell> row);
   [[nodiscard]] std::string to_string() const;
 
  private:

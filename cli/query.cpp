@@ -69,7 +69,7 @@ int list(const Arguments& arguments) {
   }
   if (arguments.names_only) {
     std::string names;
-    for (const LockInfo& info : locks) names += info.name + "\n";
+    for (const LockInfo& info : locks) names += printable(info.name) + "\n";
     print(names);
     return done;
   }
@@ -188,7 +188,7 @@ int init(const Arguments& arguments) {
     return done;
   }
   std::string text;
-  for (const std::string& what : created) text += "created " + what + "\n";
+  for (const std::string& what : created) text += "created " + printable(what) + "\n";
   print(created.empty() ? "nothing to do\n" : text);
   return done;
 }

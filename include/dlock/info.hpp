@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/token.hpp>
 
 namespace dlock {
 
-// One lock, as the service sees it.
+// One lock, as the service sees it. Names and holders are what others wrote into the service, byte for byte: whoever
+// may write there decides what they contain. Show them by printable().
 struct LockInfo {
   std::string name;
   bool held = false;
@@ -28,5 +30,10 @@ struct Finding {
   std::string check;    // a short name of what was looked at, e.g. "file system"
   std::string message;  // what was found and, where it is not well, what to do
 };
+
+// The text as a terminal or a log may show it: control characters, escape sequences among them, bytes that are not
+// UTF-8, line separators and controls of bidirectional text as \xNN for each byte, everything else as it is. Any
+// thread; throws std::bad_alloc only.
+[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace dlock

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <dlock/info.hpp>
+
 namespace dlock::detail {
 
 namespace {
@@ -38,6 +40,32 @@ Decoded decode_utf8(std::string_view text) noexcept {
 
 bool is_control(std::uint32_t code_point) noexcept {
   return code_point < 0x20 || (code_point >= 0x7f && code_point <= 0x9f);
+}
+
+// What moves the cursor or changes the order in which the text around it is shown: line and paragraph separators, and
+// the controls of bidirectional text (Unicode Standard Annex #9, section 2).
+bool is_layout(std::uint32_t code_point) noexcept {
+  return code_point == 0x61c || code_point == 0x200e || code_point == 0x200f ||
+         (code_point >= 0x2028 && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069);
+}
+
+// Cuts one code point, or one byte that belongs to none, off the text and returns it as people may see it.
+std::string take_printable(std::string_view& text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const Decoded decoded = decode_utf8(text);
+  const std::string_view bytes = text.substr(0, decoded.length == 0 ? 1 : decoded.length);
+  text.remove_prefix(bytes.size());
+  if (decoded.length != 0 && !is_control(decoded.code_point) && !is_layout(decoded.code_point)) {
+    return std::string(bytes);
+  }
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    out += "\\x";
+    out += digits[byte >> 4U];
+    out += digits[byte & 0xfU];
+  }
+  return out;
 }
 
 std::optional<std::string> problem_with_text(std::string_view text, std::string_view what, std::size_t max_bytes) {
@@ -78,25 +106,24 @@ bool is_scheme(std::string_view text) noexcept {
 }
 
 std::string quoted(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const Decoded decoded = decode_utf8(text.substr(at));
-    const std::size_t length = decoded.length == 0 ? 1 : decoded.length;
-    if (out.size() + length > max_quoted_bytes) return out + "...\"";
-    if (decoded.length == 0 || is_control(decoded.code_point)) {
-      for (std::size_t i = 0; i < length; ++i) {
-        const auto byte = static_cast<std::uint8_t>(text[at + i]);
-        out += "\\x";
-        out += digits[byte >> 4U];
-        out += digits[byte & 0xfU];
-      }
-    } else {
-      out += text.substr(at, length);
-    }
-    at += length;
+  while (!text.empty()) {
+    const std::string next = take_printable(text);
+    if (out.size() + next.size() > max_quoted_bytes) return out + "...\"";
+    out += next;
   }
   return out + "\"";
 }
 
 }  // namespace dlock::detail
+
+namespace dlock {
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) out += detail::take_printable(text);
+  return out;
+}
+
+}  // namespace dlock

@@ -17,7 +17,7 @@ namespace dlock::detail {
 // Whether it is a URL scheme by RFC 3986 section 3.1, in lower case.
 [[nodiscard]] bool is_scheme(std::string_view text) noexcept;
 
-// The text with everything that is not printable shown as \xNN, cut to a length that fits a message.
+// As printable() (dlock/info.hpp), in quotes and cut to a length that fits a message.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 }  // namespace dlock::detail

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/info.hpp>
+
 namespace dlock::detail {
 namespace {
 
@@ -145,6 +147,27 @@ TEST(Names, QuotingShowsWhatCannotBePrintedAndNothingTooLong) {
   std::string wide;
   for (int i = 0; i < 100; ++i) wide += "🔒";
   EXPECT_EQ(problem_with_name(detail::quoted(wide)), std::nullopt) << "not cut inside a character";
+}
+
+TEST(Printable, LeavesWhatPeopleCanRead) {
+  for (const std::string_view text : {"", "plain \\ text", "\u00e4\u6f22\U0001f512", "a\u200db"}) {
+    EXPECT_EQ(printable(text), text);
+  }
+}
+
+TEST(Printable, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(printable("\033]0;title\a\033[2J"), "\\x1b]0;title\\x07\\x1b[2J");
+  EXPECT_EQ(printable("one\ntwo\r\t\b\x7f"), "one\\x0atwo\\x0d\\x09\\x08\\x7f");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("\u009b2J"), "\\xc2\\x9b2J") << "CSI in one character";
+  EXPECT_EQ(printable("\x9b"), "\\x9b") << "the same in one byte, which is not UTF-8";
+  EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82") << "cut short";
+}
+
+TEST(Printable, ShowsWhatWouldChangeTheOrderOfTheText) {
+  EXPECT_EQ(printable("a\u202eb\u2066c"), "a\\xe2\\x80\\xaeb\\xe2\\x81\\xa6c");
+  EXPECT_EQ(printable("a\u2028b"), "a\\xe2\\x80\\xa8b");
+  EXPECT_EQ(printable("a\u200fb"), "a\\xe2\\x80\\x8fb");
 }
 
 }  // namespace

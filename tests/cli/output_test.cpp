@@ -1,0 +1,22 @@
+#include "cli/output.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dlock::cli {
+namespace {
+
+TEST(Output, AMessageIsOneLineWhateverItContains) {
+  testing::internal::CaptureStderr();
+  say("the service says: \033[2J\ndlock: all is well");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "dlock: the service says: \\x1b[2J\\x0adlock: all is well\n");
+}
+
+TEST(Output, ACellIsPartOfOneLineWhateverItContains) {
+  Table table;
+  table.add({{"a\nb\033c"}, {"x"}});
+  table.add({{"long enough to be wider"}, {"y"}});
+  EXPECT_EQ(table.to_string(), "a\\x0ab\\x1bc              x\nlong enough to be wider  y\n");
+}
+
+}  // namespace
+}  // namespace dlock::cli
