@@ -9,6 +9,7 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/hidden_words.hpp"
 #include "cli/inherited.hpp"
 #include "cli/output.hpp"
 #include "cli/run.hpp"
@@ -75,5 +76,7 @@ int run_main(const std::vector<std::string>& words) {
 }  // namespace dlock::cli
 
 int main(int argc, char** argv) {
-  return dlock::cli::run_main(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  dlock::cli::hide_secrets(argc, argv);
+  return dlock::cli::run_main(words);
 }

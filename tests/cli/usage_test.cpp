@@ -145,14 +145,6 @@ TEST_F(Usage, APasswordIsNeverPrinted) {
   }
 }
 
-#ifdef DLOCK_TEST_WITH_MEMORY
-TEST_F(Usage, APasswordDoesNotReachTheCommand) {
-  const Process::Options options{.environment = {{"DLOCK_URL", "file://" + scratch().path() + "?label=x"}}};
-  EXPECT_EQ(run({dlock_path(), "run", "job", "--", probe_path(), "environment", "DLOCK_URL"}, options).out,
-            "file://" + scratch().path() + "?label=x\n");
-}
-#endif
-
 class Location : public CliTest {};
 
 TEST_F(Location, TheUrlOptionComesBeforeTheEnvironment) {

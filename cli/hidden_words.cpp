@@ -1,0 +1,54 @@
+#include "cli/hidden_words.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include <dlock/url.hpp>
+
+namespace dlock::cli {
+
+namespace {
+
+// "--url=redis://..." as much as "redis://...".
+std::size_t start_of_url(std::string_view word) noexcept {
+  const std::size_t equals = word.find('=');
+  return word.starts_with("--") && equals != std::string_view::npos ? equals + 1 : 0;
+}
+
+std::string shown(std::string_view url, std::size_t colon) {
+  try {
+    return Url::parse(url).redacted();
+  } catch (const std::exception&) {
+    return std::string(url.substr(0, colon)) + "://***";
+  }
+}
+
+void hide(char* word) {
+  const std::size_t length = std::string_view(word).size();
+  char* const start = word + start_of_url(word);
+  const std::string_view url = start;
+  const std::size_t colon = url.find("://");
+  if (colon == std::string_view::npos) return;
+  const std::string text = shown(url, colon);
+  if (text == url) return;
+  // What is left over becomes empty words, of which ps makes blanks.
+  char* const end = std::copy_n(text.data(), std::min(text.size(), url.size()), start);
+  std::fill(end, word + length, '\0');
+}
+
+}  // namespace
+
+void hide_secrets(int count, char** words) noexcept {
+  for (int i = 1; i < count && std::string_view(words[i]) != "--"; ++i) {
+    try {
+      hide(words[i]);
+    } catch (const std::exception&) {  // out of memory: rather no word at all
+      std::fill_n(words[i], std::string_view(words[i]).size(), '\0');
+    }
+  }
+}
+
+}  // namespace dlock::cli
