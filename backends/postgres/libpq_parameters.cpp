@@ -79,10 +79,31 @@ void check_number(const Number& number, const std::string& value) {
   }
 }
 
+using Taken = std::vector<std::pair<std::string, std::string>>;
+
+// Whoever names an authority wants the server to be verified by it. libpq would not do that by itself: its default is
+// to try with TLS and then, when the certificate is wrong, without.
+void require_verification(Taken& taken) {
+  const auto find = [&](std::string_view key) {
+    return std::find_if(taken.begin(), taken.end(), [&](const auto& parameter) { return parameter.first == key; });
+  };
+  if (find("sslrootcert") == taken.end()) return;
+  const auto mode = find("sslmode");
+  if (mode == taken.end()) {
+    taken.emplace_back("sslmode", "verify-full");
+    return;
+  }
+  constexpr std::array<std::string_view, 3> without = {"disable", "allow", "prefer"};
+  if (std::find(without.begin(), without.end(), mode->second) != without.end()) {
+    refuse("sslrootcert: with sslmode=" + mode->second +
+           " the server need not be the one that this authority vouches for; leave sslmode out, or say verify-full");
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url) {
-  std::vector<std::pair<std::string, std::string>> taken;
+  Taken taken;
   for (const Refused& parameter : refused) {
     if (url.take(parameter.key)) refuse(std::string(parameter.key) + ": " + std::string(parameter.why));
   }
@@ -108,6 +129,7 @@ std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url)
     check_number(number, *value);
     taken.emplace_back(number.key, *std::move(value));
   }
+  require_verification(taken);
   return taken;
 }
 

@@ -39,7 +39,7 @@ constexpr const char* common_lines =
 PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config)) {
   give_away(directory_.path());
   if (config_.tls) {
-    certificate_.emplace();
+    certificate_.emplace(config_.tls_names);
     for (const auto& [from, to] :
          {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
       const std::string path = directory_.path() + to;
@@ -97,7 +97,7 @@ void PostgresServer::write_configuration() const {
   }
   for (const std::string& line : config_.lines) text += line + "\n";
   write(data() + "/postgresql.conf", text);
-  const std::string host = config_.tls ? "hostssl" : "host";
+  const std::string host = config_.tls && !config_.plain_too ? "hostssl" : "host";
   write(data() + "/pg_hba.conf",
         "local all postgres trust\nlocal replication postgres trust\nlocal all all scram-sha-256\n" + host +
             " all postgres all reject\n" + host + " all all 127.0.0.1/32 scram-sha-256\n");

@@ -26,8 +26,10 @@ namespace dlock::test {
 class PostgresServer;
 
 struct PostgresConfig {
-  bool tls = false;                         // and nothing but TLS on the port
-  int max_connections = 100;                // of which three are the superuser's
+  bool tls = false;                                           // and nothing but TLS on the port
+  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
+  bool plain_too = false;                                     // with TLS or without
+  int max_connections = 100;                                  // of which three are the superuser's
   const PostgresServer* primary = nullptr;  // whose streaming standby it is; with the same roles and databases
   std::vector<std::string> lines = {};      // more lines for the configuration file: "idle_session_timeout = 1s"
 };

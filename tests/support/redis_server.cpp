@@ -33,7 +33,7 @@ std::vector<std::string> RedisUser::rules() const {
 }
 
 RedisServer::RedisServer(RedisConfig config) : config_(std::move(config)) {
-  if (config_.tls) certificate_.emplace();
+  if (config_.tls) certificate_.emplace(config_.tls_names);
   for (int i = 0; i < start_attempts; ++i) {
     port_ = free_port();
     if (try_to_start()) return;

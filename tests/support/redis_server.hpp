@@ -33,11 +33,12 @@ struct RedisUser {
 
 struct RedisConfig {
   bool append_only = false;
-  bool tls = false;                           // and nothing but TLS on the port
-  std::string password = {};                  // of the default user
-  std::optional<RedisUser> user = {};         // besides the default user
-  std::optional<std::uint16_t> primary = {};  // whose replica it is
-  std::vector<std::string> lines = {};        // more lines for the configuration file
+  bool tls = false;                                           // and nothing but TLS on the port
+  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
+  std::string password = {};                                  // of the default user
+  std::optional<RedisUser> user = {};                         // besides the default user
+  std::optional<std::uint16_t> primary = {};                  // whose replica it is
+  std::vector<std::string> lines = {};                        // more lines for the configuration file
 };
 
 class RedisServer {

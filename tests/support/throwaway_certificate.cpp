@@ -6,7 +6,7 @@
 
 namespace dlock::test {
 
-ThrowawayCertificate::ThrowawayCertificate() {
+ThrowawayCertificate::ThrowawayCertificate(const std::string& names) {
   const std::string ca_key = directory_.path() + "/ca.key";
   const std::string request = directory_.path() + "/server.csr";
   const std::vector<std::string> new_key = {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"};
@@ -17,8 +17,8 @@ ThrowawayCertificate::ThrowawayCertificate() {
   run({"openssl", "req", "-x509", "-subj", "/CN=dlock test authority", "-days", "2", "-keyout", ca_key, "-out",
        authority()},
       true);
-  run({"openssl", "req", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
-       key(), "-out", request},
+  run({"openssl", "req", "-subj", "/CN=dlock test server", "-addext", "subjectAltName=" + names, "-keyout", key(),
+       "-out", request},
       true);
   run({"openssl", "x509", "-req", "-in", request, "-CA", authority(), "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
        "-copy_extensions", "copyall", "-out", certificate()},

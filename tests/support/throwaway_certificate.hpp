@@ -1,4 +1,4 @@
-// A certificate for localhost and 127.0.0.1, and the authority that signed it, made for one test.
+// A certificate for localhost and 127.0.0.1, or whomever else, and the authority that signed it, made for one test.
 #pragma once
 
 #include <string>
@@ -9,8 +9,11 @@ namespace dlock::test {
 
 class ThrowawayCertificate {
  public:
+  // As openssl takes them.
+  static constexpr const char* usual_names = "DNS:localhost,IP:127.0.0.1";
+
   // Runs the openssl command. Throws std::runtime_error with what it printed if it fails.
-  ThrowawayCertificate();
+  explicit ThrowawayCertificate(const std::string& names = usual_names);
 
   [[nodiscard]] std::string authority() const { return directory_.path() + "/ca.crt"; }
   [[nodiscard]] std::string certificate() const { return directory_.path() + "/server.crt"; }

@@ -7,7 +7,7 @@ namespace {
 
 class TlsTest : public PostgresStrategyTest {
  protected:
-  TlsTest() : PostgresStrategyTest({.tls = true}) {}
+  explicit TlsTest(PostgresConfig config = {.tls = true}) : PostgresStrategyTest(std::move(config)) {}
 
   [[nodiscard]] std::string to(const std::string& password) const {
     return std::string("postgresql://") + PostgresServer::user + ":" + password +
@@ -59,6 +59,31 @@ TEST_P(TlsTest, AServerOfAnotherAuthorityIsRefused) {
   EXPECT_NE(said.find("certificate"), std::string::npos) << said;
 }
 
+// A server that takes connections without TLS, too: libpq by itself would fall back to one.
+class FallingBackTest : public TlsTest {
+ protected:
+  FallingBackTest() : TlsTest({.tls = true, .tls_names = "DNS:elsewhere.example,IP:127.0.0.2", .plain_too = true}) {}
+};
+
+TEST_P(FallingBackTest, WhoNamesAnAuthorityHasTheServerVerified) {
+  const ThrowawayCertificate other;
+  const std::string said =
+      refusal(to(PostgresServer::password) + "&sslrootcert=" + other.authority(), PostgresServer::password);
+  EXPECT_NE(said.find("certificate"), std::string::npos) << said;
+}
+
+TEST_P(FallingBackTest, ACertificateOfAnotherHostIsRefused) {
+  const std::string authority = "&sslrootcert=" + server.certificate().authority();
+  for (const char* mode : {"", "&sslmode=verify-full"}) {
+    const std::string said = refusal(to(PostgresServer::password) + authority + mode, PostgresServer::password);
+    EXPECT_NE(said.find("does not match host name"), std::string::npos) << said;
+  }
+  // Whoever wants less says so.
+  const Client client = connect(to(PostgresServer::password) + authority + "&sslmode=verify-ca", patient());
+  DistributedLock lock = client.lock("secret");
+  EXPECT_TRUE(take(lock).release());
+}
+
 TEST_P(TlsTest, AnAuthorityThatCannotBeReadIsNamed) {
   const std::string said = refusal(to(PostgresServer::password) + "&sslmode=verify-full&sslrootcert=/nowhere/ca.crt",
                                    PostgresServer::password);
@@ -76,6 +101,7 @@ TEST_P(TlsTest, AWrongPasswordIsRefusedAndNotShown) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, TlsTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, FallingBackTest, ::testing::Values(Strategy::table), strategy_name);
 
 }  // namespace
 

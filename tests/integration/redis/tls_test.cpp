@@ -7,7 +7,7 @@ namespace {
 
 class TlsTest : public RedisTest {
  protected:
-  TlsTest() : RedisTest({.tls = true}) {}
+  explicit TlsTest(RedisConfig config = {.tls = true}) : RedisTest(std::move(config)) {}
 
   [[nodiscard]] std::string url(const std::string& scheme, std::uint16_t port, const std::string& ca = {}) const {
     return scheme + "://127.0.0.1:" + std::to_string(port) + (ca.empty() ? "" : "?tls_ca=" + ca);
@@ -46,6 +46,15 @@ TEST_F(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
 
 TEST_F(TlsTest, ACertificateOfAnUnknownAuthorityIsRefused) {
   expect_refused(url("rediss", server.port()));
+}
+
+class OtherHostTlsTest : public TlsTest {
+ protected:
+  OtherHostTlsTest() : TlsTest({.tls = true, .tls_names = "DNS:elsewhere.example,IP:127.0.0.2"}) {}
+};
+
+TEST_F(OtherHostTlsTest, ACertificateOfAnotherHostIsRefused) {
+  expect_refused(url("rediss", server.port(), server.certificate().authority()));
 }
 
 TEST_F(TlsTest, AnAuthorityThatCannotBeReadIsRefused) {

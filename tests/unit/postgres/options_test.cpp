@@ -120,6 +120,20 @@ TEST(PostgresOptions, HandOnWhatTheClientLibraryKnows) {
                                        {"tcp_user_timeout", "9000"}}));
 }
 
+TEST(PostgresOptions, AnAuthorityThatIsNamedVerifiesTheServer) {
+  EXPECT_EQ(parse("postgresql://h?sslrootcert=/ca.pem").libpq,
+            (Parameters{{"sslrootcert", "/ca.pem"}, {"sslmode", "verify-full"}}));
+  for (const char* mode : {"require", "verify-ca", "verify-full"}) {
+    EXPECT_EQ(parse(std::string("postgresql://h?sslrootcert=/ca.pem&sslmode=") + mode).libpq,
+              (Parameters{{"sslmode", mode}, {"sslrootcert", "/ca.pem"}}));
+  }
+  for (const char* mode : {"disable", "allow", "prefer"}) {
+    const std::string said = refusal(std::string("postgresql://h?sslrootcert=/ca.pem&sslmode=") + mode);
+    EXPECT_EQ(said.find("sslrootcert: with sslmode="), 0U) << said;
+  }
+  EXPECT_EQ(parse("postgresql://h?sslcert=/c.pem").libpq, (Parameters{{"sslcert", "/c.pem"}}));
+}
+
 TEST(PostgresOptions, TheNameOfTheApplicationFitsTheServer) {
   EXPECT_EQ(parse("postgresql://h", "host:1:caf\u00e9").application_name, "dlock:host:1:caf??");
   EXPECT_EQ(parse("postgresql://h", std::string(100, 'x')).application_name, "dlock:" + std::string(57, 'x'));
