@@ -8,6 +8,7 @@
 #include "backends/postgres/connect_failure.hpp"
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/preamble.hpp"
+#include "backends/postgres/received.hpp"
 
 namespace dlock::postgres {
 
@@ -157,6 +158,9 @@ void Dialler::wait(Descriptor::Interest interest) {
 
 void Dialler::poll() {
   descriptor_.reset();
+  if (received_bytes(PQsocket(connection_.get())) > longest_greeting) {
+    return failed({errc::unavailable, endpoint() + ": the server sends and sends, and lets nobody in"});
+  }
   switch (PQconnectPoll(connection_.get())) {
     case PGRES_POLLING_READING:
       return wait(Descriptor::Interest::readable);

@@ -6,6 +6,7 @@
 
 #include "backends/postgres/connect_failure.hpp"
 #include "backends/postgres/libpq_results.hpp"
+#include "backends/postgres/received.hpp"
 
 namespace dlock::postgres {
 
@@ -176,7 +177,15 @@ void Pipeline::receive() {
   if (broken()) return;
   if (ended_) return break_off(Failure(*ended_));
   if (!good) return break_off(end);
+  if (answer_has_no_end()) return break_off(broken_because("the server sends and sends, and answers nothing"));
   if (!clogged_) write_out();
+}
+
+// Memory is taken for rows of one answer and for a message of any length; what has been answered is free again.
+bool Pipeline::answer_has_no_end() {
+  const std::uint64_t received = received_bytes(PQsocket(connection_.get()));
+  if (std::exchange(answered_, false)) answered_until_ = received;
+  return received - answered_until_ > longest_answer;
 }
 
 void Pipeline::take_input() {
@@ -260,6 +269,7 @@ void Pipeline::take_refusal(const PGresult& result, InFlight& entry) {
 }
 
 void Pipeline::finish_query() {
+  answered_ = true;
   const InFlight entry = std::move(in_flight_.front());
   in_flight_.pop_front();
   if (!entry.done) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -86,6 +87,7 @@ class Pipeline final {
   void wait_readable();
   void wait_writable();
 
+  [[nodiscard]] bool answer_has_no_end();
   void take_input();
   [[nodiscard]] bool take_results();
   void take_notifications();
@@ -111,8 +113,10 @@ class Pipeline final {
   bool clogged_ = false;       // libpq has something that the network does not take
   bool taking_input_ = false;  // what is asked meanwhile goes out in one piece
   bool writing_posted_ = false;
-  bool result_ends_ = false;      // the next thing is the end of a step
-  std::optional<Failure> ended_;  // the server said so
+  bool result_ends_ = false;          // the next thing is the end of a step
+  bool answered_ = false;             // a query, since the bytes were counted
+  std::uint64_t answered_until_ = 0;  // so many had been received then
+  std::optional<Failure> ended_;      // the server said so
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
