@@ -52,6 +52,9 @@ Finding check_directory(const LockDirectory& directory) {
   } else if ((status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0) {
     finding.severity = Severity::warning;
     finding.message += "; anybody may remove lock files under their holders: take away write permission, or chmod +t";
+  } else if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+    finding.severity = Severity::warning;
+    finding.message += "; it belongs to another user, who may remove lock files under their holders";
   }
   return finding;
 }
@@ -117,6 +120,7 @@ void FileBackend::diagnose(Handler<std::vector<Finding>> done) {
     findings.push_back(check_space(directory_));
     findings.push_back(check_descriptors());
     findings.push_back(check_lock_files());
+    findings.push_back(check_permissions());
   } catch (const std::exception& e) {  // out of memory
     done(Failure{errc::unavailable, e.what()});
     return;
@@ -159,6 +163,29 @@ Finding FileBackend::check_lock_files() {
   if (unreadable == 0) return {Severity::ok, "lock files", count};
   return {Severity::warning, "lock files",
           count + ", " + std::to_string(unreadable) + " of them not readable, e.g. " + example};
+}
+
+// Whoever may open a lock file may lock it, for reading at least, which keeps holders out as well; whoever may write it
+// may write a token of his own.
+Finding FileBackend::check_permissions() {
+  struct stat status {};
+  if (::fstat(directory_.fd(), &status) != 0) return {Severity::error, "permissions", text_of(errno)};
+  const bool reachable = (status.st_mode & S_IXOTH) != 0;
+  auto files = entries();
+  if (!files.ok()) return {Severity::error, "permissions", files.failure().detail};
+  std::size_t open_to_all = 0;
+  std::string example;
+  for (const auto& file : files.value()) {
+    const bool found =
+        ::fstatat(directory_.fd(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;  // else removed since
+    if (!found || !S_ISREG(status.st_mode) || !reachable || (status.st_mode & (S_IROTH | S_IWOTH)) == 0) continue;
+    if (open_to_all++ == 0) example = directory_.path_of(file) + ", mode " + octal(status.st_mode);
+  }
+  if (open_to_all == 0) return {Severity::ok, "permissions", "no lock file is open to all users of this machine"};
+  return {Severity::warning, "permissions",
+          std::to_string(open_to_all) + " of " + std::to_string(files.value().size()) +
+              " lock files are open to all users of this machine, e.g. " + example +
+              ": any of them may keep such a lock, and one who may write may forge its token"};
 }
 
 }  // namespace dlock::file

@@ -106,6 +106,7 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] Result<std::vector<std::string>> entries();
   [[nodiscard]] Finding check_inotify();
   [[nodiscard]] Finding check_lock_files();
+  [[nodiscard]] Finding check_permissions();
 
   LockDirectory directory_;
   std::uint64_t known_generation_;  // of directory_, that watches and names were adapted to

@@ -145,6 +145,16 @@ TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
   }
 }
 
+TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
+  const auto client = open();
+  write_file(path_of("a"), "x");
+  std::filesystem::resize_file(path_of("a"),
+                               std::uintmax_t{1} << 40U);  // more than any memory, and nearly all of it holes
+  EXPECT_EQ(failure_of([&] { (void)client.lock("a").try_acquire(); }).code, errc::protocol);
+  EXPECT_EQ(failure_of([&] { (void)client.inspect("a"); }).code, errc::protocol);
+  EXPECT_EQ(std::filesystem::file_size(path_of("a")), std::uintmax_t{1} << 40U);
+}
+
 TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
   const auto client = open();
   (void)client.lock("other").acquire().release();

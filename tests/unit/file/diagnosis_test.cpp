@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -27,7 +28,7 @@ class FileDiagnosisTest : public testing::Test {
 
 TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
   (void)client_.lock("a").acquire();
-  for (const std::string check : {"directory", "file system", "inotify", "free space", "lock files"}) {
+  for (const std::string check : {"directory", "file system", "inotify", "free space", "lock files", "permissions"}) {
     EXPECT_EQ(finding(check).severity, Severity::ok) << check << ": " << finding(check).message;
   }
   EXPECT_NE(finding("directory").message.find(scratch_.locks()), std::string::npos);
@@ -41,6 +42,27 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
   EXPECT_NE(finding("directory").message.find("anybody"), std::string::npos);
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 01777), 0);
   EXPECT_EQ(finding("directory").severity, Severity::ok);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryOfAnotherUser) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a directory away";
+  ASSERT_EQ(::chown(scratch_.locks().c_str(), 4711, 0), 0);
+  EXPECT_EQ(finding("directory").severity, Severity::warning);
+  EXPECT_NE(finding("directory").message.find("belongs to another user"), std::string::npos);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
+  (void)client_.lock("a").acquire();
+  (void)client_.lock("b").acquire();
+  const std::string file = scratch_.locks() + "/b.lock";
+  ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::warning);
+  EXPECT_NE(finding("permissions").message.find("1 of 2"), std::string::npos) << finding("permissions").message;
+  EXPECT_NE(finding("permissions").message.find(file), std::string::npos);
+  ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::ok);
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatWasMovedAway) {
