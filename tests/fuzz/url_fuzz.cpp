@@ -15,6 +15,8 @@ using dlock::Url;
 using dlock::fuzz::require;
 
 constexpr std::string_view secret = "S3cr3t%2FW0rd";
+// What must not be seen, whether decoded or not.
+constexpr std::string_view part_of_secret = "S3cr3t";
 
 void require_hidden(std::string_view text, std::string_view hidden) {
   require(text.find(hidden) == std::string_view::npos);
@@ -79,6 +81,7 @@ void check(const std::string& text, std::string_view hidden) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = dlock::fuzz::as_text(data, size);
   check(std::string(text), {});
+  if (text.find(part_of_secret) != std::string_view::npos) return 0;
   // With a password in the place where it belongs, and the text around it.
   std::string_view rest = text;
   const std::string_view scheme = dlock::fuzz::take_line(rest);
@@ -86,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (scheme.find_first_of("/?#@") != std::string_view::npos || user.find_first_of("/?#@") != std::string_view::npos) {
     return 0;  // then it stands elsewhere
   }
-  check(std::string(scheme) + "://" + std::string(user) + ":" + std::string(secret) + "@" + std::string(rest), secret);
+  check(std::string(scheme) + "://" + std::string(user) + ":" + std::string(secret) + "@" + std::string(rest),
+        part_of_secret);
   return 0;
 }
