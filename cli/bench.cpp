@@ -51,7 +51,7 @@ int compare_files(const std::vector<std::string>& paths) {
   const bench::Report before = read_report(paths.at(0));
   const bench::Report after = read_report(paths.at(1));
   const bench::Comparison comparison = bench::compare(before, after);
-  print(comparison.text);
+  print_lines(comparison.text);
   return comparison.slower ? something_is_worse : success;
 }
 
@@ -90,7 +90,7 @@ int bench_command(const Arguments& arguments, Inherited& inherited) {
   }();
   if (json) json->write(bench::to_json(report));
   html.write(bench::to_html(report));
-  print(bench::to_text(report) + fmt::format("\nThe report is in {}.\n", html_path));
+  print_lines(bench::to_text(report) + fmt::format("\nThe report is in {}.\n", html_path));
   if (interruption.signal() != 0) return signalled(interruption.signal());
   return report.measurements.empty() ? static_cast<int>(ExitCode::unavailable) : success;
 }

@@ -1,6 +1,10 @@
 #include "cli/json.hpp"
 
+#include <string>
+
 #include <nlohmann/json.hpp>
+
+#include <dlock/info.hpp>
 
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -8,7 +12,11 @@
 namespace dlock::cli {
 
 void print_json(const Json& value) {
-  print(value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  const auto text = [&](bool ascii) { return value.dump(-1, ' ', ascii, Json::error_handler_t::replace); };
+  std::string line = text(false);
+  // JSON has to escape what is below U+0020, but terminals obey more than that.
+  if (printable(line) != line) line = text(true);
+  print(line + "\n");
 }
 
 Json to_json(const LockInfo& info) {

@@ -40,6 +40,17 @@ void print(std::string_view text) {
   }
 }
 
+void print_lines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines += printable(text.substr(0, end));
+    if (end != std::string_view::npos) lines += '\n';
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  print(lines);
+}
+
 bool coloured() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");

@@ -21,6 +21,9 @@ void say(std::string_view text) noexcept;
 // Writes to standard output as it is; throws OutputError.
 void print(std::string_view text);
 
+// The same, with each line made printable.
+void print_lines(std::string_view text);
+
 // Whether standard output may be coloured: a terminal, and neither NO_COLOR nor TERM=dumb.
 [[nodiscard]] bool coloured();
 

@@ -26,17 +26,19 @@ class Escapes : public testing::Test {
     const std::string text = finished.out + finished.err;
     EXPECT_EQ(text.find('\033'), std::string::npos) << testing::PrintToString(text);
     EXPECT_EQ(text.find('\a'), std::string::npos) << testing::PrintToString(text);
+    EXPECT_EQ(text.find("\u009b"), std::string::npos) << testing::PrintToString(text);
     EXPECT_EQ(text.find("\u202e"), std::string::npos) << testing::PrintToString(text);
   }
 
-  const std::string holder = "host:1:\033]0;owned\a\nstate free";
+  const std::string holder = "host:1:\033]0;owned\a\nstate free\u009b2J";
   RedisServer server;
 };
 
 TEST_F(Escapes, StatusShowsThemAsText) {
   const Finished finished = ask({"status", "job"});
   expect_harmless(finished);
-  EXPECT_NE(finished.out.find("host:1:\\x1b]0;owned\\x07\\x0astate free\n"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("host:1:\\x1b]0;owned\\x07\\x0astate free\\xc2\\x9b2J\n"), std::string::npos)
+      << finished.out;
 }
 
 TEST_F(Escapes, ListShowsThemAsText) {

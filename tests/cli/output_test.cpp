@@ -11,6 +11,12 @@ TEST(Output, AMessageIsOneLineWhateverItContains) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "dlock: the service says: \\x1b[2J\\x0adlock: all is well\n");
 }
 
+TEST(Output, LinesStayLinesWhateverElseTheyContain) {
+  testing::internal::CaptureStdout();
+  print_lines("one\ntwo\033[2J\n\nlast");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "one\ntwo\\x1b[2J\n\nlast");
+}
+
 TEST(Output, ACellIsPartOfOneLineWhateverItContains) {
   Table table;
   table.add({{"a\nb\033c"}, {"x"}});
