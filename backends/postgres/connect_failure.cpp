@@ -9,6 +9,9 @@ namespace dlock::postgres {
 
 namespace {
 
+// More than that nobody reads; a server may send a hundred megabytes of it.
+constexpr std::size_t longest_text = 2000;
+
 bool is_sqlstate(std::string_view text) {
   return text.size() == 5 &&
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); });
@@ -64,6 +67,10 @@ std::string in_one_line(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (is_noise(line)) continue;
     if (!out.empty()) out += "; ";
+    if (out.size() + line.size() > longest_text) {
+      out += line.substr(0, longest_text - std::min(out.size(), longest_text));
+      return out + "...";
+    }
     out += line;
   }
   return out;

@@ -34,6 +34,14 @@ TEST(PostgresConnectFailure, SaysItInOneLine) {
   EXPECT_EQ(in_one_line("\n"), "");
 }
 
+TEST(PostgresConnectFailure, SaysNoMoreThanPeopleRead) {
+  EXPECT_EQ(in_one_line(std::string(100'000'000, 'x')), std::string(2000, 'x') + "...");
+  std::string lines;
+  for (int i = 0; i < 10'000; ++i) lines += "one of very many lines\n";
+  EXPECT_LT(in_one_line(lines).size(), 2100U);
+  EXPECT_LT(connect_failure("h:1/db", lines).detail.size(), 2100U);
+}
+
 }  // namespace
 
 }  // namespace dlock::postgres
