@@ -57,6 +57,7 @@ void LibpqConnection::preamble_answered(std::size_t command, const Outcome& outc
 void LibpqConnection::greeted() {
   server_ = preamble_->server();
   server_.endpoint = dialler_.endpoint();
+  server_.encrypted = pipeline_->encrypted();
   if (server_.standby && options_.target_session_attrs != "any") {
     return refuse({errc::unavailable, server_.endpoint + ": it is a standby, which cannot keep locks"});
   }

@@ -54,6 +54,7 @@ class Pipeline final {
   [[nodiscard]] bool broken() const noexcept { return !connection_; }
 
   [[nodiscard]] int server_version() const noexcept { return PQserverVersion(connection_.get()); }
+  [[nodiscard]] bool encrypted() const noexcept { return PQsslInUse(connection_.get()) == 1; }
   [[nodiscard]] int backend_pid() const noexcept { return PQbackendPID(connection_.get()); }
 
  private:

@@ -34,6 +34,10 @@ bool lives_in_sessions(Strategy strategy) {
   return strategy == Strategy::for_update || strategy == Strategy::advisory;
 }
 
+bool is_this_machine(std::string_view endpoint) {
+  return endpoint.starts_with("localhost:") || endpoint.starts_with("127.") || endpoint.starts_with("[::1]:");
+}
+
 std::string add_to_list(std::string list, const std::string& item) {
   return list.empty() ? item : std::move(list) + ", " + item;
 }
@@ -46,6 +50,7 @@ class Judge {
     judge_answer();
     judge_version();
     judge_role();
+    judge_encryption();
     judge_pooler();
     if (!examined_.settings.empty()) {
       judge_isolation();
@@ -91,6 +96,26 @@ class Judge {
       return add(Severity::error, "role", "a standby; locks are taken on the primary");
     }
     add(Severity::ok, "role", "a primary");
+  }
+
+  // What passes over a network without being verified may come from anybody, and so may the locks.
+  void judge_encryption() {
+    const std::string& endpoint = examined_.server.endpoint;
+    if (endpoint.starts_with('/')) return add(Severity::ok, "encryption", "none needed: a socket of this machine");
+    if (!examined_.server.encrypted) {
+      if (is_this_machine(endpoint)) return add(Severity::ok, "encryption", "none, and none needed on this machine");
+      return add(Severity::warning, "encryption",
+                 "none: whoever is on the way may read and change everything; give the authority of the server's "
+                 "certificate as sslrootcert");
+    }
+    const auto mode = std::find_if(options_.libpq.begin(), options_.libpq.end(),
+                                   [](const auto& parameter) { return parameter.first == "sslmode"; });
+    if (mode != options_.libpq.end() && mode->second.starts_with("verify-")) {
+      return add(Severity::ok, "encryption", "TLS, and the server's certificate is verified: " + mode->second);
+    }
+    add(is_this_machine(endpoint) ? Severity::ok : Severity::note, "encryption",
+        "TLS, but the URL does not have the server verified, so that somebody on the way may be what answers; give the "
+        "authority of the server's certificate as sslrootcert");
   }
 
   void judge_pooler() {

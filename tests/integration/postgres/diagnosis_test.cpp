@@ -87,8 +87,9 @@ TEST_F(PostgresDiagnosisTest, IsContentWithAServerThatIsSetUp) {
   const bool fsync = server.value("SHOW fsync") == "on";
   for (const postgres::Strategy strategy : all_strategies) {
     const Findings findings = diagnose(server.url("strategy=" + std::string(postgres::to_string(strategy))));
-    for (const char* check : {"server", "version", "role", "pooler", "isolation", "timeouts", "settings", "durability",
-                              "replication", "connections", "clock", "schema", "permissions", "table health"}) {
+    for (const char* check :
+         {"server", "version", "role", "encryption", "pooler", "isolation", "timeouts", "settings", "durability",
+          "replication", "connections", "clock", "schema", "permissions", "table health"}) {
       expect(findings, check, Severity::ok);
     }
     if (fsync) {

@@ -59,6 +59,15 @@ TEST_P(TlsTest, AServerOfAnotherAuthorityIsRefused) {
   EXPECT_NE(said.find("certificate"), std::string::npos) << said;
 }
 
+TEST_P(TlsTest, TheDoctorSeesThatItIsVerified) {
+  const Client client = steady(patient());
+  std::string said;
+  for (const Finding& finding : client.diagnose()) {
+    if (finding.check == "encryption") said = finding.message;
+  }
+  EXPECT_EQ(said, "TLS, and the server's certificate is verified: verify-full");
+}
+
 // A server that takes connections without TLS, too: libpq by itself would fall back to one.
 class FallingBackTest : public TlsTest {
  protected:

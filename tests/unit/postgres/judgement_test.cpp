@@ -19,7 +19,7 @@ using Severity = Finding::Severity;
 // A server in which nothing is wrong.
 Examined good_server() {
   Examined good;
-  good.server = {.version = 150013, .isolation = "read committed", .endpoint = "db:5432/locks"};
+  good.server = {.version = 150013, .encrypted = true, .isolation = "read committed", .endpoint = "db:5432/locks"};
   good.round_trip = std::chrono::microseconds(1500);
   good.server_clock = 1'000'000;
   good.our_clock = 1'000'001;
@@ -72,16 +72,20 @@ class PostgresJudgement : public testing::Test {
   void use(Strategy strategy) { options.strategy = strategy; }
 
   Examined server = good_server();
-  Options options;
+  Options options = [] {
+    Options o;
+    o.libpq = {{"sslmode", "verify-full"}};
+    return o;
+  }();
 };
 
 TEST_F(PostgresJudgement, FindsNothingWrongWhereNothingIs) {
   for (const Strategy strategy : {Strategy::table, Strategy::advisory}) {
     use(strategy);
     std::vector<Finding> findings = judge_server(server, options);
-    EXPECT_EQ(findings.size(), 11U);
+    EXPECT_EQ(findings.size(), 12U);
     for (Finding& finding : judge_tables(server, options)) findings.push_back(std::move(finding));
-    EXPECT_EQ(findings.size(), 14U);
+    EXPECT_EQ(findings.size(), 15U);
     for (const Finding& finding : findings) {
       EXPECT_EQ(finding.severity, Severity::ok) << finding.check << ": " << finding.message;
     }
@@ -103,6 +107,21 @@ TEST_F(PostgresJudgement, OldServersAreRefusedOrWarnedOf) {
 TEST_F(PostgresJudgement, AStandbyKeepsNoLocks) {
   server.server.standby = true;
   EXPECT_EQ(severity("role"), Severity::error);
+}
+
+TEST_F(PostgresJudgement, WhatIsNotVerifiedMayComeFromAnybody) {
+  options.libpq = {{"sslmode", "require"}};
+  EXPECT_EQ(severity("encryption"), Severity::note);
+  expect("encryption", "sslrootcert");
+  options.libpq.clear();
+  EXPECT_EQ(severity("encryption"), Severity::note);
+  server.server.encrypted = false;
+  EXPECT_EQ(severity("encryption"), Severity::warning);
+  expect("encryption", "sslrootcert");
+  for (const char* endpoint : {"localhost:5432/db", "127.0.0.1:5432/db", "[::1]:5432/db", "/run/postgresql:5432/db"}) {
+    server.server.endpoint = endpoint;
+    EXPECT_EQ(severity("encryption"), Severity::ok) << endpoint;
+  }
 }
 
 TEST_F(PostgresJudgement, APoolerIsNotForLocksThatLiveInSessions) {
@@ -208,7 +227,7 @@ TEST_F(PostgresJudgement, WhatCouldNotBeAskedIsNotJudged) {
   server.standbys.reset();
   server.connections.reset();
   server.server_clock.reset();
-  EXPECT_EQ(judge_server(server, options).size(), 4U);
+  EXPECT_EQ(judge_server(server, options).size(), 5U);
   server.tables.reset();
   EXPECT_TRUE(judge_tables(server, options).empty());
 }
