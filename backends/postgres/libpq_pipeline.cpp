@@ -183,9 +183,13 @@ void Pipeline::receive() {
 
 // Memory is taken for rows of one answer and for a message of any length; what has been answered is free again.
 bool Pipeline::answer_has_no_end() {
+  if (std::exchange(answered_, false)) {
+    counted_from_.reset();  // the usual case asks the kernel nothing
+    return false;
+  }
   const std::uint64_t received = received_bytes(PQsocket(connection_.get()));
-  if (std::exchange(answered_, false)) answered_until_ = received;
-  return received - answered_until_ > longest_answer;
+  if (!counted_from_) counted_from_ = received;
+  return received - *counted_from_ > longest_answer;
 }
 
 void Pipeline::take_input() {

@@ -114,10 +114,10 @@ class Pipeline final {
   bool clogged_ = false;       // libpq has something that the network does not take
   bool taking_input_ = false;  // what is asked meanwhile goes out in one piece
   bool writing_posted_ = false;
-  bool result_ends_ = false;          // the next thing is the end of a step
-  bool answered_ = false;             // a query, since the bytes were counted
-  std::uint64_t answered_until_ = 0;  // so many had been received then
-  std::optional<Failure> ended_;      // the server said so
+  bool result_ends_ = false;                   // the next thing is the end of a step
+  bool answered_ = false;                      // a query, since anybody looked
+  std::optional<std::uint64_t> counted_from_;  // bytes received when it was first seen that nothing was answered
+  std::optional<Failure> ended_;               // the server said so
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

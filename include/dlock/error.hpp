@@ -47,7 +47,8 @@ enum class errc {
 [[nodiscard]] std::error_code make_error_code(errc e) noexcept;
 
 // A failure with its explanation: the offending part, and the native text of the service where there is one.
-// Never contains a password.
+// Never contains a password, but what a service said as it said it: a terminal should get it as printable()
+// (dlock/info.hpp).
 struct Failure {
   std::error_code code;
   std::string detail;
