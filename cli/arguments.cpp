@@ -1,6 +1,7 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "bench/session.hpp"
 #include "cli/help.hpp"
+#include "cli/hidden_words.hpp"
 
 namespace dlock::cli {
 
@@ -241,11 +243,18 @@ void Parser::take_values() {
   if (!kill_after_.text.empty()) result_.kill_after = to_duration(kill_after_);
 }
 
+// The option that a word begins with; what follows, whether behind a '=' or not, may be a password.
+std::string option_in(std::string_view word) {
+  if (!word.starts_with("--")) return std::string(word.substr(0, 2));
+  const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+  return {word.begin(), std::find_if_not(word.begin(), word.end(), in_name)};
+}
+
 // CLI11 would print the words themselves, and a word may be a password.
 void Parser::explain_extras(const SplitWords& split) const {
   std::string option;
   for (const std::string& word : app_.remaining(true)) {
-    if (option.empty() && word.starts_with('-')) option = word.substr(0, word.starts_with("--") ? word.find('=') : 2);
+    if (option.empty() && word.starts_with('-')) option = option_in(word);
   }
   if (!option.empty()) throw UsageError(fmt::format("{}: no such option", option));
   if (app_.get_subcommands().empty()) throw UsageError("that is not a dlock command; see dlock --help");
@@ -285,7 +294,7 @@ std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& wo
     // CLI11 would take the next word as the value.
     if (word == "--") break;
     if (word.starts_with("--") && word.ends_with('=')) {
-      throw UsageError(fmt::format("{}: the value is empty", word.substr(0, word.size() - 1)));
+      throw UsageError(fmt::format("{}: the value is empty", option_in(word)));
     }
   }
   try {
@@ -317,10 +326,7 @@ std::variant<Arguments, Answer> parse_arguments(const std::vector<std::string>& 
 
 std::string without_urls(std::string text, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
-    std::string_view secret = word;
-    if (secret.starts_with("--") && secret.find('=') != std::string_view::npos) {
-      secret.remove_prefix(secret.find('=') + 1);
-    }
+    const std::string_view secret = std::string_view(word).substr(start_of_url(word));
     const auto colon = secret.find("://");
     if (colon == std::string_view::npos) continue;
     const std::string shown = std::string(secret.substr(0, colon)) + "://***";

@@ -12,12 +12,6 @@ namespace dlock::cli {
 
 namespace {
 
-// "--url=redis://..." as much as "redis://...".
-std::size_t start_of_url(std::string_view word) noexcept {
-  const std::size_t equals = word.find('=');
-  return word.starts_with("--") && equals != std::string_view::npos ? equals + 1 : 0;
-}
-
 std::string shown(std::string_view url, std::size_t colon) {
   try {
     return Url::parse(url).redacted();
@@ -40,6 +34,11 @@ void hide(char* word) {
 }
 
 }  // namespace
+
+std::size_t start_of_url(std::string_view word) noexcept {
+  const std::size_t equals = word.find('=');
+  return word.starts_with("--") && equals < word.find("://") ? equals + 1 : 0;
+}
 
 void hide_secrets(int count, char** words) noexcept {
   for (int i = 1; i < count && std::string_view(words[i]) != "--"; ++i) {

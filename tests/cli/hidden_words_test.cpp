@@ -36,6 +36,11 @@ TEST(HiddenWords, AnOptionKeepsItsName) {
   EXPECT_EQ(hidden({word}).front(), in_place_of(word, "--url=zookeeper://h1,h2?auth=***"));
 }
 
+TEST(HiddenWords, AnOptionRunTogetherWithItsUrlIsHiddenToo) {
+  const std::string word = "--urlredis://me:hunter2@db1?lease=5s";
+  EXPECT_EQ(hidden({word}).front(), in_place_of(word, "--urlredis://***"));
+}
+
 TEST(HiddenWords, OfWhatIsNoUrlTheSchemeIsLeft) {
   const std::string word = "redis://me:hunter2@[::1/";
   EXPECT_EQ(hidden({word}).front(), in_place_of(word, "redis://***"));

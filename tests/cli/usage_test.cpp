@@ -134,6 +134,9 @@ TEST_F(Usage, APasswordIsNeverPrinted) {
              {url},
              {"doctor", "--url", url},
              {"list", "--json=" + url},
+             {"run", "--url" + url + "?lease=5s", "job", "--", "true"},
+             {"run", "--url" + url + "?lease=", "job", "--", "true"},
+             {"run", "-u" + url, "job", "--", "true"},
          }) {
       std::vector<std::string> command{dlock_path()};
       command.insert(command.end(), words.begin(), words.end());
