@@ -12,7 +12,8 @@ namespace dlock::bench {
 namespace {
 
 std::vector<HostPort> postgres_hosts(const UrlText& url) {
-  if (url.parameter("sslmode") == "verify-full") return {};
+  // Who names an authority and no mode has the host's name verified as well.
+  if (url.parameter("sslmode").value_or(url.parameter("sslrootcert") ? "verify-full" : "") == "verify-full") return {};
   std::vector<HostPort> all =
       url.hosts({.name = url.parameter("host").value_or("localhost"),
                  .port = static_cast<std::uint16_t>(std::stoul(url.parameter("port").value_or("5432")))});
