@@ -67,7 +67,7 @@ WallClock::~WallClock() {
 
 std::vector<std::string> WallClock::variables() const {
   // Without a cache the file is read at each look at the clock. Times of files are the kernel's, and stay so.
-  return {"LD_PRELOAD=" + library_, "FAKETIME_TIMESTAMP_FILE=" + file_, "FAKETIME_NO_CACHE=1",
+  return {"LD_PRELOAD=" DLOCK_REAL_TIMERS ":" + library_, "FAKETIME_TIMESTAMP_FILE=" + file_, "FAKETIME_NO_CACHE=1",
           "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
 }
 

@@ -82,6 +82,21 @@ TEST_F(WallClockTest, IsSteppedBothWaysWhileTheOthersGoOn) {
   EXPECT_EQ(clock_->offset(), 18h);
 }
 
+// A wait that ends by its deadline is one that a timer ended.
+TEST_F(WallClockTest, LeavesTimersAlone) {
+  const std::string url = "file://" + directory_.path() + "/locks";
+  CommandedClient holder(url);
+  ASSERT_TRUE(holder.tell("acquire a 0").starts_with("granted a ")) << holder.said();
+  CommandedClient waiter(url, clock_->variables());
+  for (const auto step : {0h, 5h, -10h}) {
+    clock_->step(step);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string answer = waiter.tell("acquire a 100");
+    EXPECT_TRUE(answer.starts_with("error timed out")) << answer;
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 90ms);
+  }
+}
+
 TEST_F(WallClockTest, OfOthersStaysAsItIs) {
   CommandedClient stepped("file://" + directory_.path() + "/locks", clock_->variables());
   CommandedClient other("file://" + directory_.path() + "/locks");
