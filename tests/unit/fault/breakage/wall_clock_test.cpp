@@ -90,6 +90,7 @@ TEST_F(WallClockTest, LeavesTimersAlone) {
   CommandedClient waiter(url, clock_->variables());
   for (const auto step : {0h, 5h, -10h}) {
     clock_->step(step);
+    expect_only_the_wall_clock_to_be_off(waiter);  // it knows of the step now
     const auto begin = std::chrono::steady_clock::now();
     const std::string answer = waiter.tell("acquire a 100");
     EXPECT_TRUE(answer.starts_with("error timed out")) << answer;
