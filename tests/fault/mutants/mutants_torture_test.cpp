@@ -6,6 +6,7 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ constexpr auto round_length = 8s;
 struct Mutant {
   std::string name;
   std::string arena;
-  Rule rule;
+  std::set<Rule> rules;          // any of which finds it out
+  std::set<std::string> only{};  // the faults that matter; empty: all
 };
 void PrintTo(const Mutant& mutant, std::ostream* out) {
   *out << mutant.name;
@@ -50,26 +52,31 @@ TEST_P(MutantTest, IsFoundOut) {
                                     .length = round_length,
                                     .seed = static_cast<std::uint64_t>(round),
                                     .keep = false,
-                                    .repetitions = 1});
-    if (!outcome.verdict.found.contains(mutant.rule)) continue;
+                                    .repetitions = 1,
+                                    .only = mutant.only});
+    const auto& found = outcome.verdict.found;
+    const auto by =
+        std::find_if(found.begin(), found.end(), [&](const auto& each) { return mutant.rules.contains(each.first); });
+    if (by == found.end()) continue;
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    std::cout << "mutant " << mutant.name << " was caught by the rule \"" << name_of(mutant.rule) << "\" in round "
+    std::cout << "mutant " << mutant.name << " was caught by the rule \"" << name_of(by->first) << "\" in round "
               << round << ", after " << taken.count() << " s\n";
     return;
   }
-  FAIL() << "the mutant was not caught by the rule \"" << name_of(mutant.rule) << "\"";
+  FAIL() << "the mutant was not found out";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MutantTest,
-                         testing::Values(Mutant{"held_ignores_the_clock", "redis_queue", Rule::exclusion},
-                                         Mutant{"loss_late", "redis_queue", Rule::timely_loss},
-                                         Mutant{"delete_without_compare", "redis_queue", Rule::honest_release},
-                                         Mutant{"expiry_set_later", "redis_poll", Rule::progress},
-                                         Mutant{"token_repeats", "redis_broadcast", Rule::unique_tokens},
-                                         Mutant{"renewal_revives", "redis_queue", Rule::exclusion},
-                                         Mutant{"tombstone_forgotten", "zookeeper_sequential", Rule::progress},
-                                         Mutant{"wake_up_lost", "zookeeper_sequential", Rule::hand_over}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, MutantTest,
+    testing::Values(Mutant{"held_ignores_the_clock", "redis_queue", {Rule::exclusion}},
+                    Mutant{"loss_late", "redis_queue", {Rule::timely_loss}},
+                    Mutant{"delete_without_compare", "redis_queue", {Rule::honest_release}},
+                    Mutant{"expiry_set_later", "redis_poll", {Rule::progress}},
+                    Mutant{"token_repeats", "redis_broadcast", {Rule::unique_tokens}},
+                    Mutant{"renewal_revives", "redis_queue", {Rule::exclusion}},
+                    Mutant{"tombstone_forgotten", "zookeeper_sequential", {Rule::progress}, {"slow network"}},
+                    Mutant{"wake_up_lost", "zookeeper_sequential", {Rule::hand_over, Rule::progress}}),
+    [](const auto& test) { return test.param.name; });
 
 }  // namespace
 

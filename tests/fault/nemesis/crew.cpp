@@ -18,8 +18,8 @@ Crew::Crew(CrewConfig config, HistoryFile& notes) : config_(std::move(config)), 
   for (std::size_t member = 0; member < members_.size(); ++member) start(member);
 }
 
-void Crew::note(Kind kind, const Member& member, std::string word) {
-  notes_.note({.at = LeaseClock::now(), .kind = kind, .subject = member.number, .word = std::move(word)});
+void Crew::note(Kind kind, const Member& member, std::string word, TimePoint at) {
+  notes_.note({.at = at, .kind = kind, .subject = member.number, .word = std::move(word)});
 }
 
 void Crew::start(std::size_t index) {
@@ -50,17 +50,18 @@ int Crew::bury(Member& member) {
 
 void Crew::stop(std::size_t index) {
   Member& member = members_[index];
+  const TimePoint before = LeaseClock::now();
   member.process->freeze();
   member.stopped = true;
-  note(Kind::stopped, member);
+  note(Kind::stopped, member, {}, before);
 }
 
 void Crew::resume(std::size_t index) {
   Member& member = members_[index];
   if (!member.stopped) return;  // it was killed meanwhile, and another is there
   member.stopped = false;
-  note(Kind::resumed, member);
   member.process->thaw();
+  note(Kind::resumed, member);
 }
 
 void Crew::kill(std::size_t index) {

@@ -60,7 +60,7 @@ class Crew {
   void start(std::size_t member);
   // Waits for its end. The exit status.
   int bury(Member& member);
-  void note(Kind kind, const Member& member, std::string word = {});
+  void note(Kind kind, const Member& member, std::string word = {}, TimePoint at = LeaseClock::now());
 
   CrewConfig config_;
   HistoryFile& notes_;

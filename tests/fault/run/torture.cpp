@@ -100,6 +100,7 @@ class Run {
     for (auto faults : {network_faults(setup_.proxies, setup_.seed), setup_.service_faults}) {
       std::move(faults.begin(), faults.end(), std::back_inserter(all));
     }
+    if (!setup_.only.empty()) std::erase_if(all, [&](const Fault& fault) { return !setup_.only.contains(fault.kind); });
     return all;
   }
 

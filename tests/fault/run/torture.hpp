@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct Setup {
   std::string url{};                          // for the workers: past the proxies, if there are any
   std::string direct_url{};                   // for us, when nothing is broken any more
   std::vector<test::TcpProxy*> proxies{};
+  std::set<std::string> only{};         // of all faults, by kind; empty: all
   std::vector<Fault> service_faults{};  // on top of those of processes and proxies
   std::function<std::vector<std::string>()>
       leftovers{};                    // in the service, when all have quit; besides what list() says

@@ -90,6 +90,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.length = options.length.value_or(std::chrono::seconds(number_from("DLOCK_TORTURE_SECONDS").value_or(12)));
   setup.lease = 1s;
   setup.repetitions = options.repetitions;
+  setup.only = options.only;
   // A session may take twice its time to end, and a connection one second to be set up.
   setup.rules.recovery = 8s;
   setup.rules.settled = 8s;

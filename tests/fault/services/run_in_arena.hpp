@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct RunOptions {
   std::string worker = DLOCK_TORTURE_WORKER;  // the program
   std::optional<std::chrono::nanoseconds> length{};
   std::optional<std::uint64_t> seed{};
-  bool keep = true;     // the history of a run with a violation
-  int repetitions = 3;  // as in Setup
+  bool keep = true;              // the history of a run with a violation
+  int repetitions = 3;           // as in Setup
+  std::set<std::string> only{};  // as in Setup
   OwnNetwork network{};
 };
 

@@ -169,7 +169,7 @@ bool Contender::step_under(const Turn& turn, const Lease& lease) {
   board_.reach(seat_, Step::looking);
   const TimePoint before = LeaseClock::now();
   const bool held = lease.held();
-  note(turn, Kind::looked, {.at = before, .yes = held});
+  note(turn, Kind::looked, {.at = held ? before : LeaseClock::now(), .yes = held});
   if (!held) return false;
   board_.reach(seat_, Step::looked);
   note(turn, Kind::writing, {.token = lease.token()});
