@@ -1,0 +1,173 @@
+#include "tests/fault/simulation/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tests/fault/simulation/nemesis.hpp"
+#include "tests/fault/simulation/plan.hpp"
+#include "tests/fault/simulation/process.hpp"
+#include "tests/fault/simulation/resource.hpp"
+#include "tests/fault/simulation/service.hpp"
+#include "tests/fault/simulation/world.hpp"
+
+namespace dlock::fault {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+// After this no waiter of a queue relies any more on news that were lost: it has looked again.
+constexpr nanoseconds longest_check = 10s;
+constexpr nanoseconds sound_times = 6s;
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, Mutation mutation)
+      : world_(seed),
+        plan_(make_plan(world_.dice)),
+        service_(world_, plan_.strategy, plan_.latency, mutation),
+        resource_(world_, mutation == Mutation::blind_resource),
+        nemesis_(world_, service_, processes_, plan_, [this] { start_process(); }) {}
+
+  Simulated run();
+
+ private:
+  SimulatedProcess& start_process();
+  void run_until(TimePoint end);
+  [[nodiscard]] TimePoint next() const;
+  void quit_all();
+  void probe();
+  void look_for_residue();
+
+  World world_;
+  const Plan plan_;
+  Service service_;
+  Resource resource_;
+  std::vector<std::unique_ptr<SimulatedProcess>> processes_;
+  Nemesis nemesis_;
+  std::vector<SimulatedProcess*> ready_;
+  bool quitting_ = false;
+};
+
+Simulated Simulation::run() {
+  for (std::uint64_t i = 0; i < plan_.processes; ++i) start_process();
+  nemesis_.begin();
+  run_until(world_.now() + plan_.chaos);
+  nemesis_.heal();
+  run_until(world_.now() + simulation_rules().settled + sound_times);
+  quit_all();
+  probe();
+  look_for_residue();
+  return {.history = world_.take_history(), .mishaps = service_.network->counts()};
+}
+
+SimulatedProcess& Simulation::start_process() {
+  const int number = static_cast<int>(processes_.size()) + 1;
+  processes_.push_back(std::make_unique<SimulatedProcess>(number, world_, service_, plan_));
+  if (!quitting_) processes_.back()->start_workers(resource_, plan_);
+  return *processes_.back();
+}
+
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+// Whatever is due at one instant happens in any order: a task of this process, a task of that one.
+void Simulation::run_until(TimePoint end) {
+  while (true) {
+    ready_.clear();
+    for (const auto& process : processes_) {
+      if (process->ready()) ready_.push_back(process.get());
+    }
+    if (!ready_.empty()) {
+      ready_[world_.dice.below(ready_.size())]->run_one();
+      continue;
+    }
+    const TimePoint soon = next();
+    world_.time.now = std::max(world_.now(), std::min(soon, end));
+    if (soon > end) return;
+    world_.run_due();
+  }
+}
+
+TimePoint Simulation::next() const {
+  TimePoint first = world_.next();
+  for (const auto& process : processes_) first = std::min(first, process->next());
+  return first;
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Simulation::quit_all() {
+  quitting_ = true;
+  for (const auto& process : processes_) {
+    if (process->alive()) process->quit();
+  }
+  run_until(world_.now() + longest_lease);
+}
+
+void Simulation::probe() {
+  SimulatedProcess& prober = start_process();
+  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+    const std::string lock(1, static_cast<char>('a' + i));
+    bool granted = false;
+    prober.acquire(lock, {.wait = 1s, .lease = longest_lease},
+                   [&granted](std::error_code ec, Lease) { granted = !ec; });
+    run_until(world_.now() + 2s);
+    world_.note({.kind = Kind::probed, .lock = lock, .yes = granted, .word = granted ? "" : "timed out"});
+  }
+  prober.quit();
+  run_until(world_.now() + longest_lease);
+}
+
+void Simulation::look_for_residue() {
+  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+    const std::string lock(1, static_cast<char>('a' + i));
+    const std::size_t owners = service_.store->residue(lock, service_.clock);
+    if (owners == 0) continue;
+    world_.note({.kind = Kind::residue, .lock = lock, .word = fmt::format("lock {}: {} owners", lock, owners)});
+  }
+  for (const auto& process : processes_) {
+    if (process->alive() || process->state() == SimulatedProcess::State::quits) {
+      world_.note({.kind = Kind::residue, .word = fmt::format("process {} has not ended", process->number())});
+    } else if (process->state() == SimulatedProcess::State::ended && process->pending_timers() != 0) {
+      world_.note({.kind = Kind::residue, .word = fmt::format("timers of process {}", process->number())});
+    }
+  }
+}
+
+}  // namespace
+
+Simulated simulate(std::uint64_t seed, Mutation mutation) {
+  return Simulation(seed, mutation).run();
+}
+
+// Of the library's build, not of the test's: that is where the time goes.
+std::uint64_t simulation_seeds() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return all_simulation_seeds / 24;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return all_simulation_seeds / 24;
+#endif
+#endif
+#if defined(__OPTIMIZE__)
+  return all_simulation_seeds;
+#else
+  return all_simulation_seeds / 5;
+#endif
+}
+
+Rules simulation_rules() {
+  return {
+      .slack = response_timeout + 100ms,
+      .loss_slack = 1ms,
+      .recovery = longest_lease + longest_check + 1s,
+      .settled = longest_lease + longest_check + 1s,
+      .hand_over = 250ms,
+  };
+}
+
+}  // namespace dlock::fault
