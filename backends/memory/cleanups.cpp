@@ -6,21 +6,25 @@
 namespace dlock::memory {
 
 void Cleanups::start(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake) {
-  if (connection_.dead()) return;  // the store has forgotten everything of this client
-  const auto [entry, fresh] = entries_.try_emplace(owner, connection_.executor());
-  if (!fresh) return heard_of(owner);
-  entry->second.name = name;
-  entry->second.lease = lease;
-  entry->second.moot = stake == Stake::place ? TimePoint::max() : saturating_add(connection_.executor().now(), lease);
-  ++unconfirmed_;
-  release(owner);
+  const TimePoint now = connection_.executor().now();
+  start_until(name, owner, stake == Stake::place ? TimePoint::max() : saturating_add(now, lease));
 }
 
-void Cleanups::heard_of(const OwnerId& owner) {
-  const auto found = entries_.find(owner);
-  if (found == entries_.end() || !found->second.confirmed) return;
-  found->second.confirmed = false;
-  ++unconfirmed_;
+void Cleanups::heard_of(const std::string& name, const OwnerId& owner) {
+  if (!kept_.contains(owner)) start_until(name, owner, TimePoint::max());
+}
+
+void Cleanups::start_until(const std::string& name, const OwnerId& owner, TimePoint moot) {
+  if (connection_.dead()) return;  // the store has forgotten everything of this client
+  const auto [found, fresh] = entries_.try_emplace(owner, connection_.executor());
+  Entry& entry = found->second;
+  if (!fresh) {
+    entry.moot = std::max(entry.moot, moot);
+    entry.again = entry.under_way;  // one that is still to be sent will do
+    return;
+  }
+  entry.name = name;
+  entry.moot = moot;
   release(owner);
 }
 
@@ -31,8 +35,11 @@ void Cleanups::finish(std::function<void()> done) {
 
 void Cleanups::release(const OwnerId& owner) {
   const Clock& clock = connection_.clock();
+  Entry& entry = entries_.at(owner);
+  entry.under_way = true;
+  entry.again = false;
   connection_.request(
-      Operation::release, owner, std::pair(entries_.at(owner).name, owner),
+      Operation::release, owner, std::pair(entry.name, owner),
       [&clock](MemoryStore& store, const auto& what) { return store.release(what.first, what.second, clock); },
       [this](const auto& what, const Result<bool>& released) {
         if (released.ok()) {
@@ -45,19 +52,16 @@ void Cleanups::release(const OwnerId& owner) {
 
 void Cleanups::confirmed(const OwnerId& owner) {
   const auto found = entries_.find(owner);
-  if (found == entries_.end() || found->second.confirmed) return;
-  Entry& entry = found->second;
-  entry.confirmed = true;
-  entry.moot = saturating_add(connection_.executor().now(), entry.lease);
-  entry.timer.arm(entry.moot, [this, owner] { forget(owner); });
-  --unconfirmed_;
-  report_if_finished();
+  if (found == entries_.end()) return;
+  if (found->second.again) return release(owner);
+  forget(owner);
 }
 
 void Cleanups::failed(const OwnerId& owner) {
   const auto found = entries_.find(owner);
-  if (found == entries_.end() || found->second.confirmed) return;
+  if (found == entries_.end()) return;
   Entry& entry = found->second;
+  entry.under_way = false;
   const TimePoint now = connection_.executor().now();
   if (connection_.dead() || now >= entry.moot) return forget(owner);
   const TimePoint again = saturating_add(now, entry.backoff.next(connection_.executor()));
@@ -65,15 +69,12 @@ void Cleanups::failed(const OwnerId& owner) {
 }
 
 void Cleanups::forget(const OwnerId& owner) {
-  const auto found = entries_.find(owner);
-  if (found == entries_.end()) return;
-  if (!found->second.confirmed) --unconfirmed_;
-  entries_.erase(found);
+  entries_.erase(owner);
   report_if_finished();
 }
 
 void Cleanups::report_if_finished() {
-  if (!finished_ || (unconfirmed_ > 0 && !connection_.dead())) return;
+  if (!finished_ || (!entries_.empty() && !connection_.dead())) return;
   const auto finished = std::exchange(finished_, nullptr);
   finished();
 }

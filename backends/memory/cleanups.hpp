@@ -2,10 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <dlock/clock.hpp>
 #include <dlock/executor.hpp>
@@ -16,9 +16,9 @@
 
 namespace dlock::memory {
 
-// Releases by owner id, again and again until the store confirms it. A request of the owner that was delayed may arrive
-// even after that, so each owner is remembered for one more lease and released again if something is heard of it.
-// In tasks only.
+// Releases by owner id, again and again until the store confirms it. A request of the owner that was delayed or doubled
+// may arrive even after that, however late; the store's answer to it, or its news when that owner's turn comes, shows
+// that there is something to release again. In tasks only.
 class Cleanups {
  public:
   explicit Cleanups(Connection& connection) noexcept : connection_(connection) {}
@@ -26,8 +26,14 @@ class Cleanups {
   // What the owner may have in the store: a lease, which ends by itself, or also a place in the queue, which does not.
   enum class Stake { lease, place };
   void start(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
-  // The store sent something for this owner. No effect unless the owner was given up.
-  void heard_of(const OwnerId& owner);
+
+  // The owner has been granted the lock, so what is heard of it is no sign of anything left behind, until it gives the
+  // lock back or has lost it. Needed only for owners of whom something may yet be heard.
+  void keep(const OwnerId& owner) { kept_.insert(owner); }
+  void drop(const OwnerId& owner) { kept_.erase(owner); }
+  // The store sent something for this owner, who waits for nothing.
+  void heard_of(const std::string& name, const OwnerId& owner);
+
   // Calls done once nothing is left to be confirmed.
   void finish(std::function<void()> done);
 
@@ -35,13 +41,14 @@ class Cleanups {
   struct Entry {
     explicit Entry(Executor& executor) : timer(executor) {}
     std::string name;
-    std::chrono::nanoseconds lease{};
-    TimePoint moot;  // when there can be nothing left of the owner
-    bool confirmed = false;
+    TimePoint moot;          // when there can be nothing left of the owner
+    bool under_way = false;  // a release is
+    bool again = false;      // something was heard of the owner since that was sent
     util::Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 
+  void start_until(const std::string& name, const OwnerId& owner, TimePoint moot);
   void release(const OwnerId& owner);
   void confirmed(const OwnerId& owner);
   void failed(const OwnerId& owner);
@@ -49,8 +56,8 @@ class Cleanups {
   void report_if_finished();
 
   Connection& connection_;
-  std::unordered_map<OwnerId, Entry> entries_;
-  std::size_t unconfirmed_ = 0;
+  std::unordered_map<OwnerId, Entry> entries_;  // until the store has confirmed
+  std::unordered_set<OwnerId> kept_;
   std::function<void()> finished_;
 };
 

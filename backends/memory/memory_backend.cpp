@@ -57,9 +57,26 @@ Capabilities MemoryBackend::capabilities() const noexcept {
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------
 
+// The ready-made contention, and that it goes on: an answer to an earlier try of its owner is nothing to clean up.
+class MemoryBackend::Trying final : public Contention {
+ public:
+  Trying(MemoryBackend& backend, const LockRequest& request, GrantSink& sink)
+      : backend_(backend), owner_(request.owner) {
+    backend_.trying_.insert(owner_);
+    contention_ = backend_.TryBackend::contend(request, sink);
+  }
+  ~Trying() override { backend_.trying_.erase(owner_); }
+
+ private:
+  MemoryBackend& backend_;
+  const OwnerId owner_;
+  std::unique_ptr<Contention> contention_;
+};
+
 std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {
   if (strategy_ == Strategy::queue && request.wait) return queue_.contend(request, sink);
-  return TryBackend::contend(request, sink);
+  if (!request.wait && connection_.direct()) return TryBackend::contend(request, sink);
+  return std::make_unique<Trying>(*this, request, sink);
 }
 
 void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
@@ -70,17 +87,18 @@ void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
       [&connection](MemoryStore& store, const LockRequest& asked) {
         return store.try_acquire(asked, connection.session(), connection.clock());
       },
-      [&clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
-                                                                  Result<MemoryStore::Answer> result) {
+      [this, &clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
+                                                                        Result<MemoryStore::Answer> result) {
         using Status = TryOutcome::Status;
         if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
         const MemoryStore::Answer& answer = result.value();
         if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
+        if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
         const TimePoint valid_until = lease_valid_until(sent, asked.lease);
         done({.status = Status::granted, .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease}});
       },
       [this](const LockRequest& asked, const MemoryStore::Answer& answer) {
-        if (answer.granted) cleanups_.heard_of(asked.owner);
+        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.name, asked.owner);
       });
 }
 
@@ -120,17 +138,20 @@ void MemoryBackend::renew(const Grant& grant, RenewHandler done) {
   connection_.request(
       Operation::renew, grant.owner, grant,
       [&clock](MemoryStore& store, const Grant& held) { return store.renew(held.name, held.owner, held.lease, clock); },
-      [sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
+      [this, sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
         using Status = RenewOutcome::Status;
         if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
-        if (!renewed.value())
+        if (!renewed.value()) {
+          cleanups_.drop(held.owner);
           return done({.status = Status::lost, .failure = {errc::lost, "the lease ran out or was broken"}});
+        }
         done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
       });
 }
 
 void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
   const Clock& clock = connection_.clock();
+  cleanups_.drop(grant.owner);
   connection_.request(
       Operation::release, grant.owner, grant,
       [&clock](MemoryStore& store, const Grant& held) { return store.release(held.name, held.owner, clock); },
@@ -196,12 +217,12 @@ void MemoryBackend::close(std::function<void()> done) {
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void MemoryBackend::granted(const OwnerId& owner, FencingToken token, TimePoint since) {
-  queue_.granted(owner, token, since);
+void MemoryBackend::granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) {
+  queue_.granted(name, owner, token, since);
 }
 
-void MemoryBackend::first_in_line(const OwnerId& owner, TimePoint lease_ends) {
-  queue_.first_in_line(owner, lease_ends);
+void MemoryBackend::first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+  queue_.first_in_line(name, owner, lease_ends);
 }
 
 void MemoryBackend::freed(std::uint64_t watch) {

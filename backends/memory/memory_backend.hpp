@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -46,13 +47,15 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
 
  private:
   class StoreWatch;
+  class Trying;
 
-  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override;
-  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override;
+  void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) override;
+  void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
 
   const Strategy strategy_;
   std::unordered_map<std::uint64_t, std::function<void()>> watches_;
+  std::unordered_set<OwnerId> trying_;  // owners of acquires in progress that may send messages
   Connection connection_;
   Cleanups cleanups_;
   QueueClient queue_;

@@ -138,7 +138,7 @@ bool MemoryStore::break_lock(const std::string& name, const Clock& clock) {
 
 std::uint64_t MemoryStore::watch(const std::string& name, Session& session) {
   const util::MutexLock guard(mutex_);
-  locks_[name].watches.emplace(++last_watch_, &session);
+  entry(name).watches.emplace(++last_watch_, &session);
   return last_watch_;
 }
 
@@ -184,13 +184,14 @@ void MemoryStore::hand_over(Lock& lock, const Clock& clock) {
   const TimePoint since = clock.now();  // not later than what grant() counts from
   const Waiter next_holder = lock.queue.pop();
   grant(lock, next_holder.owner, next_holder.holder, next_holder.session, next_holder.lease, clock);
-  next_holder.session->granted(lock.owner, lock.token, since);
+  next_holder.session->granted(*lock.name, lock.owner, lock.token, since);
   tell_first_in_line(lock, OwnerId());
 }
 
 void MemoryStore::tell_first_in_line(const Lock& lock, const OwnerId& first_before) {
   const Waiter* first = lock.queue.first();
-  if (first != nullptr && first->owner != first_before) first->session->first_in_line(first->owner, lock.lease_ends);
+  if (first == nullptr || first->owner == first_before) return;
+  first->session->first_in_line(*lock.name, first->owner, lock.lease_ends);
 }
 
 // --- Names -----------------------------------------------------------------------------------------------------------
@@ -205,7 +206,13 @@ MemoryStore::Lock* MemoryStore::find(const std::string& name, const Clock& clock
 MemoryStore::Lock& MemoryStore::open(const std::string& name, const Clock& clock) {
   if (Lock* lock = find(name, clock)) return *lock;
   if (locks_.size() >= forget_above_) forget_idle_names(clock);
-  return locks_[name];
+  return entry(name);
+}
+
+MemoryStore::Lock& MemoryStore::entry(const std::string& name) {
+  const auto found = locks_.try_emplace(name).first;
+  found->second.name = &found->first;
+  return found->second;
 }
 
 // Names that are used once and never again must not pile up. All that has to survive of them is that tokens grow, and

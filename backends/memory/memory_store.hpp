@@ -39,9 +39,9 @@ class Session {
   [[nodiscard]] const std::string& holder() const noexcept { return holder_; }
 
   // A queued owner got the lock; its lease counts from `since`.
-  virtual void granted(const OwnerId& owner, FencingToken token, TimePoint since) = 0;
+  virtual void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) = 0;
   // A queued owner has become the first in line, and so the one to ask again when the current lease ends.
-  virtual void first_in_line(const OwnerId& owner, TimePoint lease_ends) = 0;
+  virtual void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
   // The lock that is watched under this number became free.
   virtual void freed(std::uint64_t watch) = 0;
   // The session was killed: nothing that this client sends counts any more.
@@ -106,6 +106,7 @@ class MemoryStore {
 
  private:
   struct Lock {
+    const std::string* name = nullptr;  // the key of locks_
     bool held = false;
     OwnerId owner;
     std::string holder;
@@ -119,6 +120,7 @@ class MemoryStore {
   };
 
   Lock& open(const std::string& name, const Clock& clock) DLOCK_REQUIRES(mutex_);
+  Lock& entry(const std::string& name) DLOCK_REQUIRES(mutex_);
   Lock* find(const std::string& name, const Clock& clock) DLOCK_REQUIRES(mutex_);
   Answer acquire(Lock& lock, const LockRequest& request, Session& session, const Clock& clock) DLOCK_REQUIRES(mutex_);
   void grant(Lock& lock, const OwnerId& owner, const std::string& holder, Session* session,

@@ -13,14 +13,14 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
   return contention;
 }
 
-void QueueClient::granted(const OwnerId& owner, FencingToken token, TimePoint since) {
+void QueueClient::granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) {
   if (auto* contention = find(owner)) return contention->granted(token, since);
-  cleanups_.heard_of(owner);
+  cleanups_.heard_of(name, owner);
 }
 
-void QueueClient::first_in_line(const OwnerId& owner, TimePoint lease_ends) {
+void QueueClient::first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
   if (auto* contention = find(owner)) return contention->first_in_line(lease_ends);
-  cleanups_.heard_of(owner);
+  cleanups_.heard_of(name, owner);
 }
 
 QueueContention* QueueClient::find(const OwnerId& owner) const {
@@ -53,6 +53,7 @@ void QueueContention::ask() {
     return answered(sent, connection.store().enqueue(request_, connection.session(), connection.clock()));
   }
   // From here on the answer may come after this object is gone.
+  expects_ = true;
   client_.waiting_.emplace(request_.owner, this);
   connection.request(
       Operation::enqueue, request_.owner, request_,
@@ -61,10 +62,10 @@ void QueueContention::ask() {
       },
       [&client = client_, sent](const LockRequest& request, const Result<MemoryStore::Answer>& answer) {
         if (auto* contention = client.find(request.owner)) return contention->answered(sent, answer);
-        if (answer.ok()) client.cleanups_.heard_of(request.owner);
+        if (answer.ok()) client.cleanups_.heard_of(request.name, request.owner);
       },
       [&client = client_](const LockRequest& request, const MemoryStore::Answer&) {
-        if (client.find(request.owner) == nullptr) client.cleanups_.heard_of(request.owner);
+        if (client.find(request.owner) == nullptr) client.cleanups_.heard_of(request.name, request.owner);
       });
 }
 
@@ -79,6 +80,7 @@ void QueueContention::answered(TimePoint sent, Result<MemoryStore::Answer> answe
   queued_ = true;
   if (answer.value().granted) return granted(answer.value().token, sent);
   backoff_.reset();
+  expects_ = true;
   client_.waiting_.emplace(request_.owner, this);
   if (answer.value().first_in_line) {
     first_in_line(answer.value().lease_ends);
@@ -96,6 +98,7 @@ void QueueContention::granted(FencingToken token, TimePoint since) {
   granted_ = true;
   timer_.disarm();
   client_.waiting_.erase(request_.owner);
+  if (expects_) client_.cleanups_.keep(request_.owner);
   sink_.granted({request_.name, request_.owner, token, valid_until, request_.lease});
 }
 

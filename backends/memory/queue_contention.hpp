@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
@@ -23,8 +24,8 @@ class QueueClient {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  void granted(const OwnerId& owner, FencingToken token, TimePoint since);
-  void first_in_line(const OwnerId& owner, TimePoint lease_ends);
+  void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
+  void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends);
 
  private:
   friend class QueueContention;
@@ -57,6 +58,7 @@ class QueueContention final : public Contention {
   GrantSink& sink_;
   bool granted_ = false;     // reported; the lock is the core's business now
   bool queued_ = false;      // the store may know of us
+  bool expects_ = false;     // news, or answers to requests that went as messages, may yet come
   bool unanswered_ = false;  // a request that we gave up on may yet arrive
   int under_way_ = 0;        // requests that we still expect an answer to
   util::Backoff backoff_{std::chrono::seconds(1)};

@@ -191,6 +191,110 @@ TEST_F(MemoryFaultsTest, ATryThatArrivesAfterItsOwnCleanUpIsCleanedUpToo) {
   EXPECT_EQ(residue(), 0U);
 }
 
+TEST_F(MemoryFaultsTest, ARequestThatArrivesLongAfterItsCleanUpIsCleanedUpToo) {
+  const auto holder = contend(*a, true, 1h);
+  disturb(Operation::enqueue, {.fate = Fate::held});
+  std::vector<std::unique_ptr<Attempt>> quitters;
+  for (int i = 0; i < 5; ++i) quitters.push_back(contend(*b, true, 1s));
+  engine.advance(3s);
+  quitters.clear();
+  engine.advance(1min);
+  heal();
+  store->faults().resume();
+  engine.run();
+  EXPECT_EQ(residue(), 1U) << "those who gave up stand in the queue again";
+}
+
+TEST_F(MemoryFaultsTest, ARequestThatArrivesAfterTheReleaseOfItsLeaseIsCleanedUpToo) {
+  disturb(Operation::enqueue, {.fate = Fate::held});
+  const auto attempt = contend(*a, true, 1h);
+  engine.advance(2s);
+  heal();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(release(*a, *attempt->grant), ReleaseOutcome::Status::released);
+  store->faults().resume();
+  engine.run();
+  EXPECT_EQ(residue(), 0U) << "a late request took the lock for nobody";
+}
+
+TEST_F(MemoryFaultsTest, ATryThatArrivesAgainAfterTheReleaseOfItsLeaseIsCleanedUpToo) {
+  disturb(Operation::try_acquire, {.duplicate = 10s});
+  const auto attempt = contend(*a, false, 1h);
+  ASSERT_TRUE(attempt->grant);
+  attempt->contention.reset();
+  EXPECT_EQ(release(*a, *attempt->grant), ReleaseOutcome::Status::released);
+  engine.advance(10s);
+  EXPECT_EQ(residue(), 0U) << "a late request took the lock for nobody";
+}
+
+TEST_F(MemoryFaultsTest, ARequestThatArrivesAgainWhileItsLeaseIsHeldTouchesNothing) {
+  disturb(Operation::enqueue, {.fate = Fate::held});
+  const auto attempt = contend(*a, true, 1h);
+  engine.advance(2s);
+  heal();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  attempt->contention.reset();
+  store->faults().resume();
+  engine.run();
+  EXPECT_EQ(residue(), 1U);
+  EXPECT_EQ(renew(*a, *attempt->grant).status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(MemoryFaultsTest, NewsOfAGrantThatWasFoundOutByAskingTouchNothing) {
+  store->faults().inject(nullptr);
+  const auto holder = contend(*a, true, 1s);
+  const auto waiter = contend(*b, true, 1h);
+  engine.advance(1s);
+  ASSERT_TRUE(waiter->grant);
+  EXPECT_EQ(residue(), 1U);
+  EXPECT_EQ(renew(*b, *waiter->grant).status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(MemoryFaultsTest, AnAnswerToAnEarlierTryOfAWaiterTouchesNothing) {
+  const auto watching = make("c", Strategy::watch);
+  int tries = 0;
+  faults->script = [&tries](const Message& message) {
+    const bool first = message.operation == Operation::try_acquire && tries++ == 0;
+    return first ? Delivery{.reply_delay = 2500ms} : Delivery{.delay = 400ms, .reply_delay = 200ms};
+  };
+  const auto waiter = contend(*watching, true, 1h);
+  engine.advance(10s);
+  ASSERT_TRUE(waiter->grant);
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(renew(*watching, *waiter->grant).status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(MemoryFaultsTest, AnAnswerToAnEarlierTryOfAHolderTouchesNothing) {
+  const auto watching = make("c", Strategy::watch);
+  disturb(Operation::try_acquire, {.reply_delay = 3s});
+  const auto waiter = contend(*watching, true, 1h);
+  engine.advance(2s);
+  store->faults().inject(nullptr);
+  engine.advance(500ms);
+  ASSERT_TRUE(waiter->grant);
+  waiter->contention.reset();
+  engine.advance(1s);
+  EXPECT_EQ(renew(*watching, *waiter->grant).status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(MemoryFaultsTest, APlaceInTheQueueThatNobodyWantsIsGivenUpWhenItsTurnComes) {
+  const auto holder = contend(*a, true, 1h);
+  faults->script = [](const Message& message) {
+    if (message.operation != Operation::enqueue) return Delivery{};
+    return Delivery{.delay = 1min, .reply_lost = true};
+  };
+  auto quitter = contend(*b, true, 1s);
+  quitter->contention.reset();
+  engine.advance(1min);
+  EXPECT_EQ(residue(), 2U) << "the late request did not take a place";
+  heal();
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+  engine.run();
+  EXPECT_EQ(residue(), 0U) << "the lock was handed to nobody";
+}
+
 TEST_F(MemoryFaultsTest, ADuplicatedRequestChangesNothing) {
   disturb_everything({.duplicate = 1s});
   const auto holder = contend(*a);

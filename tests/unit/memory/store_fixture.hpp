@@ -21,12 +21,12 @@ struct RecordingSession final : Session {
   }
   ~RecordingSession() { store_.detach(*this); }
 
-  void granted(const OwnerId& owner, FencingToken token, TimePoint since) override {
+  void granted(const std::string& /*name*/, const OwnerId& owner, FencingToken token, TimePoint since) override {
     news.push_back("granted " + std::to_string(owner.low()));
     last_token = token;
     last_since = since;
   }
-  void first_in_line(const OwnerId& owner, TimePoint lease_ends) override {
+  void first_in_line(const std::string& /*name*/, const OwnerId& owner, TimePoint lease_ends) override {
     news.push_back("first " + std::to_string(owner.low()));
     last_lease_ends = lease_ends;
   }
