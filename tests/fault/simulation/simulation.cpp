@@ -168,6 +168,7 @@ Rules simulation_rules() {
   const nanoseconds healing = std::max(longest_check, longest_lease) + 1s;
   return {
       .slack = response_timeout + 100ms,
+      .release = response_timeout + 100ms,
       .loss_slack = 1ms,
       .recovery = healing,
       .settled = healing,

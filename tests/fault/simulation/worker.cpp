@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 namespace {
 
 std::string word_for(std::error_code ec, bool tried) {
-  if (ec == errc::timed_out) return tried ? "busy" : "timed out";
-  if (ec == errc::cancelled) return "cancelled";
+  if (ec == errc::timed_out) return tried ? "busy" : std::string(denied_as_timed_out);
+  if (ec == errc::cancelled) return std::string(denied_as_cancelled);
   if (ec == errc::unavailable) return "unavailable";
   if (ec == errc::ambiguous) return "ambiguous";
   if (ec == errc::closed) return "closed";
@@ -140,8 +140,10 @@ void Worker::write() {
 void Worker::let_go() {
   note(Kind::releasing, attempt_);
   if (world_.dice.chance(30)) {
-    process_.forget_lease(lock_, lease_.token(), attempt_);
+    const bool held = lease_.held();
+    if (held) process_.forget_lease(lock_, lease_.token(), attempt_);
     lease_ = Lease();
+    if (!held) note(Kind::released, attempt_, {.yes = false});
     return rest();
   }
   lease_.async_release([this, attempt = attempt_](std::error_code ec, bool was_ours) {
