@@ -98,6 +98,7 @@ void Nemesis::step_a_wall_clock() {
 }
 
 void Nemesis::let_go_of_messages() {
+  if (!plan_.lets_go) return;
   world_.note({.kind = Kind::struck, .word = "held messages let go"});
   service_.store->faults().resume();
 }

@@ -25,6 +25,7 @@ Plan make_plan(Dice& dice) {
       .slowest_clock = slowest,
       .fastest_clock = slowest + spread,
       .chaos = dice.between(1s, 15s),
+      .lets_go = dice.chance(50),
       .calm = dice.between(50ms, 1s),
       .longest_rest = dice.between(10ms, 300ms),
   };

@@ -23,6 +23,7 @@ struct Plan {
   std::int64_t slowest_clock;             // the clocks' rates are between this one
   std::int64_t fastest_clock;             // and this one
   std::chrono::nanoseconds chaos;         // how long things are broken
+  bool lets_go;                           // of messages that are held, now and then
   std::chrono::nanoseconds calm;          // how long the nemesis waits at most before its next deed
   std::chrono::nanoseconds longest_rest;  // of a worker, between two acquires
 };

@@ -15,6 +15,7 @@
 #include <dlock/observer.hpp>
 
 #include "core/client_core.hpp"
+#include "tests/fault/simulation/claims.hpp"
 #include "tests/fault/simulation/engine.hpp"
 #include "tests/fault/simulation/plan.hpp"
 #include "tests/fault/simulation/service.hpp"
@@ -59,6 +60,8 @@ class SimulatedProcess {
   // Timers of its client, not of its threads.
   [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }
 
+  [[nodiscard]] Claims& claims() { return claims_; }
+
   // --- For its threads ---
   void note(Event event);
   [[nodiscard]] std::uint64_t next_attempt() { return ++attempts_; }
@@ -85,6 +88,7 @@ class SimulatedProcess {
   std::uint64_t attempts_ = 0;
   std::size_t own_timers_ = 0;
   std::map<std::pair<std::string, FencingToken>, std::uint64_t> forgotten_;
+  Claims claims_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

@@ -41,6 +41,7 @@ class Simulation {
   [[nodiscard]] TimePoint next() const;
   void quit_all();
   void probe();
+  void watch_for_residue(TimePoint end);
   void look_for_residue();
 
   World world_;
@@ -58,7 +59,8 @@ Simulated Simulation::run() {
   nemesis_.begin();
   run_until(world_.now() + plan_.chaos);
   nemesis_.heal();
-  run_until(world_.now() + simulation_rules().settled + sound_times);
+  watch_for_residue(world_.now() + simulation_rules().settled);
+  run_until(world_.now() + sound_times);
   quit_all();
   probe();
   look_for_residue();
@@ -122,6 +124,27 @@ void Simulation::probe() {
   run_until(world_.now() + longest_lease);
 }
 
+// What those who have quit may have left is over by the end of the longest lease. From then on the service must not
+// know of anybody who wants nothing of a lock.
+void Simulation::watch_for_residue(TimePoint end) {
+  run_until(world_.now() + longest_lease + 1s);
+  while (world_.now() < end) {
+    for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+      const std::string lock(1, static_cast<char>('a' + i));
+      std::size_t claims = 0;
+      for (const auto& process : processes_) {
+        if (process->alive()) claims += process->claims().count(lock, world_.now());
+      }
+      const std::size_t owners = service_.store->residue(lock, service_.clock);
+      if (owners <= claims) continue;
+      world_.note({.kind = Kind::residue,
+                   .lock = lock,
+                   .word = fmt::format("lock {}: {} owners, though {} want it", lock, owners, claims)});
+    }
+    run_until(std::min(end, world_.now() + 500ms));
+  }
+}
+
 void Simulation::look_for_residue() {
   for (std::uint64_t i = 0; i < plan_.locks; ++i) {
     const std::string lock(1, static_cast<char>('a' + i));
@@ -161,10 +184,10 @@ std::uint64_t simulation_seeds() {
 }
 
 Rules simulation_rules() {
-  // A lock may be free for as long as this after everything was healed. Whoever was not told that its turn had come asks
-  // by itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost has a
-  // bound). By then the leases are over of those who died, and of owners that nobody knew to hold the lock: they are
-  // shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
+  // A lock may be free for as long as this after everything was healed. Whoever was not told that its turn had come
+  // asks by itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost
+  // has a bound). By then the leases are over of those who died, and of owners that nobody knew to hold the lock: they
+  // are shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
   const nanoseconds healing = std::max(longest_check, longest_lease) + 1s;
   return {
       .slack = response_timeout + 100ms,

@@ -43,8 +43,13 @@ void Worker::note(Kind kind, std::uint64_t attempt, Event event) {
 
 // --- Taking a lock ---------------------------------------------------------------------------------------------------
 
-void Worker::rest() {
+void Worker::start() {
   process_.later(world_.dice.up_to(plan_.longest_rest), [this] { ask(); });
+}
+
+void Worker::rest() {
+  process_.claims().end(lock_, world_.now());
+  start();
 }
 
 void Worker::ask() {
@@ -52,6 +57,7 @@ void Worker::ask() {
   lease_ = Lease();
   lock_ = std::string(1, static_cast<char>('a' + world_.dice.below(plan_.locks)));
   attempt_ = process_.next_attempt();
+  process_.claims().begin(lock_);
   cancel_ = std::stop_source();
   AcquireOptions options = random_options(world_.dice);
   const bool tried = options.wait == Duration();

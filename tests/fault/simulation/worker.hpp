@@ -25,9 +25,10 @@ class Worker {
       : process_(process), world_(world), resource_(resource), plan_(plan) {}
 
   // Goes on until the process ends.
-  void rest();
+  void start();
 
  private:
+  void rest();
   void ask();
   void answered(std::uint64_t attempt, bool tried, std::error_code ec, Lease lease);
   void work();
