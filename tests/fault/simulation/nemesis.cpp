@@ -8,8 +8,7 @@ namespace dlock::fault {
 using namespace std::chrono_literals;
 
 void Nemesis::begin() {
-  direct_ = plan_.direct && service_.mutation != Mutation::lost_wake_up;
-  if (!direct_) service_.travel(true);
+  go_direct(may_go_direct());
   act();
 }
 
@@ -38,12 +37,16 @@ void Nemesis::act() {
 
 // --- What it does ----------------------------------------------------------------------------------------------------
 
+void Nemesis::go_direct(bool direct) {
+  if (std::exchange(direct_, direct) != direct) service_.travel(!direct);
+}
+
 void Nemesis::change_the_weather() {
   Network& network = *service_.network;
   const bool was_good = network.trouble() == 0;
   network.set_trouble(was_good ? 5 + world_.dice.below(60) : 0);
   world_.note({.kind = was_good ? Kind::struck : Kind::healed, .word = "bad network"});
-  if (std::exchange(direct_, !was_good && plan_.direct) != direct_) service_.travel(!direct_);
+  go_direct(!was_good && may_go_direct());
 }
 
 void Nemesis::cut_off() {
@@ -113,9 +116,7 @@ void Nemesis::heal() {
   service_.store->faults().resume();
   for (const auto& process : processes_) process->resume();
   for (SimulatedProcess* const dead : std::exchange(unburied_, {})) dead->bury();
-  if (!std::exchange(direct_, plan_.direct && service_.mutation != Mutation::lost_wake_up) && direct_) {
-    service_.travel(false);
-  }
+  go_direct(may_go_direct());
   world_.note({.kind = Kind::healed, .word = std::string(everything)});
 }
 

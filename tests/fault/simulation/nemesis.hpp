@@ -26,6 +26,9 @@ class Nemesis {
 
  private:
   void act();
+  void go_direct(bool direct);
+  // A network that is to lose something has to be used.
+  [[nodiscard]] bool may_go_direct() const { return plan_.direct && service_.mutation != Mutation::lost_wake_up; }
   void change_the_weather();
   void cut_off();
   void stop();
@@ -44,7 +47,7 @@ class Nemesis {
   const Plan& plan_;
   const std::function<void()> start_;
   std::vector<SimulatedProcess*> unburied_;
-  bool direct_ = false;  // messages do not travel just now
+  bool direct_ = true;  // messages do not travel just now
   bool healed_ = false;
 };
 
