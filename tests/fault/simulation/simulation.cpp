@@ -170,10 +170,10 @@ Simulated simulate(std::uint64_t seed, Mutation mutation) {
 // Of the library's build, not of the test's: that is where the time goes.
 std::uint64_t simulation_seeds() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return all_simulation_seeds / 100;
+  return all_simulation_seeds / 50;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return all_simulation_seeds / 100;
+  return all_simulation_seeds / 50;
 #endif
 #endif
 #if defined(__OPTIMIZE__)

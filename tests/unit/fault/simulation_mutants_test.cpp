@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(, SimulatedMutant,
                                          Expectation{Mutation::deaf_to_cancel, Rule::deadlines},
                                          Expectation{Mutation::residue_on_give_up, Rule::hand_over},
                                          Expectation{Mutation::residue_on_give_up, Rule::no_residue},
-                    Expectation{Mutation::immortal_lease, Rule::progress},
+                                         Expectation{Mutation::immortal_lease, Rule::progress},
                                          Expectation{Mutation::immortal_lease, Rule::no_residue},
                                          Expectation{Mutation::blind_resource, Rule::fencing}),
                          [](const auto& each) {
