@@ -35,7 +35,9 @@ bool lives_in_sessions(Strategy strategy) {
 }
 
 bool is_this_machine(std::string_view endpoint) {
-  return endpoint.starts_with("localhost:") || endpoint.starts_with("127.") || endpoint.starts_with("[::1]:");
+  const std::size_t colon = endpoint.find(':');
+  const bool loopback = endpoint.starts_with("127.") && endpoint.find_first_not_of("0123456789.") == colon;
+  return loopback || endpoint.starts_with("localhost:") || endpoint.starts_with("[::1]:");
 }
 
 std::string add_to_list(std::string list, const std::string& item) {

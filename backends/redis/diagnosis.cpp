@@ -70,6 +70,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     add(Severity::ok, "server",
         commands_.options().endpoint() + " answered within " +
             detail::to_text(std::chrono::ceil<std::chrono::microseconds>(round_trip)));
+    findings_.push_back(judge_encryption(commands_.options()));
   }
 
   void read_info(Result<Reply> reply, TimePoint) {
@@ -205,6 +206,18 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 };
 
 }  // namespace
+
+Finding judge_encryption(const Options& options) {
+  if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
+  const bool loopback =
+      options.host.starts_with("127.") && options.host.find_first_not_of("0123456789.") == std::string::npos;
+  if (loopback || options.host == "localhost" || options.host == "::1") {
+    return {Severity::ok, "encryption", "none, and none needed on this machine"};
+  }
+  return {Severity::warning, "encryption",
+          "none: whoever is on the way may read and change everything, the password included; use rediss://, or make "
+          "sure that nobody is"};
+}
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {
   std::make_shared<Diagnosis>(commands, std::move(done))->start();

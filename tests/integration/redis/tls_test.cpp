@@ -48,6 +48,15 @@ TEST_F(TlsTest, ACertificateOfAnUnknownAuthorityIsRefused) {
   expect_refused(url("rediss", server.port()));
 }
 
+TEST_F(TlsTest, TheDoctorSeesThatItIsVerified) {
+  const Client client = steady();
+  std::string said;
+  for (const Finding& finding : client.diagnose()) {
+    if (finding.check == "encryption") said = finding.message;
+  }
+  EXPECT_EQ(said, "TLS, and the server's certificate is verified");
+}
+
 class OtherHostTlsTest : public TlsTest {
  protected:
   OtherHostTlsTest() : TlsTest({.tls = true, .tls_names = "DNS:elsewhere.example,IP:127.0.0.2"}) {}

@@ -118,6 +118,8 @@ TEST_F(PostgresJudgement, WhatIsNotVerifiedMayComeFromAnybody) {
   server.server.encrypted = false;
   EXPECT_EQ(severity("encryption"), Severity::warning);
   expect("encryption", "sslrootcert");
+  server.server.endpoint = "127.example.net:5432/db";
+  EXPECT_EQ(severity("encryption"), Severity::warning);
   for (const char* endpoint : {"localhost:5432/db", "127.0.0.1:5432/db", "[::1]:5432/db", "/run/postgresql:5432/db"}) {
     server.server.endpoint = endpoint;
     EXPECT_EQ(severity("encryption"), Severity::ok) << endpoint;
