@@ -10,6 +10,7 @@ namespace dlock::fault {
 namespace {
 
 constexpr std::size_t most_of_output = 2000;  // of a worker that has crashed
+constexpr auto last_words = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -43,6 +44,7 @@ void Crew::start(std::size_t index) {
 
 int Crew::bury(Member& member) {
   const pid_t pid = member.process->pid();
+  (void)member.process->wait_until([](const std::string&) { return false; }, last_words);  // its output ends with it
   const int status = member.process->wait();
   if (config_.ended) config_.ended(pid);
   return status;

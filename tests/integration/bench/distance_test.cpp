@@ -19,13 +19,12 @@ class PlainTarget final : public ServiceTarget {
 
  private:
   [[nodiscard]] UrlText url_for(std::size_t /*locks*/) const override { return given(); }
-  [[nodiscard]] std::vector<HostPort> hosts() const override { return given().hosts({.name = "localhost", .port = 1}); }
 };
 
 TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
   const test::Listener one;
   const test::Listener other;
-  PlainTarget near("plain://u:p@localhost:" + std::to_string(one.port()) +
+  PlainTarget near("redis://u:p@localhost:" + std::to_string(one.port()) +
                    ",127.0.0.1:" + std::to_string(other.port()) + "/path?a=b");
   const auto far = near.at_distance(std::chrono::milliseconds(1));
   const UrlText url(far->url(1));
@@ -39,10 +38,24 @@ TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
   EXPECT_EQ(url.parameter("a"), "b");
 }
 
+TEST(DistantTargetTest, StandsOnlyWhereNobodyComparesTheNameOfTheHost) {
+  const auto hosts = [](const std::string& url) { return hosts_for_proxies(UrlText(url)).size(); };
+  EXPECT_EQ(hosts("redis://a"), 1U);
+  EXPECT_EQ(hosts("rediss://a"), 0U);
+  EXPECT_EQ(hosts("zookeeper://a,b:1,c"), 3U);
+  EXPECT_EQ(hosts("postgresql://a,b/db"), 2U);
+  EXPECT_EQ(hosts("postgres:///db?host=a&port=1"), 1U);
+  EXPECT_EQ(hosts("postgresql:///db?host=/run/postgresql"), 0U);
+  EXPECT_EQ(hosts("postgresql://a?sslmode=verify-full"), 0U);
+  EXPECT_EQ(hosts("postgresql://a?sslrootcert=ca.pem"), 0U) << "which means the same";
+  EXPECT_EQ(hosts("postgresql://a?sslrootcert=ca.pem&sslmode=verify-ca"), 1U);
+  EXPECT_EQ(hosts("file:///tmp"), 0U);
+}
+
 TEST(DistantTargetTest, AHostThatIsNotThereIsSaid) {
   test::Listener nobody;
   nobody.close();
-  PlainTarget near("plain://localhost:" + std::to_string(nobody.port()));
+  PlainTarget near("redis://localhost:" + std::to_string(nobody.port()));
   EXPECT_THROW((void)near.at_distance(std::chrono::milliseconds(1)), std::runtime_error);
 }
 

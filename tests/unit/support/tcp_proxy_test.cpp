@@ -77,6 +77,17 @@ TEST_F(TcpProxyTest, DropsConnectionsByReset) {
   EXPECT_FALSE(next.has_input());
 }
 
+TEST_F(TcpProxyTest, LeadsNewConnectionsToAnotherServer) {
+  ScriptedServer other([](const std::string&) { return ScriptedServer::Answer{.bytes = "other"}; });
+  StreamClient before = connected();
+  proxy.retarget(Endpoint::loopback(other.port()));
+  before.send("still");
+  EXPECT_EQ(before.receive(5), "still") << "what stands leads where it led";
+  StreamClient after = client();
+  after.send("hello");
+  EXPECT_EQ(after.receive(5), "other");
+}
+
 TEST_F(TcpProxyTest, DropsConnectionsByAnOrderlyEnd) {
   StreamClient client = connected();
   proxy.drop(Ending::close);
