@@ -1,6 +1,7 @@
 // What holds for all rules: names, exceptions, limits, histories that no run can have written, cost.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <stdexcept>
 
 #include "tests/unit/fault/checker/history_builder.hpp"
@@ -25,6 +26,7 @@ History all_broken() {
   h.heals();
   h.process(1).asks("progress").after(16s).is_denied("unavailable");
   h.process(1).after(1min).asks("hand-over").after(2s).is_granted(1);
+  h.crashes(2);
   h.leaves("something");
   return h;
 }
@@ -63,6 +65,14 @@ TEST(Checker, LeavesOutTheRulesThatDoNotApply) {
     EXPECT_EQ(broken(h, {.without = {rule}}), others) << name_of(rule);
   }
   EXPECT_EQ(broken(h, {.without = Broken(all_rules.begin(), all_rules.end())}), nothing);
+}
+
+TEST(Checker, CountsWhatIsLeftOut) {
+  History h;
+  h.leaves("first").leaves("another").probes("a", false);
+  const Verdict verdict = check(h.events(), {.without = {Rule::no_residue}});
+  EXPECT_EQ(verdict.excused, (std::map<Rule, std::size_t>{{Rule::no_residue, 2}}));
+  EXPECT_EQ(verdict.found, (std::map<Rule, std::size_t>{{Rule::progress, 1}}));
 }
 
 TEST(Checker, RulesHaveDifferentNames) {

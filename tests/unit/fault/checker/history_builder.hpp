@@ -97,6 +97,7 @@ class History {
   History& stops(int process) { return note({.kind = Kind::stopped, .subject = process}); }
   History& resumes(int process) { return note({.kind = Kind::resumed, .subject = process}); }
   History& kills(int process) { return note({.kind = Kind::killed, .subject = process}); }
+  History& crashes(int process) { return note({.kind = Kind::crashed, .subject = process, .word = "status 134"}); }
   History& strikes(const std::string& fault) { return note({.kind = Kind::struck, .word = fault}); }
   History& heals(const std::string& fault = std::string(everything)) {
     return note({.kind = Kind::healed, .word = fault});

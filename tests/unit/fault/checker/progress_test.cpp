@@ -212,6 +212,18 @@ TEST(HandOver, AtOneInstantLeavesNothingFree) {
   }
 }
 
+// It waits for nothing any more, and holds nothing.
+TEST(NoCrash, NoProcessEndsByItself) {
+  for (const bool crashes : {false, true}) {
+    History h;
+    h.process(1).asks("a").is_granted(1).looks(true).asks("b", 1s);
+    crashes ? h.crashes(1) : h.kills(1);
+    h.process(2).after(10s).asks("a").is_granted(2).looks(true);
+    EXPECT_EQ(broken(h), crashes ? Broken{Rule::no_crash} : nothing);
+    EXPECT_EQ(words(h), crashes ? "process 1 ended by itself: status 134\n" : "");
+  }
+}
+
 TEST(NoResidue, NothingMayBeLeft) {
   for (const bool left : {false, true}) {
     History h;
