@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* real_timers = DLOCK_REAL_TIMERS;
+
 constexpr bool sanitized =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     true;
@@ -51,6 +53,10 @@ bool WallClock::available(std::string& why_not) {
     why_not = "libfaketimeMT.so.1 is not found (Debian: package faketime)";
     return false;
   }
+  if (!fs::exists(real_timers)) {
+    why_not = std::string(real_timers) + " is not there, which is built with the tests";
+    return false;
+  }
   return true;
 }
 
@@ -67,8 +73,8 @@ WallClock::~WallClock() {
 
 std::vector<std::string> WallClock::variables() const {
   // Without a cache the file is read at each look at the clock. Times of files are the kernel's, and stay so.
-  return {"LD_PRELOAD=" DLOCK_REAL_TIMERS ":" + library_, "FAKETIME_TIMESTAMP_FILE=" + file_, "FAKETIME_NO_CACHE=1",
-          "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
+  return {std::string("LD_PRELOAD=") + real_timers + ":" + library_, "FAKETIME_TIMESTAMP_FILE=" + file_,
+          "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
 }
 
 void WallClock::step(std::chrono::seconds by) {

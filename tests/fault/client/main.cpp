@@ -27,9 +27,8 @@
 
 #include "util/unique_fd.hpp"
 
+namespace dlock::fault {
 namespace {
-
-using namespace dlock;
 
 // Lines of several threads stay whole.
 void say(const std::string& line) {
@@ -111,7 +110,7 @@ class Commanded {
   }
 
   std::string keep(const std::string& name, Lease taken) {
-    const std::string answer = "granted " + name + " " + std::to_string(taken.token().value());
+    std::string answer = "granted " + name + " " + std::to_string(taken.token().value());
     const std::scoped_lock lock(mutex_);
     held_.insert_or_assign(name, std::make_unique<Held>(std::move(taken)));
     return answer;
@@ -136,15 +135,16 @@ class Commanded {
 };
 
 }  // namespace
+}  // namespace dlock::fault
 
 int main(int argc, char** argv) {
   if (argc != 3) return 64;
   try {
-    Commanded commanded(argv[1]);
+    dlock::fault::Commanded commanded(argv[1]);
     // Also for writing, so that it does not end when whoever commands closes it between two commands.
-    const util::UniqueFd pipe(::open(argv[2], O_RDWR | O_CLOEXEC));
+    const dlock::util::UniqueFd pipe(::open(argv[2], O_RDWR | O_CLOEXEC));
     if (!pipe) throw std::system_error(errno, std::generic_category(), argv[2]);
-    say("ready");
+    dlock::fault::say("ready");
     std::string pending;
     int number = 0;
     for (std::array<char, 512> bytes{};;) {
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
         const std::string command = pending.substr(0, end);
         pending.erase(0, end + 1);
         if (command == "quit") return 0;
-        say(std::to_string(++number) + " " + commanded.obey(command));
+        dlock::fault::say(std::to_string(++number) + " " + commanded.obey(command));
       }
     }
   } catch (const std::exception& e) {
