@@ -101,7 +101,8 @@ int check_history(const std::string& directory) {
 fault::Rules rules_for(const Service& service) {
   fault::Rules rules;
   rules.slack = 4s;
-  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more seldom.
+  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more
+  // seldom.
   const nanoseconds reconnection = service.capabilities.scope == Scope::network ? 10s : 1s;
   rules.recovery = 3 * service.lease + reconnection;
   rules.settled = rules.recovery;
