@@ -42,7 +42,7 @@ void Crew::start(std::size_t index) {
   member.process = std::make_unique<test::ChildProcess>(std::move(command), std::move(variables));
 }
 
-int Crew::bury(Member& member) {
+int Crew::bury(Member& member) const {
   const pid_t pid = member.process->pid();
   (void)member.process->wait_until([](const std::string&) { return false; }, last_words);  // its output ends with it
   const int status = member.process->wait();

@@ -36,14 +36,14 @@ class Crew {
 
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] std::size_t member_at_seat(std::size_t seat) const noexcept { return seat / config_.plan.threads; }
-  [[nodiscard]] bool stopped(std::size_t member) const { return members_[member].stopped; }
-  [[nodiscard]] pid_t pid(std::size_t member) const { return members_[member].process->pid(); }
+  [[nodiscard]] bool stopped(std::size_t index) const { return members_[index].stopped; }
+  [[nodiscard]] pid_t pid(std::size_t index) const { return members_[index].process->pid(); }
 
   // The member may have stopped itself already.
-  void stop(std::size_t member);
-  void resume(std::size_t member);
+  void stop(std::size_t index);
+  void resume(std::size_t index);
   // With SIGKILL; another takes its place.
-  void kill(std::size_t member);
+  void kill(std::size_t index);
   // Those that have ended though they were not to are noted and replaced.
   void look_after();
   // All go on, and should end by themselves, which the board must have told them. Those that have not when the time is
@@ -57,9 +57,9 @@ class Crew {
     bool stopped = false;
   };
 
-  void start(std::size_t member);
+  void start(std::size_t index);
   // Waits for its end. The exit status.
-  int bury(Member& member);
+  int bury(Member& member) const;
   void note(Kind kind, const Member& member, std::string word = {}, TimePoint at = LeaseClock::now());
 
   CrewConfig config_;
