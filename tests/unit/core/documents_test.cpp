@@ -1,10 +1,12 @@
-// What the documents say about the sources: that the tests exist which they name, and what they link to.
+// What the documents say about the sources: that the tests and runs exist which they name, and what they link to.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -39,11 +41,21 @@ std::string word_at(const std::string& text, std::size_t& at) {
   return text.substr(from, at - from);
 }
 
-// Suites, tests, and "Suite.Test" of everything below tests/.
-std::set<std::string> names_of_tests() {
+constexpr std::array backends{"file", "memory", "postgres", "redis", "zookeeper"};
+
+// Whether it is in a directory of that backend, or in none of a backend.
+bool concerns(const fs::path& file, const std::string& backend) {
+  return std::all_of(file.begin(), file.end(), [&](const fs::path& part) {
+    return part == backend || std::find(backends.begin(), backends.end(), part) == backends.end();
+  });
+}
+
+// Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
+std::set<std::string> names_of_tests(const std::string& backend = {}) {
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests")) {
     if (entry.path().extension() != ".cpp") continue;
+    if (!backend.empty() && !concerns(fs::relative(entry.path(), kRoot), backend)) continue;
     const std::string text = contents(entry.path());
     for (const std::string macro : {"\nTEST(", "\nTEST_F(", "\nTEST_P("}) {
       for (auto at = text.find(macro); at != std::string::npos; at = text.find(macro, at)) {
@@ -109,6 +121,73 @@ TEST(Documents, HazardsNameTestsThatExist) {
         const bool path = name.find('/') != std::string::npos;
         EXPECT_TRUE(path ? fs::exists(kRoot / name) : known.contains(name)) << backend << ": " << name;
       }
+    }
+  }
+}
+
+// The backend that a heading is about; empty where it is about all of them.
+std::string backend_of(const std::string& heading) {
+  const auto found = std::find_if(backends.begin(), backends.end(), [&](const char* backend) {
+    return heading.find(std::string(" ") + backend) != std::string::npos;
+  });
+  return found == backends.end() ? std::string() : *found;
+}
+
+// In code, what begins with a capital letter and is no word of SQL, variable or signal, is the name of a test. Suites
+// of different backends share names, so that it must be a test of the backend that the section is about.
+TEST(GuaranteesPage, NamesTestsThatExist) {
+  const std::regex name("`([A-Z][A-Za-z0-9]*[a-z_][A-Za-z0-9_.*/]*)`");
+  const std::regex capitals("[A-Z0-9_]+");
+  std::map<std::string, std::set<std::string>> known{{"", names_of_tests()}};
+  for (const char* backend : backends) known[backend] = names_of_tests(backend);
+  std::string heading;
+  std::size_t named = 0;
+  std::istringstream lines(contents(kRoot / "docs/guarantees.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) heading = line;
+    for (const std::string& test : matches(line, name)) {
+      if (test == "RecursiveLock" || std::regex_match(test, capitals)) continue;
+      EXPECT_TRUE(known.at(backend_of(heading)).contains(test)) << heading << ": " << test;
+      ++named;
+    }
+  }
+  EXPECT_GT(named, 200U);
+}
+
+TEST(GuaranteesPage, NamesATestForEveryLineOfTheContract) {
+  const std::string page = contents(kRoot / "docs/guarantees.md");
+  const auto promises = matches(page, std::regex("\n\\| ([0-9]+) \\| \\*\\*"));
+  EXPECT_EQ(promises.size(), 16U);
+  for (const std::string& number : promises) {
+    const std::string group = "`C" + std::string(number.size() == 1 ? "0" : "") + number + "_";
+    EXPECT_NE(page.find(group), std::string::npos) << group;
+  }
+}
+
+// The sources put the names together of a backend and a variant.
+bool is_variant_in(const fs::path& source, const std::string& run, const std::string& variant) {
+  const std::string text = contents(source);
+  return text.find('"' + variant + '"') != std::string::npos || text.find('"' + run + '"') != std::string::npos;
+}
+
+TEST(GuaranteesPage, NamesRunsThatExist) {
+  const std::regex row("\n\\| `[a-z]+://` \\|[^|]*\\|([^|]*\\|[^|]*)\\|");
+  const std::regex quoted("`([^`]+)`");
+  const auto rows = matches(contents(kRoot / "docs/guarantees.md"), row);
+  EXPECT_EQ(rows.size(), 14U);
+  for (const std::string& cells : rows) {
+    const auto middle = cells.find('|');
+    const auto conformance = matches(cells.substr(0, middle), quoted);
+    EXPECT_FALSE(conformance.empty()) << cells;
+    for (const std::string& run : conformance) {
+      const auto end = std::min(run.find('_'), run.size());
+      const fs::path source = kRoot / "tests/conformance" / run.substr(0, end) / "main.cpp";
+      EXPECT_TRUE(is_variant_in(source, run, run.substr(std::min(end + 1, run.size())))) << run;
+    }
+    for (const std::string& arena : matches(cells.substr(middle), quoted)) {
+      const auto end = std::min(arena.find('_'), arena.size());
+      const fs::path source = kRoot / "tests/fault/services" / (arena.substr(0, end) + "_arena.cpp");
+      EXPECT_TRUE(is_variant_in(source, arena, arena.substr(std::min(end + 1, arena.size())))) << arena;
     }
   }
 }
