@@ -127,7 +127,7 @@ TEST(Documents, HazardsNameTestsThatExist) {
 
 // The backend that a heading is about; empty where it is about all of them.
 std::string backend_of(const std::string& heading) {
-  const auto found = std::find_if(backends.begin(), backends.end(), [&](const char* backend) {
+  const auto* const found = std::find_if(backends.begin(), backends.end(), [&](const char* backend) {
     return heading.find(std::string(" ") + backend) != std::string::npos;
   });
   return found == backends.end() ? std::string() : *found;
@@ -164,9 +164,12 @@ TEST(GuaranteesPage, NamesATestForEveryLineOfTheContract) {
   }
 }
 
-// The sources put the names together of a backend and a variant.
-bool is_variant_in(const fs::path& source, const std::string& run, const std::string& variant) {
-  const std::string text = contents(source);
+// Whether a source, whose path has the backend's name in the middle, makes this run. Sources put the names of runs
+// together, of a backend and a variant.
+bool is_run_of(const std::string& before, const std::string& after, const std::string& run) {
+  const auto end = std::min(run.find('_'), run.size());
+  const std::string variant = run.substr(std::min(end + 1, run.size()));
+  const std::string text = contents(kRoot / (before + run.substr(0, end) + after));
   return text.find('"' + variant + '"') != std::string::npos || text.find('"' + run + '"') != std::string::npos;
 }
 
@@ -179,15 +182,9 @@ TEST(GuaranteesPage, NamesRunsThatExist) {
     const auto middle = cells.find('|');
     const auto conformance = matches(cells.substr(0, middle), quoted);
     EXPECT_FALSE(conformance.empty()) << cells;
-    for (const std::string& run : conformance) {
-      const auto end = std::min(run.find('_'), run.size());
-      const fs::path source = kRoot / "tests/conformance" / run.substr(0, end) / "main.cpp";
-      EXPECT_TRUE(is_variant_in(source, run, run.substr(std::min(end + 1, run.size())))) << run;
-    }
+    for (const std::string& run : conformance) EXPECT_TRUE(is_run_of("tests/conformance/", "/main.cpp", run)) << run;
     for (const std::string& arena : matches(cells.substr(middle), quoted)) {
-      const auto end = std::min(arena.find('_'), arena.size());
-      const fs::path source = kRoot / "tests/fault/services" / (arena.substr(0, end) + "_arena.cpp");
-      EXPECT_TRUE(is_variant_in(source, arena, arena.substr(std::min(end + 1, arena.size())))) << arena;
+      EXPECT_TRUE(is_run_of("tests/fault/services/", "_arena.cpp", arena)) << arena;
     }
   }
 }
