@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "bench/measure/pause.hpp"
 #include "bench/measure/usage.hpp"
 #include "bench/scenarios/pairs.hpp"
 #include "bench/scenarios/parts.hpp"
 #include "bench/scenarios/scenario.hpp"
+#include "tests/support/pause.hpp"
 
 namespace dlock::bench {
 
@@ -103,12 +103,12 @@ class Bundle {
 
 // What is held while nothing else happens. False: a stop was requested.
 bool watch(Target& target, const Plan& plan, std::size_t count, Collector& collector, const std::stop_token& stop) {
-  if (!pause(renewal_time, stop)) return false;
+  if (!test::pause(renewal_time, stop)) return false;
   const auto operations_before = target.operations();
   const auto counted_before = Clock::now();
   const auto processor_before = processor_time();
   const auto start = Clock::now();
-  if (!pause(std::max<nanoseconds>(plan.round, renewal_time), stop)) return false;
+  if (!test::pause(std::max<nanoseconds>(plan.round, renewal_time), stop)) return false;
   const std::chrono::duration<double> taken = Clock::now() - start;
   const std::chrono::duration<double> processor_taken = processor_time() - processor_before;
   const auto operations_after = target.operations();

@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "bench/measure/pause.hpp"
+#include "tests/support/pause.hpp"
 
 namespace dlock::fault {
 
@@ -31,7 +31,7 @@ bool Nemesis::wait(std::chrono::nanoseconds length, const std::stop_token& stop)
     crew_.look_after();
     const auto left = end - LeaseClock::now();
     if (left <= 0ns) return true;
-    if (!bench::pause(std::min<std::chrono::nanoseconds>(left, glance), stop)) return false;
+    if (!test::pause(std::min<std::chrono::nanoseconds>(left, glance), stop)) return false;
   }
 }
 

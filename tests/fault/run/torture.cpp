@@ -7,11 +7,11 @@
 
 #include <dlock/client.hpp>
 
-#include "bench/measure/pause.hpp"
 #include "tests/fault/nemesis/network_faults.hpp"
 #include "tests/fault/nemesis/process_faults.hpp"
 #include "tests/fault/run/rules_file.hpp"
 #include "tests/fault/worker/resource.hpp"
+#include "tests/support/pause.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 namespace dlock::fault {
@@ -121,7 +121,7 @@ class Run {
       crew_.look_after();
       const auto left = end - LeaseClock::now();
       if (left <= 0ns) return;
-      (void)bench::pause(std::min<nanoseconds>(left, glance), stop_);
+      (void)test::pause(std::min<nanoseconds>(left, glance), stop_);
     }
   }
 

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <stop_token>
 
-namespace dlock::bench {
+namespace dlock::test {
 
 // False: a stop was requested, before or meanwhile.
 bool pause(std::chrono::nanoseconds length, const std::stop_token& stop);
 
-}  // namespace dlock::bench
+}  // namespace dlock::test

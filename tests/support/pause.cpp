@@ -1,9 +1,9 @@
-#include "bench/measure/pause.hpp"
+#include "tests/support/pause.hpp"
 
 #include <condition_variable>
 #include <mutex>
 
-namespace dlock::bench {
+namespace dlock::test {
 
 bool pause(std::chrono::nanoseconds length, const std::stop_token& stop) {
   std::mutex mutex;
@@ -13,4 +13,4 @@ bool pause(std::chrono::nanoseconds length, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-}  // namespace dlock::bench
+}  // namespace dlock::test

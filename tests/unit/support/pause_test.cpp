@@ -1,8 +1,8 @@
-#include "bench/measure/pause.hpp"
+#include "tests/support/pause.hpp"
 
 #include <gtest/gtest.h>
 
-namespace dlock::bench {
+namespace dlock::test {
 namespace {
 
 TEST(Pause, EndsByItself) {
@@ -16,4 +16,4 @@ TEST(Pause, IsEndedByAStop) {
 }
 
 }  // namespace
-}  // namespace dlock::bench
+}  // namespace dlock::test
