@@ -37,6 +37,8 @@ class Crew {
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] std::size_t member_at_seat(std::size_t seat) const noexcept { return seat / config_.plan.threads; }
   [[nodiscard]] bool stopped(std::size_t index) const { return members_[index].stopped; }
+  // Of the process that is there now; each has another.
+  [[nodiscard]] int number(std::size_t index) const { return members_[index].number; }
   [[nodiscard]] pid_t pid(std::size_t index) const { return members_[index].process->pid(); }
 
   // The member may have stopped itself already.

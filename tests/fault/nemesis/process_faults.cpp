@@ -47,8 +47,9 @@ class ProcessFaults {
     return [] {};
   }
   Heal use_up_descriptors() {
-    const std::size_t member = dice_.below(crew_.size());
-    if (crew_.stopped(member)) return nullptr;
+    const std::size_t seat = dice_.below(board_.size());
+    const std::size_t member = crew_.member_at_seat(seat);
+    if (!all_contend(member) || crew_.stopped(member)) return nullptr;
     try {
       auto none_left = std::make_shared<UsedUpDescriptors>(crew_.pid(member));
       return [none_left]() mutable { none_left.reset(); };
@@ -74,11 +75,23 @@ class ProcessFaults {
     return member;
   }
 
+  // Whether the seat is taken by the process that is there now, not by one that was there before.
+  [[nodiscard]] bool contends(std::size_t seat) const {
+    return board_.seat(seat).process.load() == crew_.number(crew_.member_at_seat(seat));
+  }
+  [[nodiscard]] bool all_contend(std::size_t member) const {
+    for (std::size_t seat = 0; seat < board_.size(); ++seat) {
+      if (crew_.member_at_seat(seat) == member && !contends(seat)) return false;
+    }
+    return true;
+  }
+
   std::optional<std::size_t> waiter() {
     std::vector<std::size_t> members;
     for (std::size_t seat = 0; seat < board_.size(); ++seat) {
       const std::size_t member = crew_.member_at_seat(seat);
-      if (board_.seat(seat).step.load() == Step::asking && !crew_.stopped(member)) members.push_back(member);
+      const bool waits = contends(seat) && board_.seat(seat).step.load() == Step::asking;
+      if (waits && !crew_.stopped(member)) members.push_back(member);
     }
     return members.empty() ? std::nullopt : std::optional(dice_.pick(members));
   }

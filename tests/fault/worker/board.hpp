@@ -30,7 +30,7 @@ enum class Step : std::uint32_t {
 class Board {
  public:
   struct Seat {
-    std::atomic<int> process;  // 0: nobody
+    std::atomic<int> process;  // its number, once it contends
     std::atomic<Step> step;
     std::atomic<std::uint32_t> lock;  // which of the locks
   };

@@ -33,8 +33,9 @@ void work(const Plan& plan, const std::string& url) {
     for (std::size_t i = 0; i < plan.threads; ++i) {
       threads.emplace_back([&, seat = plan.first_seat + i] {
         try {
-          board.seat(seat).process.store(plan.process);
-          Contender(plan, client, board, history, seat, attempts).run();
+          Contender contender(plan, client, board, history, seat, attempts);
+          board.seat(seat).process.store(plan.process);  // all files are open that it needs itself
+          contender.run();
         } catch (...) {
           const std::scoped_lock lock(mutex);
           if (!failure) failure = std::current_exception();
