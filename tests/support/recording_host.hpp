@@ -24,7 +24,7 @@ class RecordingHost final : public BackendHost {
   Executor& executor() noexcept override { return executor_; }
   void extended(const OwnerId& owner, TimePoint valid_until) override {
     extensions.emplace_back(owner, valid_until);
-    if (on_extended) on_extended(owner);
+    if (const auto call = on_extended) call(owner);  // which may replace itself
   }
   void lost(const OwnerId& owner, Failure why) override { losses.push_back({owner, std::move(why)}); }
   void connection(ConnectionEvent event) override { connections.push_back(event.state); }
