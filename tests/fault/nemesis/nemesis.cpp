@@ -73,7 +73,7 @@ std::chrono::nanoseconds Nemesis::how_long(Linger linger) {
     case Linger::within_lease:
       return dice_.between(lease_ / 5, lease_);
     case Linger::beyond_lease:
-      return dice_.between(lease_ * 9 / 10, lease_ * 9 / 5);
+      return dice_.between(lease_ * 6 / 5, lease_ * 2);
   }
   return lease_;
 }

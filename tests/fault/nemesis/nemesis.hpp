@@ -24,7 +24,7 @@ using Heal = std::function<void()>;
 enum class Linger {
   briefly,       // it is the break that counts
   within_lease,  // up to about a lease
-  beyond_lease,  // mostly longer than a lease
+  beyond_lease,  // longer than a lease, so that somebody else has the lock by then
 };
 
 struct Fault {

@@ -27,7 +27,7 @@ struct RunOptions {
   std::optional<std::chrono::nanoseconds> length{};
   std::optional<std::uint64_t> seed{};
   bool keep = true;              // the history of a run with a violation
-  int repetitions = 3;           // as in Setup
+  int repetitions = 5;           // as in Setup
   std::set<std::string> only{};  // as in Setup
   OwnNetwork network{};
 };
