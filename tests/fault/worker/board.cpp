@@ -85,7 +85,8 @@ void Board::reach(std::size_t seat, Step step) const noexcept {
   auto trap = static_cast<std::uint32_t>(step);
   if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, no_trap)) return;
   page_->caught.store(static_cast<std::uint32_t>(seat) + 1);
-  (void)::kill(::getpid(), SIGSTOP);  // all threads of it; cannot fail
+  // To this thread, so that it does nothing more; all others stop with it. Cannot fail.
+  (void)::raise(SIGSTOP);
 }
 
 }  // namespace dlock::fault

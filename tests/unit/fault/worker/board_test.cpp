@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <thread>
+#include <vector>
 
 #include "tests/support/scratch_directory.hpp"
 
@@ -60,6 +63,32 @@ TEST_F(BoardTest, WhoeverStepsIntoTheTrapStandsStill) {
   EXPECT_EQ(board.seat(3).step.load(), Step::looked);
   EXPECT_EQ(::kill(child, SIGCONT), 0);
   EXPECT_TRUE(WIFEXITED(wait_for(child)));
+}
+
+// A signal to a process may be taken by any of its threads, and the others go on meanwhile.
+TEST_F(BoardTest, WhoeverStepsIntoTheTrapDoesNothingMoreThoughOtherThreadsAreThere) {
+  for (int i = 0; i < 100; ++i) {
+    board.seat(0).step.store(Step::idle);
+    board.set_trap(Step::looked);
+    const pid_t child = in_child([&] {
+      const Board own(file, 4);
+      std::atomic<bool> over{false};
+      std::vector<std::jthread> others(4);
+      for (std::jthread& other : others) {
+        other = std::jthread([&] {
+          while (!over.load()) {
+          }
+        });
+      }
+      own.reach(0, Step::looked);
+      own.reach(0, Step::wrote);
+      over.store(true);
+    });
+    ASSERT_TRUE(WIFSTOPPED(wait_for(child)));
+    ASSERT_EQ(board.seat(0).step.load(), Step::looked);
+    EXPECT_EQ(::kill(child, SIGKILL), 0);
+    (void)wait_for(child);
+  }
 }
 
 TEST_F(BoardTest, ATrapCatchesOne) {
