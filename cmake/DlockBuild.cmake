@@ -73,11 +73,11 @@ endfunction()
 # of sanitizers.
 option(DLOCK_TESTS_APART "Let ctest run each test in a process of its own" ON)
 
-# dlock_add_test(NAME [NO_MAIN] [PROCESSORS n] [SHARDS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
+# dlock_add_test(NAME [NO_MAIN] [TIMEOUT seconds] [PROCESSORS n] [SHARDS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
 # One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs. Where
 # a process has much to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
 function(dlock_add_test name)
-  cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS;SHARDS" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS;SHARDS;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   dlock_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
@@ -90,7 +90,7 @@ function(dlock_add_test name)
   if(arg_LABELS)
     set(labels ${arg_LABELS})
   endif()
-  dlock_discover_tests(${name} LABELS ${labels} PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
+  dlock_discover_tests(${name} LABELS ${labels} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
 endfunction()
 
 # dlock_discover_tests(PROGRAM LABELS label... [TIMEOUT seconds] [PROCESSORS n] [SHARDS n])

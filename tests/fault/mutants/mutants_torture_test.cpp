@@ -35,8 +35,6 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
 const std::set<std::string> stopped_holders{"holder stopped before a write", "holder stopped before a look",
                                             "holder stopped between steps"};
 
-const std::set<std::string> held_up{"requests held up", "answers held up", "slow network"};
-
 class MutantTest : public testing::TestWithParam<Mutant> {
  protected:
   static std::unique_ptr<Arena> make_arena(const std::string& name) {
@@ -79,7 +77,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Mutant{"expiry_set_later", "redis_poll", {Rule::progress}, {"holder killed"}},
                     Mutant{"token_repeats", "redis_broadcast", {Rule::unique_tokens}, {"holder killed"}},
                     Mutant{"renewal_revives", "redis_queue", {Rule::exclusion}, stopped_holders},
-                    Mutant{"tombstone_forgotten", "zookeeper_sequential", {Rule::progress}, held_up},
                     Mutant{
                         "wake_up_lost", "zookeeper_sequential", {Rule::hand_over, Rule::progress}, {"waiter killed"}}),
     [](const auto& test) { return test.param.name; });

@@ -97,7 +97,10 @@ class ProcessFaults {
   }
 
   Heal resuming(std::size_t member) {
-    return [this, member] { crew_.resume(member); };
+    return [this, member] {
+      board_.let_go();
+      crew_.resume(member);
+    };
   }
 
   Crew& crew_;

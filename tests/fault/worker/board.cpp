@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 
 #include "util/unique_fd.hpp"
@@ -72,6 +72,10 @@ std::optional<std::size_t> Board::remove_trap() const noexcept {
   return std::nullopt;
 }
 
+void Board::let_go() const noexcept {
+  page_->caught.store(nobody);
+}
+
 void Board::call_it_a_day() const noexcept {
   page_->over.store(1);
 }
@@ -85,8 +89,8 @@ void Board::reach(std::size_t seat, Step step) const noexcept {
   auto trap = static_cast<std::uint32_t>(step);
   if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, no_trap)) return;
   page_->caught.store(static_cast<std::uint32_t>(seat) + 1);
-  // To this thread, so that it does nothing more; all others stop with it. Cannot fail.
-  (void)::raise(SIGSTOP);
+  // Whoever set the trap stops the process now. Stopping itself, it might do so once more after it was let go.
+  while (page_->caught.load() == static_cast<std::uint32_t>(seat) + 1 && !day_is_over()) std::this_thread::yield();
 }
 
 }  // namespace dlock::fault

@@ -2,7 +2,7 @@
 //
 //   Board board(file, 8);                       // who breaks things; a worker opens the same file
 //   board.set_trap(Step::looked);               // the next one to have looked is to stop right there
-//   if (auto seat = board.caught()) ...         // it has, or is about to within microseconds
+//   if (auto seat = board.caught()) ...         // it has: stop or kill its process, then let_go()
 //
 // Each thread that contends has a seat. A value that was read may be old by the time that it is used; a trap is not: it
 // is sprung by the victim itself.
@@ -45,17 +45,19 @@ class Board {
   [[nodiscard]] Seat& seat(std::size_t index) const noexcept;
 
   // --- For who breaks things ---
-  // The next contender to come to this step stops its process.
+  // The next contender to come to this step does not go on until it is let go.
   void set_trap(Step step) const noexcept;
   // The seat that was caught; the trap is no more then.
   [[nodiscard]] std::optional<std::size_t> caught() const noexcept;
   // Nobody is to be caught any more. Whoever was, is answered.
   std::optional<std::size_t> remove_trap() const noexcept;
+  // Whoever was caught goes on, unless its process stands still.
+  void let_go() const noexcept;
   // The workers are to end in good order.
   void call_it_a_day() const noexcept;
 
   // --- For workers ---
-  // Says so, and stops this process with SIGSTOP if there is a trap.
+  // Says so, and waits if there is a trap.
   void reach(std::size_t seat, Step step) const noexcept;
   [[nodiscard]] bool day_is_over() const noexcept;
 

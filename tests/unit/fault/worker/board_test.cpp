@@ -1,11 +1,11 @@
 #include "tests/fault/worker/board.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "tests/support/scratch_directory.hpp"
@@ -15,23 +15,6 @@ namespace {
 
 class BoardTest : public testing::Test {
  protected:
-  // Runs it in a child process, which ends with status 0 then, unless something stops it before.
-  template <class Work>
-  static pid_t in_child(Work work) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      work();
-      ::_exit(0);
-    }
-    return child;
-  }
-  static int wait_for(pid_t child) {
-    int status = 0;
-    while (::waitpid(child, &status, WUNTRACED) < 0 && errno == EINTR) {
-    }
-    return status;
-  }
-
   test::ScratchDirectory scratch;
   std::string file = scratch.path() + "/board";
   Board board{file, 4};
@@ -49,68 +32,54 @@ TEST_F(BoardTest, WhatOneSaysAnotherReads) {
   EXPECT_TRUE(other.day_is_over());
 }
 
-TEST_F(BoardTest, WhoeverStepsIntoTheTrapStandsStill) {
+TEST_F(BoardTest, WhoeverStepsIntoTheTrapDoesNotGoOnUntilItIsLetGo) {
   board.set_trap(Step::looked);
-  const pid_t child = in_child([&] {
-    const Board own(file, 4);
-    own.reach(3, Step::asking);
-    own.reach(3, Step::looked);
+  std::atomic<bool> went_on = false;
+  std::jthread contender([&] {
+    board.reach(3, Step::asking);
+    board.reach(3, Step::looked);
+    went_on.store(true);
   });
-  EXPECT_TRUE(WIFSTOPPED(wait_for(child)));
+  while (!board.caught()) std::this_thread::yield();
   EXPECT_EQ(board.caught(), 3U);
   EXPECT_EQ(board.seat(3).step.load(), Step::looked);
-  EXPECT_EQ(::kill(child, SIGCONT), 0);
-  EXPECT_TRUE(WIFEXITED(wait_for(child)));
-}
-
-// A signal to a process may be taken by any of its threads, and the others go on meanwhile.
-TEST_F(BoardTest, WhoeverStepsIntoTheTrapDoesNothingMoreThoughOtherThreadsAreThere) {
-  for (int i = 0; i < 100; ++i) {
-    board.seat(0).step.store(Step::idle);
-    board.set_trap(Step::looked);
-    const pid_t child = in_child([&] {
-      const Board own(file, 4);
-      std::jthread([&] {  // not the first thread, which is the one that takes signals if it can
-        own.reach(0, Step::looked);
-        own.reach(0, Step::wrote);
-      })
-          .join();
-    });
-    ASSERT_TRUE(WIFSTOPPED(wait_for(child)));
-    ASSERT_EQ(board.seat(0).step.load(), Step::looked);
-    EXPECT_EQ(::kill(child, SIGKILL), 0);
-    (void)wait_for(child);
-  }
+  EXPECT_FALSE(went_on.load());
+  board.let_go();
+  contender.join();
+  EXPECT_TRUE(went_on.load());
 }
 
 TEST_F(BoardTest, ATrapCatchesOne) {
   board.set_trap(Step::granted);
-  const pid_t first = in_child([&] { Board(file, 4).reach(0, Step::granted); });
-  EXPECT_TRUE(WIFSTOPPED(wait_for(first)));
-  const pid_t second = in_child([&] { Board(file, 4).reach(1, Step::granted); });
-  EXPECT_TRUE(WIFEXITED(wait_for(second)));
+  std::jthread first([&] { board.reach(0, Step::granted); });
+  while (!board.caught()) std::this_thread::yield();
+  board.reach(1, Step::granted);  // comes back
   EXPECT_EQ(board.caught(), 0U);
   EXPECT_EQ(board.remove_trap(), 0U) << "it was sprung before it could be removed";
-  EXPECT_EQ(::kill(first, SIGKILL), 0);
-  (void)wait_for(first);
+  board.let_go();
+}
+
+TEST_F(BoardTest, WhoeverIsCaughtGoesOnAtTheEndOfTheDay) {
+  board.set_trap(Step::granted);
+  std::jthread contender([&] { board.reach(0, Step::granted); });
+  while (!board.caught()) std::this_thread::yield();
+  board.call_it_a_day();
 }
 
 TEST_F(BoardTest, ATrapThatWasRemovedCatchesNobody) {
   board.set_trap(Step::granted);
   EXPECT_EQ(board.remove_trap(), std::nullopt);
-  const pid_t child = in_child([&] { Board(file, 4).reach(0, Step::granted); });
-  EXPECT_TRUE(WIFEXITED(wait_for(child)));
+  board.reach(0, Step::granted);  // comes back
   EXPECT_EQ(board.caught(), std::nullopt);
 }
 
 TEST_F(BoardTest, AnEarlierVictimIsForgottenWithTheNextTrap) {
   board.set_trap(Step::granted);
-  const pid_t child = in_child([&] { Board(file, 4).reach(0, Step::granted); });
-  EXPECT_TRUE(WIFSTOPPED(wait_for(child)));
+  std::jthread contender([&] { board.reach(0, Step::granted); });
+  while (!board.caught()) std::this_thread::yield();
   board.set_trap(Step::looked);
+  contender.join();
   EXPECT_EQ(board.caught(), std::nullopt);
-  EXPECT_EQ(::kill(child, SIGKILL), 0);
-  (void)wait_for(child);
 }
 
 TEST_F(BoardTest, AFileThatCannotBeMadeIsNamed) {
