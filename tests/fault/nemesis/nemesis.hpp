@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/fault/dice.hpp"
 #include "tests/fault/history/history_file.hpp"
 #include "tests/fault/nemesis/crew.hpp"
 #include "tests/fault/worker/board.hpp"
-#include "tests/fault/worker/dice.hpp"
 
 namespace dlock::fault {
 

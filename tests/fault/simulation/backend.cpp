@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -156,4 +156,4 @@ bool SimulatedBackend::goes_wrong(Mutation mutation, std::uint64_t one_in) {
   return service_.mutation == mutation && ++service_.occasions % one_in == 0;
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -15,7 +15,7 @@
 #include "tests/fault/simulation/clocks.hpp"
 #include "tests/fault/simulation/service.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 // The process's engine in the service's time.
 class ServiceExecutor final : public Executor {
@@ -78,4 +78,4 @@ class SimulatedBackend final : public Backend, private BackendHost {
   std::vector<std::unique_ptr<Attempt>> left_behind_;  // by a mutation
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -1,6 +1,6 @@
 #include "tests/fault/simulation/clocks.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -40,4 +40,4 @@ TimePoint ProcessClock::not_before(TimePoint time) const noexcept {
   return SimulatedTime::start + offset_ + scale_up(time - SimulatedTime::start, rate_, true_rate);
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -9,7 +9,7 @@
 #include "tests/fault/simulation/clocks.hpp"
 #include "tests/support/queued_engine.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class ProcessEngine final : public test::QueuedEngine {
  public:
@@ -28,4 +28,4 @@ class ProcessEngine final : public test::QueuedEngine {
   const std::shared_ptr<ProcessClock> clock_;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 enum class Mutation : std::uint8_t {
   none,                     // correct
@@ -50,4 +50,4 @@ inline constexpr std::array<std::string_view, 18> mutation_names{"none",
   return mutation_names[static_cast<std::size_t>(mutation)];
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 using namespace std::chrono_literals;
 
@@ -144,4 +144,4 @@ SimulatedProcess* Nemesis::victim() {
   return alive.empty() ? nullptr : alive[world_.dice.below(alive.size())];
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

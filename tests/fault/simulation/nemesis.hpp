@@ -11,7 +11,7 @@
 #include "tests/fault/simulation/service.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class Nemesis {
  public:
@@ -51,4 +51,4 @@ class Nemesis {
   bool healed_ = false;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 using memory::Delivery;
 using namespace std::chrono_literals;
@@ -51,4 +51,4 @@ int process_of(std::string_view holder) {
   return number;
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

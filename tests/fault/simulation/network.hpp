@@ -12,7 +12,7 @@
 #include "backends/memory/memory_faults.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 // What happened to messages that was not good.
 enum class Mishap { lost, refused, reply_lost, late, doubled, held };
@@ -57,4 +57,4 @@ class Network final : public memory::FaultInjector {
 // "host:pid:7" is process 7.
 [[nodiscard]] int process_of(std::string_view holder);
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -2,7 +2,7 @@
 
 #include "tests/fault/simulation/clocks.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 using namespace std::chrono_literals;
 
@@ -31,4 +31,4 @@ Plan make_plan(Dice& dice) {
   };
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

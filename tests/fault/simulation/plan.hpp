@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "backends/memory/memory_backend.hpp"
-#include "tests/fault/simulation/dice.hpp"
+#include "tests/fault/dice.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 inline constexpr std::chrono::nanoseconds response_timeout = std::chrono::milliseconds(500);
 inline constexpr std::chrono::nanoseconds shortest_lease = std::chrono::milliseconds(50);
@@ -30,4 +30,4 @@ struct Plan {
 
 [[nodiscard]] Plan make_plan(Dice& dice);
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

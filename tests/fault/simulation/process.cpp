@@ -5,7 +5,7 @@
 #include "core/lease_state.hpp"
 #include "tests/fault/simulation/backend.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 using namespace std::chrono_literals;
 
@@ -149,4 +149,4 @@ void SimulatedProcess::acquire(const std::string& lock, const AcquireOptions& op
   });
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -22,7 +22,7 @@
 #include "tests/fault/simulation/worker.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class SimulatedProcess {
  public:
@@ -92,4 +92,4 @@ class SimulatedProcess {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -7,7 +7,7 @@
 
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class Resource {
  public:
@@ -27,4 +27,4 @@ class Resource {
   std::map<std::string, FencingToken> newest_;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

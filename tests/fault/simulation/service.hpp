@@ -15,7 +15,7 @@
 #include "tests/fault/simulation/network.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 // A session of nobody, who hears nothing.
 class Nobody final : public memory::Session {
@@ -54,4 +54,4 @@ struct Service {
   int network_used_ = 0;  // by so many
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -14,7 +14,7 @@
 #include "tests/fault/simulation/service.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 using namespace std::chrono_literals;
@@ -199,4 +199,4 @@ Rules simulation_rules() {
   };
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

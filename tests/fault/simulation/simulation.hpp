@@ -16,7 +16,7 @@
 #include "tests/fault/simulation/mutation.hpp"
 #include "tests/fault/simulation/network.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 struct Simulated {
   std::vector<Event> history;
@@ -33,4 +33,4 @@ inline constexpr std::uint64_t all_simulation_seeds = 4800;
 // What a simulated history is held to.
 [[nodiscard]] Rules simulation_rules();
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -8,7 +8,7 @@
 
 #include "tests/fault/simulation/process.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 using namespace std::chrono_literals;
 
@@ -162,4 +162,4 @@ void Worker::let_go() {
   });
 }
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -15,7 +15,7 @@
 #include "tests/fault/simulation/resource.hpp"
 #include "tests/fault/simulation/world.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class SimulatedProcess;
 
@@ -54,4 +54,4 @@ class Worker {
   std::optional<std::stop_callback<std::function<void()>>> on_lost_;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -9,11 +9,11 @@
 #include <dlock/executor.hpp>
 
 #include "engine/timer_queue.hpp"
+#include "tests/fault/dice.hpp"
 #include "tests/fault/history/event.hpp"
 #include "tests/fault/simulation/clocks.hpp"
-#include "tests/fault/simulation/dice.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 
 class World {
  public:
@@ -49,4 +49,4 @@ class World {
   bool over_ = false;
 };
 
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

@@ -11,9 +11,9 @@
 
 #include <dlock/client.hpp>
 
+#include "tests/fault/dice.hpp"
 #include "tests/fault/history/history_file.hpp"
 #include "tests/fault/worker/board.hpp"
-#include "tests/fault/worker/dice.hpp"
 #include "tests/fault/worker/plan.hpp"
 #include "tests/fault/worker/resource.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "tests/fault/simulation/simulation.hpp"
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 // The rarest of these shows under every tenth seed or so.
@@ -64,4 +64,4 @@ INSTANTIATE_TEST_SUITE_P(, SimulatedMutant,
                          });
 
 }  // namespace
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

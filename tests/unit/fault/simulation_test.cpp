@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 constexpr std::uint64_t parts = 4;  // which ctest may run at the same time
@@ -153,4 +153,4 @@ TEST(SimulationOfASeed, IsUnlikeThatOfAnother) {
 }
 
 }  // namespace
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

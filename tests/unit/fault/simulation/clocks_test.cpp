@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dlock::fault {
+namespace dlock::fault::simulation {
 namespace {
 
 using namespace std::chrono_literals;
@@ -53,4 +53,4 @@ TEST(ProcessClock, KeepsItsTimeWhenTheWallClockIsStepped) {
 }
 
 }  // namespace
-}  // namespace dlock::fault
+}  // namespace dlock::fault::simulation

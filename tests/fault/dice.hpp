@@ -1,4 +1,5 @@
-// Choices that are the same for the same seed on every machine.
+// Choices that are the same for the same seed on every machine. Not the standard distributions: what those make of a
+// seed differs between libraries.
 #pragma once
 
 #include <chrono>
@@ -12,13 +13,16 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : random_(seed) {}
 
+  [[nodiscard]] std::uint64_t roll() { return random_(); }
   // From 0 to count - 1; the slight preference of small numbers does not matter here.
   [[nodiscard]] std::uint64_t below(std::uint64_t count) { return random_() % count; }
-  [[nodiscard]] bool chance(unsigned percent) { return below(100) < percent; }
+  [[nodiscard]] bool chance(std::uint64_t percent) { return below(100) < percent; }
+  // From `least` to, but not including, `most`.
   [[nodiscard]] std::chrono::nanoseconds between(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
     const auto width = static_cast<std::uint64_t>((most - least).count());
     return least + std::chrono::nanoseconds(static_cast<std::int64_t>(width == 0 ? 0 : below(width)));
   }
+  [[nodiscard]] std::chrono::nanoseconds up_to(std::chrono::nanoseconds limit) { return between({}, limit); }
   template <class T>
   [[nodiscard]] const T& pick(const std::vector<T>& all) {
     return all[below(all.size())];
