@@ -13,7 +13,6 @@ namespace {
 // The last of very many requests is answered when all the others are; that is no sign of a dead service.
 constexpr std::chrono::seconds response_timeout{30};
 
-constexpr std::chrono::seconds longest_warm_up{5};
 constexpr std::chrono::seconds patience{10};  // for the first sample
 constexpr std::chrono::milliseconds next_look{10};
 constexpr std::chrono::seconds time_to_finish{2};  // what is under way at the end
@@ -90,32 +89,35 @@ bool Juggler::wait_until(Clock::time_point time, const std::stop_token& stop, co
 }
 
 void Juggler::warm_up(std::chrono::nanoseconds length, const std::stop_token& stop) {
-  const auto end = Clock::now() + longest_warm_up;
+  constexpr std::chrono::seconds longest{5};
+  const auto end = Clock::now() + longest;
   (void)measure(length, stop);
   while (!stop.stop_requested() && pairs() < locks_.size() && Clock::now() < end) (void)measure(next_look, stop);
 }
 
 Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
-  const std::uint64_t pairs_before = pairs();
+  std::uint64_t halves_before = 0;
   {
     const std::scoped_lock lock(mutex_);
     samples_ = {};
+    halves_before = halves_;
   }
   const auto processor_before = processor_time();
   const auto start = Clock::now();
   const auto failed = [this] { return !failure_.empty(); };
   (void)wait_until(start + length, stop, failed);
-  // Nobody says when there is a sample, because that would be all that the handlers do.
-  const auto failed_or_sampled = [&] { return failed() || !samples_.empty(); };
+  // The sample of a pair that began before is not a pair yet. Nobody says when there is one, because that would be all
+  // that the handlers do.
+  const auto failed_or_sampled = [&] { return failed() || (!samples_.empty() && halves_ >= halves_before + 2); };
   while (!stop.stop_requested() && Clock::now() < start + length + patience &&
          !wait_until(Clock::now() + next_look, stop, failed_or_sampled)) {
   }
   Window window;
   window.length = Clock::now() - start;
   window.processor_time = processor_time() - processor_before;
-  window.calls_of_each = {pairs() - pairs_before};
   window.complete = !stop.stop_requested();
   const std::scoped_lock lock(mutex_);
+  window.calls_of_each = {(halves_ - halves_before) / 2};
   if (!failure_.empty()) throw std::runtime_error(failure_);
   if (samples_.empty() && window.complete) throw std::runtime_error("no call ended within ten seconds");
   window.samples = std::exchange(samples_, {});
