@@ -133,11 +133,6 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   }
   setup.lease = service.lease;
   setup.rules = rules_for(service);
-  if (service.capabilities.lease_kind == LeaseKind::process) {
-    // Whoever is stopped keeps its lock, so that no write of its is ever stale.
-    setup.demands.losses = 0;
-    setup.demands.stale_writes = 0;
-  }
   setup.length = std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::ratio<60>>(wanted.minutes));
   setup.workers = wanted.workers;
   setup.worker = {"/proc/self/exe", "torture", "--plan"};

@@ -142,6 +142,13 @@ int terminal() {
 
 }  // namespace
 
+// LeakSanitizer stops a process that ends by ptrace(2), and a CONT of the job control at that moment undoes the stop:
+// it would wait for ever. Here is nothing of dlock that could leak.
+extern "C" int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() {
+  return 1;
+}
+
 int main(int argc, char** argv) {
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::vector<std::string> words(argv + 1, argv + argc);

@@ -27,7 +27,7 @@ class Torture : public CliTest {
 TEST_F(Torture, EndsWithAVerdictAndKeepsTheHistory) {
   const std::string history = path("history");
   const Finished result =
-      torture({"--url", url(), "--minutes", "0.1", "--seed", "7", "--workers", "3", "--directory", history});
+      torture({"--url", url(), "--minutes", "0.2", "--seed", "7", "--workers", "3", "--directory", history});
   EXPECT_EQ(result.status, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("seed           7\n"));
   EXPECT_THAT(result.out, HasSubstr("holder killed"));
@@ -73,7 +73,7 @@ TEST_F(Torture, WhatCannotBeTorturedIsRefusedBeforeAnythingIsBroken) {
   refused({"--url", url(), "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"");
   refused({"--url", url(), "--seed", "x"}, "--seed");
   refused({"--url", url() + "?nonsense=1"}, "nonsense");
-  refused({"--check", path("nothing")}, "--check: ");
+  refused({"--check", path("nothing")}, "--check: cannot read " + path("nothing") + ": No such file or directory\n");
   refused({"--check", path("nothing"), "--minutes", "1"}, "--check breaks nothing, and takes no other option");
   refused({"--url", url(), "--directory", "/proc/nowhere"}, "--directory: /proc/nowhere: ");
 }

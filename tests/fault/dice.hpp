@@ -2,6 +2,7 @@
 // seed differs between libraries.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <random>
@@ -21,6 +22,13 @@ class Dice {
   [[nodiscard]] std::chrono::nanoseconds between(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
     const auto width = static_cast<std::uint64_t>((most - least).count());
     return least + std::chrono::nanoseconds(static_cast<std::int64_t>(width == 0 ? 0 : below(width)));
+  }
+  // Within the same bounds, and each order of magnitude is as likely as any other. `least` is more than nothing.
+  [[nodiscard]] std::chrono::nanoseconds of_any_size(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
+    std::uint64_t doublings = 1;
+    for (auto size = least; size < most / 2; size *= 2) ++doublings;
+    const auto low = least * (std::int64_t{1} << below(doublings));
+    return between(low, std::min(2 * low, most));
   }
   [[nodiscard]] std::chrono::nanoseconds up_to(std::chrono::nanoseconds limit) { return between({}, limit); }
   template <class T>

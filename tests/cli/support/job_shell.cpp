@@ -14,16 +14,16 @@
 #include <string_view>
 
 #include "cli/system.hpp"
+#include "tests/support/hang_guard.hpp"
 
 namespace dlock::cli::test {
 
 namespace {
 
-constexpr int hang_guard_ms = 60'000;
-
 char read_byte(int fd) {
   pollfd source{.fd = fd, .events = POLLIN, .revents = 0};
-  if (::poll(&source, 1, hang_guard_ms) != 1) throw std::runtime_error("hang: nothing came from the terminal");
+  if (::poll(&source, 1, dlock::test::hang_guard_ms) != 1)
+    throw std::runtime_error("hang: nothing came from the terminal");
   char byte = 0;
   if (::read(fd, &byte, 1) != 1) throw std::runtime_error("the terminal was closed");
   return byte;

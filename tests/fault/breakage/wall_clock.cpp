@@ -1,5 +1,6 @@
 #include "tests/fault/breakage/wall_clock.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,25 +10,14 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "tests/support/sanitizers.hpp"
+
 namespace dlock::fault {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* real_timers = DLOCK_REAL_TIMERS;
-
-constexpr bool sanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-    true;
-#else
-    false;
-#endif
-#else
-    false;
-#endif
 
 // Debian has a directory of libraries for each architecture.
 std::string find_library() {
@@ -45,7 +35,7 @@ std::string find_library() {
 }  // namespace
 
 bool WallClock::available(std::string& why_not) {
-  if (sanitized) {
+  if (test::sanitized) {
     why_not = "sanitizers and libfaketime replace the same functions";
     return false;
   }
@@ -54,7 +44,7 @@ bool WallClock::available(std::string& why_not) {
     return false;
   }
   if (!fs::exists(real_timers)) {
-    why_not = std::string(real_timers) + " is not there, which is built with the tests";
+    why_not = fmt::format("{} is not there, which is built with the tests", real_timers);
     return false;
   }
   return true;
@@ -73,7 +63,7 @@ WallClock::~WallClock() {
 
 std::vector<std::string> WallClock::variables() const {
   // Without a cache the file is read at each look at the clock. Times of files are the kernel's, and stay so.
-  return {std::string("LD_PRELOAD=") + real_timers + ":" + library_, "FAKETIME_TIMESTAMP_FILE=" + file_,
+  return {fmt::format("LD_PRELOAD={}:{}", real_timers, library_), "FAKETIME_TIMESTAMP_FILE=" + file_,
           "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
 }
 

@@ -19,10 +19,6 @@ using std::chrono::nanoseconds;
 // Services count in milliseconds, and not all round up.
 constexpr nanoseconds max_rounding = std::chrono::milliseconds(10);
 
-double seconds(nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 std::string who(const Attempt& attempt) {
   return fmt::format("acquire {} of process {}", attempt.number, attempt.process);
 }
@@ -70,7 +66,7 @@ void check_deadline(const Attempts& attempts, const Attempt& attempt, const Rule
     if (place) events.push_back(*place);
   }
   findings.add(Rule::deadlines,
-               fmt::format("{} ended {:.3f} s late, or has not ended yet", who(attempt), seconds(late)),
+               fmt::format("{} ended {:.3f} s late, or has not ended yet", who(attempt), in_seconds(late)),
                std::move(events));
 }
 
@@ -85,7 +81,7 @@ void check_release_ends(const Attempts& attempts, const Attempt& attempt, const 
   std::vector<std::size_t> events{*attempt.granted, *attempt.releasing};
   if (attempt.released) events.push_back(*attempt.released);
   findings.add(Rule::deadlines,
-               fmt::format("the release of {} took {:.3f} s, or has not ended yet", who(attempt), seconds(took)),
+               fmt::format("the release of {} took {:.3f} s, or has not ended yet", who(attempt), in_seconds(took)),
                std::move(events));
 }
 
@@ -160,7 +156,7 @@ void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rule
   }
   const auto text = [&](nanoseconds stood) {
     return fmt::format("lock {} was free for {:.3f} s though process {} waited for it",
-                       attempts.event(waiter.asked).lock, seconds(stood), waiter.process);
+                       attempts.event(waiter.asked).lock, in_seconds(stood), waiter.process);
   };
   if (const nanoseconds stood = stall.to - std::max(stall.from, healed); stood > rules.recovery) {
     findings.add(Rule::progress, text(stood), std::move(events));

@@ -77,13 +77,9 @@ TimePoint time(const Json& line, const char* name) {
   return TimePoint(std::chrono::nanoseconds(number<std::int64_t>(line, name)));
 }
 
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 std::string text_of(const Event& e) {
   const bool unlimited = e.until == TimePoint::max();
-  const double left = unlimited ? 0 : seconds(e.until - e.at);
+  const double left = unlimited ? 0 : in_seconds(e.until - e.at);
   switch (e.kind) {
     case Kind::started:
       return "started, " + e.word;
@@ -182,7 +178,7 @@ std::string describe(const Event& event, TimePoint origin) {
   if (!event.lock.empty())
     about =
         fmt::format("  [lock {}{}]", event.lock, event.attempt == 0 ? "" : fmt::format(", acquire {}", event.attempt));
-  return fmt::format("{:+13.6f} s  {}{}{}", seconds(event.at - origin), who, text_of(event), about);
+  return fmt::format("{:+13.6f} s  {}{}{}", in_seconds(event.at - origin), who, text_of(event), about);
 }
 
 }  // namespace dlock::fault

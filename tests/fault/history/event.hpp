@@ -7,6 +7,7 @@
 // a kill is one at which the process surely was no more.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@
 #include <dlock/token.hpp>
 
 namespace dlock::fault {
+
+[[nodiscard]] inline double in_seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 enum class Kind : std::uint8_t {
   // --- Of a process that contends ---

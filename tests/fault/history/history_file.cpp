@@ -52,7 +52,10 @@ std::vector<Event> read_history(const std::filesystem::path& file) {
 
 std::vector<Event> read_histories(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+  std::error_code ec;
+  const std::filesystem::directory_iterator entries(directory, ec);
+  if (ec) throw std::system_error(ec, "cannot read " + directory.string());
+  for (const auto& entry : entries) {
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
   }
   if (files.empty()) throw std::runtime_error("no history (*.jsonl) in " + directory.string());

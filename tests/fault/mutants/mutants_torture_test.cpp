@@ -71,14 +71,15 @@ TEST_P(MutantTest, IsFoundOut) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MutantTest,
-    testing::Values(Mutant{"held_ignores_the_clock", "redis_queue", {Rule::exclusion}, stopped_holders},
-                    Mutant{"loss_late", "redis_queue", {Rule::timely_loss}, stopped_holders},
-                    Mutant{"delete_without_compare", "redis_queue", {Rule::honest_release}, stopped_holders},
-                    Mutant{"expiry_set_later", "redis_poll", {Rule::progress}, {"holder killed"}},
-                    Mutant{"token_repeats", "redis_broadcast", {Rule::unique_tokens}, {"holder killed"}},
-                    Mutant{"renewal_revives", "redis_queue", {Rule::exclusion}, stopped_holders},
-                    Mutant{
-                        "wake_up_lost", "zookeeper_sequential", {Rule::hand_over, Rule::progress}, {"waiter killed"}}),
+    testing::Values(
+        Mutant{"held_ignores_the_clock", "redis_queue", {Rule::exclusion}, {"holder stopped before a look"}},
+        Mutant{"loss_late", "redis_queue", {Rule::timely_loss}, stopped_holders},
+        Mutant{"delete_without_compare", "redis_queue", {Rule::honest_release}, stopped_holders},
+        Mutant{"expiry_set_later", "redis_poll", {Rule::progress}, {"holder killed"}},
+        Mutant{"token_repeats", "redis_broadcast", {Rule::unique_tokens}, {"holder killed"}},
+        Mutant{"renewal_revives", "redis_queue", {Rule::exclusion}, stopped_holders},
+        Mutant{"tombstone_forgotten", "zookeeper_sequential", {Rule::progress}, {"answers held up for a moment"}},
+        Mutant{"wake_up_lost", "zookeeper_sequential", {Rule::hand_over, Rule::progress}, {"waiter killed"}}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

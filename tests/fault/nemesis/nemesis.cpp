@@ -35,27 +35,27 @@ bool Nemesis::wait(std::chrono::nanoseconds length, const std::stop_token& stop)
   }
 }
 
-// Those that were struck least often for their weight come first, in an order of the seed's.
-const Fault* Nemesis::next_fault(bool of_process) {
-  std::vector<const Fault*> least;
-  const auto struck = [&](const Fault& fault) { return struck_[fault.kind] / fault.weight; };
+// Those that were struck least often for their weight come first, and equals in an order of the seed's: so each is
+// struck once before any is struck again.
+std::vector<const Fault*> Nemesis::in_turn(bool of_process) {
+  std::vector<const Fault*> faults;
   for (const Fault& fault : faults_) {
     if (of_process && !fault.group.empty()) continue;
-    if (!least.empty() && struck(fault) > struck(*least.front())) continue;
-    if (!least.empty() && struck(fault) < struck(*least.front())) least.clear();
-    least.push_back(&fault);
+    const auto place = faults.begin() + static_cast<std::ptrdiff_t>(dice_.below(faults.size() + 1));
+    faults.insert(place, &fault);
   }
-  return least.empty() ? nullptr : dice_.pick(least);
+  std::stable_sort(faults.begin(), faults.end(), [this](const Fault* a, const Fault* b) {
+    return struck_[a->kind] * b->weight < struck_[b->kind] * a->weight;
+  });
+  return faults;
 }
 
-Nemesis::Strike Nemesis::strike(bool of_process) {
-  Strike strike{.fault = next_fault(of_process)};
-  if (strike.fault == nullptr) return strike;
+Nemesis::Strike Nemesis::strike(const Fault& fault) {
   const TimePoint begin = LeaseClock::now();
-  strike.heal = strike.fault->strike();
+  Strike strike{.fault = &fault, .heal = fault.strike()};
   if (!strike.heal) return strike;
-  ++struck_[strike.fault->kind];
-  notes_.note({.at = begin, .kind = Kind::struck, .word = strike.fault->kind});
+  ++struck_[fault.kind];
+  notes_.note({.at = begin, .kind = Kind::struck, .word = fault.kind});
   return strike;
 }
 
@@ -79,12 +79,17 @@ std::chrono::nanoseconds Nemesis::how_long(Linger linger) {
 }
 
 void Nemesis::one_or_two(const std::stop_token& stop) {
-  Strike first = strike(false);
+  Strike first;
+  for (const Fault* const fault : in_turn(false)) {  // what finds nothing to break does not hold up the others
+    first = strike(*fault);
+    if (first.heal || stop.stop_requested()) break;
+  }
   if (!first.heal) return;
   Strike second;
-  if (dice_.chance(percent_of_pairs)) {
+  const auto others = in_turn(true);
+  if (!others.empty() && dice_.chance(percent_of_pairs)) {
     (void)wait(dice_.between(0ms, lease_ / 10), stop);
-    second = strike(true);
+    second = strike(*others.front());  // a single try: while it looks for a victim, the first is not mended
   }
   auto first_left = how_long(first.fault->linger);
   auto second_left = second.heal ? how_long(second.fault->linger) : 0ms;

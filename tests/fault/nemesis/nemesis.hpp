@@ -35,7 +35,7 @@ struct Fault {
   // Breaks something; empty where there is nothing to break at the moment.
   std::function<Heal()> strike;
   Linger linger = Linger::within_lease;
-  unsigned weight = 1;  // how often it is struck, compared with others
+  std::size_t weight = 1;  // how often it is struck, compared with others
 };
 
 // One thread, the crew's.
@@ -55,8 +55,8 @@ class Nemesis {
     Heal heal{};
   };
 
-  [[nodiscard]] const Fault* next_fault(bool of_process);
-  [[nodiscard]] Strike strike(bool of_process);
+  [[nodiscard]] std::vector<const Fault*> in_turn(bool of_process);
+  [[nodiscard]] Strike strike(const Fault& fault);
   [[nodiscard]] std::chrono::nanoseconds how_long(Linger linger);
   void mend(Strike& strike);
   void one_or_two(const std::stop_token& stop);

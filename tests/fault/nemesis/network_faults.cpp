@@ -53,6 +53,9 @@ constexpr std::array troubles{
             [](Network&, TcpProxy& p) { p.set(Direction::to_server, {.mode = Traffic::Mode::hold}); }},
     Trouble{"answers held up", Linger::within_lease,
             [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
+    // The connection and what depends on it survive; whoever gives up meanwhile does not know what it has asked for.
+    Trouble{"answers held up for a moment", Linger::briefly,
+            [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
     Trouble{"peer stopped reading", Linger::within_lease,
             [](Network&, TcpProxy& p) { p.set(Direction::to_server, {.mode = Traffic::Mode::stop}); }},
     Trouble{"slow network", Linger::within_lease,

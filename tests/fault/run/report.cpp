@@ -10,10 +10,6 @@ namespace dlock::fault {
 
 namespace {
 
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 std::string list(const std::map<std::string, std::size_t>& items) {
   std::string text;
   for (const auto& [what, count] : items) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
@@ -41,15 +37,15 @@ std::string report(const Outcome& outcome) {
   for (const Violation& violation : outcome.verdict.violations) text += excerpt(outcome.history, violation) + "\n";
   const auto line = [&](const char* name, const std::string& value) { text += fmt::format("{:<15}{}\n", name, value); };
   if (outcome.seed != 0) line("seed", std::to_string(outcome.seed));
-  if (outcome.ran.count() != 0) line("things broken", fmt::format("for {:.1f} s", seconds(outcome.ran)));
+  if (outcome.ran.count() != 0) line("things broken", fmt::format("for {:.1f} s", in_seconds(outcome.ran)));
   line("faults", list(c.faults));
   line("acquires", fmt::format("{}, of which {} granted; else: {}", c.acquires, c.grants, list(c.denied)));
   line("changes",
        fmt::format("{} hand-overs to waiters, {} takeovers, {} losses", c.hand_overs, c.takeovers, c.losses));
   line("writes", fmt::format("{} taken, {} stale ones refused", c.writes, c.stale_writes));
-  line("longest wait", fmt::format("{:.3f} s", seconds(c.longest_wait)));
-  line("longest stall", fmt::format("{:.3f} s; {:.3f} s once nothing was broken any more", seconds(c.longest_stall),
-                                    seconds(c.longest_stall_after)));
+  line("longest wait", fmt::format("{:.3f} s", in_seconds(c.longest_wait)));
+  line("longest stall", fmt::format("{:.3f} s; {:.3f} s once nothing was broken any more", in_seconds(c.longest_stall),
+                                    in_seconds(c.longest_stall_after)));
   if (!outcome.known_hole.why.empty()) {
     std::string seen;
     for (const auto& [rule, times] : outcome.verdict.excused)

@@ -24,6 +24,7 @@
 namespace dlock::fault {
 
 // What must have happened at least, so that the run shows something. Each kind of fault must have been struck as well.
+// Losses and stale writes are asked for only where there can be any.
 struct Demands {
   std::size_t grants = 100;
   std::size_t takeovers = 1;

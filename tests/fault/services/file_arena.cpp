@@ -22,11 +22,6 @@ class FileArena final : public Arena {
     if (files <= locks.size()) return {};
     return {std::to_string(files) + " files for " + std::to_string(locks.size()) + " locks"};
   }
-  // A lock ends with its process and not by time: whoever is stopped keeps it, and no write of his is stale.
-  void adjust(Setup& setup) const override {
-    setup.demands.stale_writes = 0;
-    setup.demands.losses = 0;
-  }
 
  private:
   test::ScratchDirectory directory_;

@@ -13,6 +13,7 @@
 #include "tests/fault/simulation/resource.hpp"
 #include "tests/fault/simulation/service.hpp"
 #include "tests/fault/simulation/world.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace dlock::fault::simulation {
 namespace {
@@ -169,13 +170,7 @@ Simulated simulate(std::uint64_t seed, Mutation mutation) {
 
 // Of the library's build, not of the test's: that is where the time goes.
 std::uint64_t simulation_seeds() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return all_simulation_seeds / 50;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return all_simulation_seeds / 50;
-#endif
-#endif
+  if (test::sanitized) return all_simulation_seeds / 100;
 #if defined(__OPTIMIZE__)
   return all_simulation_seeds;
 #else

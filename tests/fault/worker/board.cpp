@@ -17,8 +17,14 @@ namespace dlock::fault {
 
 namespace {
 
-constexpr std::uint32_t no_trap = 0;  // otherwise the step
-constexpr std::uint32_t nobody = 0;   // otherwise the seat, from 1
+// What a trap can be besides the step that it waits for; from `sprung` on it is the seat that sprung it. One value for
+// both, so that there is no moment between the two.
+constexpr std::uint32_t no_trap = 0;
+constexpr std::uint32_t sprung = 1024;
+constexpr std::uint32_t sprung_by(std::size_t seat) {
+  return sprung + static_cast<std::uint32_t>(seat);
+}
+
 constexpr int readable_by_owner = 0600;
 constexpr std::size_t most_seats = 1024;
 
@@ -27,7 +33,6 @@ constexpr std::size_t most_seats = 1024;
 // All zero is a board where nobody sits.
 struct Board::Page {
   std::atomic<std::uint32_t> trap;
-  std::atomic<std::uint32_t> caught;
   std::atomic<std::uint32_t> over;
   std::array<Seat, most_seats> seats;
 };
@@ -53,27 +58,26 @@ Board::Seat& Board::seat(std::size_t index) const noexcept {
 }
 
 void Board::set_trap(Step step) const noexcept {
-  page_->caught.store(nobody);
   page_->trap.store(static_cast<std::uint32_t>(step));
 }
 
 std::optional<std::size_t> Board::caught() const noexcept {
-  const std::uint32_t seat = page_->caught.load();
-  return seat == nobody ? std::nullopt : std::optional<std::size_t>(seat - 1);
+  const std::uint32_t trap = page_->trap.load();
+  return trap < sprung ? std::nullopt : std::optional<std::size_t>(trap - sprung);
 }
 
 std::optional<std::size_t> Board::remove_trap() const noexcept {
-  if (page_->trap.exchange(no_trap) != no_trap) return std::nullopt;
-  // Whoever sprung it says so right afterwards, unless it was killed in between.
-  constexpr int patience = 1'000'000;
-  for (int i = 0; i < patience; ++i) {
-    if (const auto seat = caught()) return seat;
+  std::uint32_t trap = page_->trap.load();
+  while (trap < sprung) {
+    if (page_->trap.compare_exchange_weak(trap, no_trap)) return std::nullopt;
   }
-  return std::nullopt;
+  return trap - sprung;
 }
 
 void Board::let_go() const noexcept {
-  page_->caught.store(nobody);
+  std::uint32_t trap = page_->trap.load();
+  while (trap >= sprung && !page_->trap.compare_exchange_weak(trap, no_trap)) {
+  }
 }
 
 void Board::call_it_a_day() const noexcept {
@@ -87,10 +91,9 @@ bool Board::day_is_over() const noexcept {
 void Board::reach(std::size_t seat, Step step) const noexcept {
   page_->seats[seat].step.store(step);
   auto trap = static_cast<std::uint32_t>(step);
-  if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, no_trap)) return;
-  page_->caught.store(static_cast<std::uint32_t>(seat) + 1);
+  if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, sprung_by(seat))) return;
   // Whoever set the trap stops the process now. Stopping itself, it might do so once more after it was let go.
-  while (page_->caught.load() == static_cast<std::uint32_t>(seat) + 1 && !day_is_over()) std::this_thread::yield();
+  while (page_->trap.load() == sprung_by(seat) && !day_is_over()) std::this_thread::yield();
 }
 
 }  // namespace dlock::fault

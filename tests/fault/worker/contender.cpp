@@ -18,6 +18,9 @@ using std::chrono::nanoseconds;
 constexpr auto wait_for_loss = 3s;
 // How often a wait without a limit looks whether the day is over.
 constexpr auto look_at_day = 20ms;
+// After how long somebody gives up: as often before the service has answered as after a long wait.
+constexpr auto shortest_wait = 1ms;
+constexpr auto longest_wait = 3s;
 
 // A flag that a callback sets and a thread waits for.
 class Signal {
@@ -84,10 +87,10 @@ Contender::Turn Contender::plan_turn() {
   if (style < 20) {
     turn.options.wait = 0s;
   } else if (style < 60) {
-    turn.options.wait = dice_.between(100ms, 3s);
+    turn.options.wait = dice_.of_any_size(shortest_wait, longest_wait);
   } else {
     turn.options.wait = forever;
-    if (style < 80) turn.cancel_after = dice_.between(20ms, 2s);
+    if (style < 80) turn.cancel_after = dice_.of_any_size(shortest_wait, longest_wait);
   }
   if (plan_.fixed_leases && dice_.chance(15)) {
     turn.options.lease = plan_.lease;

@@ -1,7 +1,7 @@
 // What happened in a history, in numbers.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
 
 Counts counts(const History& h) {
@@ -86,4 +86,4 @@ TEST(Counts, AStallLastsToTheEndWhereNobodyGetsTheLock) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

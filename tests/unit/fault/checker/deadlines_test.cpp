@@ -1,10 +1,8 @@
 // Each acquire ends once, in time and for the reason that is given; each release ends.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 TEST(Deadlines, LeaveTheSlack) {
   for (const bool late : {false, true}) {
@@ -182,4 +180,4 @@ TEST(Deadlines, AReleaseWaitsForThoseWhoStandStill) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

@@ -3,7 +3,7 @@
 
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
 
 std::string only_excerpt(const History& h) {
@@ -56,4 +56,4 @@ TEST(Excerpt, OfAViolationWithoutEventsIsWhatItSays) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

@@ -1,10 +1,8 @@
 // No two acquires of a lock held it at one instant.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 TEST(Exclusion, TurnsAreClean) {
   History h;
@@ -140,4 +138,4 @@ TEST(Exclusion, AKilledProcessBelievesNothing) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

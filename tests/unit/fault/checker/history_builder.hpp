@@ -20,7 +20,7 @@
 
 #include "tests/fault/checker/checker.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 
 using std::chrono::nanoseconds;
 using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): of tests
@@ -128,6 +128,7 @@ class History {
 
 // The rules that a history breaks.
 using Broken = std::set<Rule>;
+inline const Broken nothing;
 
 inline Broken broken(const History& history, const Rules& rules = {}) {
   Broken all;
@@ -142,7 +143,7 @@ inline std::string words(const History& history, const Rules& rules = {}) {
   return all;
 }
 
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault
 
 namespace dlock::fault {
 

@@ -1,10 +1,8 @@
 // Who finds the lock not held is told of the loss, and never finds it held again.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 TEST(TimelyLoss, IsSignalledWithinTheSlack) {
   for (const bool late : {false, true}) {
@@ -146,4 +144,4 @@ TEST(TimelyLoss, IsSaidOnce) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

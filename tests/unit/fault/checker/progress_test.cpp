@@ -1,10 +1,8 @@
 // A lock that is free goes to those who wait for it: some time after everything was healed, and at once in sound times.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 // Long enough after the healing for times to be sound.
 History sound_times() {
@@ -235,4 +233,4 @@ TEST(NoResidue, NothingMayBeLeft) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

@@ -1,10 +1,8 @@
 // A release says "ours" only of what was ours until then.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 TEST(HonestRelease, SaysOursThoughSomebodyElseIsGrantedTheLockWhileItRuns) {
   History h;
@@ -98,4 +96,4 @@ TEST(HonestRelease, MaySayOursAfterOneThatFailed) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

@@ -1,10 +1,8 @@
 // Tokens are granted once, grow, and keep old writers out.
 #include "tests/unit/fault/checker/history_builder.hpp"
 
-namespace dlock::fault::test {
+namespace dlock::fault {
 namespace {
-
-const Broken nothing;
 
 TEST(UniqueTokens, NoneIsGrantedTwice) {
   History h;
@@ -144,4 +142,4 @@ TEST(Fencing, LocksHaveTheirOwn) {
 }
 
 }  // namespace
-}  // namespace dlock::fault::test
+}  // namespace dlock::fault

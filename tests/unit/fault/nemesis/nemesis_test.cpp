@@ -30,11 +30,13 @@ class NemesisTest : public testing::Test {
             }};
   }
   std::vector<std::string> order_under(std::uint64_t seed) {
+    return order_under(
+        seed, {fault("cut", "network"), fault("slow", "network"), fault("killed", "server"), fault("stopped", "")});
+  }
+  std::vector<std::string> order_under(std::uint64_t seed, std::vector<Fault> faults) {
     order.clear();
     stop = std::stop_source();
-    Nemesis nemesis(
-        {fault("cut", "network"), fault("slow", "network"), fault("killed", "server"), fault("stopped", "")}, 1ms, seed,
-        crew, notes);
+    Nemesis nemesis(std::move(faults), 1ms, seed, crew, notes);
     EXPECT_FALSE(nemesis.rage(1h, stop.get_token())) << "it was stopped";
     EXPECT_TRUE(broken.empty()) << "all is mended in the end";
     order.resize(std::min(order.size(), enough));
@@ -70,6 +72,28 @@ TEST_F(NemesisTest, EveryFaultHasItsTurnAndTwoMeet) {
     EXPECT_GE(std::count(all.begin(), all.end(), kind), 8) << kind;
   }
   EXPECT_EQ(most_at_once, 2U);
+}
+
+TEST_F(NemesisTest, EverythingIsStruckOnceBeforeAnythingIsStruckAgain) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::vector<Fault> faults{fault("cut", ""), fault("slow", ""), fault("killed", ""), fault("stopped", "")};
+    faults[2].weight = faults[3].weight = 4;
+    const auto all = order_under(seed, faults);
+    EXPECT_THAT(std::vector(all.begin(), all.begin() + 4),
+                testing::UnorderedElementsAre("cut", "slow", "killed", "stopped"))
+        << "seed " << seed;
+    EXPECT_GT(std::count(all.begin(), all.end(), "killed"), 2 * std::count(all.begin(), all.end(), "cut"));
+  }
+}
+
+TEST_F(NemesisTest, WhatFindsNothingToBreakDoesNotHoldUpTheOthers) {
+  std::size_t asked = 0;
+  const Fault never{"nothing to break", "", [&]() -> Heal {
+                      if (++asked == 10 * enough) stop.request_stop();
+                      return nullptr;
+                    }};
+  EXPECT_EQ(order_under(1, {never, fault("cut", "network"), fault("slow", "network")}).size(), enough);
+  EXPECT_GT(asked, 0U);
 }
 
 TEST_F(NemesisTest, WhatIsStruckAndMendedIsNoted) {
