@@ -19,6 +19,8 @@ target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic 
   # False alarms of GCC 12 in std::string (GCC bug 105651) and in std::optional and its like (bug 80635).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+  # In a unity build what is local to one source is not to the next, so there is no shadow between them.
+  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
   $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
 if(DLOCK_SANITIZE)
   # Not the check of virtual tables: it opens a pipe to see whether memory is readable, so it reports good objects where a
@@ -38,18 +40,23 @@ function(dlock_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
-# The headers that most sources include, precompiled: with Clang that halves the time to compile the tests. It hides
-# includes that are missing, so there has to be a build without it as well.
-option(DLOCK_PRECOMPILE_HEADERS "Precompile the headers that most sources include (for Clang)" OFF)
+# The headers that most sources include, precompiled. It hides includes that are missing, as a unity build does, so there
+# has to be a build without it as well.
+option(DLOCK_PRECOMPILE_HEADERS "Precompile the headers that most sources include" OFF)
 set(dlock_standard_headers <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <deque> <functional>
   <map> <memory> <mutex> <optional> <set> <stop_token> <string> <string_view> <system_error> <thread> <unordered_map>
   <utility> <vector>)
+
+# What is precompiled is the same each time, for ccache.
+function(dlock_steady_precompiled target)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endfunction()
 
 # dlock_precompile(TARGET header...)
 function(dlock_precompile target)
   if(DLOCK_PRECOMPILE_HEADERS)
     target_precompile_headers(${target} PRIVATE ${dlock_standard_headers} ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
+    dlock_steady_precompiled(${target})
   endif()
 endfunction()
 
@@ -63,10 +70,12 @@ function(dlock_precompile_test target)
     add_library(dlock_test_headers OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
     dlock_target(dlock_test_headers)
     target_link_libraries(dlock_test_headers PRIVATE dlock::dlock GTest::gtest)
-    dlock_precompile(dlock_test_headers <gtest/gtest.h> <dlock/backend.hpp> <dlock/dlock.hpp> <dlock/executor.hpp>)
+    target_precompile_headers(dlock_test_headers PRIVATE ${dlock_standard_headers} <gtest/gtest.h>
+      <dlock/backend.hpp> <dlock/dlock.hpp> <dlock/executor.hpp>)
+    dlock_steady_precompiled(dlock_test_headers)
   endif()
   target_precompile_headers(${target} REUSE_FROM dlock_test_headers)
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+  dlock_steady_precompiled(${target})
 endfunction()
 
 # A process for each test shows that they need nothing of each other; starting them all takes its time, above all those
@@ -95,7 +104,7 @@ endfunction()
 
 # dlock_discover_tests(PROGRAM LABELS label... [TIMEOUT seconds] [PROCESSORS n] [SHARDS n])
 # The tests of a program: in so many shards if that is given, otherwise each by itself, or all together in builds that
-# want it so.
+# want it so. The more time they may take, the earlier ctest starts them.
 function(dlock_discover_tests program)
   cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS;SHARDS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -112,7 +121,7 @@ function(dlock_discover_tests program)
       SHARDS ${arg_SHARDS})
   else()
     gtest_discover_tests(${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-      PROCESSORS ${arg_PROCESSORS} DISCOVERY_TIMEOUT 60)
+      PROCESSORS ${arg_PROCESSORS} COST ${arg_TIMEOUT} DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
 
@@ -124,7 +133,7 @@ function(dlock_add_shards name)
     math(EXPR index "${shard} - 1")
     set(test ${name}.${shard}_of_${arg_SHARDS})
     add_test(NAME ${test} COMMAND ${arg_COMMAND})
-    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 PROCESSORS ${arg_PROCESSORS}
+    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 PROCESSORS ${arg_PROCESSORS} COST 600
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()

@@ -29,7 +29,7 @@ run_tidy() {
 # What build/lint compiles: unity sources, and those that are left by themselves.
 sources() {
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json |
-    grep -E "^$PWD/((src|backends|cli)/|build/lint/.*/Unity/)"
+    grep -E "^$PWD/((src|backends|cli)/|build/lint/(src|cli)/.*/Unity/)"
 }
 
 # A source, or all those that a unity source includes.

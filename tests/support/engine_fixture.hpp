@@ -10,6 +10,7 @@
 #include <dlock/clock.hpp>
 
 #include "engine/thread_engine.hpp"
+#include "tests/support/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock::test {
@@ -36,8 +37,6 @@ class BlockedEngine {
 
 class EngineTest : public testing::Test {
  protected:
-  static constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);  // only ever reached by a hang
-
   // By its interface: tests are not the ones to hold its mutex.
   [[nodiscard]] std::shared_ptr<engine::Engine> start() const {
     return engine::ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
@@ -49,11 +48,11 @@ class EngineTest : public testing::Test {
   void flush() {
     util::Event flushed;
     ASSERT_TRUE(engine_->submit([&] { flushed.set(); }));
-    ASSERT_TRUE(flushed.wait(hang_limit));
+    ASSERT_TRUE(flushed.wait(hang_guard));
     // set() has returned when the next task runs.
     util::Event again;
     ASSERT_TRUE(engine_->submit([&] { again.set(); }));
-    ASSERT_TRUE(again.wait(hang_limit));
+    ASSERT_TRUE(again.wait(hang_guard));
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();

@@ -6,5 +6,6 @@
 namespace dlock::test {
 
 inline constexpr std::chrono::seconds hang_guard{60};
+inline constexpr int hang_guard_ms = std::chrono::milliseconds(hang_guard).count();  // for poll(2)
 
 }  // namespace dlock::test

@@ -53,11 +53,16 @@ void ScriptedServer::run() {
       ++current_.accepted;
       ask_script(connections_.emplace_back(Connection{.fd = std::move(fd)}));
     }
+    publish();  // before anybody can be told that there is a connection
     current_.ended += connections_.remove_if([&](Connection& each) { return !serve(each); });
-    const std::scoped_lock lock(mutex_);
-    counters_ = current_;
-    changed_.notify_all();
+    publish();
   }
+}
+
+void ScriptedServer::publish() {
+  const std::scoped_lock lock(mutex_);
+  counters_ = current_;
+  changed_.notify_all();
 }
 
 void ScriptedServer::wait_for_work() const {
@@ -65,7 +70,7 @@ void ScriptedServer::wait_for_work() const {
   sources.push_back({.fd = stop_.get(), .events = POLLIN, .revents = 0});
   sources.push_back({.fd = listener_.fd(), .events = POLLIN, .revents = 0});
   for (const Connection& each : connections_) {
-    const bool sending = !each.to_send.empty() || !each.repeat.empty();
+    const bool sending = !each.to_send.empty() || each.repeats_left > 0;
     sources.push_back(
         {.fd = each.fd.get(), .events = static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), .revents = 0});
   }
@@ -79,6 +84,7 @@ void ScriptedServer::ask_script(Connection& connection) const {
   connection.close_when_sent = connection.close_when_sent || answer.close;
   if (answer.repeat.empty()) return;
   while (connection.repeat.size() < piece) connection.repeat += answer.repeat;
+  connection.repeats_left = answer.repeat_for / connection.repeat.size();
 }
 
 bool ScriptedServer::serve(Connection& connection) {
@@ -94,12 +100,19 @@ bool ScriptedServer::serve(Connection& connection) {
     current_.received += static_cast<std::uint64_t>(n);
     connection.received.append(bytes.data(), static_cast<std::size_t>(n));
   }
-  if (more) ask_script(connection);
+  if (!connection.repeat.empty()) {
+    connection.received.clear();  // nothing else is answered
+  } else if (more) {
+    ask_script(connection);
+  }
   return send_what_is_due(connection) && !ended;
 }
 
 bool ScriptedServer::send_what_is_due(Connection& connection) {
-  if (connection.to_send.empty()) connection.to_send = connection.repeat;
+  if (connection.to_send.empty() && connection.repeats_left > 0) {
+    connection.to_send = connection.repeat;
+    --connection.repeats_left;
+  }
   if (!connection.to_send.empty()) {
     const auto& text = connection.to_send;
     const ssize_t n = ::send(connection.fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

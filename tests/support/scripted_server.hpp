@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <string>
@@ -22,9 +23,12 @@ class ScriptedServer {
  public:
   struct Answer {
     std::string bytes = {};
-    std::string repeat = {};  // sent after them, again and again, until the client goes
-    bool close = false;       // after them
-    std::size_t unread = 0;   // so many bytes at the end will come again, with what follows
+    // Sent after them, again and again, until the client goes, or until about so many bytes of it have gone out.
+    // Nothing else is answered once that has begun.
+    std::string repeat = {};
+    std::uint64_t repeat_for = std::numeric_limits<std::uint64_t>::max();
+    bool close = false;      // after the bytes
+    std::size_t unread = 0;  // so many bytes at the end will come again, with what follows
   };
   // Called on the server's thread: with nothing when a connection has come, then whenever something has come.
   using Script = std::function<Answer(const std::string& received)>;
@@ -51,10 +55,12 @@ class ScriptedServer {
     std::string received{};
     std::string to_send{};
     std::string repeat{};
+    std::uint64_t repeats_left = 0;
     bool close_when_sent = false;
   };
 
   void run();
+  void publish();
   void wait_for_work() const;
   void ask_script(Connection& connection) const;
   // False when the connection is over.

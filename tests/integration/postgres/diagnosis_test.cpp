@@ -10,6 +10,7 @@
 
 #include "held_lock.hpp"
 #include "live_services.hpp"
+#include "strategies.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_server.hpp"
 

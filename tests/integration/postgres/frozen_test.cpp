@@ -142,7 +142,7 @@ TEST_P(FrozenTest, AShortFreezeCostsNobodyTheLock) {
   await_no_residue("frozen");
 }
 
-INSTANTIATE_TEST_SUITE_P(, FrozenTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, FrozenTest, testing::ValuesIn(all_strategies), strategy_name);
 
 }  // namespace
 

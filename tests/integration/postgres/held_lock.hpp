@@ -17,9 +17,6 @@
 
 namespace dlock::test {
 
-inline constexpr postgres::Strategy all_strategies[] = {postgres::Strategy::table, postgres::Strategy::optimistic,
-                                                        postgres::Strategy::for_update, postgres::Strategy::advisory};
-
 // Of one connection.
 class HeldLock {
  public:

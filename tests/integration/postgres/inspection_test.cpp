@@ -9,6 +9,7 @@
 #include "backends/postgres/schema_statements.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
+#include "strategies.hpp"
 #include "tests/support/postgres_server.hpp"
 
 namespace dlock::test {
@@ -204,15 +205,10 @@ TEST_P(PostgresInspectionTest, TheNamedGrantsSuffice) {
   server.run("DROP ROLE worker");
 }
 
-const auto by_strategy = [](const testing::TestParamInfo<Strategy>& test) {
-  std::string name(postgres::to_string(test.param));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-};
-INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(all_strategies), by_strategy);
-INSTANTIATE_TEST_SUITE_P(Of, PostgresAdvisoryInspectionTest, testing::Values(Strategy::advisory), by_strategy);
+INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(all_strategies), strategy_name);
+INSTANTIATE_TEST_SUITE_P(Of, PostgresAdvisoryInspectionTest, testing::Values(Strategy::advisory), strategy_name);
 INSTANTIATE_TEST_SUITE_P(Every, PostgresRowInspectionTest, testing::Values(Strategy::table, Strategy::optimistic),
-                         by_strategy);
+                         strategy_name);
 
 }  // namespace
 

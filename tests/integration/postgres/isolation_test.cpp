@@ -79,7 +79,7 @@ TEST_P(IsolationTest, OtherSettingsOfTheRoleDoNotMatter) {
   EXPECT_EQ(holder.stats().failed + other.stats().failed, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, IsolationTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, IsolationTest, testing::ValuesIn(all_strategies), strategy_name);
 
 // Behind a pooler nothing can be set for the session.
 class PooledIsolationTest : public IsolationTest {};

@@ -64,7 +64,7 @@ TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
   EXPECT_TRUE(lease.release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, FullServerTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(all_strategies), strategy_name);
 
 }  // namespace
 

@@ -120,7 +120,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
   EXPECT_EQ(log->losses.count(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, NetworkTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, NetworkTest, testing::ValuesIn(all_strategies), strategy_name);
 
 }  // namespace
 

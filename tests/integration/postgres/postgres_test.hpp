@@ -16,6 +16,7 @@
 
 #include "backends/postgres/options.hpp"
 #include "event_log.hpp"
+#include "strategies.hpp"
 #include "suite/wait.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
@@ -134,14 +135,5 @@ class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInt
     await_in_server("(" + PostgresLock(GetParam(), name).waiters() + ") > 0");
   }
 };
-
-inline auto all_strategies() {
-  return ::testing::Values(Strategy::table, Strategy::optimistic, Strategy::for_update, Strategy::advisory);
-}
-inline std::string strategy_name(const ::testing::TestParamInfo<Strategy>& info) {
-  std::string name(postgres::to_string(info.param));
-  for (char& each : name) each = each == '-' ? '_' : each;
-  return name;
-}
 
 }  // namespace dlock::test

@@ -103,7 +103,7 @@ TEST_P(RestartTest, ACrashOfOneSessionIsOneOfAllSessions) {
   EXPECT_GT(take(others).token(), lease.token());
 }
 
-INSTANTIATE_TEST_SUITE_P(, RestartTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, RestartTest, testing::ValuesIn(all_strategies), strategy_name);
 
 // Its commits do not wait for the disk, and what they wrote stays in memory for long.
 class LazyServerTest : public PostgresStrategyTest {

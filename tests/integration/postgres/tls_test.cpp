@@ -109,7 +109,7 @@ TEST_P(TlsTest, AWrongPasswordIsRefusedAndNotShown) {
   EXPECT_NE(said.find("28P01"), std::string::npos) << said;
 }
 
-INSTANTIATE_TEST_SUITE_P(, TlsTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, TlsTest, testing::ValuesIn(all_strategies), strategy_name);
 INSTANTIATE_TEST_SUITE_P(, FallingBackTest, ::testing::Values(Strategy::table), strategy_name);
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "redis/redis_test.hpp"
 #include "redis/scripted_redis.hpp"
-#include "tests/support/scripted_server.hpp"
+#include "tests/support/hostile_server.hpp"
 
 namespace dlock::test {
 
@@ -15,15 +15,6 @@ using Answer = ScriptedServer::Answer;
 
 // The most that a client may take in from a connection before it gives up; the buffers of the kernel are part of it.
 constexpr std::uint64_t most_accepted = 64U << 20U;
-
-struct Hostility {
-  const char* name;
-  Answer answer;
-};
-
-void PrintTo(const Hostility& hostility, std::ostream* out) {
-  *out << hostility.name;
-}
 
 std::string repeated(const std::string& text, int times) {
   std::string result;
@@ -42,11 +33,6 @@ ScriptedServer::Script polite_until_asked(Answer answer) {
   });
 }
 
-// The same at the first word.
-ScriptedServer::Script rude(Answer answer) {
-  return [answer = std::move(answer)](const std::string& received) { return received.empty() ? Answer{} : answer; };
-}
-
 std::string url_of(const ScriptedServer& server, const std::string& parameters = {}) {
   return "redis://127.0.0.1:" + std::to_string(server.port()) + (parameters.empty() ? "" : "?" + parameters);
 }
@@ -55,15 +41,11 @@ void expect_errors_in_time(const ScriptedServer& server, const std::string& stra
   const Client client = connect(url_of(server, "strategy=" + strategy), impatient());
   DistributedLock lock = client.lock("hostile");
   const auto start = std::chrono::steady_clock::now();
-  const auto is_expected = [](std::error_code error) {
-    return error == errc::protocol || error == errc::unavailable || error == errc::ambiguous ||
-           error == errc::access_denied;
-  };
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_TRUE(is_expected(error)) << "try: " << error.message();
+  EXPECT_TRUE(is_error_of_hostile_server(error)) << "try: " << error.message();
   (void)lock.acquire({.wait = 400ms}, error);
-  EXPECT_TRUE(is_expected(error)) << "wait: " << error.message();
+  EXPECT_TRUE(is_error_of_hostile_server(error)) << "wait: " << error.message();
   EXPECT_THROW((void)client.inspect("hostile"), Error);
   EXPECT_THROW((void)client.list(), Error);
   EXPECT_THROW((void)client.break_lock("hostile"), Error);

@@ -2,7 +2,7 @@
 // taken is up to the client library, which believes the lengths that a server names: docs/security.md.
 #include <string>
 
-#include "tests/support/scripted_server.hpp"
+#include "tests/support/hostile_server.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
@@ -31,15 +31,6 @@ std::string welcome() {
   return frame(number(0, 4) + number(10'000, 4) + number(4711, 8) + number(16, 4) + std::string(16, 'p') + '\0');
 }
 
-struct Hostility {
-  const char* name;
-  Answer answer;
-};
-
-void PrintTo(const Hostility& hostility, std::ostream* out) {
-  *out << hostility.name;
-}
-
 // A client asks for a session first: protocol 0, transaction 0.
 bool asks_for_session(const std::string& received) {
   return received.size() >= 44 && received.substr(4, 12) == std::string(12, '\0');
@@ -52,22 +43,14 @@ ScriptedServer::Script polite_until_asked(Answer answer) {
   };
 }
 
-ScriptedServer::Script rude(Answer answer) {
-  return [answer = std::move(answer)](const std::string& received) { return received.empty() ? Answer{} : answer; };
-}
-
 void expect_errors_in_time(const ScriptedServer& server) {
   const auto start = std::chrono::steady_clock::now();
   {
     const Client client = connect("zookeeper://127.0.0.1:" + std::to_string(server.port()), impatient());
     DistributedLock lock = client.lock("hostile");
-    const auto is_expected = [](std::error_code error) {
-      return error == errc::protocol || error == errc::unavailable || error == errc::ambiguous ||
-             error == errc::access_denied;
-    };
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-    EXPECT_TRUE(is_expected(error)) << "try: " << error.message();
+    EXPECT_TRUE(is_error_of_hostile_server(error)) << "try: " << error.message();
     EXPECT_THROW((void)client.inspect("hostile"), Error);
     EXPECT_THROW((void)client.list(), Error);
   }

@@ -19,6 +19,7 @@
 #include <dlock/error.hpp>
 
 #include "tests/support/fake_backend.hpp"
+#include "tests/support/hang_guard.hpp"
 #include "tests/support/recording_observer.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "util/event.hpp"
@@ -27,8 +28,6 @@ namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);
 
 class ClientTest : public testing::Test {
  protected:
@@ -171,7 +170,7 @@ TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
     EXPECT_TRUE(client.diagnose().empty());
     done.set();
   });
-  EXPECT_TRUE(done.wait(hang_limit));
+  EXPECT_TRUE(done.wait(test::hang_guard));
 }
 
 TEST_F(ClientTest, MayBeDestroyedInAHandler) {
@@ -190,8 +189,8 @@ TEST_F(ClientTest, MayBeDestroyedInAHandler) {
     client.reset();
     done.set();
   });
-  ASSERT_TRUE(done.wait(hang_limit));
-  EXPECT_TRUE(waiter_done.wait(hang_limit));
+  ASSERT_TRUE(done.wait(test::hang_guard));
+  EXPECT_TRUE(waiter_done.wait(test::hang_guard));
   EXPECT_FALSE(kept->held());
   EXPECT_TRUE(kept->lost().stop_requested());
   std::error_code ec;
@@ -212,7 +211,7 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
     lock.async_acquire(
         {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
   }
-  EXPECT_TRUE(done.wait(hang_limit));
+  EXPECT_TRUE(done.wait(test::hang_guard));
 }
 
 TEST_F(ClientTest, AssignmentClosesTheOldClient) {

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = DLOCK_SOURCE_DIR;
+const fs::path kProject = DLOCK_SOURCE_DIR;
 
 std::string contents(const fs::path& path) {
   std::ifstream file(path);
@@ -53,9 +53,9 @@ bool concerns(const fs::path& file, const std::string& backend) {
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
 std::set<std::string> names_of_tests(const std::string& backend = {}) {
   std::set<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests")) {
+  for (const auto& entry : fs::recursive_directory_iterator(kProject / "tests")) {
     if (entry.path().extension() != ".cpp") continue;
-    if (!backend.empty() && !concerns(fs::relative(entry.path(), kRoot), backend)) continue;
+    if (!backend.empty() && !concerns(fs::relative(entry.path(), kProject), backend)) continue;
     const std::string text = contents(entry.path());
     for (const std::string macro : {"\nTEST(", "\nTEST_F(", "\nTEST_P("}) {
       for (auto at = text.find(macro); at != std::string::npos; at = text.find(macro, at)) {
@@ -85,8 +85,8 @@ std::vector<std::string> tests_of_hazards(const std::string& page) {
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs")) found.push_back(entry.path());
-  for (const auto& entry : fs::directory_iterator(kRoot)) found.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(kProject / "docs")) found.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(kProject)) found.push_back(entry.path());
   std::erase_if(found, [](const fs::path& path) { return path.extension() != ".md"; });
   return found;
 }
@@ -114,12 +114,12 @@ TEST(Documents, HazardsNameTestsThatExist) {
   const auto known = names_of_tests();
   const std::regex quoted("`([^`]+)`");
   for (const char* backend : {"postgres", "redis", "zookeeper"}) {
-    const auto cells = tests_of_hazards(contents(kRoot / "docs/backends" / (std::string(backend) + ".md")));
+    const auto cells = tests_of_hazards(contents(kProject / "docs/backends" / (std::string(backend) + ".md")));
     EXPECT_GT(cells.size(), 20U) << backend;
     for (const std::string& cell : cells) {
       for (const std::string& name : matches(cell, quoted)) {
         const bool path = name.find('/') != std::string::npos;
-        EXPECT_TRUE(path ? fs::exists(kRoot / name) : known.contains(name)) << backend << ": " << name;
+        EXPECT_TRUE(path ? fs::exists(kProject / name) : known.contains(name)) << backend << ": " << name;
       }
     }
   }
@@ -142,7 +142,7 @@ TEST(GuaranteesPage, NamesTestsThatExist) {
   for (const char* backend : backends) known[backend] = names_of_tests(backend);
   std::string heading;
   std::size_t named = 0;
-  std::istringstream lines(contents(kRoot / "docs/guarantees.md"));
+  std::istringstream lines(contents(kProject / "docs/guarantees.md"));
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('#')) heading = line;
     for (const std::string& test : matches(line, name)) {
@@ -155,7 +155,7 @@ TEST(GuaranteesPage, NamesTestsThatExist) {
 }
 
 TEST(GuaranteesPage, NamesATestForEveryLineOfTheContract) {
-  const std::string page = contents(kRoot / "docs/guarantees.md");
+  const std::string page = contents(kProject / "docs/guarantees.md");
   const auto promises = matches(page, std::regex("\n\\| ([0-9]+) \\| \\*\\*"));
   EXPECT_EQ(promises.size(), 16U);
   for (const std::string& number : promises) {
@@ -169,14 +169,14 @@ TEST(GuaranteesPage, NamesATestForEveryLineOfTheContract) {
 bool is_run_of(const std::string& before, const std::string& after, const std::string& run) {
   const auto end = std::min(run.find('_'), run.size());
   const std::string variant = run.substr(std::min(end + 1, run.size()));
-  const std::string text = contents(kRoot / (before + run.substr(0, end) + after));
+  const std::string text = contents(kProject / (before + run.substr(0, end) + after));
   return text.find('"' + variant + '"') != std::string::npos || text.find('"' + run + '"') != std::string::npos;
 }
 
 TEST(GuaranteesPage, NamesRunsThatExist) {
   const std::regex row("\n\\| `[a-z]+://` \\|[^|]*\\|([^|]*\\|[^|]*)\\|");
   const std::regex quoted("`([^`]+)`");
-  const auto rows = matches(contents(kRoot / "docs/guarantees.md"), row);
+  const auto rows = matches(contents(kProject / "docs/guarantees.md"), row);
   EXPECT_EQ(rows.size(), 14U);
   for (const std::string& cells : rows) {
     const auto middle = cells.find('|');

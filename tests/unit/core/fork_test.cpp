@@ -16,6 +16,7 @@
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/simple_backend.hpp"
 
 // A child that starts an engine of its own is what one of these tests is about.
@@ -26,18 +27,6 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 
 namespace dlock {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 // Runs f in a child; answers 0, or the number of the first check that failed, or a signal's name.
 class Child {
@@ -196,7 +185,7 @@ TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
 TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
   const Lease lease = client_->lock("x").acquire();
   // TSan stops at a new thread that repeats the id of one that did not come along through fork().
-  if constexpr (kThreadSanitizer) client_.reset();
+  if constexpr (test::thread_sanitizer) client_.reset();
   EXPECT_EQ(Child::run([&](Child& child) {
               auto service = std::make_shared<test::SimpleService>();
               const Client own = connect("simple://", {.label = "child"}, service->factory());

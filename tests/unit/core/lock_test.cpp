@@ -15,6 +15,7 @@
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
+#include "tests/support/hang_guard.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "util/event.hpp"
 
@@ -22,8 +23,6 @@ namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::chrono::nanoseconds hang_limit = std::chrono::seconds(60);
 
 // Cpp17BasicLockable, Cpp17Lockable, Cpp17TimedLockable.
 template <class L>
@@ -163,11 +162,11 @@ TEST_F(LockTest, UnlockingALostLeaseDoesNotReleaseTheNextHoldersLock) {
   std::thread next([&] {
     lock_.lock();  // the same object, another thread
     taken.set();
-    EXPECT_TRUE(unlocked.wait(hang_limit));
+    EXPECT_TRUE(unlocked.wait(test::hang_guard));
     EXPECT_TRUE(lock_.lease().held());
     lock_.unlock();
   });
-  ASSERT_TRUE(taken.wait(hang_limit));
+  ASSERT_TRUE(taken.wait(test::hang_guard));
   lock_.unlock();
   EXPECT_TRUE(service_->held("x"));
   unlocked.set();
@@ -263,7 +262,7 @@ TEST_F(LockTest, WrongOptionsAreErrorsEverywhere) {
     EXPECT_FALSE(lease.has_value());
     called.set();
   });
-  EXPECT_TRUE(called.wait(hang_limit));
+  EXPECT_TRUE(called.wait(test::hang_guard));
 }
 
 TEST_F(LockTest, AnErrorCodeIsClearedBySuccess) {
@@ -290,7 +289,7 @@ TEST_F(LockTest, AnAsynchronousAcquireRunsItsHandlerOnTheEngineThread) {
     ran_on = std::this_thread::get_id();
     done.set();
   });
-  ASSERT_TRUE(done.wait(hang_limit));
+  ASSERT_TRUE(done.wait(test::hang_guard));
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
@@ -334,7 +333,7 @@ TEST_F(LockTest, AWaiterIsWokenByTheRelease) {
   waiter.join();
   EXPECT_FALSE(waiting.is_set());
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.wait(hang_limit)) << "the clock stands still: no polling could help";
+  EXPECT_TRUE(waiting.wait(test::hang_guard)) << "the clock stands still: no polling could help";
 }
 
 // --- with_lock -------------------------------------------------------------------------------------------------------
@@ -408,13 +407,13 @@ TEST_F(LockTest, WhatAHandlerCapturedIsDestroyedWhereTheHandlerRan) {
       taken = std::move(lease);
     });
     EXPECT_TRUE(held.release());  // grants in a task of this thread
-    ASSERT_TRUE(acquired->over.wait(hang_limit));
+    ASSERT_TRUE(acquired->over.wait(test::hang_guard));
     ASSERT_EQ(acquired->on, ran_on);
     auto released = std::make_shared<Destruction>();
     taken.async_release([&, capture = std::make_shared<Capture>(released)](std::error_code, bool) {
       ran_on = std::this_thread::get_id();
     });
-    ASSERT_TRUE(released->over.wait(hang_limit));
+    ASSERT_TRUE(released->over.wait(test::hang_guard));
     ASSERT_EQ(released->on, ran_on);
   }
 }

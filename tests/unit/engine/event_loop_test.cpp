@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock::engine {
@@ -19,8 +20,6 @@ using namespace std::chrono_literals;
 
 class EventLoopTest : public testing::Test {
  protected:
-  static constexpr std::chrono::nanoseconds hang_limit = 60s;  // only ever reached by a hang
-
   ~EventLoopTest() override { end(); }
 
   void end() {
@@ -37,7 +36,7 @@ class EventLoopTest : public testing::Test {
       while (loop_.callers_waiting() == 0) std::this_thread::yield();
       act(event);
     });
-    const bool set = loop_.wait(event, hang_limit);
+    const bool set = loop_.wait(event, test::hang_guard);
     actor.join();
     return set;
   }
@@ -71,7 +70,7 @@ TEST_F(EventLoopTest, ItsOwnThreadRunsWhatComesWhileNobodyWaits) {
     EXPECT_TRUE(loop_.on_own_thread());
     ran.set();
   });
-  EXPECT_TRUE(ran.wait(hang_limit));
+  EXPECT_TRUE(ran.wait(test::hang_guard));
 }
 
 TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
@@ -93,7 +92,7 @@ TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
   util::Event last;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(loop_.notify([&seen, i] { seen.push_back(i); }, false));
   EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
-  ASSERT_TRUE(last.wait(hang_limit));
+  ASSERT_TRUE(last.wait(test::hang_guard));
   ASSERT_EQ(seen.size(), 1000U);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
@@ -118,7 +117,7 @@ TEST_F(EventLoopTest, ACallerLeadsForAMomentOnly) {
         own = loop_.on_own_thread();
         probed.set();
       });
-      ASSERT_TRUE(probed.wait(hang_limit));
+      ASSERT_TRUE(probed.wait(test::hang_guard));
     }
     loop_.post([&] { event.set(); });
   }));
@@ -146,9 +145,9 @@ TEST_F(EventLoopTest, AllOfManyCallersAreAnswered) {
           loop_.post([this, event] { EXPECT_TRUE(loop_.notify([event] { event->set(); }, false)); });
         }
         if ((i + t) % 3 == 0) {
-          ASSERT_TRUE(loop_.wait(*event, hang_limit));
+          ASSERT_TRUE(loop_.wait(*event, test::hang_guard));
         } else {
-          ASSERT_TRUE(event->wait(hang_limit));
+          ASSERT_TRUE(event->wait(test::hang_guard));
         }
       }
     });

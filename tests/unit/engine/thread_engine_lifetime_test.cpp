@@ -75,7 +75,7 @@ TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
       stopped.set();
     };
     ASSERT_TRUE(inside_task ? engine->submit(stop) : engine->notify(stop));
-    ASSERT_TRUE(stopped.wait(hang_limit));
+    ASSERT_TRUE(stopped.wait(test::hang_guard));
     while (!weak.expired()) std::this_thread::yield();
   }
 }
@@ -156,7 +156,10 @@ TEST_F(ThreadEngineLifetimeTest, LeavesNoDescriptorAndNoThreadBehind) {
   const std::size_t threads = entries_of("/proc/self/task");
   for (int i = 0; i < 200; ++i) start()->stop();
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-  EXPECT_EQ(entries_of("/proc/self/task"), threads);
+  // The kernel lists a thread that was joined for a moment longer.
+  const auto end = std::chrono::steady_clock::now() + test::hang_guard;
+  while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 
 TEST_F(ThreadEngineLifetimeTest, WithoutDescriptorsItIsUnavailableAndLeavesNothing) {
@@ -205,7 +208,7 @@ TEST_F(ThreadEngineLifetimeTest, AClockThatMovesWhileEnginesComeAndGoIsFine) {
     const auto engine = start();
     util::Event ran;
     EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 5ms, [&] { ran.set(); }); }));
-    EXPECT_TRUE(ran.wait(hang_limit));
+    EXPECT_TRUE(ran.wait(test::hang_guard));
     engine->stop();
   }
   done = true;

@@ -122,7 +122,7 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewFile) {
   client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::remove(file());
   auto future = granted.get_future();
-  ASSERT_EQ(future.wait_for(hang_limit), std::future_status::ready);
+  ASSERT_EQ(future.wait_for(hang_guard), std::future_status::ready);
   EXPECT_FALSE(future.get());
   EXPECT_TRUE(wait_for_loss(lease));
 }
@@ -135,7 +135,7 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
   client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::rename(scratch_.locks(), scratch_.path() + "/moved");
   auto future = granted.get_future();
-  ASSERT_EQ(future.wait_for(hang_limit), std::future_status::ready);
+  ASSERT_EQ(future.wait_for(hang_guard), std::future_status::ready);
   EXPECT_FALSE(future.get());
   EXPECT_TRUE(wait_for_loss(lease));
   EXPECT_TRUE(fs::exists(file()));

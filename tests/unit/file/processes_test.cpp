@@ -57,7 +57,7 @@ TEST_F(FileProcessesTest, AReleaseWakesAWaiterInAnotherProcess) {
   const auto first = token_in(held_line(holder));
   auto granted = wait_for_lock(client);
   holder.proceed();
-  ASSERT_EQ(granted.wait_for(hang_limit), std::future_status::ready);
+  ASSERT_EQ(granted.wait_for(hang_guard), std::future_status::ready);
   EXPECT_GT(granted.get().value(), first);
 }
 
@@ -141,7 +141,7 @@ TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
   EXPECT_FALSE(client.lock("a").try_acquire().has_value());
   parent.kill();
   (void)parent.wait();
-  EXPECT_TRUE(client.lock("a").try_acquire_for(hang_limit).has_value());
+  EXPECT_TRUE(client.lock("a").try_acquire_for(hang_guard).has_value());
   EXPECT_EQ(::kill(child, 0), 0) << "the child did not live long enough to prove anything";
 }
 

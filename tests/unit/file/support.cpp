@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -62,7 +64,7 @@ Helper::~Helper() {
 }
 
 std::string Helper::line() {
-  const auto end = std::chrono::steady_clock::now() + hang_limit;
+  const auto end = std::chrono::steady_clock::now() + hang_guard;
   for (;;) {
     if (const auto newline = buffered_.find('\n'); newline != std::string::npos) {
       std::string text = buffered_.substr(0, newline);
@@ -109,7 +111,7 @@ std::string in_child(const std::function<void()>& body) {
   }
   ::close(in);
   std::string text;
-  const auto end = std::chrono::steady_clock::now() + hang_limit;
+  const auto end = std::chrono::steady_clock::now() + hang_guard;
   for (;;) {
     pollfd ready{.fd = out, .events = POLLIN, .revents = 0};
     std::array<char, 4096> chunk{};
@@ -129,6 +131,11 @@ std::string in_child(const std::function<void()>& body) {
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
+}
+
+void require_permitted(bool done, const std::string& what) {
+  const int error = errno;
+  if (!done) require(false, not_permitted + what + ": " + std::strerror(error));
 }
 
 Failure failure_of(const std::function<void()>& f) {
@@ -193,13 +200,13 @@ void Recorder::warning(const WarningEvent& event) {
 
 std::vector<LostEvent> Recorder::losses() const {
   std::unique_lock lock(mutex_);
-  (void)heard_.wait_for(lock, hang_limit, [this] { return !losses_.empty(); });
+  (void)heard_.wait_for(lock, hang_guard, [this] { return !losses_.empty(); });
   return losses_;
 }
 
 std::vector<WarningEvent> Recorder::warnings() const {
   std::unique_lock lock(mutex_);
-  (void)heard_.wait_for(lock, hang_limit, [this] { return !warnings_.empty(); });
+  (void)heard_.wait_for(lock, hang_guard, [this] { return !warnings_.empty(); });
   return warnings_;
 }
 
@@ -207,7 +214,7 @@ bool wait_for_loss(const Lease& lease) {
   std::promise<void> fired;
   auto future = fired.get_future();
   std::stop_callback on_loss(lease.lost(), [&] { fired.set_value(); });
-  return future.wait_for(hang_limit) == std::future_status::ready;
+  return future.wait_for(hang_guard) == std::future_status::ready;
 }
 
 }  // namespace dlock::file::test

@@ -1,6 +1,7 @@
 // Scratch directories, second processes and children for the tests of the file backend.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -15,12 +16,12 @@
 #include <dlock/dlock.hpp>
 
 #include "backends/file/file_backend.hpp"
+#include "tests/support/hang_guard.hpp"
 #include "tests/support/scratch_directory.hpp"
 
 namespace dlock::file::test {
 
-// Longer than anything takes that goes well; reached only by a test that fails.
-inline constexpr std::chrono::seconds hang_limit(30);
+using dlock::test::hang_guard;
 
 class ScratchDirectory : public dlock::test::ScratchDirectory {
  public:
@@ -57,6 +58,16 @@ class Helper {
 [[nodiscard]] std::string in_child(const std::function<void()>& body);
 // For such bodies.
 void require(bool condition, const std::string& what);
+// That a system call succeeded which this machine may refuse, and otherwise says so, with errno, after `not_permitted`.
+inline constexpr const char* not_permitted = "not permitted: ";
+void require_permitted(bool done, const std::string& what);
+// In a test: that a body in a child went well. The test is skipped, with the reason, where it was not permitted.
+#define EXPECT_WELL(outcome)                                                                        \
+  do {                                                                                              \
+    const std::string text = (outcome);                                                             \
+    if (text.find(not_permitted) != std::string::npos) GTEST_SKIP() << "needs privilege: " << text; \
+    EXPECT_EQ(text, "");                                                                            \
+  } while (false)
 
 // The code and text of the error that f throws; an empty code if it throws none.
 [[nodiscard]] Failure failure_of(const std::function<void()>& f);

@@ -33,7 +33,7 @@ class Waiter {
     (void)client.inspect(name);
   }
   [[nodiscard]] bool ready() const { return result_.wait_for(0s) == std::future_status::ready; }
-  [[nodiscard]] bool wait() const { return result_.wait_for(hang_limit) == std::future_status::ready; }
+  [[nodiscard]] bool wait() const { return result_.wait_for(hang_guard) == std::future_status::ready; }
   [[nodiscard]] Lease take() { return wait() ? std::move(result_.get().second) : Lease(); }
   [[nodiscard]] std::error_code error() { return wait() ? result_.get().first : std::error_code(); }
   void cancel() { stop_.request_stop(); }
@@ -49,7 +49,7 @@ class Waiter {
 class FileWaitingTest : public testing::Test {
  protected:
   [[nodiscard]] ClientOptions standing_still() const {
-    return {.response_timeout = hang_limit, .clock = std::make_shared<ManualClock>()};
+    return {.response_timeout = hang_guard, .clock = std::make_shared<ManualClock>()};
   }
 
   // Comes back when the client's thread has done what it had been given before.
@@ -57,7 +57,7 @@ class FileWaitingTest : public testing::Test {
     const auto done = std::make_shared<std::promise<void>>();
     client.lock("drain").async_acquire({.wait = Duration()},
                                        [done](std::error_code, const Lease&) { done->set_value(); });
-    EXPECT_EQ(done->get_future().wait_for(hang_limit), std::future_status::ready);
+    EXPECT_EQ(done->get_future().wait_for(hang_guard), std::future_status::ready);
   }
 
   ScratchDirectory scratch_;
@@ -135,7 +135,7 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
   EXPECT_TRUE(lease.release());
   for (int left = clients; left > 0; --left) {
     std::deque<Waiter>::iterator winner;
-    const auto end = std::chrono::steady_clock::now() + hang_limit;
+    const auto end = std::chrono::steady_clock::now() + hang_guard;
     do {
       winner = std::find_if(waiters.begin(), waiters.end(), [](const Waiter& waiter) { return waiter.ready(); });
       std::this_thread::yield();
@@ -194,7 +194,7 @@ TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
   EXPECT_EQ(waiting_.client.stats().waiting, static_cast<std::uint64_t>(waiters));
   EXPECT_LE(open_descriptors(), before + 2);
   EXPECT_TRUE(lease.release());
-  EXPECT_EQ(served->all.get_future().wait_for(hang_limit * 2), std::future_status::ready)
+  EXPECT_EQ(served->all.get_future().wait_for(hang_guard * 2), std::future_status::ready)
       << served->count << " were granted";
 }
 

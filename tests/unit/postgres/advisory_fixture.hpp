@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_elements.hpp"
 #include "backends/postgres/advisory.hpp"
 #include "fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
@@ -21,22 +22,6 @@
 namespace dlock::postgres {
 
 using namespace std::chrono_literals;
-
-// The elements of a literal as text_array() makes them.
-inline std::vector<std::string> elements_of(const std::string& literal) {
-  std::vector<std::string> elements;
-  bool inside = false;
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    if (literal[i] == '"') {
-      inside = !inside;
-      if (inside) elements.emplace_back();
-    } else if (inside) {
-      if (literal[i] == '\\') ++i;
-      elements.back() += literal[i];
-    }
-  }
-  return elements;
-}
 
 // As a real server has them: whose session has a lock gets it again, and whoever waits gets it when it is free.
 class FakeLocks {

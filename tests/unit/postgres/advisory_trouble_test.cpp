@@ -4,6 +4,7 @@
 #include <string>
 
 #include "advisory_fixture.hpp"
+#include "array_elements.hpp"
 
 namespace dlock::postgres {
 

@@ -7,6 +7,8 @@
 
 #include <dlock/duration.hpp>
 
+#include "array_elements.hpp"
+
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
@@ -21,22 +23,6 @@ std::int64_t number(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<std::string> elements_of(const std::string& array) {
-  std::vector<std::string> elements;
-  bool quoted = false;
-  for (std::size_t at = 0; at < array.size(); ++at) {
-    const char c = array[at];
-    if (!quoted && (c == '{' || c == ',')) {
-      if (array.at(at + 1) != '}') elements.emplace_back();
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (quoted || c != '}') {
-      elements.back() += quoted && c == '\\' ? array.at(++at) : c;
-    }
-  }
-  return elements;
-}
 
 std::string FakeLockTable::word_for(const Command& command) const {
   const std::string& sql = command.statement != nullptr ? command.statement->sql : command.text;

@@ -70,7 +70,4 @@ class FakeLockTable {
   const RowStatements statements_;
 };
 
-// The inverse of text_array() and bigint_array().
-[[nodiscard]] std::vector<std::string> elements_of(const std::string& array);
-
 }  // namespace dlock::postgres

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_elements.hpp"
 #include "row_batch_fixture.hpp"
 
 namespace dlock::postgres {

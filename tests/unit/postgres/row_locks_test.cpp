@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_elements.hpp"
 #include "rows_fixture.hpp"
 
 namespace dlock::postgres {

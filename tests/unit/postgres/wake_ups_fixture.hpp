@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_elements.hpp"
 #include "backends/postgres/wake_ups.hpp"
 #include "rows_fixture.hpp"
 

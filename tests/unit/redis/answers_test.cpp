@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Reply parse(std::string_view bytes) {
+Reply reply_of(std::string_view bytes) {
   ReplyReader reader;
   reader.feed(bytes);
   auto reply = reader.next();
@@ -23,14 +23,14 @@ Reply parse(std::string_view bytes) {
 }
 
 TEST(AcquireAnswer, IsAGrantWithItsToken) {
-  auto answer = read_acquire(parse("*2\r\n:1\r\n$16\r\n1795243190100435\r\n"));
+  auto answer = read_acquire(reply_of("*2\r\n:1\r\n$16\r\n1795243190100435\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer.value().granted);
   EXPECT_EQ(answer.value().token, FencingToken(1795243190100435));
 }
 
 TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
-  auto answer = read_acquire(parse("*3\r\n:0\r\n:250\r\n:3\r\n"));
+  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:250\r\n:3\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer.value().granted);
   EXPECT_EQ(answer.value().free_in, 250ms);
@@ -38,17 +38,17 @@ TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
 }
 
 TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
-  auto answer = read_acquire(parse("*3\r\n:0\r\n:-1\r\n:-1\r\n"));
+  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:-1\r\n:-1\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer.value().free_in, std::nullopt);
   EXPECT_EQ(answer.value().rank, std::nullopt);
-  auto gone = read_acquire(parse("*3\r\n:0\r\n:-2\r\n:0\r\n"));
+  auto gone = read_acquire(reply_of("*3\r\n:0\r\n:-2\r\n:0\r\n"));
   ASSERT_TRUE(gone.ok());
   EXPECT_EQ(gone.value().free_in, 0ms);
 }
 
 TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
-  auto answer = read_acquire(parse("*3\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"));
+  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
 }
@@ -73,33 +73,33 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
                                  "*3\r\n:0\r\n$1\r\n1\r\n:0\r\n",
                                  "*2\r\n:0\r\n:1\r\n"};
   for (const char* bytes : acquire) {
-    const auto answer = read_acquire(parse(bytes));
+    const auto answer = read_acquire(reply_of(bytes));
     ASSERT_FALSE(answer.ok()) << bytes;
     EXPECT_EQ(answer.failure().code, errc::protocol) << bytes;
   }
   for (const char* bytes : {"+OK\r\n", ":2\r\n", ":-1\r\n", "$1\r\n1\r\n", "*0\r\n"}) {
-    EXPECT_FALSE(read_renew(parse(bytes)).ok()) << bytes;
+    EXPECT_FALSE(read_renew(reply_of(bytes)).ok()) << bytes;
   }
   for (const char* bytes :
        {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:2\r\n:1\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}) {
-    EXPECT_FALSE(read_release(parse(bytes)).ok()) << bytes;
+    EXPECT_FALSE(read_release(reply_of(bytes)).ok()) << bytes;
   }
   for (const char* bytes :
        {"*3\r\n$-1\r\n:-2\r\n$-1\r\n", "*4\r\n:1\r\n:-2\r\n$-1\r\n:0\r\n", "*4\r\n$-1\r\n:-3\r\n$-1\r\n:0\r\n",
         "*4\r\n$-1\r\n:-2\r\n$3\r\n7 x\r\n:0\r\n", "*4\r\n$-1\r\n:-2\r\n$-1\r\n:-1\r\n"}) {
-    const auto answer = read_inspect(parse(bytes), "x");
+    const auto answer = read_inspect(reply_of(bytes), "x");
     ASSERT_FALSE(answer.ok()) << bytes;
     EXPECT_EQ(answer.failure().code, errc::protocol);
   }
 }
 
 TEST(Answers, ThatAreErrorsMeanWhatTheErrorMeans) {
-  EXPECT_EQ(read_acquire(parse("-LOADING later\r\n")).failure().code, errc::unavailable);
-  EXPECT_EQ(read_renew(parse("-NOPERM no\r\n")).failure().code, errc::access_denied);
+  EXPECT_EQ(read_acquire(reply_of("-LOADING later\r\n")).failure().code, errc::unavailable);
+  EXPECT_EQ(read_renew(reply_of("-NOPERM no\r\n")).failure().code, errc::access_denied);
 }
 
 TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
-  auto info = read_inspect(parse("*4\r\n$3\r\nc:1\r\n:1500\r\n$24\r\n17 c:1 host:7:my program\r\n:2\r\n"), "x");
+  auto info = read_inspect(reply_of("*4\r\n$3\r\nc:1\r\n:1500\r\n$24\r\n17 c:1 host:7:my program\r\n:2\r\n"), "x");
   ASSERT_TRUE(info.ok()) << info.failure().detail;
   EXPECT_TRUE(info.value().held);
   EXPECT_EQ(info.value().holder, "host:7:my program");
@@ -109,7 +109,7 @@ TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
 }
 
 TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
-  auto info = read_inspect(parse("*4\r\n$-1\r\n:-2\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  auto info = read_inspect(reply_of("*4\r\n$-1\r\n:-2\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
   ASSERT_TRUE(info.ok());
   EXPECT_FALSE(info.value().held);
   EXPECT_EQ(info.value().holder, "");
@@ -117,7 +117,7 @@ TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
 }
 
 TEST(InspectAnswer, DoesNotNameTheLastHolderForAForeignOne) {
-  auto info = read_inspect(parse("*4\r\n$7\r\nforeign\r\n:-1\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
+  auto info = read_inspect(reply_of("*4\r\n$7\r\nforeign\r\n:-1\r\n$12\r\n17 c:1 host:\r\n:0\r\n"), "x");
   ASSERT_TRUE(info.ok());
   EXPECT_TRUE(info.value().held);
   EXPECT_EQ(info.value().holder, "");

@@ -8,7 +8,7 @@ namespace dlock::redis {
 
 namespace {
 
-Options parse(const std::string& url) {
+Options options_of(const std::string& url) {
   return parse_options({.url = Url::parse(url),
                         .holder = "host:17:my program",
                         .lease = {},
@@ -18,7 +18,7 @@ Options parse(const std::string& url) {
 
 std::string refusal(const std::string& url) {
   try {
-    (void)parse(url);
+    (void)options_of(url);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), errc::invalid_argument);
     return error.detail();
@@ -27,7 +27,7 @@ std::string refusal(const std::string& url) {
 }
 
 TEST(RedisOptions, HaveDefaults) {
-  const Options options = parse("redis://");
+  const Options options = options_of("redis://");
   EXPECT_EQ(options.endpoint(), "localhost:6379");
   EXPECT_EQ(options.db, 0U);
   EXPECT_EQ(options.prefix, "dlock:");
@@ -37,7 +37,7 @@ TEST(RedisOptions, HaveDefaults) {
 }
 
 TEST(RedisOptions, AreTakenFromTheUrl) {
-  const Options options = parse("redis://me:s%40cret@[::1]:7000/3?strategy=poll&prefix=a:&replicas_ack=2");
+  const Options options = options_of("redis://me:s%40cret@[::1]:7000/3?strategy=poll&prefix=a:&replicas_ack=2");
   EXPECT_EQ(options.endpoint(), "[::1]:7000");
   EXPECT_EQ(options.user, "me");
   EXPECT_EQ(options.password, "s@cret");
@@ -48,26 +48,26 @@ TEST(RedisOptions, AreTakenFromTheUrl) {
 }
 
 TEST(RedisOptions, KnowThePasswordOfTheDefaultUser) {
-  const Options options = parse("redis://:secret@host");
+  const Options options = options_of("redis://:secret@host");
   EXPECT_FALSE(options.user);
   EXPECT_EQ(options.password, "secret");
 }
 
 TEST(RedisOptions, AnEmptyPrefixMeansTheNamesThemselves) {
-  EXPECT_EQ(parse("redis://host?prefix=").prefix, "");
+  EXPECT_EQ(options_of("redis://host?prefix=").prefix, "");
 }
 
 TEST(RedisOptions, TlsComesWithItsScheme) {
-  const Options options = parse("rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
+  const Options options = options_of("rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
   ASSERT_TRUE(options.tls);
   EXPECT_EQ(options.tls->ca_file, "/ca.pem");
   EXPECT_EQ(options.tls->cert_file, "/c.pem");
   EXPECT_EQ(options.tls->key_file, "/k.pem");
-  EXPECT_TRUE(parse("rediss://host").tls);
+  EXPECT_TRUE(options_of("rediss://host").tls);
 }
 
 TEST(RedisOptions, ShowTheClientByItsLabelWithoutSpaces) {
-  EXPECT_EQ(parse("redis://host").client_name, "dlock:my_program");
+  EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program");
 }
 
 TEST(RedisOptions, NameWhatIsWrong) {

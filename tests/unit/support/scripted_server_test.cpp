@@ -40,6 +40,31 @@ TEST(ScriptedServer, RepeatsItselfUntilTheClientGoes) {
   EXPECT_GE(server.counters().sent, 1'000'005U);
 }
 
+TEST(ScriptedServer, RepeatsItselfForAsLongAsItIsTo) {
+  ScriptedServer server([](const std::string&) { return Answer{.repeat = "ab", .repeat_for = 1'000'000}; });
+  StreamClient client(server.port());
+  std::size_t received = client.receive(950'000).size();
+  EXPECT_EQ(received, 950'000U);
+  client.finish_sending();
+  received += client.receive_rest().size();
+  EXPECT_LE(received, 1'000'000U);
+  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
+  EXPECT_EQ(server.counters().sent, received);
+}
+
+TEST(ScriptedServer, AnswersNothingElseOnceItRepeatsItself) {
+  ScriptedServer server(
+      [](const std::string& received) { return received.empty() ? Answer{} : Answer{.bytes = "x", .repeat = "ab"}; });
+  StreamClient client(server.port());
+  client.send("request");
+  EXPECT_EQ(client.receive(5), "xabab");
+  client.send("more");
+  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.received == 11; }));
+  const std::string text = client.receive(16'000'000);  // more than was on its way before
+  EXPECT_EQ(text.size(), 16'000'000U);
+  EXPECT_EQ(text.find('x'), std::string::npos);
+}
+
 }  // namespace
 
 }  // namespace dlock::test

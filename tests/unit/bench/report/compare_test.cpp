@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Report report_of(std::vector<Measurement> measurements) {
+Report report_with(std::vector<Measurement> measurements) {
   Report report;
   report.started = "2026-11-22T10:00:00Z";
   report.services = {service("redis", "queue"), service("file", "")};
@@ -20,8 +20,8 @@ Report report_of(std::vector<Measurement> measurements) {
 }
 
 Comparison compare_latency(std::vector<double> before, std::vector<double> after) {
-  return compare(report_of({latency("redis queue", std::move(before))}),
-                 report_of({latency("redis queue", std::move(after))}));
+  return compare(report_with({latency("redis queue", std::move(before))}),
+                 report_with({latency("redis queue", std::move(after))}));
 }
 
 constexpr const char* no_change = "Nothing changed beyond the noise.";
@@ -60,8 +60,8 @@ TEST(Compare, WhatGotFasterIsBetter) {
 }
 
 TEST(Compare, MoreThroughputIsBetterAndLessIsWorse) {
-  const Report few = report_of({throughput("redis queue", 64, {100, 101})});
-  const Report many = report_of({throughput("redis queue", 64, {200, 201})});
+  const Report few = report_with({throughput("redis queue", 64, {100, 101})});
+  const Report many = report_with({throughput("redis queue", 64, {200, 201})});
   EXPECT_FALSE(compare(few, many).slower);
   EXPECT_THAT(compare(few, many).text, HasSubstr("better  throughput, 64 callers, throughput"));
   EXPECT_TRUE(compare(many, few).slower);
@@ -70,14 +70,14 @@ TEST(Compare, MoreThroughputIsBetterAndLessIsWorse) {
 
 TEST(Compare, FiguresThatAreNeitherGoodNorBadAreLeftOut) {
   const auto samples = [](double count) {
-    return report_of({measurement("latency", "file", {}, {{"samples", "", Better::neither, {count}}})});
+    return report_with({measurement("latency", "file", {}, {{"samples", "", Better::neither, {count}}})});
   };
   EXPECT_THAT(compare(samples(10), samples(1000)).text, HasSubstr(no_change));
 }
 
 TEST(Compare, ASlowerFloorIsSaidButIsNotDlocksFault) {
-  const Comparison comparison =
-      compare(report_of({latency("file", {10, 11}, Who::floor)}), report_of({latency("file", {20, 21}, Who::floor)}));
+  const Comparison comparison = compare(report_with({latency("file", {10, 11}, Who::floor)}),
+                                        report_with({latency("file", {20, 21}, Who::floor)}));
   EXPECT_THAT(comparison.text, HasSubstr("worse   latency, floor, p50"));
   EXPECT_FALSE(comparison.slower);
 }
@@ -90,16 +90,16 @@ TEST(Compare, AChangeFromNothingHasNoPercentage) {
 
 TEST(Compare, MeasurementsWithOtherParametersAreOthers) {
   const Comparison comparison =
-      compare(report_of({throughput("redis queue", 8, {100})}), report_of({throughput("redis queue", 64, {10})}));
+      compare(report_with({throughput("redis queue", 8, {100})}), report_with({throughput("redis queue", 64, {10})}));
   EXPECT_FALSE(comparison.slower);
   EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only before:\n  redis queue: throughput, 8 callers\n"));
   EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only after:\n  redis queue: throughput, 64 callers\n"));
 }
 
 TEST(Compare, SaysWhichFiguresOnlyOneHas) {
-  Report after = report_of({latency("file", {1})});
+  Report after = report_with({latency("file", {1})});
   after.measurements[0].figures.push_back(lower("p99", {2}));
-  EXPECT_THAT(compare(report_of({latency("file", {1})}), after).text,
+  EXPECT_THAT(compare(report_with({latency("file", {1})}), after).text,
               HasSubstr("\nMeasured only after:\n  file: latency, p99\n"));
 }
 
@@ -112,8 +112,8 @@ TEST(Compare, WarnsOfFewRepeats) {
 }
 
 TEST(Compare, WarnsOfAnotherEnvironment) {
-  Report before = report_of({});
-  Report after = report_of({});
+  Report before = report_with({});
+  Report after = report_with({});
   before.environment = {{"processor", "EPYC"}, {"revision", "abc"}, {"kernel", "6.1"}};
   after.environment = {{"processor", "Xeon"}, {"revision", "def"}, {"kernel", "6.1"}, {"memory", "8 GiB"}};
   before.services[0].settings = {{"appendonly", "no"}};

@@ -19,7 +19,7 @@ Samples two_samples() {
 }
 
 TEST(Collector, GivesEachFigureAValueARepeat) {
-  const test::TestTarget target;
+  const TestTarget target;
   Collector collector(target, subject, Who::floor);
   for (const double value : {3.0, 1.0}) {
     collector.add(quantity::hand_offs, value);
@@ -46,7 +46,7 @@ TEST(Collector, GivesEachFigureAValueARepeat) {
 }
 
 TEST(Collector, TheDistributionIsOfAllRepeats) {
-  const test::TestTarget target;
+  const TestTarget target;
   Collector collector(target, subject, Who::dlock);
   collector.add(quantity::hand_offs, 1);
   collector.keep(two_samples());
@@ -60,7 +60,7 @@ TEST(Collector, TheDistributionIsOfAllRepeats) {
 }
 
 TEST(Collector, WithoutRepeatsThereIsNoMeasurement) {
-  const test::TestTarget target;
+  const TestTarget target;
   Collector empty(target, subject, Who::dlock);
   Collector full(target, subject, Who::floor);
   full.add(quantity::hand_offs, 1);

@@ -42,7 +42,7 @@ class HolderProcessTest : public testing::Test {
     }
   }
 
-  const dlock::test::ScratchDirectory directory_;
+  const test::ScratchDirectory directory_;
 };
 
 TEST_F(HolderProcessTest, HasTheLockWhenItPrintsAToken) {

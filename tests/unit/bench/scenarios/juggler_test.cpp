@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 TEST(Juggler, KeepsAllOfThemUnderWay) {
-  const test::TestTarget target;
+  const TestTarget target;
   Juggler juggler(target, 50);
   juggler.start();
   juggler.warm_up(milliseconds(1), {});
@@ -26,7 +26,7 @@ TEST(Juggler, KeepsAllOfThemUnderWay) {
 }
 
 TEST(Juggler, AStopEndsAWindow) {
-  const test::TestTarget target;
+  const TestTarget target;
   Juggler juggler(target, 5);
   juggler.start();
   std::stop_source stop;
@@ -36,7 +36,7 @@ TEST(Juggler, AStopEndsAWindow) {
 }
 
 TEST(Juggler, LeavesNothingLocked) {
-  const test::TestTarget target("memory://juggler");
+  const TestTarget target("memory://juggler");
   const Client other = connect(target.url(1));
   {
     Juggler juggler(target, 20);
@@ -49,7 +49,7 @@ TEST(Juggler, LeavesNothingLocked) {
 }
 
 TEST(Juggler, ALockThatIsTakenAwayIsAnError) {
-  const test::TestTarget target("memory://broken");
+  const TestTarget target("memory://broken");
   const Client other = connect(target.url(1));
   Juggler juggler(target, 1);
   juggler.start();

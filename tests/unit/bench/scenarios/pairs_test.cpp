@@ -27,7 +27,7 @@ TEST(GrantedLease, IsWhatWasAskedForWhereTheServiceGrantsThat) {
 }
 
 TEST(GrantedLease, IsZeroWhereItDoesNotRunOut) {
-  const dlock::test::ScratchDirectory directory;
+  const test::ScratchDirectory directory;
   const Client client = connect("file://" + directory.path());
   EXPECT_EQ(granted_lease(client, "x", {}), seconds(0));
 }

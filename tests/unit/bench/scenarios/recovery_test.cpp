@@ -14,9 +14,9 @@ class RecoveryTest : public testing::Test {
  protected:
   RecoveryTest() { plan_.dlock_program = DLOCK_PROGRAM; }
 
-  const dlock::test::ScratchDirectory directory_;
-  test::TestTarget target_{"file://" + directory_.path()};
-  Plan plan_ = test::tiny_plan();
+  const test::ScratchDirectory directory_;
+  TestTarget target_{"file://" + directory_.path()};
+  Plan plan_ = tiny_plan();
 };
 
 TEST_F(RecoveryTest, IsTheTimeFromTheKillUntilTheWaiterHolds) {

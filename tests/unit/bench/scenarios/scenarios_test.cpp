@@ -60,8 +60,8 @@ class ScenariosTest : public testing::Test {
     return stop.get_token();
   }
 
-  test::TestTarget target_;
-  Plan plan_ = test::tiny_plan();
+  TestTarget target_;
+  Plan plan_ = tiny_plan();
 };
 
 // --- Latency ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace dlock::bench::test {
+namespace dlock::bench {
 
 namespace {
 
@@ -80,4 +80,4 @@ Plan tiny_plan() {
   return plan;
 }
 
-}  // namespace dlock::bench::test
+}  // namespace dlock::bench

@@ -14,7 +14,7 @@
 #include "bench/plan.hpp"
 #include "bench/targets/target.hpp"
 
-namespace dlock::bench::test {
+namespace dlock::bench {
 
 class TestTarget final : public Target {
  public:
@@ -52,4 +52,4 @@ class TestTarget final : public Target {
 // As short as it gets.
 [[nodiscard]] Plan tiny_plan();
 
-}  // namespace dlock::bench::test
+}  // namespace dlock::bench
