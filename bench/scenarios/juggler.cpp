@@ -119,7 +119,9 @@ Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& 
   const std::scoped_lock lock(mutex_);
   window.calls_of_each = {(halves_ - halves_before) / 2};
   if (!failure_.empty()) throw std::runtime_error(failure_);
-  if (samples_.empty() && window.complete) throw std::runtime_error("no call ended within ten seconds");
+  if (window.complete && (samples_.empty() || window.calls() == 0)) {
+    throw std::runtime_error("no lock was taken and released within ten seconds");
+  }
   window.samples = std::exchange(samples_, {});
   return window;
 }
