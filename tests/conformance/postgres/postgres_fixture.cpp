@@ -25,8 +25,8 @@ PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
 std::string PostgresFixture::parameters() const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
-  // More connections than there are names that the suite holds at once: there may be one for each. A lease that outlives
-  // the moment in which a busy machine starts as many processes of the server; few tests wait for it to end.
+  // More connections than there are names that the suite holds at once: there may be one for each. A lease that
+  // outlives the moment in which a busy machine starts as many processes of the server; few tests wait for it to end.
   if (PostgresLock::is_of_sessions(strategy_)) text += "&lease=8s&max_connections=150";
   return text;
 }
