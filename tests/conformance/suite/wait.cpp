@@ -5,7 +5,7 @@
 namespace dlock::conformance {
 
 std::chrono::milliseconds guard() {
-  static const auto value = milliseconds_from_environment("DLOCK_CONFORMANCE_GUARD_MS", std::chrono::seconds(30));
+  static const auto value = milliseconds_from_environment("DLOCK_CONFORMANCE_GUARD_MS", std::chrono::seconds(60));
   return value;
 }
 
