@@ -4,28 +4,19 @@
 
 namespace dlock::test {
 
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool address_sanitizer = true;
-#elif defined(__has_feature)
-inline constexpr bool address_sanitizer = __has_feature(address_sanitizer);
-#else
-inline constexpr bool address_sanitizer = false;
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
+#if defined(__has_feature)
 inline constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
+inline constexpr bool sanitized =
+    thread_sanitizer || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer);
+#elif defined(__SANITIZE_THREAD__)  // GCC says it with macros, and has no MemorySanitizer
+inline constexpr bool thread_sanitizer = true;
+inline constexpr bool sanitized = true;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr bool thread_sanitizer = false;
+inline constexpr bool sanitized = true;
 #else
 inline constexpr bool thread_sanitizer = false;
+inline constexpr bool sanitized = false;
 #endif
-
-#if defined(__has_feature)  // GCC has none
-inline constexpr bool memory_sanitizer = __has_feature(memory_sanitizer);
-#else
-inline constexpr bool memory_sanitizer = false;
-#endif
-
-inline constexpr bool sanitized = address_sanitizer || thread_sanitizer || memory_sanitizer;
 
 }  // namespace dlock::test
