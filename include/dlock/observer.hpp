@@ -6,7 +6,9 @@
 //   auto client = dlock::connect(url, {.observer = std::make_shared<Log>()});
 //
 // Events are delivered one at a time on the client's engine thread, with no lock of dlock held. A handler must not
-// block: while it runs, nothing of that client is renewed. An exception from a handler is caught and counted.
+// block: while it runs, nothing of that client is renewed. Where handlers are slower than events come, at most 16384
+// events wait; further ones are dropped and counted, and a warning tells how many. Completion handlers and lost() are
+// never dropped, and lost() fires before any event that waits. An exception from a handler is caught and counted.
 #pragma once
 
 #include <chrono>
@@ -49,7 +51,8 @@ struct ConnectionEvent {
 };
 
 // Something that a person should know and that no call reports: a failed renewal that will be retried, a wait that
-// cannot reach the service (once for each kind of trouble), an unsafe setting of the service, a callback that threw.
+// cannot reach the service (once for each kind of trouble), an unsafe setting of the service, a callback that threw,
+// events that were dropped.
 struct WarningEvent {
   std::string name;  // empty where it concerns no single lock
   Failure reason;
@@ -83,8 +86,9 @@ struct Stats {
   std::uint64_t lost = 0;
   std::uint64_t reconnects = 0;
   std::uint64_t callback_exceptions = 0;
-  std::uint64_t held = 0;     // gauge
-  std::uint64_t waiting = 0;  // gauge
+  std::uint64_t events_dropped = 0;  // of which the observer was not told, because it is too slow
+  std::uint64_t held = 0;            // gauge
+  std::uint64_t waiting = 0;         // gauge
 };
 
 }  // namespace dlock

@@ -9,6 +9,13 @@
 
 namespace dlock::detail {
 
+namespace {
+
+// Some megabytes. 10,000 locks that are taken or renewed in one burst are fewer.
+constexpr std::size_t most_events_pending = 16'384;
+
+}  // namespace
+
 std::shared_ptr<ClientCore> ClientCore::create(std::shared_ptr<engine::Engine> engine, Url url,
                                                const ClientOptions& options, const BackendFactory& factory) {
   auto core = std::make_shared<ClientCore>(std::move(engine), url, options);
@@ -171,13 +178,11 @@ void ClientCore::connection(ConnectionEvent event) {
       if (const auto core = weak.lock()) core->look_after_reconnection();
     });
   }
-  if (!observer_) return;
-  notify([observer = observer_, event = std::move(event)] { observer->connection(event); });
+  tell([event = std::move(event)](Observer& observer) { observer.connection(event); });
 }
 
 void ClientCore::warn(WarningEvent event) {
-  if (!observer_) return;
-  notify([observer = observer_, event = std::move(event)] { observer->warning(event); });
+  tell([event = std::move(event)](Observer& observer) { observer.warning(event); });
 }
 
 OwnerId ClientCore::new_owner_id() {
@@ -185,14 +190,30 @@ OwnerId ClientCore::new_owner_id() {
   return {high, engine_->random()};
 }
 
-void ClientCore::notify(std::function<void()> user_code) {
+void ClientCore::notify(std::function<void()> user_code, engine::UserCode kind) {
   // Whoever runs it is also the one that destroys what it captured.
   const auto once = std::make_shared<std::function<void()>>(std::move(user_code));
   const auto run = [self = shared_from_this(), once] {
     const auto code = std::exchange(*once, nullptr);
     self->run_user_code(code);
   };
-  if (foreign_process() || !engine_->notify(run)) run();
+  if (foreign_process() || !engine_->notify(run, kind)) run();
+}
+
+void ClientCore::tell(std::function<void(Observer&)> event) {
+  if (!observed()) return;
+  if (events_pending_.fetch_add(1) >= most_events_pending) {
+    --events_pending_;
+    add(counters_.events_dropped);
+    add(events_dropped_untold_);
+    return;
+  }
+  notify([this, event = std::move(event)] {
+    --events_pending_;
+    event(*observer_);
+    const auto dropped = events_dropped_untold_.exchange(0);
+    if (dropped > 0) observer_->warning({"", failures::events_dropped(dropped)});
+  });
 }
 
 void ClientCore::run_user_code(const std::function<void()>& user_code) noexcept {

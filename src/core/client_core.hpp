@@ -57,7 +57,9 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   void with_backend(std::function<void(Backend*)> f);
   // Runs user code on the engine thread, or right here if there is none any more. An exception from it is caught and
   // counted.
-  void notify(std::function<void()> user_code);
+  void notify(std::function<void()> user_code, engine::UserCode kind = engine::UserCode::other);
+  // Tells the observer, if there is one. An event is dropped and counted while too many wait for it. Any thread.
+  void tell(std::function<void(Observer&)> event);
   // See ~Client. At most one call.
   void close() noexcept;
 
@@ -82,7 +84,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome);
   void lease_lost(HeldLease& held, Failure why);
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
-  [[nodiscard]] const std::shared_ptr<Observer>& observer() const noexcept { return observer_; }
+  [[nodiscard]] bool observed() const noexcept { return observer_ != nullptr; }
 
  private:
   [[nodiscard]] std::optional<Failure> problem_with(const AcquireOptions& options) const;
@@ -111,6 +113,8 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   Capabilities capabilities_;
   Counters counters_;
   std::atomic<Acquisition::Id> next_acquisition_{1};
+  std::atomic<std::size_t> events_pending_{0};
+  Counters::Counter events_dropped_untold_{0};  // of which the observer has not heard
 
   // The rest belongs to the engine's tasks.
   std::unique_ptr<Backend> backend_;

@@ -23,8 +23,8 @@ std::shared_ptr<LeaseState> ClientCore::hold(Grant grant, const AcquireOptions& 
   held_.insert_or_assign(owner, std::move(held));
   add(counters_.held);
   if (observer_) {
-    notify([observer = observer_, event = AcquiredEvent{state->name(), state->token(), now - started}] {
-      observer->acquired(event);
+    tell([event = AcquiredEvent{state->name(), state->token(), now - started}](Observer& observer) {
+      observer.acquired(event);
     });
   }
   return state;
@@ -65,10 +65,10 @@ void ClientCore::lease_lost(HeldLease& held, Failure why) {
   (void)held.state()->mark_lost();  // false where the program noticed first, or released just now
   if (held.state()->phase() == LeaseState::Phase::released) return;  // the release is on its way, and will find out
   add(counters_.lost);
-  notify([state = held.state()] { state->fire_lost(); });
+  notify([state = held.state()] { state->fire_lost(); }, engine::UserCode::loss_signal);
   if (observer_) {
-    notify([observer = observer_, event = LostEvent{held.grant().name, held.grant().token, std::move(why)}] {
-      observer->lost(event);
+    tell([event = LostEvent{held.grant().name, held.grant().token, std::move(why)}](Observer& observer) {
+      observer.lost(event);
     });
   }
   if (held.has_fixed_end() && held.in_backend()) {
@@ -115,10 +115,8 @@ void ClientCore::finish_release(const std::shared_ptr<LeaseState>& lease, bool w
     const bool was_ours = outcome.status == ReleaseOutcome::Status::released;
     if (was_ours) add(counters_.released);
     if (observer_) {
-      notify([observer = observer_,
-              event = ReleasedEvent{lease->name(), lease->token(), engine_->now() - lease->granted_at(), was_ours}] {
-        observer->released(event);
-      });
+      tell([event = ReleasedEvent{lease->name(), lease->token(), engine_->now() - lease->granted_at(), was_ours}](
+               Observer& observer) { observer.released(event); });
     }
     done(outcome.status == ReleaseOutcome::Status::failed ? outcome.failure : Failure{}, was_ours);
   };

@@ -12,7 +12,7 @@ namespace dlock::detail {
 struct Counters {
   using Counter = std::atomic<std::uint64_t>;
   Counter acquired{0}, busy{0}, timed_out{0}, cancelled{0}, failed{0}, released{0}, renewed{0}, renew_failed{0},
-      lost{0}, reconnects{0}, callback_exceptions{0}, held{0}, waiting{0};
+      lost{0}, reconnects{0}, callback_exceptions{0}, events_dropped{0}, held{0}, waiting{0};
 
   [[nodiscard]] Stats snapshot() const noexcept {
     const auto read = [](const Counter& c) { return c.load(std::memory_order_relaxed); };
@@ -27,6 +27,7 @@ struct Counters {
             .lost = read(lost),
             .reconnects = read(reconnects),
             .callback_exceptions = read(callback_exceptions),
+            .events_dropped = read(events_dropped),
             .held = read(held),
             .waiting = read(waiting)};
   }

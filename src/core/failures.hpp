@@ -1,6 +1,10 @@
 // Failures that several places report in the same words.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <system_error>
+
 #include <dlock/error.hpp>
 
 namespace dlock::detail::failures {
@@ -10,6 +14,11 @@ namespace dlock::detail::failures {
 }
 [[nodiscard]] inline Failure forked() {
   return {errc::closed, "the client belongs to the parent process; make a new one after fork()"};
+}
+
+[[nodiscard]] inline Failure events_dropped(std::uint64_t count) {
+  return {std::make_error_code(std::errc::no_buffer_space),
+          std::to_string(count) + " events were dropped, because the observer is slower than they come"};
 }
 
 }  // namespace dlock::detail::failures

@@ -73,8 +73,9 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       if (!keeper_.lost()) {
         state_->extend(keeper_.valid_until());
         add(core_.counters().renewed);
-        if (const auto& observer = core_.observer()) {
-          core_.notify([observer, event = RenewedEvent{grant_.name, grant_.token}] { observer->renewed(event); });
+        if (core_.observed()) {
+          core_.tell(
+              [event = RenewedEvent{grant_.name, grant_.token}](Observer& observer) { observer.renewed(event); });
         }
       }
       follow(step);

@@ -6,12 +6,19 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <dlock/executor.hpp>
 
 #include "util/event.hpp"
 
 namespace dlock::engine {
+
+// What of the program's own code is to run.
+enum class UserCode {
+  loss_signal,  // the callbacks of lost(): before all other user code, because work goes on without the lock until then
+  other,
+};
 
 class Engine : public Executor {
  public:
@@ -22,9 +29,11 @@ class Engine : public Executor {
   // Like post(), but answers false instead of dropping the task silently.
   [[nodiscard]] virtual bool submit(Task task) = 0;
 
-  // Runs user code on the engine thread, outside the serialisation, in the order of the calls. False: the engine was
-  // stopped and the code will never run; never from inside a task. Any thread.
-  [[nodiscard]] virtual bool notify(Task user_code) = 0;
+  // Runs user code on the engine thread, outside the serialisation, what is of one kind in the order of the calls.
+  // Tasks and timers that are due run between any two short batches of it. False: the engine was stopped and the code
+  // will never run; never from inside a task. Any thread.
+  [[nodiscard]] virtual bool notify(Task user_code, UserCode kind) = 0;
+  [[nodiscard]] bool notify(Task user_code) { return notify(std::move(user_code), UserCode::other); }
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.
   virtual bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit = std::nullopt) = 0;

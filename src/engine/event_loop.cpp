@@ -21,6 +21,11 @@ constexpr std::chrono::nanoseconds longest_polling = 100us;
 constexpr std::chrono::nanoseconds longest_gap = 500us;
 // After so many callers that had the loop to themselves, the own thread makes way for the next.
 constexpr int alone_enough = 3;
+// User code runs in batches of at most so many, or of so much time. Between two of them whatever is due goes first:
+// handlers, and with them timers, renewals and losses.
+constexpr int most_in_a_batch = 64;
+constexpr std::chrono::nanoseconds longest_batch = 500us;
+constexpr std::size_t most_handlers_in_a_row = 1024;
 // A thread that runs at this moment on another processor needs a microsecond for what a sleep and a wake-up would take
 // several for.
 constexpr int spins = 24;
@@ -44,8 +49,9 @@ void EventLoop::run() {
     await_lead();
     if (ended_) break;
     leader_ = Leader::own_thread;
+    const bool hurry = user_code_waits();
     mutex_.unlock();
-    lead();
+    lead(hurry);
     mutex_.lock();
   }
   mutex_.unlock();
@@ -55,32 +61,41 @@ void EventLoop::run() {
 void EventLoop::await_lead() {
   const auto parked = Clock::now();
   while (true) {
-    run_user_code();
     if (ended_) return;
+    run_user_code();
     const auto now = Clock::now();
     auto until = now + longest_gap;
     if (leader_ == Leader::nobody) {
       until = std::max(parked, last_led_) + longest_gap;
-      if (wanted_ || posted_ > 0 || now >= until) return;
+      if (wanted_ || posted_ > 0 || user_code_waits() || now >= until) return;
     }
-    (void)parked_.wait_until(mutex_, until);
+    if (!user_code_waits()) (void)parked_.wait_until(mutex_, until);
   }
 }
 
-void EventLoop::lead() {
+// `hurry`: user code waits for its next batch.
+void EventLoop::lead(bool hurry) {
   for (bool leaving = false;;) {
-    // What is ready is done before the loop is left alone.
-    const bool idle = (leaving ? io_.poll_one() : io_.run_one()) == 0;
+    // What is ready is done before the loop is left alone, and before more user code.
+    const bool idle = (hurry || leaving ? run_what_is_ready() : io_.run_one()) == 0;
     const util::MutexLock lock(mutex_);
     run_user_code();
     wanted_ = false;
     ended_ = io_.stopped();
+    if (ended_) run_all_user_code();
     if (ended_ || (leaving && idle && may_leave())) {
       leader_ = Leader::nobody;
       return;
     }
     leaving = may_leave();
+    hurry = user_code_waits();
   }
+}
+
+std::size_t EventLoop::run_what_is_ready() {
+  std::size_t ran = 0;
+  while (ran < most_handlers_in_a_row && io_.poll_one() > 0) ++ran;
+  return ran;
 }
 
 // Callers come and go one by one, and nobody is left who sleeps until this thread has read an answer.
@@ -90,15 +105,30 @@ bool EventLoop::may_leave() const {
   return waiting_ == 1 && sleeper_ != nullptr && sleeper_->is_set();
 }
 
+EventLoop::Task EventLoop::next_user_code() {
+  auto& queue = loss_signals_.empty() ? user_code_ : loss_signals_;
+  Task code = std::move(queue.front());
+  queue.pop_front();
+  return code;
+}
+
+// One batch.
 void EventLoop::run_user_code() {
-  while (!user_code_.empty()) {
-    Task code = std::move(user_code_.front());
-    user_code_.pop_front();
+  if (!user_code_waits()) return;
+  const auto end = Clock::now() + longest_batch;
+  for (int left = most_in_a_batch; left > 0; --left) {
+    Task code = next_user_code();
     mutex_.unlock();
     code();
     code = nullptr;  // what it holds is the user's, too
     mutex_.lock();
+    if (!user_code_waits() || Clock::now() >= end) return;
   }
+}
+
+// Nothing else is left to do, and none of it is accepted any more.
+void EventLoop::run_all_user_code() {
+  while (user_code_waits()) run_user_code();
 }
 
 void EventLoop::call_own_thread() {
@@ -118,10 +148,10 @@ void EventLoop::post(Task handler) {
   if (leader_ == Leader::nobody) call_own_thread();
 }
 
-bool EventLoop::notify(Task user_code, bool although_stopping) {
+bool EventLoop::notify(Task user_code, bool although_stopping, UserCode kind) {
   const util::MutexLock lock(mutex_);
   if (stopping_ && !although_stopping) return false;
-  user_code_.push_back(std::move(user_code));
+  (kind == UserCode::loss_signal ? loss_signals_ : user_code_).push_back(std::move(user_code));
   if (leader_ != Leader::own_thread) {
     parked_.notify_one();
   } else if (!on_own_thread()) {

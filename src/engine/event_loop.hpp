@@ -11,11 +11,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <thread>
 
+#include "engine/engine.hpp"
 #include "util/event.hpp"
 #include "util/mutex.hpp"
 
@@ -35,9 +37,10 @@ class EventLoop {
   // thread.
   void post(Task handler) DLOCK_EXCLUDES(mutex_);
 
-  // Has the loop's own thread run the code, in the order of the calls. False: after stop(), unless `although_stopping`.
-  // Any thread.
-  [[nodiscard]] bool notify(Task user_code, bool although_stopping) DLOCK_EXCLUDES(mutex_);
+  // Has the loop's own thread run the code, what is of one kind in the order of the calls. False: after stop(), unless
+  // `although_stopping`. Any thread.
+  [[nodiscard]] bool notify(Task user_code, bool although_stopping, UserCode kind = UserCode::other)
+      DLOCK_EXCLUDES(mutex_);
 
   // Blocks until the event is set, at most `limit` of real time; answers whether it is. May run the loop meanwhile.
   // Events are set by handlers, or before a call of look_again().
@@ -61,8 +64,14 @@ class EventLoop {
   class Leading;
 
   void await_lead() DLOCK_REQUIRES(mutex_);
-  void lead() DLOCK_EXCLUDES(mutex_);
+  void lead(bool hurry) DLOCK_EXCLUDES(mutex_);
+  [[nodiscard]] std::size_t run_what_is_ready();
+  [[nodiscard]] Task next_user_code() DLOCK_REQUIRES(mutex_);
   void run_user_code() DLOCK_REQUIRES(mutex_);
+  void run_all_user_code() DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] bool user_code_waits() const DLOCK_REQUIRES(mutex_) {
+    return !loss_signals_.empty() || !user_code_.empty();
+  }
   [[nodiscard]] bool may_leave() const DLOCK_REQUIRES(mutex_);
   [[nodiscard]] bool take_lead(const util::Event& event) DLOCK_EXCLUDES(mutex_);
   void lead_until(const util::Event& event, Clock::time_point end);
@@ -83,7 +92,8 @@ class EventLoop {
 
   util::Mutex mutex_;  // a leaf
   std::condition_variable_any parked_;
-  std::deque<Task> user_code_ DLOCK_GUARDED_BY(mutex_);
+  std::deque<Task> loss_signals_ DLOCK_GUARDED_BY(mutex_);
+  std::deque<Task> user_code_ DLOCK_GUARDED_BY(mutex_);  // all other
   Leader leader_ DLOCK_GUARDED_BY(mutex_) = Leader::nobody;
   const util::Event* led_for_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // what the caller that leads waits for
   const util::Event* sleeper_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // what a caller waits for that came alone

@@ -255,10 +255,10 @@ bool ThreadEngine::submit(Task task) {
   return true;
 }
 
-bool ThreadEngine::notify(Task user_code) {
+bool ThreadEngine::notify(Task user_code, UserCode kind) {
   // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
   // mutex. The thread cannot end before that task does.
-  return loop_.notify(std::move(user_code), inside_task());
+  return loop_.notify(std::move(user_code), inside_task(), kind);
 }
 
 bool ThreadEngine::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {

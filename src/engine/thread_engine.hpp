@@ -35,7 +35,8 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   [[nodiscard]] bool dispatch(Task task) override;
   [[nodiscard]] bool submit(Task task) override;
-  [[nodiscard]] bool notify(Task user_code) override;
+  using Engine::notify;
+  [[nodiscard]] bool notify(Task user_code, UserCode kind) override;
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) override;
   [[nodiscard]] bool must_not_block() const noexcept override;
   void stop() override;

@@ -5,6 +5,7 @@
 // inside a task, so that its dispatches run right away.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -37,7 +38,7 @@ class QueuedEngine : public engine::Engine {
       Entry entry = std::move(queue_.front());
       queue_.pop_front();
       if (entry.kind == Kind::dispatched) --queued_dispatches_;
-      if (entry.kind == Kind::user_code) {
+      if (entry.kind == Kind::user_code || entry.kind == Kind::loss_signal) {
         run_user_code(entry.task);
       } else {
         run_task(entry.task);
@@ -90,9 +91,16 @@ class QueuedEngine : public engine::Engine {
     queue_.push_back({Kind::posted, std::move(task)});
     return true;
   }
-  [[nodiscard]] bool notify(Task user_code) override {
+  using Engine::notify;
+  [[nodiscard]] bool notify(Task user_code, engine::UserCode kind) override {
     if (stopped_ && !inside_task_) return false;
-    queue_.push_back({Kind::user_code, std::move(user_code)});
+    if (kind == engine::UserCode::loss_signal) {
+      const auto others =
+          std::find_if(queue_.begin(), queue_.end(), [](const Entry& entry) { return entry.kind == Kind::user_code; });
+      queue_.insert(others, {Kind::loss_signal, std::move(user_code)});
+    } else {
+      queue_.push_back({Kind::user_code, std::move(user_code)});
+    }
     return true;
   }
   [[nodiscard]] bool must_not_block() const noexcept override { return inside_task_ || inside_user_code_; }
@@ -102,7 +110,7 @@ class QueuedEngine : public engine::Engine {
   }
 
  private:
-  enum class Kind { posted, dispatched, user_code };
+  enum class Kind { posted, dispatched, loss_signal, user_code };
   struct Entry {
     Kind kind;
     Task task;

@@ -57,6 +57,31 @@ TEST_F(ClientTest, SaysWhoItIsWithoutSecrets) {
   EXPECT_EQ(client.capabilities().backend, "simple");
 }
 
+// The shape of a busy asynchronous program: each handler begins the next acquire at once.
+TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
+  Client client = make();
+  DistributedLock held = client.lock("held");
+  const Lease lease = held.acquire({.lease = 2s});
+  DistributedLock busy = client.lock("busy");
+  std::atomic<bool> enough = false;
+  util::Event ended;
+  const auto give_up = std::chrono::steady_clock::now() + test::hang_guard;
+  std::function<void()> next = [&] {
+    if (enough || std::chrono::steady_clock::now() > give_up) return ended.set();
+    busy.async_acquire({}, [&](std::error_code, Lease got) {
+      auto kept = std::make_shared<Lease>(std::move(got));
+      kept->async_release([&, kept](std::error_code, bool) { next(); });
+    });
+  };
+  next();
+  EXPECT_FALSE(client.lock("held").try_acquire_for(100ms)) << "the lock is held, and the wait for it ends";
+  while (client.stats().renewed == 0 && !ended.is_set()) std::this_thread::yield();
+  enough = true;
+  ASSERT_TRUE(ended.wait(2 * test::hang_guard));
+  EXPECT_GE(client.stats().renewed, 1U);
+  EXPECT_TRUE(lease.held());
+}
+
 TEST_F(ClientTest, TheCommonParametersComeFromTheUrl) {
   const Client client =
       make({}, "simple://?label=billing&lease=5s&response_timeout=1s&connect_timeout=1s&close_timeout=1s");

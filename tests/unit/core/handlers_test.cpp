@@ -107,6 +107,52 @@ TEST_F(HandlersTest, LostCallbacksRunOutsideTasks) {
   EXPECT_TRUE(called);
 }
 
+TEST_F(HandlersTest, LostCallbacksRunBeforeAllEventsThatWait) {
+  const Lease lease = hold();
+  std::vector<std::string> order;
+  const std::stop_callback on_lost(lease.lost(), [&] { order.emplace_back("lost()"); });
+  observer_->on_event = [&] { order.push_back(observer_->events().back()); };
+  task([&] {
+    for (int i = 0; i < 3; ++i) service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
+    core_->notify([&] { order.emplace_back("completion"); });
+    service_->host().lost(lease.owner(), {errc::lost, ""});
+  });
+  EXPECT_EQ(order, (std::vector<std::string>{"lost()", "warning ", "warning ", "warning ", "completion", "lost x"}));
+}
+
+TEST_F(HandlersTest, EventsThatWaitAreBoundedAndWhatIsDroppedIsCountedAndTold) {
+  constexpr std::size_t most = 16'384;
+  std::size_t completions = 0;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    for (std::size_t i = 0; i < most + 5; ++i) {
+      service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
+      core_->notify([&] { ++completions; });
+    }
+  }));
+  EXPECT_EQ(stats().events_dropped, 5U);
+  engine_->run();
+  EXPECT_EQ(observer_->count("warning "), most + 1) << "and one of what was dropped";
+  EXPECT_EQ(observer_->last_warning.reason.detail, "unsafe setting") << "told at once, not after all that waited";
+  EXPECT_EQ(completions, most + 5) << "completions are never dropped";
+  const auto told = observer_->count("warning ");
+  task([&] { service_->host().warn({"", {errc::unavailable, "later"}}); });
+  EXPECT_EQ(observer_->count("warning "), told + 1) << "there is room again";
+  EXPECT_EQ(stats().events_dropped, 5U);
+}
+
+TEST_F(HandlersTest, AnObserverThatThrowsHearsOfDroppedEventsAllTheSame) {
+  observer_->on_event = [&] {
+    if (observer_->last_warning.reason.detail == "unsafe setting") throw std::runtime_error("oops");
+  };
+  EXPECT_TRUE(engine_->dispatch([&] {
+    for (std::size_t i = 0; i < 16'384 + 2; ++i) service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
+  }));
+  engine_->run();
+  task([&] { service_->host().warn({"", {errc::unavailable, "later"}}); });
+  EXPECT_EQ(observer_->last_warning.reason.detail,
+            "2 events were dropped, because the observer is slower than they come");
+}
+
 TEST_F(HandlersTest, AcquiringInsideAHandlerWorksWhenTheBackendAnswersAtOnce) {
   bool done = false;
   core_->notify([&] {

@@ -97,6 +97,68 @@ TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
+TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
+  for (const bool before : {true, false}) {
+    if (!before) come_alone_until_leading();
+    util::Event handled;
+    util::Event chain_ended;
+    int links = 0;
+    std::function<void()> link = [&] {
+      if (handled.is_set() || ++links == 1'000'000) return chain_ended.set();
+      EXPECT_TRUE(loop_.notify(link, false));
+    };
+    EXPECT_TRUE(loop_.notify(
+        [&] {
+          loop_.post([&] { handled.set(); });
+          link();
+        },
+        false));
+    ASSERT_TRUE(chain_ended.wait(test::hang_guard));
+    EXPECT_LT(links, 1'000'000);
+  }
+}
+
+TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
+  util::Event inside;
+  util::Event go_on;
+  EXPECT_TRUE(loop_.notify(
+      [&] {
+        inside.set();
+        (void)go_on.wait();
+      },
+      false));
+  ASSERT_TRUE(inside.wait(test::hang_guard));
+  std::vector<int> order;
+  util::Event last;
+  for (int i = 10; i < 13; ++i) EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false));
+  EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false, UserCode::loss_signal));
+  }
+  go_on.set();
+  ASSERT_TRUE(last.wait(test::hang_guard));
+  EXPECT_EQ(order, (std::vector{0, 1, 2, 10, 11, 12}));
+}
+
+TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
+  util::Event inside;
+  util::Event go_on;
+  EXPECT_TRUE(loop_.notify(
+      [&] {
+        inside.set();
+        (void)go_on.wait();
+      },
+      false));
+  ASSERT_TRUE(inside.wait(test::hang_guard));
+  int ran = 0;
+  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(loop_.notify([&] { ++ran; }, false));
+  loop_.stop();
+  loop_.post([this] { loop_.end_work(); });
+  go_on.set();
+  thread_.join();
+  EXPECT_EQ(ran, 10'000);
+}
+
 TEST_F(EventLoopTest, AnEventThatIsSetOutsideTheLoopEndsTheWait) {
   for (const bool before : {true, false}) {
     if (!before) come_alone_until_leading();
