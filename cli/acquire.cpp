@@ -107,6 +107,7 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
   }
   explainer.wait_is_over();
   signals.read_all_signals();
+  flush_messages();  // what was said about the wait comes before what the command says
   return conclude(attempt, arguments, ended_by);
 }
 

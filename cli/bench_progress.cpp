@@ -35,6 +35,7 @@ void BenchProgress::step(const std::string& service, const std::string& what, st
   if (!on_terminal_) return;
   std::string line = fmt::format("{}: {}; {} to go", service, what, remaining_text(remaining));
   line.resize(std::min(line.size(), terminal_width() - 1));  // a line that is broken could not be cleared
+  flush_messages();                                          // what was said comes before the line, not into it
   shown_ = write_all(STDERR_FILENO, std::string(clear_line) + line);
 }
 

@@ -17,6 +17,7 @@ namespace dlock::cli {
 
 int hold(const Arguments& arguments, Inherited& inherited) {
   inherited.take_over_signals();
+  start_messages();
   SignalQueue signals;
   const auto reporter = std::make_shared<Reporter>(arguments.quiet);
   const Client client = connect(service_url(arguments.url), {.label = "dlock", .observer = reporter});
@@ -25,15 +26,17 @@ int hold(const Arguments& arguments, Inherited& inherited) {
   auto acquired = acquire(client, arguments, inherited, signals, explainer);
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Lease lease = std::move(std::get<Lease>(acquired));
-  if (arguments.json) {
-    print_json({{"name", arguments.name},
-                {"token", lease.token().value()},
-                {"holder", client.holder()},
-                {"url", client.url()}});
-  } else {
-    print(fmt::format("{}\n", lease.token().value()));
+  const Printing token(arguments.json ? json_line({{"name", arguments.name},
+                                                   {"token", lease.token().value()},
+                                                   {"holder", client.holder()},
+                                                   {"url", client.url()}})
+                                      : fmt::format("{}\n", lease.token().value()));
+  Kept kept = keep(lease, TimePoint::max(), signals, token.done_fd());
+  if (kept.reason == Kept::other) {
+    token.check();
+    kept = keep(lease, TimePoint::max(), signals);
   }
-  if (keep(lease, TimePoint::max(), signals).reason != Kept::lost) {
+  if (kept.reason != Kept::lost) {
     std::error_code ec;
     if (lease.release(ec)) return static_cast<int>(ExitCode::ok);
     if (ec) throw Error(Failure{ec, fmt::format("the release of \"{}\" was not confirmed", arguments.name)});

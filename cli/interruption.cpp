@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/exit_code.hpp"
+#include "cli/output.hpp"
 
 namespace dlock::cli {
 
@@ -23,7 +24,10 @@ void Interruption::watch(const std::stop_token& end) {
     (void)::poll(fds.data(), fds.size(), -1);  // whatever ends it, the loop looks again
     while (const std::optional<int> signal = signals_.next()) {
       if (!SignalQueue::ends(*signal)) continue;
-      if (signal_ != 0) ::_exit(signalled(*signal));
+      if (signal_ != 0) {
+        flush_messages();
+        ::_exit(signalled(*signal));
+      }
       signal_ = *signal;
       source_.request_stop();
     }

@@ -11,12 +11,16 @@
 
 namespace dlock::cli {
 
-void print_json(const Json& value) {
+std::string json_line(const Json& value) {
   const auto text = [&](bool ascii) { return value.dump(-1, ' ', ascii, Json::error_handler_t::replace); };
   std::string line = text(false);
   // JSON has to escape what is below U+0020, but terminals obey more than that.
   if (printable(line) != line) line = text(true);
-  print(line + "\n");
+  return line + "\n";
+}
+
+void print_json(const Json& value) {
+  print(json_line(value));
 }
 
 Json to_json(const LockInfo& info) {

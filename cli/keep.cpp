@@ -13,23 +13,26 @@
 
 namespace dlock::cli {
 
-Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals) {
+Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals, int other) {
   const Event lost_event;
   const std::stop_token lost = lease.lost();
   const std::stop_callback on_lost(lost, [&lost_event] { lost_event.notify(); });
   Alarm alarm;
   alarm.set(until);
-  for (;;) {
+  for (bool other_ready = false;;) {
     while (const std::optional<int> signal = signals.next()) {
       if (SignalQueue::ends(*signal)) return {.reason = Kept::signal, .by = *signal};
       if (*signal == SIGTSTP) (void)signals.stop_job();  // where it cannot stop, TSTP has no effect, as usual
     }
     if (lost.stop_requested()) return {.reason = Kept::lost};
     if (LeaseClock::now() >= until) return {.reason = Kept::until};
+    if (other_ready) return {.reason = Kept::other};
     std::array sources{pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
                        pollfd{.fd = lost_event.fd(), .events = POLLIN, .revents = 0},
-                       pollfd{.fd = alarm.fd(), .events = POLLIN, .revents = 0}};
+                       pollfd{.fd = alarm.fd(), .events = POLLIN, .revents = 0},
+                       pollfd{.fd = other, .events = POLLIN, .revents = 0}};
     if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) check(-1, "poll");
+    other_ready = sources.back().revents != 0;
   }
 }
 

@@ -8,12 +8,12 @@
 namespace dlock::cli {
 
 struct Kept {
-  enum Reason { until, signal, lost } reason;
+  enum Reason { until, signal, lost, other } reason;
   int by = 0;  // the signal
 };
 
-// Returns when the time has come, at INT, TERM, HUP or QUIT, or when the lease is lost. Stops and continues with its
-// job like any program.
-[[nodiscard]] Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals);
+// Returns when the time has come, at INT, TERM, HUP or QUIT, when the lease is lost, or when the other descriptor is
+// readable, if there is one. Stops and continues with its job like any program.
+[[nodiscard]] Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals, int other = -1);
 
 }  // namespace dlock::cli

@@ -78,5 +78,7 @@ int run_main(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   dlock::cli::hide_secrets(argc, argv);
-  return dlock::cli::run_main(words);
+  const int status = dlock::cli::run_main(words);
+  dlock::cli::flush_messages();
+  return status;
 }

@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <dlock/info.hpp>
 
+#include "cli/message_queue.hpp"
 #include "cli/system.hpp"
 
 namespace dlock::cli {
@@ -21,6 +25,24 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// More than a person reads; enough for the trouble of hours.
+constexpr std::size_t room_for_messages = 64 * 1024;
+// After this long without a message written, nobody reads them.
+constexpr std::chrono::seconds patience_with_readers{1};
+
+MessageQueue& messages() {
+  static MessageQueue queue(
+      [](std::string_view line) {
+        (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
+      },
+      room_for_messages);
+  return queue;
+}
+
+OutputError output_failure(int error) {
+  return OutputError{std::string("cannot write standard output: ") + std::strerror(error)};
+}
+
 }  // namespace
 
 void say(std::string_view text) noexcept {
@@ -28,16 +50,47 @@ void say(std::string_view text) noexcept {
     std::string line = "dlock: ";
     line += printable(text);
     line += '\n';
-    (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
+    messages().push(std::move(line));
   } catch (const std::bad_alloc&) {
-    (void)write_all(STDERR_FILENO, "dlock: out of memory\n");
+    messages().drop();
   }
 }
 
+void start_messages() {
+  messages().start();
+}
+
+void flush_messages() noexcept {
+  messages().flush(patience_with_readers);
+}
+
 void print(std::string_view text) {
-  if (!write_all(STDOUT_FILENO, text)) {
-    throw OutputError(std::string("cannot write standard output: ") + std::strerror(errno));
-  }
+  flush_messages();
+  if (!write_all(STDOUT_FILENO, text)) throw output_failure(errno);
+}
+
+// Outlives the Printing where nobody reads.
+struct Printing::State {
+  std::string text;
+  Event done;
+  std::atomic<int> error = 0;  // set before `done`
+};
+
+Printing::Printing(std::string text) : state_(std::make_shared<State>()) {
+  flush_messages();
+  state_->text = std::move(text);
+  std::thread([state = state_] {
+    if (!write_all(STDOUT_FILENO, state->text)) state->error = errno;
+    state->done.notify();
+  }).detach();
+}
+
+int Printing::done_fd() const noexcept {
+  return state_->done.fd();
+}
+
+void Printing::check() const {
+  if (state_->error != 0) throw output_failure(state_->error);
 }
 
 void print_lines(std::string_view text) {

@@ -2,6 +2,7 @@
 // into a service may be meant for the terminal instead of its reader, so it is shown as printable() (dlock/info.hpp).
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,11 +16,34 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Writes "dlock: <text>", made printable, to standard error, in one piece; from any thread.
+// Has "dlock: <text>", made printable, written to standard error, in one piece and in the order of the calls; from any
+// thread. Does not wait: renewals and signals must not depend on whether somebody reads standard error.
 void say(std::string_view text) noexcept;
 
-// Writes to standard output as it is; throws OutputError.
+// From here on, say() finds the thread that writes. Throws std::system_error when the system refuses it.
+void start_messages();
+// Waits until everything was written that has been said; not for long where nobody reads. Before anything else is
+// written that is to come after it, and before the process ends.
+void flush_messages() noexcept;
+
+// Flushes messages and writes to standard output as it is; throws OutputError.
 void print(std::string_view text);
+
+// print() for a caller that must go on listening, to signals for instance, while nobody reads.
+class Printing {
+ public:
+  // Begins. Throws std::system_error when the system refuses a thread.
+  explicit Printing(std::string text);
+
+  // Readable when it is over.
+  [[nodiscard]] int done_fd() const noexcept;
+  // Call when done_fd() is readable. Throws OutputError if it failed.
+  void check() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 // The same, with each line made printable.
 void print_lines(std::string_view text);

@@ -46,6 +46,7 @@ int conclude(Lease& lease, int command_status, const Reporter& reporter) {
 int run_command(const Arguments& arguments, Inherited& inherited) {
   inherited.take_over_signals();
   std::optional<Guardian> guardian(std::in_place);
+  start_messages();
   SignalQueue signals;
   const std::string url = service_url(arguments.url);
   const auto reporter = std::make_shared<Reporter>(arguments.quiet);

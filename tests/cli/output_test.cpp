@@ -6,8 +6,10 @@ namespace dlock::cli {
 namespace {
 
 TEST(Output, AMessageIsOneLineWhateverItContains) {
+  flush_messages();  // of earlier tests
   testing::internal::CaptureStderr();
   say("the service says: \033[2J\ndlock: all is well");
+  flush_messages();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "dlock: the service says: \\x1b[2J\\x0adlock: all is well\n");
 }
 

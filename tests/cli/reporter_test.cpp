@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "cli/output.hpp"
+
 namespace dlock::cli {
 namespace {
 
@@ -24,8 +26,10 @@ class ReporterTest : public testing::Test {
   void renew() { reporter.renewed({"job", FencingToken(1)}); }
 
   static std::string said(const std::function<void()>& events) {
+    flush_messages();  // of earlier tests
     testing::internal::CaptureStderr();
     events();
+    flush_messages();
     return testing::internal::GetCapturedStderr();
   }
 

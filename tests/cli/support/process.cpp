@@ -108,7 +108,10 @@ Process::Process(std::vector<std::string> command, const Options& options) {
   ::sigfillset(&all);
   check(::pthread_sigmask(SIG_SETMASK, &all, &before), "pthread_sigmask");
   pid_ = ::fork();
-  if (pid_ == 0) become(command, environment, options, in_read.get(), out_write.get(), err_write.get());
+  if (pid_ == 0) {
+    become(command, environment, options, in_read.get(), options.output.value_or(out_write.get()),
+           options.error.value_or(err_write.get()));
+  }
   check(::pthread_sigmask(SIG_SETMASK, &before, nullptr), "pthread_sigmask");
   check(pid_, "fork");
   exec_write.reset();

@@ -32,12 +32,14 @@ class Process {
   struct Options {
     // Replace variables of the environment; nullopt removes one.
     std::map<std::string, std::optional<std::string>> environment = {};
-    bool closed_input = false;      // start without descriptor 0
-    std::vector<int> ignored = {};  // signals that the process starts with ignored
-    std::vector<int> blocked = {};  // signals that the process starts with blocked
-    std::vector<int> passed = {};   // descriptors of ours that it gets, under the same numbers
-    rlim_t stack_limit = 0;         // 0: unchanged
-    std::string directory = {};     // where it starts
+    bool closed_input = false;       // start without descriptor 0
+    std::vector<int> ignored = {};   // signals that the process starts with ignored
+    std::vector<int> blocked = {};   // signals that the process starts with blocked
+    std::vector<int> passed = {};    // descriptors of ours that it gets, under the same numbers
+    rlim_t stack_limit = 0;          // 0: unchanged
+    std::string directory = {};      // where it starts
+    std::optional<int> output = {};  // a descriptor of ours that is its standard output instead of a pipe to us
+    std::optional<int> error = {};   // the same for standard error
   };
 
   explicit Process(std::vector<std::string> command) : Process(std::move(command), Options()) {}
