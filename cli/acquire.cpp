@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <exception>
+#include <iterator>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
@@ -14,6 +16,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/output.hpp"
 #include "cli/system.hpp"
+#include "cli/text.hpp"
 
 namespace dlock::cli {
 
@@ -61,16 +64,33 @@ class Attempt {
   std::jthread thread_;
 };
 
-std::variant<Lease, int> conclude(Attempt& attempt, const Arguments& arguments, std::optional<int> signal) {
+// Why the wait was cancelled, if it was.
+struct Cancelled {
+  std::optional<int> by;   // a signal
+  bool unreached = false;  // nobody at the service has answered
+};
+
+int say_unreached(const Client& client, const Arguments& arguments, Reporter& reporter) {
+  std::string why = reporter.last_failure();
+  if (why.empty()) why = client.url() + " has not answered";
+  reporter.fall_silent();
+  say(fmt::format("the lock service was not reached within {} (--connect-wait): {}",
+                  for_people(arguments.connect_wait.value()), why));
+  return static_cast<int>(ExitCode::unavailable);
+}
+
+std::variant<Lease, int> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
+                                  const Cancelled& cancelled, Reporter& reporter) {
   try {
     if (std::optional<Lease> lease = attempt.result()) {
-      if (!signal) return std::move(*lease);
-      return signalled(*signal);  // granted in the same moment; given back here
+      if (!cancelled.by) return std::move(*lease);
+      return signalled(*cancelled.by);  // granted in the same moment; given back here
     }
   } catch (const Error& error) {
-    if (!signal || error.code() != errc::cancelled) throw;
+    if ((!cancelled.by && !cancelled.unreached) || error.code() != errc::cancelled) throw;
+    if (!cancelled.by) return say_unreached(client, arguments, reporter);
   }
-  if (signal) return signalled(*signal);
+  if (cancelled.by) return signalled(*cancelled.by);
   if (arguments.wait == Duration()) {
     if (!arguments.quiet) say(fmt::format("somebody else holds \"{}\"", arguments.name));
     return static_cast<int>(ExitCode::busy);
@@ -82,24 +102,36 @@ std::variant<Lease, int> conclude(Attempt& attempt, const Arguments& arguments, 
 }  // namespace
 
 std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                 SignalQueue& signals, WaitExplainer& explainer) {
+                                 SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer) {
   signals.keep_user_signals_pending();
+  Alarm impatience;
+  // What is no further away than this machine is always reached.
+  if (client.capabilities().scope == Scope::network) {
+    impatience.set(saturating_add(LeaseClock::now(), arguments.connect_wait.value()));
+  }
   Attempt attempt(client, arguments);
   // A try does not wait, even if the service takes its time to answer it.
   bool explain = !arguments.quiet && arguments.wait != Duration() && ::isatty(STDERR_FILENO) == 1;
-  std::optional<int> ended_by;
+  Cancelled cancelled;
   for (;;) {
     pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
-                        {.fd = signals.fd(), .events = POLLIN, .revents = 0}};
-    const int ready = ::poll(sources, 2, explain ? static_cast<int>(patience.count()) : -1);
+                        {.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                        {.fd = impatience.fd(), .events = POLLIN, .revents = 0}};
+    const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
     if (ready < 0 && errno != EINTR) check(ready, "poll");
     while (const std::optional<int> signal = signals.next()) {
       if (*signal == SIGTSTP) (void)signals.stop_job();  // ignored or orphaned: then TSTP has no effect, as usual
-      if (!SignalQueue::ends(*signal) || inherited.ignored(*signal) || ended_by) continue;
-      ended_by = signal;
+      if (!SignalQueue::ends(*signal) || inherited.ignored(*signal) || cancelled.by) continue;
+      cancelled.by = signal;
       attempt.cancel();
     }
     if (ready > 0 && sources[0].revents != 0) break;
+    if (ready > 0 && sources[2].revents != 0) {
+      impatience.set(TimePoint::max());
+      impatience.clear();
+      cancelled.unreached = !reporter.reached();
+      if (cancelled.unreached) attempt.cancel();
+    }
     if (ready == 0) {
       explain = false;
       explainer.explain(arguments.name);
@@ -108,7 +140,7 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
   explainer.wait_is_over();
   signals.read_all_signals();
   flush_messages();  // what was said about the wait comes before what the command says
-  return conclude(attempt, arguments, ended_by);
+  return conclude(attempt, client, arguments, cancelled, reporter);
 }
 
 }  // namespace dlock::cli

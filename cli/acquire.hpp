@@ -7,15 +7,17 @@
 
 #include "cli/arguments.hpp"
 #include "cli/inherited.hpp"
+#include "cli/reporter.hpp"
 #include "cli/signal_queue.hpp"
 #include "cli/wait_explainer.hpp"
 
 namespace dlock::cli {
 
 // The lease, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the wait, unless the
-// caller had them ignored; USR1 and USR2 stay pending. Nothing that the explainer asks delays the return.
+// caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not seen reached within
+// Arguments::connect_wait ends it, too. Nothing that the explainer asks delays the return.
 [[nodiscard]] std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments,
-                                               const Inherited& inherited, SignalQueue& signals,
+                                               const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
                                                WaitExplainer& explainer);
 
 }  // namespace dlock::cli

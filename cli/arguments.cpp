@@ -99,6 +99,7 @@ class Parser {
   std::string url_;
   bool try_once_ = false;
   DurationOption wait_{"--wait", {}};
+  DurationOption connect_wait_{"--connect-wait", {}};
   DurationOption lease_{"--lease", {}};
   DurationOption hold_at_least_{"--hold-at-least", {}};
   DurationOption kill_after_{"--kill-after", {}};
@@ -213,6 +214,9 @@ void Parser::add_name(CLI::App* app) {
 
 void Parser::add_acquire_options(CLI::App* app) {
   app->add_option("--wait", wait_.text, "Wait at most this long for the lock (default forever)")->type_name("TIME");
+  app->add_option("--connect-wait", connect_wait_.text,
+                  "Exit with 69 if the service was not reached within this time (default 30s; with --wait, that)")
+      ->type_name("TIME");
   app->add_flag("--try", try_once_, "Do not wait: exit with 75 if somebody else holds the lock");
   app->add_option("--lease", lease_.text, "How long the service keeps the lock if it does not hear from dlock")
       ->type_name("TIME");
@@ -238,6 +242,11 @@ void Parser::take_values() {
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   if (!wait_.text.empty()) result_.wait = to_duration(wait_);
   if (try_once_) result_.wait = Duration();
+  if (try_once_ || !wait_.text.empty()) result_.connect_wait = forever;  // they end by themselves
+  if (!connect_wait_.text.empty()) result_.connect_wait = to_duration(connect_wait_);
+  if (result_.connect_wait == Duration()) {
+    throw UsageError("--connect-wait: must be longer than 0; no service is reached in no time");
+  }
   if (!lease_.text.empty()) result_.lease = to_duration(lease_);
   if (!hold_at_least_.text.empty()) result_.hold_at_least = to_duration(hold_at_least_);
   if (!kill_after_.text.empty()) result_.kill_after = to_duration(kill_after_);

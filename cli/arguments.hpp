@@ -46,7 +46,8 @@ struct Arguments {
   Verb verb = Verb::run;
   std::optional<std::string> url;
   std::string name;
-  Duration wait = forever;  // zero: try
+  Duration wait = forever;                           // zero: try
+  Duration connect_wait = std::chrono::seconds(30);  // for a service that was never reached; forever with --wait
   std::optional<Duration> lease;
   Duration hold_at_least = {};
   Duration kill_after = std::chrono::seconds(5);

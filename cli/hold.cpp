@@ -19,11 +19,11 @@ int hold(const Arguments& arguments, Inherited& inherited) {
   inherited.take_over_signals();
   start_messages();
   SignalQueue signals;
-  const auto reporter = std::make_shared<Reporter>(arguments.quiet);
+  const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
   const Client client = connect(service_url(arguments.url), {.label = "dlock", .observer = reporter});
   warn_if_private(client, arguments.quiet);
   WaitExplainer explainer(client, *reporter);
-  auto acquired = acquire(client, arguments, inherited, signals, explainer);
+  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer);
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Lease lease = std::move(std::get<Lease>(acquired));
   const Printing token(arguments.json ? json_line({{"name", arguments.name},

@@ -1,5 +1,6 @@
 #include "cli/reporter.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -26,10 +27,17 @@ bool out_of_reach(const Failure& failure) {
 }  // namespace
 
 void Reporter::say_unless_quiet(const std::string& text) const {
-  if (!quiet_) say(text);
+  if (speech_ == Speech::all) say(text);
+}
+
+void Reporter::say_out_of_reach(const std::string& meaning, const std::string& why) {
+  const bool first = !std::exchange(out_of_reach_, true);
+  say_unless_quiet(meaning + why);
+  if (speech_ == Speech::errors && first && !trying_) say("cannot reach the lock service, trying again: " + why);
 }
 
 void Reporter::forget_trouble_with_locks() {
+  out_of_reach_ = false;
   std::erase_if(said_, [](const auto& warning) { return !warning.first.empty(); });
 }
 
@@ -41,6 +49,9 @@ void Reporter::renewals_work() {
 
 void Reporter::acquired(const AcquiredEvent& /*event*/) {
   renewals_work();
+  const std::scoped_lock lock(mutex_);
+  reached_ = true;
+  trying_ = false;
 }
 
 void Reporter::renewed(const RenewedEvent& /*event*/) {
@@ -56,31 +67,54 @@ void Reporter::connection(const ConnectionEvent& event) {
   const bool cut_off = event.state == ConnectionEvent::State::reconnecting;
   const std::scoped_lock lock(mutex_);
   connected_ = !cut_off;
-  if (!cut_off) forget_trouble_with_locks();
-  if (std::exchange(cut_off_, cut_off) == cut_off) return;
-  say_unless_quiet(cut_off ? "no connection to the lock service, trying again: " + text_of(event.reason)
-                           : "connected to the lock service again");
+  if (!cut_off) {
+    reached_ = true;
+    forget_trouble_with_locks();
+    if (std::exchange(cut_off_, false)) say_unless_quiet("connected to the lock service again");
+    return;
+  }
+  const std::string text = text_of(event.reason);
+  last_failure_ = text;
+  if (std::exchange(cut_off_, true)) return;
+  // Some services report the wait that fails first, and then the connection.
+  const bool known = std::any_of(said_.begin(), said_.end(), [&](const auto& said) { return said.second == text; });
+  if (!known) say_out_of_reach("no connection to the lock service, trying again: ", text);
 }
 
 void Reporter::warning(const WarningEvent& event) {
   const std::string text = text_of(event.reason);
   const std::scoped_lock lock(mutex_);
-  if (!event.name.empty()) {
-    renewal_failure_ = text;
-    if (cut_off_ && out_of_reach(event.reason)) return;
-  }
+  const bool unreached = !event.name.empty() && out_of_reach(event.reason);
+  if (!event.name.empty()) renewal_failure_ = text;
+  if (unreached) last_failure_ = text;
+  if (unreached && cut_off_) return;
   if (said_.size() >= max_remembered) said_.clear();
-  if (said_.emplace(event.name, text).second) say_unless_quiet("warning: " + text);
+  if (!said_.emplace(event.name, text).second) return;
+  if (unreached) {
+    say_out_of_reach("warning: ", text);
+  } else {
+    say_unless_quiet("warning: " + text);
+  }
 }
 
 void Reporter::fall_silent() {
   const std::scoped_lock lock(mutex_);
-  quiet_ = true;
+  speech_ = Speech::nothing;
 }
 
 bool Reporter::connected() const {
   const std::scoped_lock lock(mutex_);
   return connected_;
+}
+
+bool Reporter::reached() const {
+  const std::scoped_lock lock(mutex_);
+  return reached_;
+}
+
+std::string Reporter::last_failure() const {
+  const std::scoped_lock lock(mutex_);
+  return last_failure_;
 }
 
 std::string Reporter::loss_reason() const {

@@ -10,7 +10,8 @@
 
 namespace dlock::cli {
 
-// Every retry that fails is an event. A person hears of each kind of trouble once, until it has changed or is over:
+// Every retry that fails is an event. A person hears of each kind of trouble once, until it has changed or is over. A
+// person who wants to hear of nothing but errors hears of each outage its first failure:
 //
 //   event                            | is said                                       | ends
 //   ---------------------------------+-----------------------------------------------+-------------------------------
@@ -22,8 +23,9 @@ namespace dlock::cli {
 //   warning about the service itself | unless it was                                 |
 class Reporter final : public Observer {
  public:
-  // Quiet: remembers, but says nothing.
-  explicit Reporter(bool quiet) : quiet_(quiet) {}
+  // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news either: it ends dlock,
+  // which then says why.
+  explicit Reporter(bool quiet, bool tries = false) : speech_(quiet ? Speech::errors : Speech::all), trying_(tries) {}
 
   void acquired(const AcquiredEvent& event) override;
   void renewed(const RenewedEvent& event) override;
@@ -36,17 +38,28 @@ class Reporter final : public Observer {
 
   // Whether a connection to the service was reported that has not broken since.
   [[nodiscard]] bool connected() const;
+  // Whether there was ever a connection, or a lock.
+  [[nodiscard]] bool reached() const;
+  // Why the service was out of reach the last time; empty if it never was, as far as is known.
+  [[nodiscard]] std::string last_failure() const;
   // Why the lock was lost, or could not be relied on any more: ": <reason>", or nothing if that is not known (yet).
   [[nodiscard]] std::string loss_reason() const;
 
  private:
+  enum class Speech { all, errors, nothing };
+
   void renewals_work();
   // With mutex_ held:
   void say_unless_quiet(const std::string& text) const;
+  void say_out_of_reach(const std::string& meaning, const std::string& why);
   void forget_trouble_with_locks();
 
   mutable std::mutex mutex_;  // guards what follows
-  bool quiet_;
+  Speech speech_;
+  bool trying_;
+  bool reached_ = false;
+  bool out_of_reach_ = false;  // since the last time that something worked
+  std::string last_failure_;
   std::string loss_;
   std::string renewal_failure_;  // of the last renewal, if that failed
   bool connected_ = false;

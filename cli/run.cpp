@@ -49,12 +49,12 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
   start_messages();
   SignalQueue signals;
   const std::string url = service_url(arguments.url);
-  const auto reporter = std::make_shared<Reporter>(arguments.quiet);
+  const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
   const Client client = connect(url, {.label = label_for(arguments.command.front()), .observer = reporter});
   warn_if_private(client, arguments.quiet);
 
   WaitExplainer explainer(client, *reporter);
-  auto acquired = acquire(client, arguments, inherited, signals, explainer);
+  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer);
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Lease lease = std::move(std::get<Lease>(acquired));
   const TimePoint hold_until = saturating_add(LeaseClock::now(), arguments.hold_at_least.value());

@@ -28,6 +28,7 @@ TEST(Arguments, OfRunHaveDefaults) {
   EXPECT_EQ(arguments.command, (std::vector<std::string>{"cmd", "-x"}));
   EXPECT_EQ(arguments.url, std::nullopt);
   EXPECT_EQ(arguments.wait, forever);
+  EXPECT_EQ(arguments.connect_wait, Duration(30s));
   EXPECT_EQ(arguments.lease, std::nullopt);
   EXPECT_EQ(arguments.hold_at_least, Duration());
   EXPECT_EQ(arguments.kill_after, Duration(5s));
@@ -43,6 +44,19 @@ TEST(Arguments, OfRunAreRead) {
   EXPECT_EQ(arguments.hold_at_least, Duration(5min));
   EXPECT_EQ(arguments.kill_after, Duration());
   EXPECT_TRUE(arguments.quiet);
+}
+
+TEST(Arguments, AWaitThatEndsOrIsGivenNeedsNoLimitForReachingTheService) {
+  EXPECT_EQ(parsed({"run", "--wait", "1s", "job", "--", "cmd"}).connect_wait, forever);
+  EXPECT_EQ(parsed({"hold", "--wait", "forever", "job"}).connect_wait, forever);
+  EXPECT_EQ(parsed({"hold", "--try", "job"}).connect_wait, forever);
+  EXPECT_EQ(parsed({"hold", "job"}).connect_wait, Duration(30s));
+}
+
+TEST(Arguments, ALimitForReachingTheServiceHoldsWhereItIsGiven) {
+  EXPECT_EQ(parsed({"hold", "--connect-wait", "250ms", "job"}).connect_wait, Duration(250ms));
+  EXPECT_EQ(parsed({"hold", "--connect-wait=forever", "job"}).connect_wait, forever);
+  EXPECT_EQ(parsed({"run", "--wait", "1h", "--connect-wait", "5s", "job", "--", "cmd"}).connect_wait, Duration(5s));
 }
 
 TEST(Arguments, ACommandMayContainTheSeparator) {

@@ -78,14 +78,65 @@ TEST_F(ReporterTest, SaysOnceAndForAllWhatIsWrongWithTheService) {
   EXPECT_EQ(said([&] { setting(), renew(), setting(); }), "dlock: warning: it may evict locks\n");
 }
 
-TEST_F(ReporterTest, RemembersSilentlyWhenQuiet) {
+TEST_F(ReporterTest, SaysOnceWhatAWaitAndItsConnectionFailOf) {
+  EXPECT_EQ(said([&] { warn(refused), break_connection(refused), warn(refused), connect(); }),
+            "dlock: warning: h:1: Connection refused\ndlock: connected to the lock service again\n");
+}
+
+TEST_F(ReporterTest, SaysOfEachOutageItsFirstFailureWhenQuiet) {
+  const std::string first = "dlock: cannot reach the lock service, trying again: ";
   Reporter quiet(true);
   EXPECT_EQ(said([&] {
               quiet.warning({"job", silent});
               quiet.connection({State::reconnecting, refused});
+              quiet.warning({"job", {errc::ambiguous, "h:1: Connection reset by peer"}});
+            }),
+            first + "h:1: no answer in time\n");
+  EXPECT_EQ(quiet.loss_reason(), ": its lease could not be renewed: h:1: Connection reset by peer");
+  EXPECT_EQ(said([&] { quiet.connection({State::connected, {}}); }), "");
+  EXPECT_EQ(said([&] {
+              quiet.connection({State::reconnecting, refused});
+              quiet.warning({"job", silent});
+            }),
+            first + "h:1: Connection refused\n");
+}
+
+TEST_F(ReporterTest, SaysNoOtherTroubleWhenQuiet) {
+  Reporter quiet(true);
+  EXPECT_EQ(said([&] {
+              quiet.warning({"job", read_only});
+              quiet.warning({"", {errc::unavailable, "it may evict locks"}});
             }),
             "");
-  EXPECT_EQ(quiet.loss_reason(), ": its lease could not be renewed: h:1: no answer in time");
+}
+
+TEST_F(ReporterTest, LeavesTheFailureOfAQuietTryToTheTry) {
+  Reporter quiet(true, true);
+  EXPECT_EQ(said([&] {
+              quiet.warning({"job", refused});
+              quiet.connection({State::reconnecting, refused});
+            }),
+            "");
+  quiet.connection({State::connected, {}});
+  quiet.acquired({"job", FencingToken(1), {}});
+  EXPECT_NE(said([&] { quiet.warning({"job", refused}); }), "");
+}
+
+TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReachedAndWhatItFailedOf) {
+  EXPECT_FALSE(reporter.reached());
+  EXPECT_EQ(reporter.last_failure(), "");
+  warn(silent), break_connection(refused);
+  EXPECT_FALSE(reporter.reached());
+  EXPECT_EQ(reporter.last_failure(), "h:1: Connection refused");
+  warn({errc::ambiguous, "h:1: Connection reset by peer"}), warn(read_only);
+  EXPECT_EQ(reporter.last_failure(), "h:1: Connection reset by peer");
+  connect();
+  EXPECT_TRUE(reporter.reached());
+  break_connection(refused);
+  EXPECT_TRUE(reporter.reached()) << "it was, once";
+  Reporter without_news(false);
+  without_news.acquired({"job", FencingToken(1), {}});
+  EXPECT_TRUE(without_news.reached());
 }
 
 TEST_F(ReporterTest, SaysNothingMoreOnceTheEndWasSaid) {

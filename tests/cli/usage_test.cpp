@@ -63,13 +63,19 @@ TEST_F(Usage, ContradictoryOptionsAreRefused) {
 }
 
 TEST_F(Usage, AWrongTimeIsRefusedNamingTheOption) {
-  for (const char* option : {"--wait", "--lease", "--hold-at-least", "--kill-after"}) {
+  for (const char* option : {"--wait", "--connect-wait", "--lease", "--hold-at-least", "--kill-after"}) {
     for (const char* value : {"5", "5 sec", "-5s", "nan", "1e400s", "s", "9223372036854775807ms9", "99999999999999d"}) {
       expect_refused({"run", std::string(option) + "=" + value, "job", "--", "echo", "ran"},
                      std::string(option) + ": ");
     }
     expect_refused({"run", std::string(option) + "=", "job", "--", "echo", "ran"}, std::string(option) + ": ");
   }
+}
+
+TEST_F(Usage, NoTimeAtAllToReachTheServiceIsRefused) {
+  expect_refused({"run", "--url", url(), "--connect-wait", "0", "job", "--", "echo", "ran"}, "--connect-wait: ");
+  expect_refused({"hold", "--url", url(), "--connect-wait", "0s", "job"}, "--connect-wait: ");
+  expect_refused({"status", "--url", url(), "--connect-wait", "1s", "job"}, "--connect-wait: no such option");
 }
 
 TEST_F(Usage, ALeaseOfZeroIsRefused) {
