@@ -70,6 +70,15 @@ struct Cancelled {
   bool unreached = false;  // nobody at the service has answered
 };
 
+void obey_signals(SignalQueue& signals, const Inherited& inherited, Attempt& attempt, Cancelled& cancelled) {
+  while (const std::optional<int> signal = signals.next()) {
+    if (*signal == SIGTSTP) (void)signals.stop_job();  // ignored or orphaned: then TSTP has no effect, as usual
+    if (!SignalQueue::ends(*signal) || inherited.ignored(*signal) || cancelled.by) continue;
+    cancelled.by = signal;
+    attempt.cancel();
+  }
+}
+
 int say_unreached(const Client& client, const Arguments& arguments, Reporter& reporter) {
   std::string why = reporter.last_failure();
   if (why.empty()) why = client.url() + " has not answered";
@@ -119,12 +128,7 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
                         {.fd = impatience.fd(), .events = POLLIN, .revents = 0}};
     const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
     if (ready < 0 && errno != EINTR) check(ready, "poll");
-    while (const std::optional<int> signal = signals.next()) {
-      if (*signal == SIGTSTP) (void)signals.stop_job();  // ignored or orphaned: then TSTP has no effect, as usual
-      if (!SignalQueue::ends(*signal) || inherited.ignored(*signal) || cancelled.by) continue;
-      cancelled.by = signal;
-      attempt.cancel();
-    }
+    obey_signals(signals, inherited, attempt, cancelled);
     if (ready > 0 && sources[0].revents != 0) break;
     if (ready > 0 && sources[2].revents != 0) {
       impatience.set(TimePoint::max());
