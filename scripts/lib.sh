@@ -5,7 +5,7 @@ DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev 
   libxxhash-dev libhiredis-dev libssl-dev libzookeeper-mt-dev libpq-dev)
 # What the tests and the benchmarks need beyond that.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev groff-base redis-server openssl zookeeper
-  postgresql-15 pgbouncer nftables faketime patch)
+  postgresql-15 pgbouncer python3-kazoo nftables faketime patch)
 
 # dlock_install_packages [PACKAGE...]: installs those that are missing; without arguments, everything that building,
 # testing and measuring needs. apt-get is not run when nothing is missing.

@@ -131,10 +131,24 @@ void Inspection::look_at_queue(const std::string& name, Sight sight, const std::
   const Queue queue = judge_queue(options_.layout, path, children);
   if (queue.problem) return done(*queue.problem);
   sight.members = queue.members.size();
-  if (queue.members.empty()) return done(std::move(sight));
+  const std::string first(queue.members.empty() ? std::string_view() : queue.first().node);
+  if (!queue.semaphore) return look_at_holder(name, first, std::move(sight), attempts_left, std::move(done));
+  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  requests_.occupied_semaphore(path, [this, name, path, first, sight = std::move(sight), attempts_left,
+                                      done = std::move(done)](const Outcome& outcome, std::string_view occupied) {
+    if (outcome.problem != Problem::none) return done(unanswered(outcome.failure));
+    if (!occupied.empty()) return done(foreign_child(path, occupied, semaphore_layout));
+    look_at_holder(name, first, sight, attempts_left, done);
+  });
+}
+
+// node: the first of the queue; empty where there is none.
+void Inspection::look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
+                                SightHandler done) {
+  if (node.empty()) return done(std::move(sight));
   sight.exists = true;
   if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
-  sight.holder_path = path + "/" + std::string(queue.first().node);
+  sight.holder_path = lock_path(options_.prefix, name) + "/" + node;
   const std::string holder_path = sight.holder_path;
   requests_.get(holder_path, 0,
                 [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](

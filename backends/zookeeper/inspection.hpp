@@ -48,6 +48,8 @@ class Inspection {
   void look(const std::string& name, int attempts_left, SightHandler done);
   void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
                      SightHandler done);
+  void look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
+                      SightHandler done);
   void break_one(const std::string& name, int attempts_left, const std::shared_ptr<Question<bool>>& question);
   [[nodiscard]] LockInfo info_of(const std::string& name, const Sight& sight) const;
 

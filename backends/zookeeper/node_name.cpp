@@ -98,6 +98,24 @@ bool fits(const Marker& marker, std::string_view name, std::int64_t& sequence) n
   return found.has_value();
 }
 
+bool all_hex(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); });
+}
+
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+// The server writes exactly ten digits.
+bool ends_in_sequence(std::string_view name) noexcept {
+  constexpr std::size_t digits = 10;
+  if (name.size() < digits) return false;
+  const std::string_view number = name.substr(name.size() - digits);
+  if (!std::all_of(number.begin(), number.end(), is_digit)) return false;
+  return name.size() == digits || !is_digit(name[name.size() - digits - 1]);
+}
+
 }  // namespace
 
 // --- Paths -----------------------------------------------------------------------------------------------------------
@@ -161,6 +179,16 @@ QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept {
     if (!fits(marker, name, sequence)) continue;
     if (marker.ours == layout) return {.kind = QueueNode::Kind::member, .sequence = sequence};
     return {.kind = QueueNode::Kind::foreign, .layout = marker.layout};
+  }
+  if (std::find(semaphore_children.begin(), semaphore_children.end(), name) != semaphore_children.end()) {
+    return {.kind = QueueNode::Kind::semaphore};
+  }
+  if (name.size() == 32 && all_hex(name)) {
+    return {.kind = QueueNode::Kind::foreign, .layout = "kazoo's semaphore (32 hexadecimal digits)"};
+  }
+  // Not a lock's for certain, but nobody else numbers nodes there.
+  if (ends_in_sequence(name)) {
+    return {.kind = QueueNode::Kind::foreign, .layout = "of nodes that the server numbered for an unknown program"};
   }
   return {};
 }

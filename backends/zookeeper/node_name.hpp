@@ -5,6 +5,7 @@
 //   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   somebody who holds it or waits
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,9 @@ struct QueueNode {
   enum class Kind {
     member,   // holds the lock or waits for it, in our layout
     foreign,  // the same in a layout that does not exclude ours
+    // One of the two children below which Curator's semaphores are kept (semaphore_children). They stay for a while
+    // when everybody has gone.
+    semaphore,
     unknown,  // no lock's
   } kind = Kind::unknown;
   std::int64_t sequence = 0;     // of a member
@@ -47,6 +51,10 @@ struct QueueNode {
 };
 
 [[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept;
+
+// Whoever wants a lease of Curator's semaphore has a node below the first, then below both, then below the second.
+inline constexpr std::array<std::string_view, 2> semaphore_children = {"locks", "leases"};
+inline constexpr std::string_view semaphore_layout = "Curator's semaphore (a node below locks or leases)";
 
 // The server's counter has 32 bits: behind this it sticks or becomes negative, and says nothing any more about who was
 // first. There is room for those who do not look.

@@ -56,6 +56,8 @@ class QueueContention final : public Contention {
   // In the queue.
   void list();
   void listed(const Outcome& outcome, const std::vector<std::string>& children);
+  // Only if nobody is in a semaphore of Curator's here.
+  void follow_outside_semaphore(const QueueWalk::Step& step);
   void follow(QueueWalk::Step step);
   void watch(const std::string& node);
   void weigh(const std::string& node);

@@ -28,7 +28,22 @@ void QueueContention::listed(const Outcome& outcome, const std::vector<std::stri
   if (outcome.problem == Problem::no_node) return start_over();
   if (outcome.problem != Problem::none) return trouble(outcome);
   if (watch_) watch_->set();
-  if (const auto queue = judge(children)) follow(walk_.listed(*queue));
+  const auto queue = judge(children);
+  if (!queue) return;
+  QueueWalk::Step step = walk_.listed(*queue);
+  if (queue->semaphore) return follow_outside_semaphore(step);
+  follow(std::move(step));
+}
+
+void QueueContention::follow_outside_semaphore(const QueueWalk::Step& step) {
+  if (!can_ask()) return;
+  client_.requests_.occupied_semaphore(lock_path_,
+                                       guarded([this, step](const Outcome& outcome, std::string_view occupied) {
+                                         if (outcome.problem != Problem::none) return trouble(outcome);
+                                         if (!occupied.empty())
+                                           return fail(foreign_child(lock_path_, occupied, semaphore_layout));
+                                         follow(step);
+                                       }));
 }
 
 void QueueContention::follow(QueueWalk::Step step) {

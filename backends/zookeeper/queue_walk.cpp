@@ -7,6 +7,11 @@
 
 namespace dlock::zookeeper {
 
+Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout) {
+  return {errc::protocol, "node " + detail::quoted(child) + " below " + detail::quoted(lock_path) +
+                              " is in a layout that does not exclude ours: " + std::string(layout)};
+}
+
 Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children) {
   Queue queue;
   queue.members.reserve(children.size());
@@ -23,11 +28,10 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
         }
         break;
       case QueueNode::Kind::foreign:
-        if (!queue.problem) {
-          queue.problem = {errc::protocol,
-                           "node " + detail::quoted(child) + " below " + detail::quoted(lock_path) +
-                               " is in a layout that does not exclude ours: " + std::string(parsed.layout)};
-        }
+        if (!queue.problem) queue.problem = foreign_child(lock_path, child, parsed.layout);
+        break;
+      case QueueNode::Kind::semaphore:
+        queue.semaphore = true;
         break;
       case QueueNode::Kind::unknown:
         queue.unknown = child;

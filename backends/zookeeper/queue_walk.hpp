@@ -22,12 +22,15 @@ struct Queue {
   };
   std::vector<Member> members;  // in no particular order
   std::string_view unknown;     // a child that is no lock's, if there is one
+  bool semaphore = false;       // children of Curator's semaphore; whether anybody is in it is still to be asked
   // Why this queue must not be used: a lock of another layout is in it, or its numbers are used up.
   std::optional<Failure> problem;
 
   // Where there are members: one that no other comes before by its number.
   [[nodiscard]] const Member& first() const;
 };
+
+[[nodiscard]] Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout);
 
 [[nodiscard]] Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children);
 

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backends/zookeeper/handle.hpp"
+#include "backends/zookeeper/node_name.hpp"
 #include "backends/zookeeper/session.hpp"
 
 namespace dlock::zookeeper {
@@ -56,6 +58,32 @@ class Requests {
   }
   void children_latest(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
     session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
+  }
+
+  // Which of Curator's semaphore_children of the lock's node somebody is below; "": nobody is in a semaphore there. On
+  // their way in others go from the first to the second, and are below both for a moment, so that asking in this order
+  // misses nobody who came before.
+  void occupied_semaphore(const std::string& lock_path, Handle::Handler<std::string_view> done) {
+    struct Seen {
+      Outcome trouble;
+      std::string_view occupied;
+    };
+    const auto look = [seen = std::make_shared<Seen>()](std::string_view child, const Outcome& outcome,
+                                                        const Handle::Node& node) -> Seen& {
+      if (seen->trouble.problem != Problem::none) return *seen;
+      if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) seen->trouble = outcome;
+      if (outcome.problem == Problem::none && node.stat.children > 0) seen->occupied = child;
+      return *seen;
+    };
+    const auto path_of = [&](std::string_view child) { return lock_path + "/" + std::string(child); };
+    get(path_of(semaphore_children[0]), 0, [look](const Outcome& outcome, const Handle::Node& node) {
+      (void)look(semaphore_children[0], outcome, node);  // told with the next answer
+    });
+    get(path_of(semaphore_children[1]), 0,
+        [look, done = std::move(done)](const Outcome& outcome, const Handle::Node& node) {
+          const Seen& seen = look(semaphore_children[1], outcome, node);
+          done(seen.trouble, seen.occupied);
+        });
   }
 
  private:

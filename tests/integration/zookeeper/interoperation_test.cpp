@@ -115,6 +115,33 @@ TEST_F(InteroperationTest, RefusesCuratorsReadWriteLock) {
   expect_refused("_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-__WRIT__", "read-write");
 }
 
+// As Curator 5.4 keeps them: a mutex that hands out leases one at a time, below two containers.
+TEST_F(InteroperationTest, RefusesCuratorsSemaphoresAndIsNotInTheWayOfWhatTheyLeaveBehind) {
+  const std::string leases = path("shared") + "/leases";
+  const std::string locks = path("shared") + "/locks";
+  zk.create_all(path("shared"));
+  for (const std::string& each : {leases, locks}) (void)zk.create(each, "", ZooKeeperClient::Kind::container);
+  const std::string guid = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d";
+  for (const auto& [parent, node] : {std::pair(leases, "-lease-"), std::pair(locks, "-lock-")}) {
+    const std::string theirs = zk.create(parent + "/" + guid + node, "127.0.0.1", ZooKeeperClient::Kind::sequential);
+    for (const std::string parameters : {"layout=curator", "layout=kazoo", "strategy=sequential-herd"}) {
+      const Client client = steady({}, parameters + "&" + long_session);
+      DistributedLock lock = client.lock("shared");
+      std::error_code error;
+      EXPECT_FALSE(lock.acquire({}, error).has_value());
+      EXPECT_EQ(error, errc::protocol);
+      EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+      EXPECT_EQ(error, errc::protocol);
+      EXPECT_THROW((void)client.inspect("shared"), Error);
+    }
+    EXPECT_TRUE(zk.remove(theirs));
+    const Client client = steady();
+    DistributedLock lock = client.lock("shared");
+    EXPECT_TRUE(take(lock).release());
+    EXPECT_FALSE(client.inspect("shared").held);
+  }
+}
+
 TEST_F(InteroperationTest, RefusesTheRecipeOfTheCLibrary) {
   expect_refused("x-0123456789abcdef-", "recipe");
 }

@@ -95,7 +95,7 @@ TEST(QueueNodes, WhatDoesNotExcludeOursIsForeignAndNamed) {
   for (const std::string name :
        {"_c_x-__READ__0000000001", "_c_x-__WRIT__0000000001", "_c_x-latch-0000000001", "_c_x-lease-0000000001",
         "lock-0000000001", "read-0000000001", "write-0000000001", "semaphore-0000000001",
-        "x-0123456789abcdef-0000000001", "x-72057594037927936-0000000001"}) {
+        "x-0123456789abcdef-0000000001", "x-72057594037927936-0000000001", hex}) {
     for (const Layout layout : {Layout::curator, Layout::kazoo}) {
       const QueueNode node = parse_queue_node(layout, name);
       EXPECT_EQ(node.kind, Kind::foreign) << name;
@@ -104,9 +104,28 @@ TEST(QueueNodes, WhatDoesNotExcludeOursIsForeignAndNamed) {
   }
 }
 
+// Whoever made it has a place in some queue, and may hold what the queue is for.
+TEST(QueueNodes, ANumberThatTheServerGaveIsForeignWhateverStandsBeforeIt) {
+  for (const std::string name : {"block-0000000001", "ex0000000000", "sh-2147483648", "0000000001"}) {
+    for (const Layout layout : {Layout::curator, Layout::kazoo}) {
+      EXPECT_EQ(parse_queue_node(layout, name).kind, Kind::foreign) << name;
+    }
+  }
+}
+
+TEST(QueueNodes, CuratorsSemaphoresAreKeptBelowTwoChildren) {
+  for (const std::string name : {"locks", "leases"}) {
+    for (const Layout layout : {Layout::curator, Layout::kazoo}) {
+      EXPECT_EQ(parse_queue_node(layout, name).kind, Kind::semaphore) << name;
+    }
+  }
+}
+
 TEST(QueueNodes, AnythingElseIsUnknown) {
-  for (const std::string name : {"", "config", "leader", "_c_x-lock-", "_c_x-lock-123", "_c_x-lock-00000000a1", hex,
-                                 "_c_x-lock-99999999999999999999", "block-0000000001", "sub/x"}) {
+  for (const std::string name :
+       {"", "config", "leader", "_c_x-lock-", "_c_x-lock-123", "_c_x-lock-00000000a1", "_c_x-lock-99999999999999999999",
+        "lock", "lease", "sub/x", "backup-20261123", "0e1cf9d85f6c4a498f0a1c0f0c3f1b2",
+        "0e1cf9d85f6c4a498f0a1c0f0c3f1b2d1", "0e1cf9d85f6c4a498f0a1c0f0c3f1b2g", "leases0", "12345678901"}) {
     EXPECT_EQ(curator(name).kind, Kind::unknown) << name;
   }
 }
