@@ -9,6 +9,7 @@
 
 #include "backends/zookeeper/c_channel.hpp"
 #include "backends/zookeeper/errors.hpp"
+#include "util/mutex.hpp"
 
 namespace dlock::zookeeper {
 
@@ -34,11 +35,38 @@ std::string why_not_opened(int error) {
   return "the client library could not begin: " + std::system_category().message(error);
 }
 
+// While there is one of these, the library takes hosts in the order of their list; else it shuffles them. It can be
+// told so for the whole process only. So it is told just while a list of ours is read, and what else the program opens
+// at that moment goes to its hosts in order, too.
+class HostsInOrder {
+ public:
+  HostsInOrder() { count(+1); }
+  HostsInOrder(const HostsInOrder&) = delete;
+  HostsInOrder& operator=(const HostsInOrder&) = delete;
+  ~HostsInOrder() { count(-1); }
+
+ private:
+  struct Users {
+    util::Mutex mutex;
+    int count DLOCK_GUARDED_BY(mutex) = 0;
+  };
+  static void count(int change) {
+    static Users& users = *new Users;  // threads that open may outlive main()
+    const util::MutexLock lock(users.mutex);
+    users.count += change;
+    zoo_deterministic_conn_order(users.count > 0 ? 1 : 0);
+  }
+};
+
 // Opens, on a thread of ours: resolving the names may take long. nullptr: `error` says why.
 zhandle_t* open_library(LibraryChannel& channel, const std::string& hosts, int timeout,
                         const std::optional<std::string>& digest, int& error) {
-  zhandle_t* const library =
-      zookeeper_init2(hosts.c_str(), on_session_event, timeout, nullptr, &channel, ZOO_NO_LOG_CLIENTENV, ignore_log);
+  const auto init = [&] {
+    const HostsInOrder in_order;
+    return zookeeper_init2(hosts.c_str(), on_session_event, timeout, nullptr, &channel, ZOO_NO_LOG_CLIENTENV,
+                           ignore_log);
+  };
+  zhandle_t* const library = init();
   if (library == nullptr) {
     error = errno;
     return nullptr;
@@ -90,6 +118,12 @@ void CHandle::opened(int error) {
   if (library_ != nullptr) return;
   problem_ = {errc::unavailable, why_not_opened(error)};
   listener_->session_event(Event::failed);
+}
+
+bool CHandle::waits_for_server() const noexcept {
+  if (library_ == nullptr) return false;
+  const int state = zoo_state(library_);
+  return state == ZOO_CONNECTING_STATE || state == ZOO_ASSOCIATING_STATE;
 }
 
 void CHandle::close(std::function<void()> done) {

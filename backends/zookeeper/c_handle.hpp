@@ -39,6 +39,7 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   void sync(const std::string& path, DoneHandler done) override;
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
+  [[nodiscard]] bool waits_for_server() const noexcept override;
   [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
   void close(std::function<void()> done) override;
 

@@ -100,6 +100,10 @@ class Handle {
   // What the server granted; zero while no session stands.
   [[nodiscard]] virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
 
+  // While no session stands: a server is being connected to, or was asked for a session and has yet to answer. Not
+  // while names are resolved, and not between attempts.
+  [[nodiscard]] virtual bool waits_for_server() const noexcept = 0;
+
   // Why the last event was not `connected`.
   [[nodiscard]] virtual const Failure& problem() const noexcept = 0;
 

@@ -30,6 +30,10 @@ constexpr milliseconds heard_late(milliseconds granted) {
 // Of the requests in that time, so many are remembered.
 constexpr int most_remembered = 16;
 
+// Looks at an attempt in the time that is given to a silent host.
+constexpr int looks = 4;
+constexpr milliseconds between_looks{1};  // at least
+
 std::string text(std::chrono::nanoseconds duration) {
   return detail::to_text(std::chrono::duration_cast<milliseconds>(duration));
 }
@@ -42,6 +46,7 @@ Session::Session(Executor& executor, const Options& options, HandleFactory handl
       handles_(std::move(handles)),
       user_(user),
       attempt_timer_(executor),
+      connect_timer_(executor),
       heartbeat_timer_(executor),
       deadline_timer_(executor) {}
 
@@ -75,13 +80,34 @@ void Session::want() {
 }
 
 void Session::connect() {
+  choose_host();
+  dial();
+}
+
+// In an order of our own, so that clients are spread over the hosts and each attempt begins with another one.
+void Session::choose_host() {
+  std::vector<Host>& hosts = dialled_.hosts;
+  if (!hosts.empty()) {
+    std::rotate(hosts.begin(), hosts.begin() + 1, hosts.end());
+    return;
+  }
+  dialled_ = options_;
+  for (std::size_t left = hosts.size(); left > 1; --left) std::swap(hosts[left - 1], hosts[executor_.random() % left]);
+}
+
+void Session::dial() {
   if (closing_.size() >= most_closing) return pause_until(saturating_add(executor_.now(), closing_pause));
   state_ = State::connecting;
   last_attempt_ = executor_.now();
+  silent_since_ = last_attempt_;
   if (!problem_.code) problem_ = {errc::unavailable, options_.endpoint() + ": not connected yet"};
-  attempt_timer_.arm(saturating_add(last_attempt_, options_.connect_timeout), [this] { could_not_connect_in_time(); });
+  if (!connect_timer_.armed()) {
+    connect_timer_.arm(saturating_add(last_attempt_, options_.connect_timeout),
+                       [this] { could_not_connect_in_time(); });
+  }
+  attempt_timer_.arm(last_attempt_ + patience() / looks, [this] { look_at_attempt(); });
   try {
-    handle_ = handles_(executor_, options_, *this);
+    handle_ = handles_(executor_, dialled_, *this);
   } catch (const Error& e) {
     // Not from inside want().
     executor_.post([this, why = e.detail(), alive = std::weak_ptr<bool>(alive_)] {
@@ -96,7 +122,35 @@ void Session::pause_until(TimePoint at) {
   attempt_timer_.arm(at, [this] { connect(); });
 }
 
-// The client library goes on trying, which is as good as what a new handle would do.
+// How long a host may be silent. All of them get their turn within the connect timeout; if none answers, each gets
+// twice the time in the next round, because they may just be slow. A session that came after half of its timeout would
+// be of no use.
+std::chrono::nanoseconds Session::patience() const {
+  const std::chrono::nanoseconds longest = options_.session_timeout / 2;
+  const std::size_t hosts = std::max<std::size_t>(1, dialled_.hosts.size());
+  std::chrono::nanoseconds patience =
+      std::max<std::chrono::nanoseconds>(options_.connect_timeout / static_cast<int>(hosts), between_looks);
+  for (std::size_t round = silent_hosts_ / hosts; round > 0 && patience < longest; --round) patience *= 2;
+  return std::min(patience, longest);
+}
+
+// Where hosts refuse, or names are resolved slowly, the client library goes on by itself.
+void Session::look_at_attempt() {
+  const TimePoint now = executor_.now();
+  if (!handle_ || !handle_->waits_for_server()) silent_since_ = now;
+  if (now >= saturating_add(silent_since_, patience())) return leave_silent_host();
+  const auto pause = std::max<std::chrono::nanoseconds>(patience() / looks, between_looks);
+  attempt_timer_.arm(saturating_add(now, pause), [this] { look_at_attempt(); });
+}
+
+void Session::leave_silent_host() {
+  problem_ = {errc::unavailable, options_.endpoint() + ": a server did not answer within " + text(patience())};
+  const bool was_last = ++silent_hosts_ % std::max<std::size_t>(1, dialled_.hosts.size()) == 0;
+  const TimePoint now = executor_.now();
+  retire_handle();
+  pause_until(was_last ? saturating_add(now, backoff_.next(executor_)) : now);
+}
+
 void Session::could_not_connect_in_time() {
   problem_ = {errc::unavailable,
               options_.endpoint() + ": no session within the connect timeout of " + text(options_.connect_timeout)};
@@ -122,10 +176,12 @@ void Session::session_event(Handle::Event event) {
 }
 
 void Session::connected() {
-  attempt_timer_.disarm();
   const TimePoint now = executor_.now();
   const bool fresh = state_ == State::connecting;
   const milliseconds granted = handle_->session_timeout();
+  attempt_timer_.disarm();
+  connect_timer_.disarm();
+  silent_hosts_ = 0;
   if (fresh) {
     ++epoch_;
     granted_ = granted;
@@ -246,6 +302,7 @@ void Session::rest() {
 
 void Session::forget_times() {
   attempt_timer_.disarm();
+  connect_timer_.disarm();
   heartbeat_timer_.disarm();
   deadline_timer_.disarm();
   valid_until_ = TimePoint::min();
@@ -269,6 +326,7 @@ void Session::retire_handle() {
 void Session::close(std::function<void()> done) {
   state_ = State::closed;
   attempt_timer_.disarm();
+  connect_timer_.disarm();
   heartbeat_timer_.disarm();
   deadline_timer_.disarm();
   problem_ = {errc::closed, "the client was closed"};

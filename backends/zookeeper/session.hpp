@@ -11,6 +11,10 @@
 // ensemble go on answering reads and the client library's own pings from what they remember, and a leader that has lost
 // its followers answers even a sync; but on how a write ends, if only with an error, the ensemble must agree.
 //
+// While no session stands, a host that does not answer is left for the next one in a list that each session shuffles:
+// only a new handle leaves it before two thirds of the session timeout. A handle whose session may hold locks stays:
+// the library cannot close it without ending that session, should it stand again at that moment.
+//
 // Once our deadline has passed the session is over for us, even should the server still know it: its locks have been
 // reported as lost and somebody else may count on them. So the session is closed, and with it go the nodes that it
 // still has; then there is a new one.
@@ -121,7 +125,12 @@ class Session final : private Handle::Listener {
   void forget_watch(Handle::WatchId id) noexcept;
 
   void connect();
+  void choose_host();
+  void dial();
   void pause_until(TimePoint at);
+  void look_at_attempt();
+  void leave_silent_host();
+  [[nodiscard]] std::chrono::nanoseconds patience() const;
   void could_not_connect_in_time();
   void connected();
   void disconnected();
@@ -140,6 +149,7 @@ class Session final : private Handle::Listener {
   Executor& executor_;
   const Options& options_;
   HandleFactory handles_;
+  Options dialled_;  // the same, with the host in front that the next handle begins with
   User& user_;
   State state_ = State::idle;
   std::unique_ptr<Handle> handle_;
@@ -157,11 +167,14 @@ class Session final : private Handle::Listener {
   bool beating_ = false;
   Failure problem_;
 
-  TimePoint last_attempt_;
+  TimePoint last_attempt_;  // before the handle was made
+  TimePoint silent_since_;
+  std::size_t silent_hosts_ = 0;  // left since a session stood
   TimePoint next_attempt_;
   TimePoint not_before_ = TimePoint::min();
   util::Backoff backoff_{std::chrono::seconds(2)};
-  Timer attempt_timer_;
+  Timer attempt_timer_;  // the end of a pause, or the next look at an attempt
+  Timer connect_timer_;
   Timer heartbeat_timer_;
   Timer deadline_timer_;
 

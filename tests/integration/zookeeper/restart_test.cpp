@@ -5,8 +5,9 @@ namespace dlock::test {
 
 namespace {
 
-// Clients come back when the server serves. One that connects while it starts may be forgotten by it, with the
-// connection open, and the client library waits two thirds of the session timeout for an answer before it tries again.
+// Clients come back when the server serves. One that has a session and connects while it starts may be forgotten by it,
+// with the connection open, and the client library waits two thirds of the session timeout for an answer before it
+// tries again.
 class RestartTest : public ZooKeeperStrategyTest {
  protected:
   void stop() {

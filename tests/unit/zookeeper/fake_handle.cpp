@@ -50,7 +50,7 @@ bool is_below(const std::string& path, const std::string& parent) {
 
 HandleFactory FakeEnsemble::handles() {
   return [this](Executor&, const Options& options, Handle::Listener& listener) -> std::unique_ptr<Handle> {
-    return std::make_unique<FakeHandle>(*this, options.session_timeout, listener);
+    return std::make_unique<FakeHandle>(*this, options, listener);
   };
 }
 
@@ -221,13 +221,23 @@ std::size_t FakeEnsemble::heartbeats() const {
 
 // --- A handle --------------------------------------------------------------------------------------------------------
 
-FakeHandle::FakeHandle(FakeEnsemble& ensemble, std::chrono::milliseconds timeout, Listener& listener)
-    : ensemble_(ensemble), asked_(timeout), listener_(&listener) {
+FakeHandle::FakeHandle(FakeEnsemble& ensemble, const Options& options, Listener& listener)
+    : ensemble_(ensemble),
+      asked_(options.session_timeout),
+      host_(options.hosts.empty() ? "" : options.hosts.front().name),
+      answered_from_(saturating_add(ensemble.engine_.now(), ensemble.answers_after)),
+      answer_timer_(ensemble.engine_),
+      listener_(&listener) {
   ++ensemble_.dialled;
+  ensemble_.dialled_first.push_back(host_);
   ensemble_.handles_.push_back(this);
   post([this] {
     if (!connected_) connect();
   });
+  if (ensemble_.answers_after > std::chrono::milliseconds(0))
+    answer_timer_.arm(answered_from_, [this] {
+      if (!connected_) connect();
+    });
 }
 
 FakeHandle::~FakeHandle() {
@@ -250,9 +260,16 @@ void FakeHandle::tell(Event event, Failure why) {
   });
 }
 
+bool FakeHandle::is_answered() const {
+  return ensemble_.dialling != FakeEnsemble::Dialling::silence && !ensemble_.silent.contains(host_) &&
+         ensemble_.engine_.now() >= answered_from_;
+}
+
 void FakeHandle::connect() {
   using Dialling = FakeEnsemble::Dialling;
-  if (over_ || ensemble_.dialling == Dialling::silence) return;
+  if (over_ || ensemble_.dialling == Dialling::refuse) return;
+  waits_ = !is_answered();
+  if (waits_) return;
   if (ensemble_.dialling == Dialling::fail) {
     over_ = true;
     return tell(Event::failed, {errc::unavailable, "fake: no host has an address"});

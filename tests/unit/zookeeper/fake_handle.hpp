@@ -61,9 +61,13 @@ class FakeEnsemble {
   [[nodiscard]] HandleFactory handles();
 
   // What becomes of the next handle, and of a reconnect().
-  enum class Dialling { accept, silence, fail, refuse_auth };
+  enum class Dialling { accept, silence, refuse, fail, refuse_auth };  // refuse: nobody listens
   Dialling dialling = Dialling::accept;
   std::optional<std::chrono::milliseconds> granted;  // by default what was asked for
+  // Hosts that accept connections and never answer. A handle goes to the first of its hosts.
+  std::set<std::string> silent;
+  // How long a server takes to make a session for a new handle.
+  std::chrono::milliseconds answers_after{0};
   // By default everything is answered.
   std::function<Fate(const FakeRequest&)> fate;
   // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
@@ -94,8 +98,9 @@ class FakeEnsemble {
 
   // --- What happened ---
   std::vector<FakeRequest> requests;
-  int dialled = 0;  // handles made
-  int closed = 0;   // handles closed or destroyed
+  int dialled = 0;                         // handles made
+  std::vector<std::string> dialled_first;  // the first host of each
+  int closed = 0;                          // handles closed or destroyed
   // Heartbeats do not count.
   [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
   [[nodiscard]] std::size_t heartbeats() const;
@@ -135,7 +140,7 @@ class FakeEnsemble {
 
 class FakeHandle final : public Handle {
  public:
-  FakeHandle(FakeEnsemble& ensemble, std::chrono::milliseconds timeout, Listener& listener);
+  FakeHandle(FakeEnsemble& ensemble, const Options& options, Listener& listener);
   ~FakeHandle() override;
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
@@ -145,6 +150,7 @@ class FakeHandle final : public Handle {
   void sync(const std::string& path, DoneHandler done) override;
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
+  [[nodiscard]] bool waits_for_server() const noexcept override { return waits_; }
   [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
   void close(std::function<void()> done) override;
 
@@ -163,16 +169,21 @@ class FakeHandle final : public Handle {
   void fail_pending(Problem problem);
   void post(std::function<void()> task);
   void tell(Event event, Failure why);
+  [[nodiscard]] bool is_answered() const;
   void connect();
   void fired(WatchId id);
   [[nodiscard]] Outcome outcome(Problem problem, TimePoint sent) const;
 
   FakeEnsemble& ensemble_;
   const std::chrono::milliseconds asked_;
+  const std::string host_;
+  const TimePoint answered_from_;
+  Timer answer_timer_;
   Listener* listener_;
   std::int64_t session_ = 0;
   std::chrono::milliseconds timeout_{};
   Failure problem_;
+  bool waits_ = false;  // for a server that does not answer
   bool connected_ = false;
   bool over_ = false;  // expired, failed or closed
   std::deque<Answer> pending_;

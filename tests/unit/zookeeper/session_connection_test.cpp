@@ -11,7 +11,8 @@ using Dialling = FakeEnsemble::Dialling;
 // --- Connections that cannot be had ---
 
 TEST_F(SessionTest, SaysWhyThereIsNoSessionWithinTheConnectTimeout) {
-  ensemble.dialling = Dialling::silence;
+  options.session_timeout = 30s;
+  ensemble.dialling = Dialling::refuse;
   connect();
   EXPECT_EQ(session.problem().code, errc::unavailable);
   engine.advance(5s);

@@ -59,6 +59,25 @@ TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
   EXPECT_EQ(sessions_of(attempts), 2U);
 }
 
+// It is given up after the connect timeout, by when all hosts have had their turn.
+TEST_F(SessionGroupEndTest, AFurtherSessionLeavesASilentHostForTheNextOne) {
+  for (const std::string silent : {"h", "g"}) {
+    ensemble.silent = {};
+    const auto group = make_backend<SessionGroup>("", ",g");
+    const auto first = contend(*group, true, "first");
+    ASSERT_TRUE(first->grant);
+    ensemble.silent = {silent};
+    hold_creates();
+    Attempts attempts;
+    load(*group, attempts);
+    engine.advance(6s);
+    ensemble.fate = nullptr;
+    add(*group, attempts, 1);
+    answer();
+    EXPECT_EQ(sessions_of(attempts), 2U) << silent;
+  }
+}
+
 TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatHoldsLocks) {
   const auto group = make_connected();
   ensemble.dialling = FakeEnsemble::Dialling::silence;
