@@ -80,6 +80,7 @@ void Session::want() {
 }
 
 void Session::connect() {
+  asked_again_ = false;
   choose_host();
   dial();
 }
@@ -124,7 +125,7 @@ void Session::pause_until(TimePoint at) {
 
 // How long a host may be silent. All of them get their turn within the connect timeout; if none answers, each gets
 // twice the time in the next round, because they may just be slow. A session that came after half of its timeout would
-// be of no use.
+// be of no use (came_too_late()).
 std::chrono::nanoseconds Session::patience() const {
   const std::chrono::nanoseconds longest = options_.session_timeout / 2;
   const std::size_t hosts = std::max<std::size_t>(1, dialled_.hosts.size());
@@ -179,6 +180,11 @@ void Session::connected() {
   const TimePoint now = executor_.now();
   const bool fresh = state_ == State::connecting;
   const milliseconds granted = handle_->session_timeout();
+  if (fresh && came_too_late(granted)) {
+    asked_again_ = true;
+    retire_handle();
+    return dial();
+  }
   attempt_timer_.disarm();
   connect_timer_.disarm();
   silent_hosts_ = 0;
@@ -202,6 +208,13 @@ void Session::connected() {
   await_deadline();
   beat();
   user_.session_ready(fresh);
+}
+
+// The session may be as old as its handle, and counts from then. A lease of it is extended for the first time a quarter
+// of the timeout from now: if too little is left for that, as after an outage, a session that is asked for now is
+// better. But where that is late again, servers are slow, and heartbeats make it valid in time.
+bool Session::came_too_late(milliseconds granted) const {
+  return !asked_again_ && executor_.now() >= saturating_add(last_attempt_, granted / 2);
 }
 
 void Session::disconnected() {

@@ -132,6 +132,7 @@ class Session final : private Handle::Listener {
   void leave_silent_host();
   [[nodiscard]] std::chrono::nanoseconds patience() const;
   void could_not_connect_in_time();
+  [[nodiscard]] bool came_too_late(std::chrono::milliseconds granted) const;
   void connected();
   void disconnected();
   void beat();
@@ -170,6 +171,7 @@ class Session final : private Handle::Listener {
   TimePoint last_attempt_;  // before the handle was made
   TimePoint silent_since_;
   std::size_t silent_hosts_ = 0;  // left since a session stood
+  bool asked_again_ = false;      // because the session before came too late
   TimePoint next_attempt_;
   TimePoint not_before_ = TimePoint::min();
   util::Backoff backoff_{std::chrono::seconds(2)};

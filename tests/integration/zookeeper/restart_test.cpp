@@ -104,6 +104,34 @@ TEST_P(RestartTest, AServerThatStandsStillForLongerThanTheSessionIsALoss) {
   EXPECT_GT(take(lock).token(), lease.token());
 }
 
+// By the client's own clock the outage lasts an hour, and afterwards hardly any time passes: the lock is valid from its
+// first moment, not only when heartbeats have been answered for a quarter of the session timeout.
+TEST_P(RestartTest, AfterAnOutageLongerThanTheSessionAWaiterHoldsTheLockAtOnce) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log, .clock = clock}, "session_timeout=60s");
+  DistributedLock before = client.lock("before");
+  const Lease lost = take(before);
+  stop();
+  log->reconnecting.wait("the cut is not told");
+  clock->advance(1h);
+  log->losses.wait("the loss is not told");
+  DistributedLock lock = client.lock("after");
+  Pending waiting(lock, {});
+  clock->advance(10s);  // the pause before a session that was lost is made anew
+  {
+    Pending behind_it(before, {});  // what was due has been done before this
+    behind_it.cancel();
+    EXPECT_EQ(behind_it.get().error, errc::cancelled);
+  }
+  clock->advance(1h);
+  start();
+  // Pauses between attempts, if there are any, end.
+  for (int i = 0; i < 5 && !waiting.event().wait_for(2s); ++i) clock->advance(1s);
+  ASSERT_TRUE(waiting.done());
+  EXPECT_TRUE(waiting.lease().held());
+}
+
 INSTANTIATE_TEST_SUITE_P(, RestartTest, all_strategies(), strategy_name);
 
 }  // namespace

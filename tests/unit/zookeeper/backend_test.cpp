@@ -347,6 +347,24 @@ TEST_F(ZookeeperBackendTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
   }
 }
 
+// Its session is a new one, so that nothing but the age of the question could be in the way.
+TEST_F(ZookeeperBackendTest, AfterAnOutageLongerThanTheSessionAWaiterGetsTheLockAtOnce) {
+  for (const std::string query : {"strategy=sequential", "strategy=sequential-herd", "strategy=ephemeral"}) {
+    FakeEnsemble::Dialling& dialling = ensemble.dialling;
+    if (ensemble.exists("/dlock")) ensemble.remove("/dlock");
+    dialling = FakeEnsemble::Dialling::refuse;
+    const auto backend = make(query);
+    const auto attempt = contend(*backend);
+    engine.advance(1h);
+    dialling = FakeEnsemble::Dialling::accept;
+    ensemble.reconnect();
+    engine.run();
+    engine.advance(2s);  // less than a quarter of the session timeout
+    ASSERT_TRUE(attempt->grant) << query;
+    EXPECT_GT(attempt->grant->valid_until, engine.now() + 5s) << query;
+  }
+}
+
 }  // namespace
 
 }  // namespace dlock::zookeeper

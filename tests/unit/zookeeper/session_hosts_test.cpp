@@ -140,6 +140,45 @@ TEST_F(SessionTest, TheAttemptAtTheNextHostCountsWhereThatOneAnswers) {
   EXPECT_EQ(session.valid_until(), lease_valid_until(asked, 9s));
 }
 
+// What the library asked for long ago would be valid for too short a time, or for none.
+TEST_F(SessionTest, AfterALongOutageASessionIsAskedForAnew) {
+  ensemble.dialling = Dialling::refuse;
+  connect();
+  engine.advance(1h);
+  ensemble.dialling = Dialling::accept;
+  ensemble.reconnect();
+  engine.run();
+  ASSERT_TRUE(session.ready());
+  EXPECT_EQ(user.heard, (Words{"suspended", "new"}));
+  EXPECT_EQ(session.valid_until(), lease_valid_until(engine.now(), 9s));
+  EXPECT_EQ(session.epoch(), 1U);
+  EXPECT_EQ(ensemble.closed, 1) << "the session that came late is ended";
+}
+
+// Servers that are slow every time: a session that is not valid yet is better than none.
+TEST_F(SessionTest, ASessionThatComesLateTwiceIsTakenAndValidAfterItsHeartbeats) {
+  ensemble.dialling = Dialling::refuse;
+  connect();
+  engine.advance(20s);
+  ensemble.dialling = Dialling::accept;
+  ensemble.reconnect();
+  ensemble.dialling = Dialling::refuse;
+  engine.run();
+  ASSERT_EQ(ensemble.dialled, 2);
+  const TimePoint asked = engine.now();
+  engine.advance(20s);
+  ensemble.dialling = Dialling::accept;
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(ensemble.dialled, 2);
+  EXPECT_TRUE(session.ready());
+  EXPECT_EQ(session.valid_until(), lease_valid_until(asked, 9s));
+  const TimePoint connected = engine.now();
+  engine.advance(2250ms);
+  EXPECT_EQ(session.valid_until(), lease_valid_until(connected, 9s));
+  EXPECT_EQ(user.heard, (Words{"suspended", "suspended", "new"}));
+}
+
 }  // namespace
 
 }  // namespace dlock::zookeeper
