@@ -11,6 +11,7 @@
 #include "backends/postgres/inspection.hpp"
 #include "backends/postgres/judgement.hpp"
 #include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/sql_template.hpp"
 #include "backends/postgres/statements.hpp"
 
 namespace dlock::postgres {
@@ -19,32 +20,38 @@ using Severity = Finding::Severity;
 
 namespace {
 
-constexpr const char* about_server =
-    "SELECT pg_catalog.current_setting('server_version'), "
-    "extract(epoch FROM pg_catalog.clock_timestamp())::bigint, pg_catalog.inet_server_addr() IS NOT NULL";
+constexpr std::string_view about_server = R"sql(
+  SELECT pg_catalog.current_setting('server_version'), extract(epoch FROM pg_catalog.clock_timestamp())::{int8},
+    pg_catalog.inet_server_addr() IS NOT NULL
+)sql";
 
-constexpr const char* about_settings =
-    "SELECT name, setting, reset_val FROM pg_catalog.pg_settings WHERE name = ANY ($1::text[])";
+constexpr std::string_view about_settings = R"sql(
+  SELECT name, setting, reset_val FROM pg_catalog.pg_settings WHERE name {=} ANY ($1::{text}[])
+)sql";
 
-constexpr const char* about_standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
+constexpr std::string_view about_standbys = R"sql(
+  SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication
+)sql";
 
 // Of others' sessions an ordinary role sees whose they are and in which database, but not what they do.
-constexpr const char* about_connections =
-    "SELECT pg_catalog.current_setting('max_connections')::bigint -"
-    " pg_catalog.current_setting('superuser_reserved_connections')::bigint,"
-    " a.everybodys, r.rolconnlimit, a.roles, d.datconnlimit, a.databases"
-    " FROM pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d CROSS JOIN ("
-    "SELECT pg_catalog.count(*) AS everybodys,"
-    " pg_catalog.count(*) FILTER (WHERE s.usename = current_user) AS roles,"
-    " pg_catalog.count(*) FILTER (WHERE s.datname = pg_catalog.current_database()) AS databases"
-    " FROM pg_catalog.pg_stat_activity AS s WHERE s.usesysid IS NOT NULL AND s.datid IS NOT NULL) AS a"
-    " WHERE r.rolname = current_user AND d.datname = pg_catalog.current_database()";
+constexpr std::string_view about_connections = R"sql(
+  SELECT pg_catalog.current_setting('max_connections')::{int8}
+      {-} pg_catalog.current_setting('superuser_reserved_connections')::{int8},
+    a.everybodys, r.rolconnlimit, a.roles, d.datconnlimit, a.databases
+  FROM pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d CROSS JOIN (
+    SELECT pg_catalog.count(*) AS everybodys,
+      pg_catalog.count(*) FILTER (WHERE s.usename {=} current_user) AS roles,
+      pg_catalog.count(*) FILTER (WHERE s.datname {=} pg_catalog.current_database()) AS databases
+    FROM pg_catalog.pg_stat_activity AS s WHERE s.usesysid IS NOT NULL AND s.datid IS NOT NULL) AS a
+  WHERE r.rolname {=} current_user AND d.datname {=} pg_catalog.current_database()
+)sql";
 
-constexpr const char* about_indexes =
-    "SELECT c.relname, i.relname FROM pg_catalog.pg_index AS x"
-    " JOIN pg_catalog.pg_class AS c ON c.oid = x.indrelid JOIN pg_catalog.pg_class AS i ON i.oid = x.indexrelid"
-    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = $1::name AND NOT x.indisprimary ORDER BY c.relname, i.relname";
+constexpr std::string_view about_indexes = R"sql(
+  SELECT c.relname, i.relname FROM pg_catalog.pg_index AS x
+    JOIN pg_catalog.pg_class AS c ON c.oid {=} x.indrelid JOIN pg_catalog.pg_class AS i ON i.oid {=} x.indexrelid
+    JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
+  WHERE n.nspname {=} $1::{name} AND NOT x.indisprimary ORDER BY c.relname, i.relname
+)sql";
 
 // Everything is asked at once; it is judged when the last answer is there.
 class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
@@ -53,19 +60,20 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       : commands_(commands), done_(std::move(done)), deadline_(commands.answer_by()) {}
 
   void start() {
+    const ServerQuestions questions = server_questions();
     const SchemaStatements statements = schema_statements(commands_.options().schema);
     const std::string& schema = commands_.options().schema;
     std::vector<std::string> names = interesting_settings();
     ++under_way_;  // this call
-    ask("server", about_server, {}, [this](const Rows& rows) { read_server(rows); });
-    ask("settings", about_settings, {text_array({names.begin(), names.end()})},
+    ask("server", questions.server, {}, [this](const Rows& rows) { read_server(rows); });
+    ask("settings", questions.settings, {text_array({names.begin(), names.end()})},
         [this](const Rows& rows) { read_settings(rows); });
-    ask("replication", about_standbys, {}, [this](const Rows& rows) { found_.standbys = rows.number(0, 0); });
-    ask("connections", about_connections, {}, [this](const Rows& rows) { found_.connections = rows; });
+    ask("replication", questions.standbys, {}, [this](const Rows& rows) { found_.standbys = rows.number(0, 0); });
+    ask("connections", questions.connections, {}, [this](const Rows& rows) { found_.connections = rows; });
     ask("schema", statements.rights.sql, {schema}, [this](const Rows& rows) { found_.rights = rows; });
     ask("schema", statements.tables.sql, {schema}, [this](const Rows& rows) { found_.tables = rows; });
     ask("table health", statements.health.sql, {schema}, [this](const Rows& rows) { found_.health = rows; });
-    ask("indexes", about_indexes, {schema}, [this](const Rows& rows) { found_.indexes = rows; });
+    ask("indexes", questions.indexes, {schema}, [this](const Rows& rows) { found_.indexes = rows; });
     // Where there is none, or where it cannot be read, the other answers say why.
     ask({}, statements.version.sql, {}, [this](const Rows& rows) { found_.schema_version = rows.number(0, 0); });
     answered();
@@ -133,6 +141,16 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 };
 
 }  // namespace
+
+ServerQuestions server_questions() {
+  return {
+      .server = fill(about_server, {}),
+      .settings = fill(about_settings, {}),
+      .standbys = fill(about_standbys, {}),
+      .connections = fill(about_connections, {}),
+      .indexes = fill(about_indexes, {}),
+  };
+}
 
 void diagnose(Commands& commands, Backend::Handler<std::vector<Finding>> done) {
   std::make_shared<Diagnosis>(commands, std::move(done))->start();

@@ -21,7 +21,8 @@ constexpr const char* question =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),"
     " pg_catalog.current_setting('default_transaction_isolation')";
 constexpr const char* setting =
-    "SELECT pg_catalog.set_config($1::text, $2::text, false) WHERE $3::int IN (0, pg_catalog.pg_backend_pid())";
+    "SELECT pg_catalog.set_config($1::pg_catalog.text, $2::pg_catalog.text, false)"
+    " WHERE $3::pg_catalog.int4 OPERATOR(pg_catalog.=) ANY (ARRAY[0, pg_catalog.pg_backend_pid()])";
 
 // How a connection on which nothing is said is watched: probes after `idle`, `count` of them, `interval` apart. What
 // was sent and is not acknowledged may take `unacknowledged`.

@@ -21,12 +21,13 @@ constexpr std::string_view storage =
 // In front of the others in the table of a strategy. Compared byte by byte, whatever the database's collation is or
 // becomes.
 constexpr std::string_view name_column =
-    "name text COLLATE \"C\" PRIMARY KEY CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 1024)";
+    "name {text} COLLATE {C} PRIMARY KEY CHECK (pg_catalog.octet_length(name) {>=} 1 "
+    "AND pg_catalog.octet_length(name) {<=} 1024)";
 
 std::string create_table(std::string_view schema, const TableDefinition& table, Durability durability) {
-  std::string columns(table.locks ? name_column : std::string_view());
+  std::string columns = table.locks ? fill(name_column, {}) : std::string();
   if (!columns.empty() && !table.body.empty()) columns += ", ";
-  columns += table.body;
+  columns += fill(table.body, {});
   const bool unlogged = table.locks && durability == Durability::unlogged;
   std::string out = unlogged ? "CREATE UNLOGGED TABLE IF NOT EXISTS " : "CREATE TABLE IF NOT EXISTS ";
   out += qualified(schema, table.name) + " (" + columns + ")";
@@ -39,31 +40,32 @@ std::string names_of_tables() {
   for (const TableDefinition& table : layout()) {
     out += (out.empty() ? "'" : ", '") + std::string(table.name) + "'";
   }
-  return out;
+  return fill("ARRAY[{names}]::{name}[]", {{"names", out}});
 }
 
 constexpr std::string_view rights = R"sql(
   SELECT n.oid IS NOT NULL, coalesce(pg_catalog.has_schema_privilege(n.oid, 'USAGE'), false),
     coalesce(pg_catalog.has_schema_privilege(n.oid, 'CREATE'), false),
     pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
-  FROM (SELECT $1::name AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = o.name
+  FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
 )sql";
 
 constexpr std::string_view tables = R"sql(
   SELECT c.relname,
-    (SELECT pg_catalog.string_agg(a.attname::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
-      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+    (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+      WHERE a.attrelid {=} c.oid AND a.attnum {>} 0 AND NOT a.attisdropped),
     c.relpersistence, pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'INSERT'),
     pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE')
-  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE n.nspname = $1::name AND c.relkind IN ('r', 'p') AND c.relname IN ({names}) ORDER BY c.relname
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
+  WHERE n.nspname {=} $1::{name} AND (c.relkind {=} 'r' OR c.relkind {=} 'p')
+    AND c.relname {=} ANY ({names}) ORDER BY c.relname
 )sql";
 
 constexpr std::string_view health = R"sql(
   SELECT s.relname, s.n_live_tup, s.n_dead_tup, s.n_tup_upd, s.n_tup_hot_upd,
     pg_catalog.pg_total_relation_size(s.relid)
   FROM pg_catalog.pg_stat_all_tables AS s
-  WHERE s.schemaname = $1::name AND s.relname IN ({names}) ORDER BY s.relname
+  WHERE s.schemaname {=} $1::{name} AND s.relname {=} ANY ({names}) ORDER BY s.relname
 )sql";
 
 }  // namespace
@@ -72,23 +74,23 @@ const std::vector<TableDefinition>& layout() {
   static const std::vector<TableDefinition> tables = {
       {.name = "meta",
        .columns = "singleton,version",
-       .body = "singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), version integer NOT NULL",
+       .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
        .locks = false},
       {.name = "lease",
        .columns = "name,owner,holder,token,expires_at,waiting_until",
-       .body = "owner text, holder text NOT NULL, token bigint NOT NULL, "
-               "expires_at timestamptz NOT NULL, "
-               "waiting_until timestamptz NOT NULL DEFAULT '-infinity'"},
+       .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
+               "expires_at {timestamptz} NOT NULL, "
+               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
       {.name = "optimistic",
        .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
-       .body = "owner text, holder text NOT NULL, version bigint NOT NULL, token bigint NOT NULL, "
-               "lease_ms bigint NOT NULL, waiting_until timestamptz NOT NULL DEFAULT '-infinity'"},
+       .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
+               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
       {.name = "row_lock", .columns = "name", .body = ""},
-      {.name = "row_token", .columns = "name,holder,token", .body = "holder text NOT NULL, token bigint NOT NULL"},
+      {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
       {.name = "fence",
        .columns = "name,key,space,pid,holder,token",
-       .body = "key bigint NOT NULL, space smallint NOT NULL, pid integer NOT NULL, "
-               "holder text NOT NULL, token bigint NOT NULL"},
+       .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
+               "holder {text} NOT NULL, token {int8} NOT NULL"},
   };
   return tables;
 }

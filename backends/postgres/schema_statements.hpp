@@ -17,7 +17,7 @@ inline constexpr int schema_version = 1;
 struct TableDefinition {
   std::string_view name;
   std::string_view columns;  // their names in order, separated by commas
-  std::string_view body;     // how they are declared, but for "name"
+  std::string_view body;     // how they are declared, but for "name"; a template, see fill()
   bool locks = true;         // false: only says what the schema is
 };
 

@@ -1,6 +1,7 @@
 #include "backends/postgres/sql_template.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "backends/postgres/identifier.hpp"
@@ -11,6 +12,18 @@ namespace dlock::postgres {
 namespace {
 
 constexpr std::string_view blanks = " \n";
+constexpr std::string_view letters_of_operators = "+-*/<>=~!@#%^&|`?";
+constexpr std::array<std::string_view, 9> types = {"text", "name",   "int2",  "int4",       "int8",
+                                                   "bool", "float8", "point", "timestamptz"};
+
+// What a {word} stands for in all templates.
+std::optional<std::string> of_the_system(std::string_view word) {
+  const bool is_operator = !word.empty() && word.find_first_not_of(letters_of_operators) == std::string_view::npos;
+  if (is_operator) return "OPERATOR(pg_catalog." + std::string(word) + ")";
+  if (std::find(types.begin(), types.end(), word) != types.end()) return "pg_catalog." + std::string(word);
+  if (word == "C") return "pg_catalog.\"C\"";
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -31,8 +44,9 @@ std::string fill(std::string_view text, const Fillings& fillings) {
     const std::string_view word = text.substr(1, close - 1);
     const auto found =
         std::find_if(fillings.begin(), fillings.end(), [&](const auto& filling) { return filling.first == word; });
-    if (found == fillings.end()) throw std::logic_error("nothing to fill in for " + std::string(word));
-    out += found->second;
+    const auto filling = found == fillings.end() ? of_the_system(word) : std::optional(found->second);
+    if (!filling) throw std::logic_error("nothing to fill in for " + std::string(word));
+    out += *filling;
     text.remove_prefix(close + 1);
   }
   return out;
@@ -44,7 +58,7 @@ std::string commit_of(std::optional<Durability> durability) {
   if (!durability) return {};
   if (*durability != Durability::sync) return ", pg_catalog.set_config('synchronous_commit', 'off', true)";
   // What else it may be set to is about standbys.
-  return ", CASE WHEN pg_catalog.current_setting('synchronous_commit') = 'off' "
+  return ", CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' "
          "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END";
 }
 
@@ -53,8 +67,8 @@ std::string commit_of(std::optional<Durability> durability) {
 Fillings common_fillings(std::string_view schema, std::optional<Durability> durability) {
   Fillings fillings = {
       {"now", "pg_catalog.clock_timestamp()"},
-      {"us", "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"},
-      {"ms", "interval '1 millisecond'"},
+      {"us", fill("(extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8}", {})},
+      {"ms", "pg_catalog.interval '1 millisecond'"},
       {"commit", commit_of(durability)},
   };
   for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));

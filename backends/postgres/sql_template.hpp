@@ -17,6 +17,11 @@ using Fillings = std::vector<std::pair<std::string_view, std::string>>;
 // The text with every {word} replaced, and every run of blanks and line ends outside of them made one blank. What is
 // filled in is not looked at again, whatever it contains. A word without a filling, and a brace without its other, are
 // mistakes in the program and throw std::logic_error.
+//
+// Whatever the server looks up along the search_path is to be written with its schema, or something of the same name
+// that another role has created may be run instead. For that these words need no filling: {=}, {<=}, {+}, ... are the
+// operators of pg_catalog, {text}, {int8}, ... its types, {C} its collation. Such operators all bind alike, tighter
+// than AND, OR, NOT and IS and looser than ::, so where there are several it takes parentheses.
 [[nodiscard]] std::string fill(std::string_view text, const Fillings& fillings);
 
 // {now}: the server's clock. {us}: its microseconds since 1970. {ms}: one millisecond, to be multiplied. {commit}: for

@@ -9,7 +9,9 @@
 //   - A token is the greater of the last one + 1 and the microseconds of the server's clock, so that tokens grow even
 //     where the last one was lost.
 //   - What finds a lock busy writes nothing.
-//   - Everything is qualified, so that no search_path matters, and every parameter has a type.
+//   - Everything is qualified, operators, types and collations too, so that no search_path matters, and nothing that
+//     another role has created is run: behind a pooler and in the caller's transaction the search_path is not ours. No
+//     IN, BETWEEN, IS DISTINCT FROM, ..., which stand for an operator without a schema. Every parameter has a type.
 //   - They are right at READ COMMITTED. At any other isolation they fail with 40001 under contention and are to be
 //     repeated.
 //   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the

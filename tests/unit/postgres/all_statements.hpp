@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/diagnosis.hpp"
+#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/preamble.hpp"
 #include "backends/postgres/schema_statements.hpp"
 #include "backends/postgres/statements.hpp"
 
@@ -73,9 +76,24 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("schema.rights", s.rights);
   add("schema.tables", s.tables);
   add("schema.health", s.health);
+  const auto q = server_questions();
+  all.emplace_back("server.server", q.server);
+  all.emplace_back("server.settings", q.settings);
+  all.emplace_back("server.standbys", q.standbys);
+  all.emplace_back("server.connections", q.connections);
+  all.emplace_back("server.indexes", q.indexes);
+  const Preamble preamble({}, {.version = 170000, .backend_pid = 1});
+  all.emplace_back("preamble.question", preamble.commands().at(0).text);
+  all.emplace_back("preamble.setting", preamble.commands().at(1).text);
   for (const bool with_schema : {true, false}) {
     for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
   }
+  // What has no parts.
+  for (const char* const sql :
+       {"ROLLBACK", "SAVEPOINT dlock", "ROLLBACK TO SAVEPOINT dlock", "RELEASE SAVEPOINT dlock"}) {
+    all.emplace_back("plain", sql);
+  }
+  all.emplace_back("plain", "LISTEN " + quote_identifier(schema));  // really the schema's channel
   return all;
 }
 

@@ -1,0 +1,222 @@
+// What another role plants in a schema of the search_path: operators, functions and types with the names of
+// PostgreSQL's own. None of it is run by a client behind a pooler, where no search_path can be set, nor by a lock
+// inside a transaction of the caller's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "postgres/postgres_test.hpp"
+#include "postgres/transaction_lock.hpp"
+#include "tests/support/pgbouncer.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+// Run by the role "mallory", which has nothing but CREATE on the schema public. Each trap counts in a sequence, which
+// no rollback undoes, and answers nothing.
+constexpr const char* traps = R"sql(
+  CREATE FUNCTION public.plant(what text, signature text, result text) RETURNS text LANGUAGE plpgsql AS $plant$
+  DECLARE trap text := 'trap_' || nextval('public.traps');
+  BEGIN
+    INSERT INTO public.planted VALUES (trap, what || ' (' || signature || ')');
+    EXECUTE format('CREATE SEQUENCE public.%I', trap);
+    EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s VOLATILE SECURITY DEFINER LANGUAGE plpgsql AS '
+                   '$trap$ BEGIN PERFORM pg_catalog.nextval(%L); RETURN NULL; END $trap$',
+                   CASE WHEN what LIKE 'function %' THEN substr(what, 10) ELSE trap END, signature, result,
+                   'public.' || trap);
+    RETURN trap;
+  END $plant$;
+
+  DO $do$
+  DECLARE
+    o record;
+    kinds CONSTANT regtype[] := ARRAY['smallint', 'integer', 'bigint', 'numeric', 'double precision', 'text', 'name',
+                                      'timestamptz', 'interval', 'oid', 'xid', 'boolean', '"char"']::regtype[];
+  BEGIN
+    -- As they are, which are found where public comes first; and those of mixed types that PostgreSQL has not got, which
+    -- are found wherever public comes.
+    FOR o IN
+      SELECT p.oprname AS name, p.oprleft::regtype AS l, p.oprright::regtype AS r, p.oprresult::regtype AS result
+        FROM pg_operator AS p
+        WHERE p.oprname IN ('*', '+', '-', '=', '<>', '<', '<=', '>', '>=', '||', '<<', '>>', '|')
+          AND p.oprleft = ANY (kinds) AND p.oprright = ANY (kinds)
+      UNION
+      SELECT n.name, l.l, r.r, CASE WHEN n.name = '*' AND 'interval'::regtype IN (l.l, r.r) THEN 'interval'::regtype
+                                    WHEN n.name IN ('=', '<>', '<', '<=', '>', '>=') THEN 'boolean'::regtype
+                                    WHEN n.name = '||' THEN 'text'::regtype ELSE 'numeric'::regtype END
+        FROM unnest(ARRAY['*', '+', '-', '=', '<=', '>', '||']) AS n (name), unnest(kinds) AS l (l),
+          unnest(kinds) AS r (r)
+        WHERE (l.l = ANY (kinds[2:5]) OR n.name = '||') AND (r.r = ANY (kinds[2:5]) OR r.r = 'interval'::regtype)
+          AND NOT EXISTS (SELECT FROM pg_operator AS p
+            WHERE p.oprname = n.name AND p.oprleft = l.l::oid AND p.oprright = r.r::oid)
+    LOOP
+      EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.%I)', o.name, o.l, o.r,
+                     public.plant('operator ' || o.name, o.l || ', ' || o.r, o.result::text));
+    END LOOP;
+    FOR o IN
+      SELECT p.proname AS name, pg_get_function_identity_arguments(p.oid) AS arguments, p.prorettype::regtype AS result
+        FROM pg_proc AS p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset
+          AND pg_get_function_identity_arguments(p.oid) !~ 'any|cstring|internal|VARIADIC' AND p.proname IN (
+            'clock_timestamp', 'now', 'set_config', 'current_setting', 'pg_notify', 'pg_advisory_lock',
+            'pg_advisory_xact_lock', 'pg_try_advisory_lock', 'pg_try_advisory_xact_lock', 'pg_advisory_unlock',
+            'pg_backend_pid', 'pg_is_in_recovery', 'isfinite', 'octet_length', 'hashtextextended', 'current_database',
+            'has_schema_privilege', 'has_table_privilege', 'has_database_privilege', 'pg_terminate_backend',
+            'pg_total_relation_size', 'inet_server_addr', 'regexp_replace', 'substring', 'substr', 'split_part', 'chr',
+            'extract', 'date_part', 'timestamptz_pl_interval', 'textcat')
+    LOOP
+      PERFORM public.plant('function ' || o.name, o.arguments, CASE o.result WHEN 'void'::regtype THEN 'text'
+                                                                             ELSE o.result::text END);
+    END LOOP;
+    FOR o IN SELECT t.name, public.plant('type ' || t.name, 'pg_catalog.' || quote_ident(t.name), 'boolean') AS trap
+      FROM unnest(ARRAY['text', 'name', 'int2', 'int4', 'int8', 'float8', 'bool', 'numeric', 'interval', 'timestamptz',
+                        'point', 'oid']) AS t (name)
+    LOOP
+      EXECUTE format('CREATE DOMAIN public.%I AS pg_catalog.%I CHECK (public.%I(VALUE))', o.name, o.name, o.trap);
+    END LOOP;
+  END $do$;
+)sql";
+
+class PlantedTest : public PostgresTest {
+ protected:
+  PlantedTest() {
+    server.run("CREATE ROLE mallory LOGIN PASSWORD 'mallory'");
+    server.run("GRANT USAGE, CREATE ON SCHEMA public TO mallory");
+    PostgresConnection mallory(server.url_as("mallory", "mallory"));
+    mallory.run("CREATE TABLE public.planted (trap text, what text); CREATE SEQUENCE public.traps");
+    mallory.run("SET search_path = pg_catalog");  // mallory knows
+    mallory.run(traps);
+  }
+
+  // From the next session of the role on, all that is planted comes before PostgreSQL's own.
+  void let_public_come_first() { server.run("ALTER ROLE locker SET search_path = public, pg_catalog"); }
+
+  // What was run, one a line.
+  [[nodiscard]] std::string sprung() {
+    return server.value(
+        "SELECT coalesce(string_agg(p.what, E'\\n' ORDER BY p.what), '') FROM public.planted AS p JOIN pg_sequences AS "
+        "s "
+        "ON s.schemaname = 'public' AND s.sequencename = p.trap WHERE s.last_value IS NOT NULL");
+  }
+  void expect_that_traps_work() {
+    PostgresConnection victim(server.url());
+    (void)victim.query("SELECT 2.5 * 2");
+    (void)victim.query("SELECT 2::bigint * interval '1 ms'");
+    EXPECT_EQ(sprung(), "operator * (bigint, interval)\noperator * (numeric, integer)");
+    (void)victim.query("SET search_path = public, pg_catalog");
+    (void)victim.query("SELECT 1 = 1, clock_timestamp(), 'x'::text");
+    for (const char* const what : {"operator = (integer, integer)", "function clock_timestamp ()", "type text"}) {
+      EXPECT_NE(sprung().find(what), std::string::npos) << what;
+    }
+    server.run("SELECT setval(format('public.%I', trap)::regclass, 1, false) FROM public.planted");
+    ASSERT_EQ(sprung(), "");
+  }
+
+  // All that a client does with a lock.
+  void use(const Client& one, const Client& two) {
+    (void)one.initialize();
+    DistributedLock lock = one.lock("planted");
+    DistributedLock others = two.lock("planted");
+    Lease lease = take(lock);
+    EXPECT_FALSE(others.try_acquire().has_value());
+    EXPECT_TRUE(two.inspect("planted").held);
+    EXPECT_EQ(two.list().size(), 1U);
+    EXPECT_FALSE(two.diagnose().empty());
+    Pending waiting(others, {});
+    await_renewal(lease);
+    EXPECT_TRUE(lease.release());
+    Lease next = waiting.lease();
+    EXPECT_GT(next.token(), lease.token());
+    EXPECT_TRUE(one.break_lock("planted"));
+    std::error_code error;
+    (void)next.release(error);  // with the lock, its session may have been ended
+    use_many(one);
+  }
+  // Most of them go out together.
+  static void use_many(const Client& client) {
+    std::vector<DistributedLock> locks;
+    std::vector<Pending> all;
+    locks.reserve(20);
+    all.reserve(20);
+    for (int i = 0; i < 20; ++i) {
+      locks.push_back(client.lock("planted/" + std::to_string(i)));
+      all.emplace_back(locks.back(), AcquireOptions{});
+    }
+    for (Pending& each : all) EXPECT_TRUE(each.lease().release());
+  }
+};
+
+struct Way {
+  Strategy strategy;
+  bool public_first;
+};
+
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << postgres::to_string(way.strategy) << (way.public_first ? ", public first" : "");
+}
+
+class PlantedBehindAPoolerTest : public PlantedTest, public testing::WithParamInterface<Way> {};
+
+TEST_P(PlantedBehindAPoolerTest, NothingOfItIsRun) {
+  const auto& [strategy, public_first] = GetParam();
+  expect_that_traps_work();
+  if (public_first) let_public_come_first();
+  // Locks of sessions are refused where sessions are shared.
+  const bool in_session = PostgresLock::is_of_sessions(strategy);
+  const PgBouncer pooler(server, {.pool_mode = in_session ? "session" : "transaction", .pool_size = 20});
+  const std::string url = server.url_at(pooler.port(), "strategy=" + std::string(postgres::to_string(strategy)) +
+                                                           "&pooler=" + (in_session ? "session" : "transaction"));
+  try {
+    use(connect(url, {.lease = short_lease}), connect(url, {.lease = short_lease}));
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+  EXPECT_EQ(sprung(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlantedBehindAPoolerTest,
+                         testing::Values(Way{Strategy::table, false}, Way{Strategy::table, true},
+                                         Way{Strategy::optimistic, true}, Way{Strategy::for_update, true},
+                                         Way{Strategy::advisory, true}),
+                         [](const auto& info) {
+                           std::string name(postgres::to_string(info.param.strategy));
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + (info.param.public_first ? "_public_first" : "");
+                         });
+
+// Of the caller's, too, whose search_path is the caller's business.
+TEST_F(PlantedTest, NothingOfItIsRunByALockInsideATransaction) {
+  (void)steady(patient()).initialize();
+  expect_that_traps_work();
+  const PgBouncer pooler(server);
+  for (const std::string& url : {server.url(), server.url_at(pooler.port())}) {
+    for (const Kind kind : {Kind::row, Kind::advisory}) {
+      for (const char* const key : {"sha256", "pair:1,2", "hashtextextended"}) {
+        const TransactionLockOptions options{.kind = kind, .key = key, .wait = 10s};
+        Program program(url);
+        Program other(url);
+        for (Program* each : {&program, &other}) {
+          each->begin();
+          each->run("SET LOCAL search_path = public, pg_catalog");
+        }
+        EXPECT_NO_THROW((void)lock_in_transaction(program.connection(), "new", options));
+        EXPECT_NO_THROW((void)try_lock_in_transaction(program.connection(), "other", options));
+        EXPECT_NO_THROW({ EXPECT_FALSE(try_lock_in_transaction(other.connection(), "new", options)); });
+        program.commit();
+        other.commit();
+      }
+    }
+  }
+  EXPECT_EQ(sprung(), "");
+}
+
+}  // namespace
+
+}  // namespace dlock::test
