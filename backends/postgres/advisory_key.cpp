@@ -155,4 +155,18 @@ std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
   return key.space == Space::server ? std::string(name) : std::to_string(key.number);
 }
 
+std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name) {
+  std::string row(name);
+  if (scheme.kind == Kind::sha256) return row;
+  switch (key.space) {
+    case Space::bigint:
+      return row + "\tint64:" + std::to_string(key.number);
+    case Space::pair:
+      return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
+    case Space::server:
+      break;
+  }
+  return row + "\thashtextextended";
+}
+
 }  // namespace dlock::postgres

@@ -60,4 +60,9 @@ struct AdvisoryKey {
 // computes it.
 [[nodiscard]] std::string key_parameter(const AdvisoryKey& key, std::string_view name);
 
+// The "name" of the row in table "fence" that has the tokens of that lock. Names of different locks are different, or
+// locks that do not exclude each other would wait for each other there: with the scheme sha256 it is the lock's name,
+// with the others a tab, which no name contains, and the key follow it.
+[[nodiscard]] std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name);
+
 }  // namespace dlock::postgres

@@ -102,7 +102,7 @@ constexpr std::string_view inspect_without_tables = R"sql(
 
 constexpr std::string_view list = R"sql(
   WITH {locks}
-  SELECT f.name, {who},
+  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who},
     (SELECT pg_catalog.count(*) FROM l WHERE l.key {=} f.key AND l.objsubid {=} f.space AND NOT l.granted)
   FROM {fence} AS f
     LEFT JOIN LATERAL (

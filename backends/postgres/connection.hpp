@@ -90,6 +90,9 @@ struct Purpose {
   // Locks live and die with this session: the server ends it when it was not heard of for so long, and the network is
   // watched at least as closely. Zero: no lock does.
   std::chrono::nanoseconds session_lease{};
+  // No statement waits longer for a lock that somebody else has in the server, on a row or on a table. Zero: as long as
+  // that takes.
+  std::chrono::nanoseconds lock_patience{};
 };
 
 struct ServerInfo {

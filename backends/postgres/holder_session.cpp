@@ -10,10 +10,23 @@
 
 namespace dlock::postgres {
 
+using std::chrono::nanoseconds;
+
 namespace {
 
 // The others wait until a query is over, and so do those who want to give a lock back.
 constexpr std::size_t most_in_a_query = 256;
+
+// A try waits for nobody, but for whoever has locked its token's row, or the table: then it ends soon, for all other
+// locks of the session wait with it. It may wait more than once, and is followed by what is under way already.
+constexpr nanoseconds longest_lock_patience = std::chrono::milliseconds(250);
+constexpr int lock_patiences_per_lease = 20;
+
+Purpose purpose_of(nanoseconds lease) {
+  return {.word = "locks",
+          .session_lease = lease,
+          .lock_patience = std::min(longest_lock_patience, lease / lock_patiences_per_lease)};
+}
 
 }  // namespace
 
@@ -30,7 +43,7 @@ HolderSession::HolderSession(BackendHost& host, const Options& options, const Di
       kept_(host, options.lease),
       news_(news),
       timer_(executor_),
-      session_(executor_, dialling, Purpose{.word = "locks", .session_lease = options.lease}, Upkeep::kept_up, *this) {}
+      session_(executor_, dialling, purpose_of(options.lease), Upkeep::kept_up, *this) {}
 
 HolderSession::~HolderSession() = default;
 
@@ -73,6 +86,8 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
     const TryId id = *at;
     const Try& wanted = tries_.at(id);
     const auto place = places.find(wanted.key);
+    // One at a time: whoever is kept waiting by somebody's lock keeps all waiting that was sent behind it.
+    const bool later = !groups.empty() && (wanted.alone || groups.front().alone);
     if (held_.contains(wanted.key)) {
       answers_.push_back({.kind = Answer::Kind::busy, .id = id});
     } else if (place != places.end()) {
@@ -84,9 +99,10 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
                           .why = {errc::unavailable, "this client holds " + std::to_string(limit_.most_locks) +
                                                          " advisory locks, and the server has room for few: take "
                                                          "fewer at once, or use strategy=table"}});
-    } else if (groups.size() < std::min(room, most_in_a_query)) {
+    } else if (!later && groups.size() < std::min(room, most_in_a_query)) {
       places.emplace(wanted.key, groups.size());
-      groups.push_back({.key = wanted.key, .name = wanted.request.name, .leader = id, .alone = wanted.alone});
+      groups.push_back(
+          {.key = wanted.key, .row = token_row(options_, wanted.request.name), .leader = id, .alone = wanted.alone});
     } else {
       ++at;
       continue;
@@ -100,13 +116,7 @@ void HolderSession::send_tries(std::vector<Group> groups) {
   std::map<Space, std::vector<Group>> together;
   for (Group& group : groups) {
     const Space space = group.key.space;
-    if (group.alone) {
-      std::vector<Group> one;
-      one.push_back(std::move(group));
-      send_tries(space, std::move(one));
-    } else {
-      together[space].push_back(std::move(group));
-    }
+    together[space].push_back(std::move(group));
   }
   for (auto& [space, some] : together) send_tries(space, std::move(some));
 }
@@ -117,18 +127,18 @@ void HolderSession::send_tries(Space space, std::vector<Group> groups) {
   if (groups.size() == 1) {
     const Try& wanted = tries_.at(groups.front().leader);
     command = {.statement = &statements.try_lock,
-               .params = {wanted.key.parameter, wanted.request.name, wanted.request.holder}};
+               .params = {wanted.key.parameter, groups.front().row, wanted.request.holder}};
   } else {
     std::vector<std::string_view> keys;
-    std::vector<std::string_view> names;
+    std::vector<std::string_view> rows;
     std::vector<std::string_view> holders;
     for (const Group& group : groups) {
       const Try& wanted = tries_.at(group.leader);
       keys.emplace_back(wanted.key.parameter);
-      names.emplace_back(wanted.request.name);
+      rows.emplace_back(group.row);
       holders.emplace_back(wanted.request.holder);
     }
-    command = {.statement = &statements.try_many, .params = {text_array(keys), text_array(names), text_array(holders)}};
+    command = {.statement = &statements.try_many, .params = {text_array(keys), text_array(rows), text_array(holders)}};
   }
   const FlightId id = ++last_flight_;
   flights_.emplace(id, Flight{.since = executor_.now(), .groups = std::move(groups)});
@@ -171,7 +181,7 @@ void HolderSession::take_rows(const Flight& flight, TimePoint sent, const Result
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t row = 0; row < rows.size(); ++row) places.emplace(rows.text(row, 0), row);
   for (const Group& group : flight.groups) {
-    const auto place = places.find(group.name);
+    const auto place = places.find(group.row);
     take_row(group, rows, place == places.end() ? rows.size() : place->second, 1, sent);
   }
 }
@@ -212,6 +222,8 @@ void HolderSession::refused(const Flight& flight, const Outcome& outcome) {
                 .id = 0,
                 .remedy = meaning_of(outcome).remedy,
                 .why = failure_of(outcome, options_.schema)};
+  // Somebody has locked the token's row, or the table. That says nothing about the lock.
+  if (answer.remedy == Remedy::busy) answer.why.code = errc::unavailable;
   if (answer.remedy == Remedy::reconnect) {
     answer.remedy = Remedy::retry;  // over the next connection
   } else if (answer.remedy != Remedy::set_up && flight.groups.size() > 1) {

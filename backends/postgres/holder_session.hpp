@@ -1,5 +1,6 @@
 // strategy=advisory: a session on which locks are tried for, and where those stay that were free.
-// Nothing that is sent on it waits for anybody, so its locks can always be given back.
+// Nothing that is sent on it waits for anybody for longer than a small part of the lease, so its locks can always be
+// given back, and the server hears of it in time.
 //
 // What is asked while a query is under way goes out together, when that is answered. Unlocks go before tries: only what
 // was sent behind the unlock of a lock may ask for it again.
@@ -86,7 +87,7 @@ class HolderSession final : private Session::User {
   // Tries for one key: one is sent, and a lock that it finds busy is busy for all that had been asked by then.
   struct Group {
     LockKey key;
-    std::string name;
+    std::string row;  // token_row()
     TryId leader = 0;
     std::vector<TryId> followers = {};
     bool alone = false;

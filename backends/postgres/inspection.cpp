@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/postgres/identifier.hpp"
+#include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/sqlstate.hpp"
 #include "util/backoff.hpp"
 
@@ -106,7 +107,8 @@ void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> don
 void Inspection::ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done) {
   const Options& options = commands_.options();
   std::vector<Parameter> params = {name};
-  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name), name};
+  if (options.strategy == Strategy::advisory)
+    params = {key_parameter(key_of(options, name), name), token_row(options, name)};
   Query query{.commands = {{.statement = &question, .params = std::move(params)}},
               .done = [this, &question, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
                 const Statement& without_tables = questions_about(name).inspect_without_tables;
@@ -116,7 +118,9 @@ void Inspection::ask(const Statement& question, const std::string& name, Backend
                   return done(LockInfo{.name = name});
                 }
                 if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
-                done(results[0].empty() ? LockInfo{.name = name} : read_info(results[0], 0));
+                LockInfo info = results[0].empty() ? LockInfo() : read_info(results[0], 0);
+                info.name = name;
+                done(std::move(info));
               }};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }

@@ -7,6 +7,10 @@ LockKey lock_key(const Options& options, std::string_view name) {
   return {key.space, key_parameter(key, name)};
 }
 
+std::string token_row(const Options& options, std::string_view name) {
+  return token_row(options.key, advisory_key(options.key, options.schema, name), name);
+}
+
 AdvisorySql::AdvisorySql(const Options& options) {
   using Space = AdvisoryKey::Space;
   const auto only = space_of(options.key);

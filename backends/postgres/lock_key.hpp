@@ -25,6 +25,8 @@ struct LockKey {
 };
 
 [[nodiscard]] LockKey lock_key(const Options& options, std::string_view name);
+// token_row() of that lock.
+[[nodiscard]] std::string token_row(const Options& options, std::string_view name);
 
 // The statements for each space that the names of a client may lead to. They stay where they are.
 class AdvisorySql {

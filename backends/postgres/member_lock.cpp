@@ -47,7 +47,8 @@ void MemberLock::wait() {
   const nanoseconds slice = util::between(common_.slices.shortest, common_.slices.longest, executor());
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
   Query query{.commands = {{.statement = &common_.sql.of(key_.space).lock_slice,
-                            .params = {key_.parameter, request_.name, request_.holder, std::to_string(ms)}}},
+                            .params = {key_.parameter, token_row(common_.options, request_.name), request_.holder,
+                                       std::to_string(ms)}}},
               .done = [this](const Outcome& outcome, const Results& results) { waited(outcome, results); }};
   const TimePoint deadline = saturating_add(saturating_add(executor().now(), slice), common_.response_timeout);
   (void)session().request({.query = std::move(query), .deadline = deadline, .blocks = true});

@@ -58,7 +58,7 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
   set("default_transaction_read_only", "off");
   set("search_path", "pg_catalog");
   set("statement_timeout", "0");
-  set("lock_timeout", "0");
+  set("lock_timeout", text_of(std::chrono::ceil<milliseconds>(purpose.lock_patience).count()));
   set("idle_in_transaction_session_timeout", lease);
   if (facts.version >= version_14) {
     session_limit_ = commands_.size();

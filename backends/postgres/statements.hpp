@@ -108,12 +108,13 @@ struct ForUpdateStatements {
 // strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
 // the session may hold the lock all the same; only unlock makes sure.
 struct AdvisoryStatements {
-  // $1 key, $2 name, $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already gets it a
-  // second time, so it must not ask.
+  // $1 key, $2 token_row(), $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already
+  // gets it a second time, so it must not ask. 55P03: somebody else has locked the row or the table of the tokens, for
+  // longer than the session's lock_timeout.
   Statement try_lock;
   // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over.
   Statement lock_slice;
-  // $1 keys, $2 names, $3 holders; no name twice. Answers name, token, backend pid of those that were granted.
+  // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
   Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
   Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
@@ -121,10 +122,12 @@ struct AdvisoryStatements {
   // is what it was before.
   Statement try_in_transaction;
   Statement lock_in_transaction;
-  Statement inspect;  // $1 key, $2 name; always one row
+  Statement inspect;  // $1 key, $2 token_row(), which it answers for the name; always one row
   // The same where there are no tables of dlock's, for locks of other programs.
   Statement inspect_without_tables;
-  Statement list;        // $1 at most so many. Of all names that were ever locked with this strategy.
+  // $1 at most so many. Of all names that were ever locked with this strategy; a name that was locked with several
+  // keys is there for each of them.
+  Statement list;
   Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
 };
 

@@ -225,14 +225,15 @@ class AdvisoryLock {
         name_(name),
         holder_(holder_of(options)),
         key_(key_of(name, options)),
+        row_(token_row(*parse_key_scheme(options.key), key_, name)),
         use_(advisory_statements(options.schema, Durability::sync, key_.space)) {}
 
   Token try_lock() {
-    return token_of(caller_.run(use_.try_in_transaction.sql, {key_parameter(key_, name_), name_, holder_}));
+    return token_of(caller_.run(use_.try_in_transaction.sql, {key_parameter(key_, name_), row_, holder_}));
   }
   Token lock(const Patience& patience) {
     return token_of(caller_.run(use_.lock_in_transaction.sql,
-                                {key_parameter(key_, name_), name_, holder_, patience.lock_timeout()}));
+                                {key_parameter(key_, name_), row_, holder_, patience.lock_timeout()}));
   }
 
  private:
@@ -249,6 +250,7 @@ class AdvisoryLock {
   const std::string name_;
   const std::string holder_;
   const AdvisoryKey key_;
+  const std::string row_;
   const AdvisoryStatements use_;
 };
 

@@ -93,9 +93,14 @@ TEST_F(AdvisoryErrorsTest, ADeadlocksVictimLetsTheOtherGoOnAndGetsTheLockInTheEn
   EXPECT_TRUE(take(lock).release());
   PostgresConnection sql(server.admin_conninfo());
   sql.run("SET deadlock_timeout = '1h'");
+  sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
+  Pending waiting(lock, {});
+  await_count(false, 1);
   sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'a' FOR UPDATE");
-  Pending waiting(lock, {});  // gets the lock, and waits for its row
-  await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
+  sql.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");  // whoever waits gets the lock, and waits for its row
+  await_in_server(
+      "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+      "wait_event IN ('transactionid', 'tuple') AND usename = 'locker')");
   sql.send("SELECT pg_advisory_lock(" + key_of("a") + ")");
   EXPECT_FALSE(sql.receive().is_error());
   EXPECT_FALSE(waiting.done());

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/postgres/digest.hpp"
 
@@ -163,6 +164,40 @@ TEST(PostgresKeyScheme, IsRefusedWhereItIsNoneOrDoesNotFit) {
                            "hashtextextended:1"}) {
     EXPECT_EQ(parse_key_scheme(text), std::nullopt) << text;
   }
+}
+
+std::string row(const std::string& scheme, const std::string& name) {
+  const KeyScheme parsed = *parse_key_scheme(scheme);
+  return token_row(parsed, advisory_key(parsed, "dlock", name), name);
+}
+
+// What is stored is a promise to clients of other versions.
+TEST(PostgresTokenRow, OfDlocksOwnKeysIsTheName) {
+  EXPECT_EQ(row("sha256", "orders/42"), "orders/42");
+  EXPECT_EQ(row("sha256", "int64:42"), "int64:42");
+}
+
+TEST(PostgresTokenRow, OfOtherKeysSaysTheKey) {
+  EXPECT_EQ(row("int64:-42", "a"), "a\tint64:-42");
+  EXPECT_EQ(row("pair:1,-2", "a"), "a\tpair:1,-2");
+  EXPECT_EQ(row("crc32pair:7", "a"), "a\tpair:1756872259,7");
+  EXPECT_EQ(row("hashtextextended", "a"), "a\thashtextextended");
+  EXPECT_EQ(row("medallion", "0123456789abcdef"), "0123456789abcdef\tint64:81985529216486895");
+}
+
+// Locks that do not exclude each other would wait for each other's tokens.
+TEST(PostgresTokenRow, OfDifferentLocksIsAnother) {
+  std::set<std::string> rows;
+  const std::vector<std::string> schemes = {"sha256",    "int64:42",  "int64:43",    "pair:0,42",       "pair:42,0",
+                                            "medallion", "crc32pair", "crc32pair:7", "hashtextextended"};
+  for (const std::string name : {"a", "b", "a\xc3\xa4", "int64:42"}) {
+    for (const std::string& scheme : schemes) EXPECT_TRUE(rows.insert(row(scheme, name)).second) << scheme << name;
+  }
+}
+
+// The table takes no more than 1024 bytes.
+TEST(PostgresTokenRow, OfTheLongestNameFits) {
+  EXPECT_LE(row("pair:-2147483648,-2147483648", std::string(512, 'x')).size(), 1024U);
 }
 
 }  // namespace

@@ -130,6 +130,73 @@ TEST_F(PostgresAdvisoryTrouble, AMissingPermissionIsFinal) {
   EXPECT_EQ(count(sql().try_lock), 1U);
 }
 
+// --- Tables that somebody else has locked ----------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, ASessionWithLocksDoesNotLetTheServerKeepItWaitingForLong) {
+  (void)try_now("a");
+  ASSERT_FALSE(server.queries.empty());
+  const Purpose& holder = server.queries.back().purpose;
+  EXPECT_GT(holder.lock_patience, 0s);
+  // A wait for a row may be one for its turn and one for the transaction, and what is behind it has to wait, too.
+  EXPECT_LE(4 * holder.lock_patience, options.lease / 3);
+  table.seize(key("b"));
+  (void)wait_for("b");
+  EXPECT_EQ(last(sql().lock_slice).purpose.lock_patience, 0s) << "it has no locks to answer for";
+}
+
+TEST_F(PostgresAdvisoryTrouble, ATryThatWaitedForTheTokensRowIsUnlockedAndCostsNoOtherLock) {
+  const auto& held = try_now("held");
+  refuse(sql().try_lock, "55P03");
+  const auto& a = try_now("a");
+  ASSERT_TRUE(a.failure);
+  EXPECT_EQ(a.failure->code, errc::unavailable) << "it is not said that somebody else has the lock";
+  EXPECT_EQ(a.busy_reports, 0);
+  EXPECT_EQ(last(sql().unlock).param(0), key("a"));
+  EXPECT_FALSE(table.held(key("a")));
+  EXPECT_TRUE(table.held(key("held")));
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(release(held), Released::released);
+}
+
+TEST_F(PostgresAdvisoryTrouble, AWaitForALockWhoseRowIsLockedGoesOn) {
+  const auto& held = try_now("held");
+  refuse(sql().try_lock, "55P03", 3);
+  const auto& a = wait_for("a");
+  EXPECT_FALSE(a.grant);
+  ASSERT_FALSE(a.unreachable_reports.empty());
+  EXPECT_EQ(a.unreachable_reports.front().code, errc::unavailable);
+  engine.advance(3s);
+  EXPECT_TRUE(a.grant);
+  EXPECT_FALSE(table.entered_twice);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(release(held), Released::released);
+}
+
+// Were all of them sent at once, what is heard of the session would be as old as the first of them.
+TEST_F(PostgresAdvisoryTrouble, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheSession) {
+  const auto& held = try_now("held");
+  int answers = 0;
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (!query.uses(sql().try_lock) && !query.uses(sql().try_many)) return std::nullopt;
+    if (answers == 0) return FakeReply::held();
+    --answers;
+    return FakeReply::refused("55P03");
+  };
+  for (int i = 0; i < 70; ++i) (void)contend("kept/" + std::to_string(i), true);
+  const TimePoint start = engine.now();
+  while (engine.now() < start + 2 * options.lease) {
+    engine.advance(250ms);
+    ++answers;
+    server.release();
+    engine.run();
+    ASSERT_TRUE(host.losses.empty()) << "after " << (engine.now() - start) / 1s << " s";
+  }
+  table.instead = nullptr;
+  server.release();
+  engine.run();
+  EXPECT_EQ(release(held), Released::released);
+}
+
 // --- The schema ------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresAdvisoryTrouble, AMissingSchemaIsMade) {

@@ -159,15 +159,24 @@ TEST_F(PostgresInspection, AnswersWithinTheResponseTimeout) {
   EXPECT_TRUE(answered);
 }
 
+// The row of its token is called otherwise.
+TEST_F(PostgresInspection, AnswersWithTheNameThatWasAskedFor) {
+  start(Strategy::advisory, "int64:-5");
+  reply_with(FakeReply::of({{"lock\tint64:-5", "t", "me", "42", std::nullopt, "0"}}));
+  const LockInfo info = inspect()->value();
+  EXPECT_EQ(info.name, "lock");
+  EXPECT_TRUE(info.held);
+}
+
 TEST_F(PostgresInspection, AsksAboutAdvisoryLocksByTheirKey) {
   start(Strategy::advisory, "int64:-5");
   (void)inspect();
-  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5", "lock"}));
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5", "lock\tint64:-5"}));
   (void)break_lock();
   EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5"}));
   start(Strategy::advisory, "hashtextextended");
   (void)inspect();
-  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"lock", "lock"}));
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"lock", "lock\thashtextextended"}));
   EXPECT_NE(server.queries.back().sql().find("hashtextextended"), std::string::npos);
   // This scheme has keys in two spaces.
   start(Strategy::advisory, "medallion");

@@ -60,6 +60,13 @@ TEST(PostgresPreamble, OtherSessionsHaveNoLimits) {
   EXPECT_EQ(settings.at("search_path"), "pg_catalog");
 }
 
+TEST(PostgresPreamble, ASessionWithLocksWaitsForNobodyElsesForLong) {
+  EXPECT_EQ(settings_of(preamble_for({.session_lease = 10s, .lock_patience = 250ms})).at("lock_timeout"), "250");
+  EXPECT_EQ(settings_of(preamble_for({.session_lease = 10s, .lock_patience = 1ns})).at("lock_timeout"), "1")
+      << "0 would be for ever";
+  EXPECT_EQ(settings_of(preamble_for({.session_lease = 10s})).at("lock_timeout"), "0");
+}
+
 TEST(PostgresPreamble, AServerIsAskedOnlyForWhatItsVersionHas) {
   EXPECT_FALSE(settings_of(preamble_for({}, 130000)).contains("idle_session_timeout"));
   EXPECT_FALSE(settings_of(preamble_for({}, 130000)).contains("client_connection_check_interval"));
