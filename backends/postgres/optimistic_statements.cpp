@@ -23,7 +23,7 @@ constexpr std::string_view acquire = R"sql(
     RETURNING token{commit}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
-    SELECT $1::{text}, $2::{text}, $3::{text}, 1, {us}, $4::{int8}
+    SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, 1, {us}, $4::{int8}
     WHERE NOT EXISTS (SELECT FROM {optimistic} WHERE name {=} $1::{text})
     ON CONFLICT (name) DO NOTHING RETURNING token{commit})
   SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
@@ -50,7 +50,7 @@ constexpr std::string_view acquire_many = R"sql(
     RETURNING l.owner, l.token{commit}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
-    SELECT q.name, q.owner, q.holder, 1, {us}, q.lease_ms FROM q
+    SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, 1, {us}, q.lease_ms FROM q
     WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name {=} q.name)
     ORDER BY q.name COLLATE {C}
     ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})

@@ -215,22 +215,25 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   }
 }
 
-void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& outcome) {
-  RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
+void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
+  Outcome outcome = answered;
   if (outcome.problem == Problem::refused) {
     const Meaning meaning = meaning_of(outcome);
     const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
-    if (meaning.remedy == Remedy::final && !concerns_all && load->size() > 1) return search(load, outcome);
-    // Somebody has locked more than rows, and the server lets nobody wait for him. Says nothing about any lock of ours.
-    if (meaning.remedy == Remedy::busy) answer.failure.code = errc::unavailable;
+    // Somebody inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
+    if (meaning.remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
+    const bool ones_fault = meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
+    if (ones_fault && load->size() > 1) return search(load, outcome);
   }
+  const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
   const std::weak_ptr<bool> alive = alive_;
   load->for_each([&](const std::shared_ptr<Item>& item) {
     if (!alive.expired()) give(*item, answer);
   });
 }
 
-// It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for.
+// It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for, or
+// whose row somebody's open transaction has inserted.
 // It is among those of the command that failed, and searched for there by halves.
 void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
   Items suspects;

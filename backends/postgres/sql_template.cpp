@@ -69,6 +69,8 @@ Fillings common_fillings(std::string_view schema, std::optional<Durability> dura
       {"now", "pg_catalog.clock_timestamp()"},
       {"us", fill("(extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8}", {})},
       {"ms", "pg_catalog.interval '1 millisecond'"},
+      // Whoever waits for somebody's transaction keeps renewals of other locks waiting behind it.
+      {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},
       {"commit", commit_of(durability)},
   };
   for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));

@@ -45,7 +45,7 @@ namespace dlock::postgres {
 // from when the answer that showed it had arrived, may take the lock over.
 //
 // None of them waits for a row that somebody else is changing: for acquire that is busy, for the others it is a reason
-// to ask again.
+// to ask again. For a row that somebody else is inserting acquire waits a moment, then fails with 55P03.
 struct RowStatements {
   // $1 name, $2 owner, $3 holder, $4 lease in ms; optimistic: $5 and $6, owner and version that stood still, or '' and
   // 0. Answers one row of our owner and

@@ -20,7 +20,7 @@ constexpr std::string_view acquire = R"sql(
     RETURNING token{commit}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
-    SELECT $1::{text}, $2::{text}, $3::{text}, {us}, {now} {+} ($4::{int8}::{float8} {*} {ms})
+    SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, {us}, {now} {+} ($4::{int8}::{float8} {*} {ms})
     WHERE NOT EXISTS (SELECT FROM {lease} WHERE name {=} $1::{text})
     ON CONFLICT (name) DO NOTHING RETURNING token{commit})
   SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
@@ -32,7 +32,7 @@ constexpr std::string_view acquire = R"sql(
       AND (owner IS NULL OR owner {<>} $2::{text}) AND NOT EXISTS (SELECT FROM u)
 )sql";
 
-// Only i waits: for insertions of the same names, in the order of names.
+// Only i waits: for insertions of the same names, in the order of names, and not for long.
 constexpr std::string_view acquire_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
@@ -49,7 +49,7 @@ constexpr std::string_view acquire_many = R"sql(
     RETURNING l.owner, l.token{commit}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
-    SELECT q.name, q.owner, q.holder, {us}, {now} {+} (q.lease_ms::{float8} {*} {ms}) FROM q
+    SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, {us}, {now} {+} (q.lease_ms::{float8} {*} {ms}) FROM q
     WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name {=} q.name)
     ORDER BY q.name COLLATE {C}
     ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})

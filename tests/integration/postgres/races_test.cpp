@@ -217,6 +217,11 @@ TEST_P(PostgresOurRaceTest, ARowThatSomebodyHasIsBusyAtOnceAndTheNextTokenIsGrea
 // The one thing that is waited for: whether somebody's new row stays.
 TEST_P(PostgresOurRaceTest, ARowThatSomebodyIsInsertingIsNotGrantedTwice) {
   const std::string table = table_of(taking);
+  // Ours ends the wait after a moment; here it is to go on until the other one has decided.
+  Taking patient = taking;
+  const std::string limit = "'lock_timeout', '250'";
+  ASSERT_NE(patient.sql.find(limit), std::string::npos);
+  patient.sql.replace(patient.sql.find(limit), limit.size(), "'lock_timeout', '0'");
   PostgresConnection other(server.admin_conninfo());
   other.run("PREPARE take AS " + taking.sql);
   for (const bool stays : {true, false}) {
@@ -224,7 +229,7 @@ TEST_P(PostgresOurRaceTest, ARowThatSomebodyIsInsertingIsNotGrantedTwice) {
     other.run("BEGIN");
     const PostgresReply first = other.query("EXECUTE take(" + taking.arguments("lock", "other") + ")");
     ASSERT_EQ(first.rows.size(), 1U);
-    Locker locker(server, taking);
+    Locker locker(server, patient);
     locker.send("us");
     await_waiting(locker.pid());
     other.run(stays ? "COMMIT" : "ROLLBACK");

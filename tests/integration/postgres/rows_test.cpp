@@ -273,6 +273,30 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
+// Whoever wants to insert the same has to wait for it; but not for long, because renewals come behind.
+TEST_P(PostgresRowsTest, ARowThatSomebodyIsInsertingDelaysNoOtherLockForLong) {
+  const auto renewals = std::make_shared<Renewals>("held/a");
+  const Client locker = client({.response_timeout = 10s, .observer = renewals});
+  // On each of the client's connections.
+  std::vector<Lease> leases;
+  for (const char* const name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+    DistributedLock lock = locker.lock(std::string("held/") + name);
+    leases.push_back(take(lock, {.lease = 2400ms}));
+  }
+  PostgresConnection foreign(server.admin_conninfo());
+  foreign.run("BEGIN; INSERT INTO " + table() + " (name, owner, holder, token, " +
+              (optimistic() ? "version, lease_ms) VALUES ('stuck', 'foreign', '', 1, 1, 1000)"
+                            : "expires_at) VALUES ('stuck', 'foreign', '', 1, 'infinity')"));
+  DistributedLock stuck = locker.lock("stuck");
+  Pending waiting(stuck, {});
+  await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
+  renewals->happened.wait("renewals go on", 4);
+  for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(waiting.done());
+  foreign.run("ROLLBACK");
+  EXPECT_TRUE(waiting.lease().held());
+}
+
 // To mark a lock that is waited for is to lock its row for a moment.
 TEST_P(PostgresRowsTest, ReleasesDoNotFailBecauseWaitersArrive) {
   constexpr int names = 300;

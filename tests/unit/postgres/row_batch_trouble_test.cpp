@@ -124,6 +124,30 @@ TEST_F(PostgresBatchTrouble, ALockTimeoutOfTheServersIsNoAnswer) {
   for (const auto number : {acquired, renewed, released}) EXPECT_EQ(result(number), name_of(errc::unavailable));
 }
 
+// Somebody's open transaction has inserted the row of one name, and whoever wants to do the same has to wait for it.
+TEST_F(PostgresBatchTrouble, ANameThatSomebodyIsInsertingFailsAlone) {
+  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
+  engine.run();
+  server.queries.clear();
+  answers.clear();
+  when.clear();
+  next_reply = [](const FakeQuery& query) -> std::optional<FakeReply> {
+    const std::size_t last = query.commands.size() - 1;
+    const std::string names = query.commands[last].params.at(0).value_or("");
+    if (names.find("kept") == std::string::npos) return std::nullopt;
+    return FakeReply::refused("55P03", last);
+  };
+  for (std::uint64_t i = 0; i < 63; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
+  const auto released = ask(Kind::release, "x63", 64);
+  const auto kept = acquire("kept", 100);
+  const auto other = acquire("other", 101);
+  engine.run();
+  for (std::size_t i = 0; i < 63; ++i) EXPECT_EQ(result(i), "yes") << i;
+  EXPECT_EQ(result(released), "yes");
+  EXPECT_EQ(result(kept), name_of(errc::unavailable));
+  EXPECT_EQ(result(other), "yes");
+}
+
 TEST_F(PostgresBatchTrouble, AnAnswerThatIsLostLeavesAllInDoubt) {
   next_reply = [](const FakeQuery&) { return FakeReply::lost(); };
   const auto acquired = acquire("x", 1);

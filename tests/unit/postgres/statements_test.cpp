@@ -167,6 +167,20 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   }
 }
 
+// Behind it are renewals of other locks.
+TEST(PostgresStatements, WaitOnlyForAMomentForSomebodyWhoInsertsTheSameRow) {
+  for (const auto& statements :
+       {table_statements("dlock", Durability::sync), optimistic_statements("dlock", Durability::sync)}) {
+    for (const Statement* s : {&statements.acquire, &statements.acquire_many}) {
+      const std::size_t insertion = s->sql.find("INSERT INTO");
+      ASSERT_NE(insertion, std::string::npos);
+      EXPECT_NE(s->sql.find("set_config('lock_timeout', '250', true)", insertion), std::string::npos) << s->sql;
+      EXPECT_EQ(s->sql.find("lock_timeout"), s->sql.find("lock_timeout", insertion))
+          << "nothing else waits: " << s->sql;
+    }
+  }
+}
+
 TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
   const auto for_update = for_update_statements("dlock", Durability::async);
   const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::pair);
