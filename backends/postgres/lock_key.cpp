@@ -8,7 +8,8 @@ LockKey lock_key(const Options& options, std::string_view name) {
 }
 
 std::string token_row(const Options& options, std::string_view name) {
-  return token_row(options.key, advisory_key(options.key, options.schema, name), name);
+  const bool needs_key = options.key.kind != KeyScheme::Kind::sha256;
+  return token_row(options.key, needs_key ? advisory_key(options.key, options.schema, name) : AdvisoryKey(), name);
 }
 
 AdvisorySql::AdvisorySql(const Options& options) {
