@@ -1,6 +1,7 @@
 #include "cli/child.hpp"
 
-#include <sys/prctl.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,17 +39,16 @@ struct Start {
   char* const* arguments;
   char* const* environment;
   const Inherited& inherited;
-  pid_t parent;
   int terminal;  // to be taken; -1: not
   int go;
+  int go_write;
   int status;
 };
 
 // dlock has other threads, so between fork and exec only async-signal-safe calls are made.
 [[noreturn]] void become_command(const Start& start) noexcept {
-  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != start.parent) ::_exit(128 + SIGKILL);
-  (void)::setpgid(0, 0);  // dlock does the same; whoever is first
+  (void)::close(start.go_write);  // else it would never see dlock's end closed
+  (void)::setpgid(0, 0);          // its parent does the same; whoever is first
   char word = 0;
   ssize_t n = 0;
   do {
@@ -63,6 +63,17 @@ struct Start {
   ::_exit(127);
 }
 
+// Copies of the descriptors of files that dlock has opened: while one is open, so is a kernel lock on the file.
+std::vector<UniqueFd> copies_of_own_files(const Inherited& inherited) {
+  std::vector<UniqueFd> copies;
+  for (const int fd : inherited.opened_since()) {
+    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));  // it may have been closed by another thread meanwhile
+    struct stat status {};
+    if (copy && ::fstat(copy.get(), &status) == 0 && S_ISREG(status.st_mode)) copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
 }  // namespace
 
 Child::Child(const Command& command, const Inherited& inherited, const Terminal& terminal) {
@@ -75,16 +86,17 @@ Child::Child(const Command& command, const Inherited& inherited, const Terminal&
   const Start start{.arguments = argument_pointers.data(),
                     .environment = environment_pointers.data(),
                     .inherited = inherited,
-                    .parent = ::getpid(),
                     .terminal = terminal.interactive() ? terminal.fd() : -1,
                     .go = go_read.get(),
+                    .go_write = go_write.get(),
                     .status = status_write.get()};
-  pid_ = check(::fork(), "fork");
-  if (pid_ == 0) {
-    (void)::close(go_write.get());  // else it would never see dlock's end closed
-    become_command(start);
-  }
-  (void)::setpgid(pid_, pid_);  // it does the same; whoever is first
+  const std::vector<UniqueFd> files = copies_of_own_files(inherited);
+  std::vector<int> kept;
+  for (const UniqueFd& file : files) kept.push_back(file.get());
+  reaper_.emplace(kept, [&start] { become_command(start); });
+  pid_ = reaper_->command();
+  group_ = own_group_ = group_of(pid_);
+  tree_ = reaper_->tree();
   go_ = std::move(go_write);
   status_ = std::move(status_read);
 }
@@ -105,12 +117,40 @@ std::optional<int> Child::exec_failure() {
   return std::nullopt;
 }
 
-void Child::signal(int signal) const noexcept {
-  (void)::kill(-pid_, signal);  // ESRCH: everybody is gone, which is what the caller finds out next
+void Child::ended() noexcept {
+  if (tree_.root != 0) group_ = {};
+  reaper_->end_seen();
 }
 
-bool Child::group_is_empty() const noexcept {
-  return ::kill(-pid_, 0) < 0 && errno == ESRCH;
+void Child::reaper_was_killed(const Inherited& inherited, pid_t guardian) noexcept {
+  const std::uint64_t since = tree_.since;
+  tree_ = {};
+  if (since != 0 && !inherited.had_children()) {
+    tree_ = tree_of(::getpid(), ::getppid());
+    tree_.since = since;
+    tree_.without = guardian;
+  }
+  if (tree_.root == 0) group_ = own_group_;
+  reaper_->gone();
+}
+
+void Child::set_guardian(pid_t guardian) noexcept {
+  if (tree_.root == ::getpid()) tree_.without = guardian;
+}
+
+void Child::signal(int signal) const noexcept {
+  signal_group(group_, signal);
+  if (group_.id == 0) (void)signal_tree_in_group(tree_, {signal}, pid_);
+}
+
+void Child::signal_all(std::initializer_list<int> signals) const noexcept {
+  for (const int signal : signals) signal_group(group_, signal);
+  (void)signal_tree(tree_, signals, group_.id);
+}
+
+bool Child::anything_left() const noexcept {
+  if (tree_.root != 0) return signal_tree(tree_, {}) > 0;
+  return ::kill(-pid_, 0) == 0 || errno != ESRCH;
 }
 
 }  // namespace dlock::cli

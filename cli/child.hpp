@@ -3,12 +3,15 @@
 
 #include <sys/types.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/inherited.hpp"
+#include "cli/process_tree.hpp"
+#include "cli/reaper.hpp"
 #include "cli/terminal.hpp"
 #include "cli/unique_fd.hpp"
 
@@ -21,8 +24,7 @@ struct Command {
 
 class Child {
  public:
-  // Makes the process, which waits. Throws std::system_error when the system refuses another process. The process
-  // dies with the calling thread, which must therefore be the main thread.
+  // Makes the process, which waits. Throws std::system_error when the system refuses another process.
   Child(const Command& command, const Inherited& inherited, const Terminal& terminal);
 
   // Lets it go ahead and become the command.
@@ -35,14 +37,39 @@ class Child {
 
   // The process id, and the id of its group.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  // Its parent, which tells what becomes of it.
+  [[nodiscard]] Reaper& reaper() noexcept { return *reaper_; }
+
+  // Call when the end of the command was found: its process id may soon be somebody else's.
+  void ended() noexcept;
+  // Call when the reaper was killed, which kills the command. What else the command had started is below dlock now,
+  // where `guardian` (0: none) does not belong to it. If dlock was started with child processes, theirs are there, too,
+  // and of the command's only its group is known from now on.
+  void reaper_was_killed(const Inherited& inherited, pid_t guardian) noexcept;
+
+  // dlock has another guardian.
+  void set_guardian(pid_t guardian) noexcept;
+
+  // All processes of the command, whatever group they are in.
+  [[nodiscard]] const ProcessTree& tree() const noexcept { return tree_; }
+  // The group that may be signalled as a whole; 0: none, its members are found in the tree.
+  [[nodiscard]] const ProcessGroup& group() const noexcept { return group_; }
+
   // Sends a signal to the whole group, if there is still somebody in it.
   void signal(int signal) const noexcept;
-  [[nodiscard]] bool group_is_empty() const noexcept;
+  // Sends signals to all processes of the command: those of the group, and those that have left it.
+  void signal_all(std::initializer_list<int> signals) const noexcept;
+  // Whether any process of the command is left. Needed only when the reaper was killed; otherwise it tells.
+  [[nodiscard]] bool anything_left() const noexcept;
 
  private:
-  pid_t pid_ = -1;
   UniqueFd go_;
   UniqueFd status_;
+  std::optional<Reaper> reaper_;
+  pid_t pid_ = -1;
+  ProcessGroup own_group_;
+  ProcessGroup group_;  // own_group_, as long as it may be signalled as a whole
+  ProcessTree tree_;
 };
 
 }  // namespace dlock::cli

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <system_error>
@@ -22,8 +23,14 @@ namespace {
 // Read and written whole: smaller than PIPE_BUF.
 struct Order {
   std::int64_t deadline_ns;  // on CLOCK_BOOTTIME; max: none
-  pid_t group;               // 0: none
+  ProcessGroup group;
+  ProcessTree tree;
 };
+static_assert(sizeof(Order) <= PIPE_BUF);
+
+// How often, and how long apart, the guardian looks for processes that it has not killed yet.
+constexpr int kill_rounds = 200;
+constexpr int kill_round_ms = 10;
 
 void arm(int timer, std::int64_t deadline_ns) noexcept {
   itimerspec spec{};
@@ -35,21 +42,31 @@ void arm(int timer, std::int64_t deadline_ns) noexcept {
   (void)::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);  // fails only for a wrong descriptor or value
 }
 
+// A process that is just being forked, or is losing its parent, is found in the next round.
+void kill_all(const Order& order) noexcept {
+  signal_group(order.group, SIGKILL);
+  int found_nobody = 0;
+  for (int round = 0; round < kill_rounds && found_nobody < 2; ++round) {
+    found_nobody = signal_tree(order.tree, {SIGKILL}, order.group.id) == 0 ? found_nobody + 1 : 0;
+    (void)::poll(nullptr, 0, kill_round_ms);  // all signals are blocked
+  }
+}
+
 // The guardian may be forked while dlock has other threads, so from here on only async-signal-safe calls are made.
 [[noreturn]] void guard(int orders, int timer) noexcept {
-  Order order{.deadline_ns = INT64_MAX, .group = 0};
+  Order order{.deadline_ns = INT64_MAX, .group = {}, .tree = {}};
   pollfd sources[] = {{.fd = orders, .events = POLLIN, .revents = 0}, {.fd = timer, .events = POLLIN, .revents = 0}};
   for (;;) {
     if (::poll(sources, 2, -1) < 0) continue;  // only EINTR is possible
     if (sources[0].revents != 0) {
       const ssize_t n = ::read(orders, &order, sizeof order);
       if (n == 0) {  // dlock is gone
-        if (order.group > 0) (void)::kill(-order.group, SIGKILL);
+        kill_all(order);
         ::_exit(0);
       }
       if (n == sizeof order) arm(timer, order.deadline_ns);
     } else if (sources[1].revents != 0) {
-      if (order.group > 0) (void)::kill(-order.group, SIGKILL);
+      kill_all(order);
       arm(timer, INT64_MAX);
     }
   }
@@ -73,9 +90,7 @@ constexpr int ready_fd = 2;
     ::_exit(1);
   }
   // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
-  if (::close_range(ready_fd + 1, ~0U, 0) != 0) {
-    for (int fd = ready_fd + 1; fd < 65536; ++fd) (void)::close(fd);  // most are not open
-  }
+  close_descriptors(ready_fd + 1, ~0U);
   if (::write(ready_fd, "r", 1) != 1) ::_exit(1);
   (void)::close(ready_fd);
   guard(orders_fd, timer_fd);
@@ -106,8 +121,8 @@ Guardian::~Guardian() {
   }
 }
 
-bool Guardian::watch(pid_t group, TimePoint deadline) noexcept {
-  const Order order{.deadline_ns = deadline.time_since_epoch().count(), .group = group};
+bool Guardian::watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept {
+  const Order order{.deadline_ns = deadline.time_since_epoch().count(), .group = group, .tree = tree};
   return ::write(orders_.get(), &order, sizeof order) == sizeof order;
 }
 

@@ -1,8 +1,11 @@
-// The guardian: a tiny process beside dlock that makes sure that the command does not outlive its lock. It kills the
-// command's process group
+// The guardian: a tiny process beside dlock that makes sure that the command does not outlive its lock. It kills all
+// processes of the command
 //   - at once when dlock is gone without having said goodbye (kill -9, a crash): then nobody renews the lock, and some
 //     services have freed it already;
 //   - when the lock's deadline has passed and dlock did not extend it (dlock was stopped or starved).
+// The reaper (reaper.hpp) does the former as well. The guardian is there when the reaper is killed together with dlock,
+// for the command's process group, which is all that can be found then; and when the reaper is stopped.
+//
 // It is forked before dlock opens anything, holds nothing but its end of a pipe, and lives in a session of its own, so
 // that no signal meant for dlock's group or terminal reaches it.
 #pragma once
@@ -11,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "cli/process_tree.hpp"
 #include "cli/unique_fd.hpp"
 
 namespace dlock::cli {
@@ -24,8 +28,9 @@ class Guardian {
   // Dismisses the guardian without harm to the command.
   ~Guardian();
 
-  // Guards this process group until the deadline; max(): no deadline. Returns whether the guardian is there to hear.
-  bool watch(pid_t group, TimePoint deadline) noexcept;
+  // Guards this process group and this tree until the deadline; max(): no deadline. Returns whether the
+  // guardian is there to hear.
+  bool watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   // The guardian's process was found dead and reaped.

@@ -3,10 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -45,6 +48,11 @@ std::vector<int> open_descriptors() {
   return found;
 }
 
+bool has_children() noexcept {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
+}
+
 void close_on_exec(unsigned first, unsigned last) noexcept {
   if (first > last || ::close_range(first, last, CLOSE_RANGE_CLOEXEC) == 0) return;
   const auto end = std::min(last, static_cast<unsigned>(highest_probed));
@@ -53,7 +61,7 @@ void close_on_exec(unsigned first, unsigned last) noexcept {
 
 }  // namespace
 
-Inherited::Inherited() : descriptors_(open_descriptors()) {
+Inherited::Inherited() : descriptors_(open_descriptors()), had_children_(has_children()) {
   int fd = check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open /dev/null");
   while (fd <= STDERR_FILENO) fd = check(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "dup /dev/null");
   (void)::close(fd);
@@ -68,6 +76,13 @@ void Inherited::take_over_signals() {
   const sigset_t mine = SignalQueue::signals();
   check(::sigprocmask(SIG_BLOCK, &mine, &mask_), "sigprocmask");
   taken_over_ = true;
+}
+
+std::vector<int> Inherited::opened_since() const {
+  const std::vector<int> now = open_descriptors();
+  std::vector<int> ours;
+  std::set_difference(now.begin(), now.end(), descriptors_.begin(), descriptors_.end(), std::back_inserter(ours));
+  return ours;
 }
 
 bool Inherited::ignored(int signal) const noexcept {

@@ -19,6 +19,12 @@ class Inherited {
   // Whether the caller had this signal ignored (nohup, a background job of a script).
   [[nodiscard]] bool ignored(int signal) const noexcept;
 
+  // The descriptors that are open now and were not passed on by the caller.
+  [[nodiscard]] std::vector<int> opened_since() const;
+
+  // Whether dlock was started with child processes: by a shell that had background jobs and called exec.
+  [[nodiscard]] bool had_children() const noexcept { return had_children_; }
+
   // In a child, between fork and exec: undoes take_over_signals() and marks every descriptor that the caller did not
   // open as close-on-exec. Async-signal-safe.
   void restore() const noexcept;
@@ -28,6 +34,7 @@ class Inherited {
   sigset_t mask_{};
   struct sigaction chld_ {};
   struct sigaction pipe_ {};
+  bool had_children_;
   bool taken_over_ = false;
 };
 

@@ -23,6 +23,11 @@ namespace {
 // How long processes that were killed may take to disappear before dlock stops waiting for them.
 constexpr std::chrono::seconds patience_after_kill{2};
 
+// Processes that are being forked while others are killed are killed soon after. What cannot be killed, because it runs
+// as another user, is tried again and again, and costs little.
+constexpr std::chrono::milliseconds first_kill_pause{10};
+constexpr std::chrono::milliseconds longest_kill_pause{1000};
+
 }  // namespace
 
 Supervisor::Supervisor(const Setup& setup, std::optional<Guardian>& guardian)
@@ -32,21 +37,23 @@ Supervisor::Supervisor(const Setup& setup, std::optional<Guardian>& guardian)
       watch_(setup.kill_after, LeaseClock::now(), setup.lease.valid_until()),
       child_(setup.command, setup.inherited, terminal_),
       has_terminal_(terminal_.interactive()) {
-  // Orphans of the group come to dlock, so that it sees when the last one has gone.
+  // Orphans come to the reaper; if that is killed, to dlock.
   check(::prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
 }
 
 Supervisor::Outcome Supervisor::run() {
-  look_at_lease();  // the guardian learns of the group before the command exists
+  look_at_lease();  // the guardian learns of the command before it exists
   child_.go();
   while (phase_ != Phase::done) {
     wait();
     read_start();
     read_signals();
-    if (phase_ == Phase::sweeping) sweep();
+    read_reports();
+    go_on_killing();
     if (phase_ != Phase::done) look_at_lease();
+    speak();  // last: it must not delay anything
   }
-  if (guardian_) (void)guardian_->watch(0, TimePoint::max());  // dead or not, it has nothing left to guard
+  if (guardian_) (void)guardian_->watch({}, {}, TimePoint::max());  // dead or not, it has nothing left to guard
   return outcome_;
 }
 
@@ -54,46 +61,68 @@ void Supervisor::wait() {
   std::array sources{pollfd{.fd = setup_.signals.fd(), .events = POLLIN, .revents = 0},
                      pollfd{.fd = lost_event_.fd(), .events = POLLIN, .revents = 0},
                      pollfd{.fd = alarm_.fd(), .events = POLLIN, .revents = 0},
+                     pollfd{.fd = child_.reaper().reports_fd(), .events = POLLIN, .revents = 0},
                      pollfd{.fd = child_.started_fd(), .events = POLLIN, .revents = 0}};
   if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) check(-1, "poll");
   lost_event_.clear();
   alarm_.clear();
-  if (phase_ == Phase::starting && sources[3].revents != 0) phase_ = Phase::running;
+  if (phase_ == Phase::starting && sources.back().revents != 0) phase_ = Phase::running;
 }
 
 void Supervisor::look_at_lease() {
   const bool lost = setup_.lease.lost().stop_requested();
   const auto step = watch_.step(LeaseClock::now(), setup_.lease.valid_until(), lost);
-  guard(step.deadline);
-  end_group(step.action);
-  alarm_.set(std::min(step.wake, sweep_at_));
+  end_command(step.action);
+  // The guardian also knows when to kill what the command has left behind, in case dlock cannot.
+  guard(std::min(step.deadline, sweep_at_));
+  alarm_.set(std::min({step.wake, sweep_at_, kill_at_, give_up_at_}));
 }
 
-void Supervisor::end_group(LeaseWatch::Action action) {
+void Supervisor::end_command(LeaseWatch::Action action) {
   if (action == LeaseWatch::Action::none) return;
   outcome_.lost = true;
   outcome_.ended_early = true;
   if (action == LeaseWatch::Action::kill) {
-    child_.signal(SIGKILL);
-    if (phase_ == Phase::sweeping) {
-      sweep_killed_ = true;
-      sweep_at_ = saturating_add(LeaseClock::now(), patience_after_kill);
-    }
-    return;
+    start_killing();
+  } else {
+    child_.signal_all({SIGTERM, SIGCONT});  // a stopped process could not end
   }
-  child_.signal(SIGTERM);
-  child_.signal(SIGCONT);  // a stopped process could not end
 }
 
-// What the command's own signal actions see is what dlock was sent, so nothing is translated here.
+// What the command's own signal actions see is what dlock was sent, so nothing is translated here. TERM means the end
+// of all that runs under the lock; the others are the business of the command, which may be a shell with jobs.
 void Supervisor::read_signals() {
   while (const std::optional<int> signal = setup_.signals.next()) {
     if (*signal == SIGCHLD) {
       reap();
     } else if (*signal == SIGCONT) {
       resume();
+    } else if (*signal == SIGTERM) {
+      child_.signal_all({SIGTERM});
     } else if (*signal == SIGTSTP || SignalQueue::forwarded(*signal)) {
       child_.signal(*signal);
+    }
+  }
+}
+
+void Supervisor::read_reports() {
+  using What = Reaper::Report::What;
+  while (const auto report = child_.reaper().next_report()) {
+    switch (report->what) {
+      case What::stopped:
+        child_stopped(report->value);
+        break;
+      case What::exited:
+        child_ended(report->value);
+        break;
+      case What::killed:
+        child_ended(signalled(report->value));
+        break;
+      case What::left_behind:
+        sweep_up();
+        break;
+      case What::forked:
+        break;  // was read when the command's process was made
     }
   }
 }
@@ -105,10 +134,11 @@ void Supervisor::read_start() {
     outcome_.started = true;
     return;
   }
-  say(fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error)));
+  say_later(fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error)));
   outcome_.status = static_cast<int>(*error == ENOENT ? ExitCode::not_found : ExitCode::cannot_run);
 }
 
+// dlock's children are the reaper and the guardian; and the command itself, and its orphans, if the reaper was killed.
 void Supervisor::reap() {
   for (;;) {
     siginfo_t info{};
@@ -118,12 +148,31 @@ void Supervisor::reap() {
       if (stopped) {
         child_stopped(info.si_status);
       } else {
-        child_ended(info.si_code, info.si_status);
+        child_ended(info.si_code == CLD_EXITED ? info.si_status : signalled(info.si_status));
       }
-    } else if (guardian_ && info.si_pid == guardian_->pid() && !stopped) {
+    } else if (stopped) {
+      continue;
+    } else if (info.si_pid == child_.reaper().pid()) {
+      reaper_ended(info.si_code == CLD_EXITED);
+    } else if (guardian_ && info.si_pid == guardian_->pid()) {
       replace_guardian();
     }
   }
+}
+
+void Supervisor::reaper_ended(bool by_itself) {
+  read_reports();
+  if (by_itself && phase_ == Phase::sweeping) {
+    child_.reaper().gone();
+    phase_ = Phase::done;
+    return;
+  }
+  // The kernel has killed the command with it. Nobody could find the command's processes if dlock were killed now.
+  reaper_is_gone_ = true;
+  child_.reaper_was_killed(setup_.inherited, guardian_ ? guardian_->pid() : 0);
+  guarded_until_ = TimePoint::min();
+  start_killing();
+  say_later("the reaper process was killed; ending the command");
 }
 
 void Supervisor::child_stopped(int signal) {
@@ -153,55 +202,82 @@ void Supervisor::resume() {
   child_.signal(SIGCONT);
 }
 
-void Supervisor::child_ended(int code, int status) {
+void Supervisor::child_ended(int status) {
   // Whoever relies on the status relies on the lock having been held throughout.
   outcome_.lost = outcome_.lost || !setup_.lease.held();
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();
-  if (outcome_.started) outcome_.status = code == CLD_EXITED ? status : signalled(status);
+  if (outcome_.started) outcome_.status = status;
   phase_ = Phase::sweeping;
-  if (child_.group_is_empty()) return;
-  if (!setup_.quiet) {
-    say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
+  if (kill_at_ != TimePoint::max()) give_up_at_ = saturating_add(LeaseClock::now(), patience_after_kill);
+  if (child_.tree().root != 0) {
+    // The number of the group may soon be somebody else's.
+    if (guardian_) (void)guardian_->watch({}, child_.tree(), guarded_until_);
   }
-  child_.signal(SIGTERM);
-  child_.signal(SIGCONT);
-  sweep_at_ = saturating_add(LeaseClock::now(), setup_.kill_after);
+  child_.ended();
 }
 
-void Supervisor::sweep() {
-  if (child_.group_is_empty()) {
-    phase_ = Phase::done;
-    return;
-  }
+// The command has ended, and other processes have not.
+void Supervisor::sweep_up() {
+  if (kill_at_ != TimePoint::max()) return;  // they are being killed already
+  child_.signal_all({SIGTERM, SIGCONT});
+  sweep_at_ = saturating_add(LeaseClock::now(), setup_.kill_after);
+  if (setup_.quiet) return;
+  say_later(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
+}
+
+void Supervisor::start_killing() {
   const TimePoint now = LeaseClock::now();
-  if (now < sweep_at_) return;
-  if (sweep_killed_) {
-    say("some processes of the command cannot be killed; not waiting for them any longer");
+  sweep_at_ = TimePoint::max();
+  kill_at_ = now;
+  kill_pause_ = first_kill_pause;
+  if (phase_ == Phase::sweeping) give_up_at_ = saturating_add(now, patience_after_kill);
+  go_on_killing();
+}
+
+void Supervisor::go_on_killing() {
+  const TimePoint now = LeaseClock::now();
+  if (now >= sweep_at_) start_killing();
+  if (phase_ == Phase::done || now < kill_at_) return;
+  child_.signal_all({SIGKILL});
+  kill_at_ = saturating_add(now, kill_pause_);
+  kill_pause_ = std::min<std::chrono::nanoseconds>(2 * kill_pause_, longest_kill_pause);
+  if (phase_ != Phase::sweeping) return;
+  if (reaper_is_gone_ && !child_.anything_left()) {
     phase_ = Phase::done;
-    return;
+  } else if (now >= give_up_at_) {
+    child_.reaper().abandon();
+    say_later("some processes of the command cannot be killed; not waiting for them any longer");
+    phase_ = Phase::done;
   }
-  child_.signal(SIGKILL);
-  sweep_killed_ = true;
-  sweep_at_ = saturating_add(now, patience_after_kill);
 }
 
 void Supervisor::guard(TimePoint deadline) {
   if (deadline == guarded_until_) return;
   guarded_until_ = deadline;
   // A guardian that does not hear is dead; its SIGCHLD brings a new one.
-  if (guardian_) (void)guardian_->watch(child_.pid(), deadline);
+  if (guardian_) (void)guardian_->watch(child_.group(), child_.tree(), deadline);
 }
 
 void Supervisor::replace_guardian() noexcept {
   guardian_->gone();
   try {
     guardian_.emplace();
+    child_.set_guardian(guardian_->pid());
     guard(std::exchange(guarded_until_, TimePoint::min()));
   } catch (const std::exception& error) {
-    say(fmt::format("warning: the guardian process died and cannot be replaced: {}", error.what()));
+    say_later(fmt::format("warning: the guardian process died and cannot be replaced: {}", error.what()));
   }
+}
+
+// Standard error may be a pipe that nobody reads: what must be done is done before dlock speaks.
+void Supervisor::say_later(std::string text) {
+  unsaid_.push_back(std::move(text));
+}
+
+void Supervisor::speak() {
+  for (const std::string& text : std::exchange(unsaid_, {})) say(text);
 }
 
 }  // namespace dlock::cli

@@ -1,12 +1,15 @@
-// The life of a command under a lease, from its start until the last process of its group is gone.
+// The life of a command under a lease, from its start until the last process that descends from it is gone.
 #pragma once
 
 #include <dlock/client.hpp>
 #include <dlock/lease.hpp>
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "cli/child.hpp"
 #include "cli/guardian.hpp"
@@ -37,7 +40,7 @@ class Supervisor {
 
   Supervisor(const Setup& setup, std::optional<Guardian>& guardian);
 
-  // Returns when no process of the command's group is left (or when what is left cannot be killed).
+  // Returns when no process of the command is left (or when what is left cannot be killed).
   [[nodiscard]] Outcome run();
 
  private:
@@ -45,16 +48,22 @@ class Supervisor {
 
   void wait();
   void look_at_lease();
-  void end_group(LeaseWatch::Action action);
+  void end_command(LeaseWatch::Action action);
   void read_start();
   void read_signals();
+  void read_reports();
   void reap();
+  void reaper_ended(bool by_itself);
   void child_stopped(int signal);
-  void child_ended(int code, int status);
+  void child_ended(int status);
+  void sweep_up();
   void resume();
-  void sweep();
+  void start_killing();
+  void go_on_killing();
   void guard(TimePoint deadline);
   void replace_guardian() noexcept;
+  void say_later(std::string text);
+  void speak();
 
   Setup setup_;
   std::optional<Guardian>& guardian_;
@@ -66,10 +75,14 @@ class Supervisor {
   Child child_;
   Phase phase_ = Phase::starting;
   TimePoint guarded_until_ = TimePoint::min();
-  TimePoint sweep_at_ = TimePoint::max();
-  bool sweep_killed_ = false;
+  TimePoint sweep_at_ = TimePoint::max();    // when what the command has left behind is killed
+  TimePoint kill_at_ = TimePoint::max();     // when everything is killed once more; max(): killing has not begun
+  TimePoint give_up_at_ = TimePoint::max();  // when what the command has left behind is called unkillable
+  std::chrono::nanoseconds kill_pause_{};
+  bool reaper_is_gone_ = false;
   bool has_terminal_ = false;  // the command was given the terminal
   bool hung_up_ = false;       // the command was told that there is no terminal for it
+  std::vector<std::string> unsaid_;
   Outcome outcome_;
 };
 

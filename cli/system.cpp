@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -36,6 +38,14 @@ bool write_all(int fd, std::string_view text) noexcept {
     }
   }
   return true;
+}
+
+void close_descriptors(unsigned first, unsigned last) noexcept {
+  if (first > last || ::close_range(first, last, 0) == 0) return;
+  constexpr unsigned highest_probed = 65536;
+  for (unsigned fd = first; fd <= std::min(last, highest_probed); ++fd) {
+    (void)::close(static_cast<int>(fd));  // most are not open
+  }
 }
 
 Event::Event() : fd_(check(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}

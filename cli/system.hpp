@@ -19,6 +19,9 @@ int check(int result, const char* what);
 // Writes all of it, riding out interruptions and full pipes. False when the other side is gone or the disk is full.
 bool write_all(int fd, std::string_view text) noexcept;
 
+// Closes all descriptors from first to last that are open. Async-signal-safe.
+void close_descriptors(unsigned first, unsigned last) noexcept;
+
 // Becomes readable when notify() was called; from any thread.
 class Event {
  public:

@@ -9,6 +9,7 @@
 //   probe family             itself and a grandchild in the same group: "ready PID GRANDCHILD"; both ignore TERM, and
 //                            the leader says "usr1" at USR1
 //   probe orphan             like family, but the leader exits 5 when standard input ends
+//   probe stubborn           says "ready PID", and ignores whatever can be ignored
 //   probe wait               says "ready PID" and exits 0 when standard input ends
 //   probe terminal           "foreground" or "background", then waits like listen
 #include <dirent.h>
@@ -129,6 +130,12 @@ int family(bool leader_ends) {
   for (;;) ::pause();
 }
 
+int stubborn() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) (void)::signal(signal, SIG_IGN);
+  std::printf("ready %d\n", ::getpid());
+  for (;;) ::pause();
+}
+
 int wait_for_input_end() {
   std::printf("ready %d\n", ::getpid());
   drain_input();
@@ -164,6 +171,7 @@ int main(int argc, char** argv) {
       {"listen", wait_for_signal},
       {"family", [] { return family(false); }},
       {"orphan", [] { return family(true); }},
+      {"stubborn", stubborn},
       {"wait", wait_for_input_end},
       {"terminal", terminal},
   };

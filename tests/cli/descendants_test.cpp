@@ -1,0 +1,306 @@
+// Whatever a command starts ends before somebody else has its lock, wherever it went: other process groups, other
+// sessions, daemons.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include "cli/process_tree.hpp"
+#include "support/cli_test.hpp"
+#include "support/job_shell.hpp"
+
+#ifdef DLOCK_TEST_WITH_REDIS
+#include "tests/support/redis_server.hpp"
+#include "tests/support/tcp_proxy.hpp"
+#endif
+
+namespace dlock::cli::test {
+namespace {
+
+struct Escape {
+  const char* name;
+  const char* script;  // starts "$0" stubborn and goes on
+};
+
+const std::vector<Escape> escapes{
+    {"TimeLimit", "timeout 100 \"$0\" stubborn & "},
+    {"JobControl", "set -m; \"$0\" stubborn & set +m; "},
+    {"Session", "setsid \"$0\" stubborn & "},
+    {"Daemon", "setsid -f \"$0\" stubborn; "},
+    {"DaemonWithoutEnvironment", "env -i setsid -f \"$0\" stubborn; "},
+};
+
+std::string all_escapes() {
+  std::string script;
+  for (const Escape& escape : escapes) script += escape.script;
+  return script;
+}
+
+std::optional<pid_t> child_named(const std::string& name, pid_t parent) {
+  for (const auto& [child, child_name] : children_of(parent)) {
+    if (child_name == name) return child;
+  }
+  return std::nullopt;
+}
+
+class Descendants : public CliTest {
+ protected:
+  // The command that starts escapees, and then is "probe LAST".
+  static std::vector<std::string> command_with(const std::string& script, const std::string& last = "wait") {
+    return {"bash", "-c", script + "exec \"$0\" " + last, probe_path()};
+  }
+  [[nodiscard]] std::vector<std::string> run_with(const std::string& script, const std::string& last = "wait") const {
+    std::vector<std::string> words{"--kill-after", "50ms", "job", "--"};
+    for (const std::string& word : command_with(script, last)) words.push_back(word);
+    return dlock("run", words);
+  }
+  // All that say "ready".
+  static std::vector<Watched> read_ready(Process& run, std::size_t count) {
+    std::vector<Watched> watched;
+    while (watched.size() < count) {
+      for (const pid_t pid : pids_in(run.line())) watched.emplace_back(pid);
+    }
+    return watched;
+  }
+  static bool all_dead(const std::vector<Watched>& watched) {
+    return std::all_of(watched.begin(), watched.end(), [](const Watched& process) { return process.is_dead(); });
+  }
+  static bool all_die(const std::vector<Watched>& watched) {
+    return std::all_of(watched.begin(), watched.end(), [](const Watched& process) { return process.wait_for_death(); });
+  }
+};
+
+class Escaped : public Descendants, public testing::WithParamInterface<Escape> {
+ protected:
+  Escaped() : run(run_with(GetParam().script)), escaped(read_ready(run, 2)) {}
+  // Waits from now on, and enters as soon as it can.
+  void expect_all_dead_when_another_enters() {
+    EXPECT_EQ(waiter.line(), "job");
+    EXPECT_TRUE(all_dead(escaped));
+  }
+
+  Process run;
+  std::vector<Watched> escaped;
+  Process waiter{run_probe({"environment", "DLOCK_NAME"})};
+};
+
+TEST_P(Escaped, EndsWhenTheCommandHasEnded) {
+  run.close_input();
+  expect_all_dead_when_another_enters();
+  EXPECT_EQ(run.wait(), 0);
+}
+
+TEST_P(Escaped, EndsWhenDlockIsTerminated) {
+  run.signal(SIGTERM);
+  expect_all_dead_when_another_enters();
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+}
+
+TEST_P(Escaped, EndsWhenDlockIsKilled) {
+  run.signal(SIGKILL);
+  expect_all_dead_when_another_enters();
+}
+
+TEST_P(Escaped, EndsWhenTheLockIsLost) {
+  for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
+    std::filesystem::remove(entry.path());
+  }
+  EXPECT_EQ(run.wait(), 79);
+  EXPECT_TRUE(all_dead(escaped));
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Escaped, testing::ValuesIn(escapes),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST_F(Descendants, AreToldToEndByTermAndByNothingElse) {
+  Process run(run_with("setsid \"$0\" listen & ", "listen"));
+  (void)read_ready(run, 2);
+  run.signal(SIGINT);
+  EXPECT_EQ(run.line(), std::to_string(SIGINT));
+  EXPECT_EQ(run.line(), std::to_string(SIGTERM)) << "the command had ended then";
+  EXPECT_EQ(run.wait(), 33);
+}
+
+TEST_F(Descendants, AreTerminatedTogetherWithTheCommand) {
+  Process run(dlock(
+      "run", {"job", "--", "bash", "-c", "trap '' TERM; setsid \"$0\" listen & \"$0\" wait; echo end", probe_path()}));
+  (void)read_ready(run, 2);
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.line(), std::to_string(SIGTERM)) << "and the command goes on";
+  run.close_input();
+  EXPECT_EQ(run.line(), "end");
+}
+
+TEST_F(Descendants, OfANestedDlockEndWithTheOuterOne) {
+  Process run(run_with(dlock_path() + " run --url " + url() + " inner -- setsid -f \"$0\" stubborn & "));
+  const auto watched = read_ready(run, 2);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(all_die(watched));
+}
+
+TEST_F(Descendants, EndWhenDlockAndItsGuardianAreKilledAtOnce) {
+  Process run(run_with(all_escapes()));
+  const auto watched = read_ready(run, escapes.size() + 1);
+  const auto guardian = child_named("lock-guard", run.pid());
+  ASSERT_TRUE(guardian);
+  ASSERT_EQ(::kill(*guardian, SIGKILL), 0);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(all_die(watched));
+}
+
+TEST_F(Descendants, EndWhenTheReaperIsStoppedAndDlockIsKilled) {
+  Process run(run_with(all_escapes()));
+  const auto watched = read_ready(run, escapes.size() + 1);
+  const auto reaper = child_named("lock-reaper", run.pid());
+  ASSERT_TRUE(reaper);
+  const Watched watched_reaper(*reaper);
+  ASSERT_EQ(::kill(*reaper, SIGSTOP), 0);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(all_die(watched));
+  ASSERT_EQ(::kill(*reaper, SIGCONT), 0);
+  EXPECT_TRUE(watched_reaper.wait_for_death());
+}
+
+TEST_F(Descendants, EndWhenTheReaperIsKilled) {
+  Process run(run_with(all_escapes()));
+  const auto watched = read_ready(run, escapes.size() + 1);
+  const auto reaper = child_named("lock-reaper", run.pid());
+  ASSERT_TRUE(reaper);
+  ASSERT_EQ(::kill(*reaper, SIGKILL), 0);
+  EXPECT_EQ(run.error_line(), "dlock: the reaper process was killed; ending the command");
+  EXPECT_EQ(run.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(all_dead(watched));
+  EXPECT_TRUE(lock_is_free());
+}
+
+// A shell that has background jobs becomes dlock: they are dlock's children then, but none of the command's.
+class Strangers : public Descendants {
+ protected:
+  [[nodiscard]] std::vector<std::string> shell_that_becomes_dlock() const {
+    std::vector<std::string> command{"bash", "-c", "\"$0\" stubborn & setsid -f \"$0\" stubborn; exec \"$@\"",
+                                     probe_path()};
+    for (const std::string& word : run_with("setsid \"$0\" stubborn & ")) command.push_back(word);
+    return command;
+  }
+  Strangers() : run(shell_that_becomes_dlock()) {
+    for (int i = 0; i < 4; ++i) {
+      const pid_t pid = pids_in(run.line()).at(0);
+      (is_below_the_reaper(pid) ? descendants : strangers).push_back(pid);
+    }
+  }
+  ~Strangers() override {
+    for (const pid_t pid : strangers) (void)::kill(pid, SIGKILL);
+  }
+  static std::vector<Watched> watch(const std::vector<pid_t>& pids) { return {pids.begin(), pids.end()}; }
+  [[nodiscard]] bool is_below_the_reaper(pid_t pid) const {
+    const auto reaper = child_named("lock-reaper", run.pid());
+    auto process = status_of(pid);
+    while (process && process->parent != reaper) process = status_of(process->parent);
+    return process.has_value();
+  }
+  void expect_strangers_alive() const {
+    for (const pid_t pid : strangers) EXPECT_FALSE(Watched(pid).is_dead());
+  }
+
+  Process run;
+  std::vector<pid_t> strangers;
+  std::vector<pid_t> descendants;
+};
+
+TEST_F(Strangers, AreNotEndedWithTheCommand) {
+  ASSERT_EQ(strangers.size(), 2U);
+  const auto watched = watch(descendants);
+  run.close_input();
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(all_dead(watched));
+  expect_strangers_alive();
+}
+
+TEST_F(Strangers, AreNotEndedWhenDlockIsKilled) {
+  ASSERT_EQ(strangers.size(), 2U);
+  const auto watched = watch(descendants);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(all_die(watched));
+  expect_strangers_alive();
+}
+
+TEST_F(Strangers, AreNotEndedWhenTheReaperIsKilled) {
+  ASSERT_EQ(strangers.size(), 2U);
+  const auto reaper = child_named("lock-reaper", run.pid());
+  ASSERT_TRUE(reaper);
+  ASSERT_EQ(::kill(*reaper, SIGKILL), 0);
+  EXPECT_EQ(run.wait(), 128 + SIGKILL);
+  expect_strangers_alive();
+  for (const pid_t pid : descendants) (void)::kill(pid, SIGKILL);
+}
+
+TEST_F(Descendants, OfAShellAtATerminalAreStoppedAndContinuedByItsJobControl) {
+  JobShell shell(dlock("run", {"job", "--", "bash", "--norc", "--noediting", "-i"}));
+  shell.type("PS1=; " + probe_path() + " listen\n");
+  (void)shell.await("ready ");
+  (void)shell.line();
+  shell.type("\x1a");
+  shell.await("Stopped");
+  (void)shell.line();
+  shell.type("fg\n");
+  shell.await("listen");
+  (void)shell.line();
+  shell.type("\x03");
+  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+  shell.type("exit 7\n");
+  EXPECT_EQ(shell.job_news(), "exited 7");
+}
+
+#ifdef DLOCK_TEST_WITH_REDIS
+class DescendantsUnderALease : public Descendants {
+ protected:
+  [[nodiscard]] std::vector<std::string> run_through_proxy() const {
+    std::vector<std::string> words{
+        dlock_path(), "run",    "--url",        server.url_at(proxy.port(), "close_timeout=50ms"),
+        "--lease",    "1500ms", "--kill-after", "50ms",
+        "job",        "--"};
+    for (const std::string& word : command_with(all_escapes())) words.push_back(word);
+    return words;
+  }
+  [[nodiscard]] std::vector<std::string> waiter() const {
+    return {dlock_path(), "run", "--url", server.url(), "job", "--", probe_path(), "environment", "DLOCK_NAME"};
+  }
+
+  dlock::test::RedisServer server;
+  dlock::test::TcpProxy proxy{dlock::test::Endpoint::loopback(server.port())};
+};
+
+TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOut) {
+  Process run(run_through_proxy());
+  const auto watched = read_ready(run, escapes.size() + 1);
+  Process waiting(waiter());
+  proxy.refuse(true);
+  proxy.drop();
+  EXPECT_EQ(waiting.line(), "job");
+  EXPECT_TRUE(all_dead(watched));
+  EXPECT_EQ(run.wait(), 79);
+}
+
+TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOutIfDlockIsKilled) {
+  Process run(run_through_proxy());
+  const auto watched = read_ready(run, escapes.size() + 1);
+  Process waiting(waiter());
+  run.signal(SIGKILL);
+  EXPECT_EQ(waiting.line(), "job");
+  EXPECT_TRUE(all_dead(watched));
+}
+
+TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOutIfDlockIsStopped) {
+  Process run(run_through_proxy());
+  const auto watched = read_ready(run, escapes.size() + 1);
+  Process waiting(waiter());
+  run.signal(SIGSTOP);
+  EXPECT_EQ(waiting.line(), "job");
+  EXPECT_TRUE(all_dead(watched));
+  run.signal(SIGCONT);
+  EXPECT_EQ(run.wait(), 79);
+}
+#endif
+
+}  // namespace
+}  // namespace dlock::cli::test
