@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <functional>
 #include <stop_token>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -74,8 +76,12 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
   guardian.reset();
   if (outcome.lost) {
     reporter->fall_silent();
-    say(fmt::format("lost \"{}\"{}; the command {}", arguments.name, reporter->loss_reason(),
-                    outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status)));
+    const std::string text =
+        fmt::format("lost \"{}\"{}; the command {}", arguments.name, reporter->loss_reason(),
+                    outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status));
+    // Perhaps it was only about to be lost. It is freed before dlock speaks: standard error may be held up.
+    { const Lease ended = std::move(lease); }
+    say(text);
     return static_cast<int>(ExitCode::lost);
   }
   if (outcome.started && keep(lease, hold_until, signals).reason == Kept::lost) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "support/cli_test.hpp"
+#include "support/full_pipe.hpp"
 #include "tests/support/redis_server.hpp"
 #include "tests/support/tcp_proxy.hpp"
 
@@ -98,6 +99,22 @@ TEST_F(CutOffWays, ARefusedRenewalIsTheReasonForTheLoss) {
                                          testing::HasSubstr("last failed renewal: " + reason)));
   EXPECT_THAT(result.err, testing::StartsWith("dlock: no connection to the lock service, trying again: "));
   EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("warning")));
+}
+
+// The command is ended because the lease is running out. Then the network is back, and the lease could be renewed.
+TEST_F(CutOffWays, TheLockIsFreedEvenIfNobodyReadsThatItWasLost) {
+  FullPipe errors;
+  Process run(errors.as_standard_error_of({dlock_path(), "run", "--quiet", "--url",
+                                           server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "3s",
+                                           "--kill-after", "1s", "job", "--", probe_path(), "listen"}),
+              {.passed = {errors.fd()}});
+  (void)run.line();
+  proxy.set({.mode = Traffic::Mode::hold});
+  EXPECT_EQ(run.line(), std::to_string(SIGTERM));
+  proxy.set({});
+  EXPECT_EQ(test::run({dlock_path(), "run", "--url", server.url(), "--wait", "30s", "job", "--", "true"}).status, 0);
+  errors.drain();
+  EXPECT_EQ(run.wait(), 79);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, CutOff,
