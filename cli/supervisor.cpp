@@ -23,10 +23,10 @@ namespace {
 // How long processes that were killed may take to disappear before dlock stops waiting for them.
 constexpr std::chrono::seconds patience_after_kill{2};
 
-// Processes that are being forked while others are killed are killed soon after. What cannot be killed, because it runs
-// as another user, is tried again and again, and costs little.
-constexpr std::chrono::milliseconds first_kill_pause{10};
-constexpr std::chrono::milliseconds longest_kill_pause{1000};
+// Processes that were just being forked while others were killed are killed soon after. A command that cannot be
+// killed, because it runs as another user, is tried for as long as it runs, but not so often.
+constexpr std::chrono::milliseconds kill_pause{10};
+constexpr std::chrono::seconds late_kill_pause{1};
 
 }  // namespace
 
@@ -231,7 +231,7 @@ void Supervisor::start_killing() {
   const TimePoint now = LeaseClock::now();
   sweep_at_ = TimePoint::max();
   kill_at_ = now;
-  kill_pause_ = first_kill_pause;
+  killing_since_ = now;
   if (phase_ == Phase::sweeping) give_up_at_ = saturating_add(now, patience_after_kill);
   go_on_killing();
 }
@@ -241,8 +241,8 @@ void Supervisor::go_on_killing() {
   if (now >= sweep_at_) start_killing();
   if (phase_ == Phase::done || now < kill_at_) return;
   child_.signal_all({SIGKILL});
-  kill_at_ = saturating_add(now, kill_pause_);
-  kill_pause_ = std::min<std::chrono::nanoseconds>(2 * kill_pause_, longest_kill_pause);
+  const bool late = now - killing_since_ > patience_after_kill;
+  kill_at_ = now + (late ? std::chrono::milliseconds(late_kill_pause) : kill_pause);
   if (phase_ != Phase::sweeping) return;
   if (reaper_is_gone_ && !child_.anything_left()) {
     phase_ = Phase::done;

@@ -78,7 +78,7 @@ class Supervisor {
   TimePoint sweep_at_ = TimePoint::max();    // when what the command has left behind is killed
   TimePoint kill_at_ = TimePoint::max();     // when everything is killed once more; max(): killing has not begun
   TimePoint give_up_at_ = TimePoint::max();  // when what the command has left behind is called unkillable
-  std::chrono::nanoseconds kill_pause_{};
+  TimePoint killing_since_ = TimePoint::min();
   bool reaper_is_gone_ = false;
   bool has_terminal_ = false;  // the command was given the terminal
   bool hung_up_ = false;       // the command was told that there is no terminal for it

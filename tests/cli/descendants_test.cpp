@@ -132,8 +132,9 @@ TEST_F(Descendants, AreTerminatedTogetherWithTheCommand) {
 }
 
 TEST_F(Descendants, OfANestedDlockEndWithTheOuterOne) {
-  Process run(run_with(dlock_path() + " run --url " + url() + " inner -- setsid -f \"$0\" stubborn & "));
-  const auto watched = read_ready(run, 2);
+  Process run(run_with(dlock_path() + " run --url " + url() +
+                       " inner -- sh -c 'setsid \"$0\" stubborn & exec \"$0\" stubborn' \"$0\" & "));
+  const auto watched = read_ready(run, 3);
   run.signal(SIGKILL);
   EXPECT_TRUE(all_die(watched));
 }
