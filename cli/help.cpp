@@ -50,8 +50,10 @@ std::string run_footer() {
              "  DLOCK_URL=redis://db1 dlock run orders/42 -- sh -c './import --fence \"$DLOCK_TOKEN\"'\n"
              "\n"
              "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token) and DLOCK_URL (without password).\n"
-             "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group. When dlock dies,\n"
-             "or the lock is lost, the group is ended; when the command ends, what is left of its group is, too.\n"
+             "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group, TERM to all that\n"
+             "descends from it. When dlock dies, when the lock is lost, and when the command has ended, everything "
+             "that\n"
+             "the command has started is ended, daemons included.\n"
              "\n") +
          exit_table;
 }
