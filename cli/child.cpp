@@ -92,6 +92,7 @@ Child::Child(const Command& command, const Inherited& inherited, const Terminal&
                     .status = status_write.get()};
   const std::vector<UniqueFd> files = copies_of_own_files(inherited);
   std::vector<int> kept;
+  kept.reserve(files.size());
   for (const UniqueFd& file : files) kept.push_back(file.get());
   reaper_.emplace(kept, [&start] { become_command(start); });
   pid_ = reaper_->command();

@@ -51,9 +51,8 @@ std::string run_footer() {
              "\n"
              "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token) and DLOCK_URL (without password).\n"
              "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group, TERM to all that\n"
-             "descends from it. When dlock dies, when the lock is lost, and when the command has ended, everything "
-             "that\n"
-             "the command has started is ended, daemons included.\n"
+             "descends from it. When dlock dies, when the lock is lost, and when the command has ended,\n"
+             "everything that the command has started is ended, daemons included.\n"
              "\n") +
          exit_table;
 }
