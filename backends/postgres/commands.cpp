@@ -12,17 +12,20 @@
 namespace dlock::postgres {
 
 struct Commands::Run {
-  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest, bool may_set_up)
+  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest, bool may_set_up,
+      bool is_patient)
       : commands(std::move(what)),
         done(std::move(then)),
         deadline(at_the_latest),
         sets_up(may_set_up),
+        patient(is_patient),
         pause(executor) {}
 
   const std::vector<Command> commands;
   const Handler done;
   const TimePoint deadline;
   bool sets_up;  // once
+  const bool patient;
   util::Backoff backoff{std::chrono::milliseconds(500)};
   Timer pause;
 };
@@ -51,15 +54,15 @@ std::string Commands::with_last_refusal(std::string text) const {
   return text;
 }
 
-void Commands::run(Query query, TimePoint deadline, MissingSchema missing) {
+void Commands::run(Query query, TimePoint deadline, MissingSchema missing, bool patient) {
   attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline,
-                                missing == MissingSchema::make));
+                                missing == MissingSchema::make, patient));
 }
 
 void Commands::attempt(const std::shared_ptr<Run>& run) {
   Query query{.commands = run->commands,
               .done = [this, run](const Outcome& outcome, const Results& results) { answered(run, outcome, results); }};
-  (void)session_.request(std::move(query), run->deadline);
+  (void)session_.request({.query = std::move(query), .deadline = run->deadline, .patient = run->patient});
 }
 
 void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results) {

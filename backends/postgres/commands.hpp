@@ -52,7 +52,8 @@ class Commands final : private Session::User {
 
   // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
   // server rolled back and may be tried again is tried again until then. The failure of an outcome is failure_of() it.
-  void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make);
+  // patient: as Request's.
+  void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make, bool patient = false);
 
  private:
   struct Run;

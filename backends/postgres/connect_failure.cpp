@@ -76,6 +76,11 @@ std::string in_one_line(std::string_view text) {
   return out;
 }
 
+// Where a failure comes from several servers, only its text has the SQLSTATE.
+bool is_about_a_full_server(const Failure& why) noexcept {
+  return why.code == errc::unavailable && mentions(why.detail, "53300: ");
+}
+
 Failure connect_failure(const std::string& endpoint, std::string_view text) {
   const std::string_view sqlstate = find_sqlstate(text);
   std::string words = in_one_line(text);

@@ -13,6 +13,9 @@ namespace dlock::postgres {
 // exist.
 [[nodiscard]] Failure connect_failure(const std::string& endpoint, std::string_view text);
 
+// The server, or one of those that were tried, has no connection left: SQLSTATE 53300.
+[[nodiscard]] bool is_about_a_full_server(const Failure& why) noexcept;
+
 // libpq's texts have several lines; messages of dlock have one.
 [[nodiscard]] std::string in_one_line(std::string_view text);
 

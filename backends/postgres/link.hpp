@@ -5,7 +5,8 @@
 //                     |     v         v
 //                     +--- pausing <--+          a link that is made once: over, instead of pausing
 //
-// After a final refusal (a password, a database that does not exist) it pauses until somebody wants it again.
+// After a final refusal (a password, a database that does not exist) it pauses until somebody wants it again. Where the
+// server is full, a client that makes room for others pauses for long, and may rest(): then it is idle again.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <dlock/executor.hpp>
 
 #include "backends/postgres/connection.hpp"
+#include "backends/postgres/full_server.hpp"
 #include "util/backoff.hpp"
 
 namespace dlock::postgres {
@@ -25,6 +27,7 @@ struct Dialling {
   ConnectionFactory connections;
   std::chrono::nanoseconds connect_timeout{};
   std::chrono::nanoseconds response_timeout{};
+  FullServer* full = nullptr;  // what this client knows about that; nullptr: it takes no notice
 };
 
 enum class Upkeep {
@@ -52,8 +55,9 @@ class Link final : private Connection::Listener {
 
   Link(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user);
 
-  // Connects, unless it is connected; sooner than planned where it is pausing.
-  void want();
+  // Connects, unless it is connected; sooner than planned where it is pausing. patient: not sooner than a client that
+  // makes room for others does.
+  void want(bool patient = false);
   [[nodiscard]] bool ready() const noexcept { return state_ == State::ready && connection_->usable(); }
   [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
   // Only while ready().
@@ -63,6 +67,11 @@ class Link final : private Connection::Listener {
   // While nothing works: why.
   [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
   [[nodiscard]] const Purpose& purpose() const noexcept { return purpose_; }
+
+  // This client makes room for others, and the server had no room for this connection at first.
+  [[nodiscard]] bool may_rest() const;
+  // Closes the connection without another word. Not inside a call of it.
+  void rest();
 
   // Something is wrong with this connection: give it up.
   void break_off(const Failure& why);
@@ -74,6 +83,8 @@ class Link final : private Connection::Listener {
 
   void connect();
   void pause_until(TimePoint at);
+  [[nodiscard]] bool keeps_away() const;
+  [[nodiscard]] TimePoint next_attempt_after(bool refused_as_full);
 
   void connection_ready() override;
   void connection_lost(const Failure& why) override;
@@ -90,6 +101,8 @@ class Link final : private Connection::Listener {
   ServerInfo server_;
   Failure problem_;
   util::Backoff backoff_{std::chrono::seconds(1)};
+  util::Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
+  bool was_refused_as_full_ = false;
   TimePoint ready_since_;
   TimePoint last_attempt_;
   TimePoint next_attempt_;

@@ -30,7 +30,8 @@ std::unique_ptr<Backend> make_locks(const Services& services) {
 
 PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections)
     : options_(std::move(options)),
-      dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout},
+      full_(host.executor()),
+      dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout, &full_},
       schema_(host.executor(), options_, dialling_),
       news_(host, options_.strategy == Strategy::table || options_.strategy == Strategy::optimistic),
       commands_news_(news_),

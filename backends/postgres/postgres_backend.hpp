@@ -14,6 +14,7 @@
 
 #include "backends/postgres/commands.hpp"
 #include "backends/postgres/connection_news.hpp"
+#include "backends/postgres/full_server.hpp"
 #include "backends/postgres/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
@@ -44,6 +45,7 @@ class PostgresBackend final : public Backend {
 
  private:
   const Options options_;
+  FullServer full_;
   const Dialling dialling_;
   Schema schema_;
   ConnectionNews news_;  // where locks do not depend on connections of their own

@@ -35,6 +35,7 @@ struct RowBatch::Load {
   Items renewals;
   Items acquires;
   TimePoint deadline = TimePoint::min();
+  bool patient = true;  // all of them are
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
   [[nodiscard]] Items& of(Kind kind) noexcept {
@@ -59,6 +60,8 @@ RowBatch::~RowBatch() = default;
 
 void RowBatch::ask(RowRequest request, Handler done) {
   arm(request.deadline);
+  // What is under way may wait for a connection, and have time to.
+  if (under_way_ && !request.patient) commands_.session().want();
   waiting_.push_back(
       std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
   schedule();
@@ -82,7 +85,7 @@ void RowBatch::send() {
   const auto load = take_load();
   if (load->size() == 0) return;
   under_way_ = load;
-  commands_.run(query_of(load), load->deadline);
+  commands_.run(query_of(load), load->deadline, MissingSchema::make, load->patient);
 }
 
 // A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. Whoever
@@ -117,6 +120,7 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
       }
     }
     load->deadline = std::max(load->deadline, request.deadline);
+    load->patient = load->patient && request.patient;
     load->of(request.kind).push_back(std::move(item));
   }
   waiting_.insert(waiting_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));

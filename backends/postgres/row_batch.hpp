@@ -36,6 +36,7 @@ struct RowRequest {
   Sighting stood_still = {};         // may be taken over
   bool may_be_held = false;          // by this very owner
   std::chrono::nanoseconds lease{};  // and of a renewal
+  bool patient = false;              // as Request's: for somebody who waits
 };
 
 struct RowAnswer {

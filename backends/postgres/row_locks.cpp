@@ -75,6 +75,9 @@ RowLocks::RowLocks(const Services& services, std::size_t connections)
       releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
                 [this](const std::string& name, const OwnerId& owner, detail::Releases::Reason, TimePoint deadline,
                        detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
+  if (FullServer* const full = services_.dialling.full) {
+    full->holds_if([this] { return holds_any(); });
+  }
   lanes_.push_back(std::make_unique<Lane>(services_.commands, statements_, optimistic(), channel_));
   while (lanes_.size() < connections)
     lanes_.push_back(std::make_unique<Lane>(services_, statements_, optimistic(), channel_));
@@ -115,7 +118,8 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .deadline = services_.commands.answer_by(),
                  .holder = request.holder,
                  .may_be_held = in_doubt_.contains(request.owner),
-                 .lease = request.lease};
+                 .lease = request.lease,
+                 .patient = request.wait};
   if (optimistic()) row.stood_still = standstill_.over(request.name, now);
   batch_for(request.name).ask(std::move(row), [this, request, done = std::move(done)](const RowAnswer& answer) {
     done(outcome_of(request, answer));
@@ -138,6 +142,7 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
     standstill_.forget(request.name);
     wake_ups_.taken(request.name);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
+    note_held(request.owner, valid_until);
     return {.status = Status::granted,
             .grant = {request.name, request.owner, answer.token, valid_until, request.lease}};
   }
@@ -182,9 +187,13 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
     using Status = RenewOutcome::Status;
     const Grant& grant = renewal->grant;
     switch (answer.status) {
-      case RowAnswer::Status::yes:
-        return renewal->done({.status = Status::renewed, .valid_until = lease_valid_until(answer.sent, grant.lease)});
+      case RowAnswer::Status::yes: {
+        const TimePoint valid_until = lease_valid_until(answer.sent, grant.lease);
+        note_held(grant.owner, valid_until);
+        return renewal->done({.status = Status::renewed, .valid_until = valid_until});
+      }
       case RowAnswer::Status::no:
+        held_.erase(grant.owner);
         return renewal->done({.status = Status::lost,
                               .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
       case RowAnswer::Status::again:
@@ -199,7 +208,24 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
 }
 
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
-  releases_.release(grant, std::move(done));
+  releases_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
+    // What could not be released keeps others out, as what is held does.
+    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(owner);
+    done(std::move(outcome));
+  });
+}
+
+void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
+  constexpr std::size_t few = 64;
+  held_.insert_or_assign(owner, until);
+  if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
+  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second <= now; });
+  tidied_to_ = held_.size();
+}
+
+bool RowLocks::holds_any() const {
+  const TimePoint now = host().executor().now();
+  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
 }
 
 void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,

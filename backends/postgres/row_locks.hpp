@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -45,6 +46,8 @@ class RowLocks final : public TryBackend {
   [[nodiscard]] RowBatch& batch_for(const std::string& name);
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
+  void note_held(const OwnerId& owner, TimePoint until);
+  [[nodiscard]] bool holds_any() const;
   void renew(const std::shared_ptr<Renewal>& renewal);
   // Somebody was changing the row the last so many times. False: enough of that.
   [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
@@ -58,6 +61,9 @@ class RowLocks final : public TryBackend {
   WakeUps wake_ups_;
   Standstill standstill_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
+  // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
+  std::unordered_map<OwnerId, TimePoint> held_;
+  std::size_t tidied_to_ = 0;  // how many were left of them when those were removed
   detail::Releases releases_;
   std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
 };

@@ -53,8 +53,9 @@ Session::RequestId Session::request(Request request) {
     return id;
   }
   arm(request.deadline);
+  const bool patient = request.patient;
   waiting_.emplace(id, std::move(request));
-  link_.want();
+  link_.want(patient);
   return id;
 }
 
@@ -95,7 +96,20 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
     user_.session_alive(outcome.sent);
     if (alive.expired()) return;
   }
+  const std::weak_ptr<bool> alive = alive_;
   if (done) done(outcome, results);
+  if (!alive.expired()) rest_if_idle();
+}
+
+// As a task of its own: whoever was answered may ask more, and it is the connection that has called us.
+void Session::rest_if_idle() {
+  if (!link_.may_rest() || !idle()) return;
+  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired() || !link_.may_rest() || !idle()) return;
+    beat_timer_.disarm();
+    in_flight_.clear();
+    link_.rest();
+  });
 }
 
 void Session::fail_waiting(const Failure& why) {
@@ -118,6 +132,7 @@ void Session::link_ready() {
   if (alive.expired() || !link_.ready()) return;
   auto waiting = std::exchange(waiting_, {});
   for (auto& [id, request] : waiting) send(id, std::move(request));
+  rest_if_idle();
 }
 
 void Session::link_down(const Failure& why, bool was_ready) {
@@ -127,7 +142,8 @@ void Session::link_down(const Failure& why, bool was_ready) {
   // What waits now that a connection broke was asked for meanwhile, and gets the next one.
   if (!was_ready || link_.over()) fail_waiting(why);
   if (!alive.expired()) user_.session_down(why, was_ready);
-  if (!alive.expired() && !waiting_.empty()) link_.want();
+  if (alive.expired() || waiting_.empty()) return;
+  link_.want(std::all_of(waiting_.begin(), waiting_.end(), [](const auto& item) { return item.second.patient; }));
 }
 
 void Session::link_notified(const std::string& channel, const std::string& payload) {

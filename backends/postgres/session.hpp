@@ -24,6 +24,9 @@ struct Request {
   // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
   // is still there meanwhile. Nothing else should be under way on it.
   bool blocks = false;
+  // Nobody holds anything that depends on it: at a full server it waits for the connection for as long as this client
+  // keeps away.
+  bool patient = false;
 };
 
 // In tasks only.
@@ -57,7 +60,7 @@ class Session final : private Link::User {
   ~Session();
 
   // Connects if there is no connection and none is being made. A request does the same.
-  void want() { link_.want(); }
+  void want(bool patient = false) { link_.want(patient); }
   [[nodiscard]] bool ready() const noexcept { return link_.ready(); }
   // It was to be made once, and is gone; or was stopped.
   [[nodiscard]] bool over() const noexcept { return link_.over(); }
@@ -104,6 +107,7 @@ class Session final : private Link::User {
   void beat();
   void schedule_beat();
   void fail_waiting(const Failure& why);
+  void rest_if_idle();
 
   void link_ready() override;
   void link_down(const Failure& why, bool was_ready) override;

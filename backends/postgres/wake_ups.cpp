@@ -7,6 +7,7 @@
 
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/sqlstate.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -26,6 +27,8 @@ constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
+constexpr nanoseconds shortest_absence = seconds(30);
+constexpr nanoseconds longest_absence = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
 
 }  // namespace
@@ -50,7 +53,22 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatemen
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       timer_(commands.executor()),
-      linger_(commands.executor()) {}
+      linger_(commands.executor()),
+      come_back_(commands.executor()) {
+  if (dialling_.full == nullptr) return;
+  // It may be our own session that calls.
+  dialling_.full->when_refused([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired() || come_back_.armed()) return;
+    come_back_.arm(saturating_add(commands_.executor().now(),
+                                  util::between(shortest_absence, longest_absence, commands_.executor())),
+                   [this] {
+                     if (!names_.empty() && !given_up_) connect();
+                   });
+    commands_.executor().post([this, alive] {
+      if (!alive.expired()) disconnect();
+    });
+  });
+}
 
 WakeUps::~WakeUps() = default;
 
@@ -67,11 +85,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   Name& entry = names_[name];
   entry.watchers.push_back({.id = id, .changed = std::move(changed)});
   linger_.disarm();
-  if (!session_) {
-    session_.emplace(commands_.executor(), dialling_, Purpose{.word = "listen"}, Upkeep::kept_up,
-                     static_cast<Session::User&>(*this));
-  }
-  session_->want();
+  if (!come_back_.armed()) connect();
   // For the others it has been marked, or is about to be.
   const bool marked = entry.watchers.size() > 1 && entry.unmarked == 0;
   if (listening_ && !marked) mark_at(name, commands_.executor().now());
@@ -99,10 +113,7 @@ void WakeUps::leave(const std::string& name, std::uint64_t id) {
   if (entry.due) due_.erase(*entry.due);
   names_.erase(found);
   if (names_.empty() && session_) {
-    linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] {
-      listening_ = false;
-      session_.reset();
-    });
+    linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
   }
 }
 
@@ -119,6 +130,19 @@ void WakeUps::tell(const std::string& name) {
 }
 
 // --- Listening -------------------------------------------------------------------------------------------------------
+
+void WakeUps::connect() {
+  if (!session_) {
+    session_.emplace(commands_.executor(), dialling_, Purpose{.word = "listen"}, Upkeep::kept_up,
+                     static_cast<Session::User&>(*this));
+  }
+  session_->want();
+}
+
+void WakeUps::disconnect() {
+  listening_ = false;
+  session_.reset();
+}
 
 void WakeUps::session_ready() {
   if (session_->server().pooled) {
@@ -155,8 +179,7 @@ void WakeUps::give_up(const Failure& why) {
   // Not from inside the session.
   commands_.executor().post([this, why, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
-    listening_ = false;
-    session_.reset();
+    disconnect();
     deaf_(why);
   });
 }

@@ -2,7 +2,8 @@
 // that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
 //
 // A mark runs out by itself and is renewed while somebody waits. Notifications can be lost with the connection, and a
-// lease that runs out notifies nobody; so whoever waits asks again from time to time.
+// lease that runs out notifies nobody; so whoever waits asks again from time to time. And has to do with that where the
+// server is full: then the connection that listens is the first one to go.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,8 @@ class WakeUps final : private Session::User {
 
   void leave(const std::string& name, std::uint64_t id);
   void tell(const std::string& name);
+  void connect();
+  void disconnect();
   void listen();
   void give_up(const Failure& why);
 
@@ -80,6 +83,7 @@ class WakeUps final : private Session::User {
   bool given_up_ = false;
   std::optional<Session> session_;
   Timer linger_;
+  Timer come_back_;  // armed: the server was full, and nobody listens meanwhile
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

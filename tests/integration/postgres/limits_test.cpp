@@ -1,5 +1,8 @@
 // Servers that have no connections left.
+#include <deque>
+#include <functional>
 #include <stdexcept>
+#include <string>
 
 #include "postgres/postgres_test.hpp"
 
@@ -61,6 +64,65 @@ TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
   }
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+// Of its connections three are kept for superusers, of whom the test is one more. One is the holder's, and two each of
+// the first four of those that wait.
+class CrowdedServerTest : public PostgresTest {
+ protected:
+  CrowdedServerTest() : PostgresTest({.max_connections = 13}) {
+    make_role("holder");
+    // A client shares the names among two connections; this one is of the one that waiters need, too.
+    while (std::hash<std::string>{}(name) % 2 != 0) name += "+";
+  }
+
+  std::shared_ptr<EventLog> add_waiter() {
+    auto log = std::make_shared<EventLog>();
+    clients_.push_back(disturbed({.close_timeout = 300ms, .observer = log}));
+    locks_.push_back(clients_.back().lock(name));
+    waiting_.emplace_back(locks_.back(), AcquireOptions{});
+    return log;
+  }
+  void fill() {
+    for (int i = 1; i <= 4; ++i) {
+      (void)add_waiter();
+      await_in_server("(SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen') = " +
+                      std::to_string(i));
+    }
+    std::vector<std::shared_ptr<EventLog>> logs;
+    while (clients_.size() < crowd) logs.push_back(add_waiter());
+    for (const auto& log : logs) log->reconnecting.wait("a client is let into a full server");
+  }
+  // False: it is lost.
+  [[nodiscard]] bool is_renewed(const Lease& lease) {
+    const TimePoint before = lease.valid_until();
+    while (lease.held() && lease.valid_until() <= before) server.run("SELECT pg_sleep(0.01)");
+    return lease.held();
+  }
+
+  static constexpr std::size_t crowd = 40;
+  std::string name = "held";
+
+ private:
+  std::deque<Client> clients_;
+  std::deque<DistributedLock> locks_;
+  std::deque<Pending> waiting_;
+};
+
+TEST_F(CrowdedServerTest, AHolderComesBackAndThoseThatWaitDoNotStormIt) {
+  const Client holder = as("holder", {.lease = 6s});
+  DistributedLock lock = holder.lock(name);
+  Lease lease = take(lock);
+  const auto begin = std::chrono::steady_clock::now();
+  fill();
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_GE(terminate("holder"), 1);
+    ASSERT_TRUE(is_renewed(lease)) << times;
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+  // Pauses of a second and more grow to ten.
+  EXPECT_LE(proxy.counters().accepted, crowd * (4 + static_cast<std::size_t>(seconds.count()) / 2));
   EXPECT_TRUE(lease.release());
 }
 

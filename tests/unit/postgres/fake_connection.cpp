@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace dlock::postgres {
 
@@ -48,10 +49,16 @@ FakeReply FakeServer::decide(const FakeQuery& query) {
 }
 
 void FakeServer::release(bool noticed) {
+  std::vector<FakeConnection::InFlight*> held;
   for (FakeConnection* const connection : connections_) {
     for (auto& entry : connection->in_flight_) {
-      if (entry.reply.fate == FakeReply::Fate::hold) entry.reply = decide(entry.query);
+      if (entry.reply.fate == FakeReply::Fate::hold) held.push_back(&entry);
     }
+  }
+  std::stable_sort(held.begin(), held.end(),
+                   [](const auto* a, const auto* b) { return a->query.sent < b->query.sent; });
+  for (auto* const entry : held) entry->reply = decide(entry->query);
+  for (FakeConnection* const connection : connections_) {
     if (noticed) connection->post([connection] { connection->deliver(); });
   }
 }
@@ -69,6 +76,11 @@ void FakeServer::notify(const std::string& channel, const std::string& payload) 
       if (each->usable()) each->listener_.connection_notified(channel, payload);
     });
   }
+}
+
+std::size_t FakeServer::connected() const noexcept {
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                                [](const FakeConnection* each) { return each->usable(); }));
 }
 
 std::size_t FakeServer::count(const Statement& statement) const {
@@ -110,6 +122,9 @@ void FakeConnection::open(TimePoint deadline) {
     case FakeServer::Dialling::accept:
       return post([this] {
         if (state_ != State::connecting) return;
+        if (server_.room && server_.connected() >= *server_.room) {
+          return break_off({errc::unavailable, "fake: FATAL:  53300: sorry, too many clients already"});
+        }
         state_ = State::ready;
         listener_.connection_ready();
       });

@@ -71,6 +71,8 @@ class FakeServer {
   // What becomes of the next attempts to connect.
   enum class Dialling { accept, silence, fail, refuse_password };
   Dialling dialling = Dialling::accept;
+  // How many connections it has; it refuses more. nullopt: any number.
+  std::optional<std::size_t> room;
   // What the next connections are told; backend_pid and endpoint are the fake's.
   ServerInfo info{.version = 150020, .isolation = "read committed"};
 
@@ -78,7 +80,7 @@ class FakeServer {
   std::function<FakeReply(const FakeQuery&)> reply;
   bool replies_to_heartbeats = false;
 
-  // What was held back is answered as `reply` would now answer it.
+  // What was held back is answered as `reply` would now answer it; what was sent first comes first.
   // Unless it is `noticed` it lies in the network's buffers until somebody looks.
   void release(bool noticed = true);
   // All of them, or one.
@@ -90,6 +92,7 @@ class FakeServer {
   int heartbeats = 0;
   int dialled = 0;
   [[nodiscard]] std::size_t open() const noexcept { return connections_.size(); }  // dialling among them
+  [[nodiscard]] std::size_t connected() const noexcept;
   [[nodiscard]] std::size_t count(const Statement& statement) const;
   [[nodiscard]] std::size_t count(const std::string& sql) const;
 

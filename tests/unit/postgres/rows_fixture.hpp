@@ -40,7 +40,8 @@ constexpr std::chrono::nanoseconds response_timeout = 4s;
 struct CommandLine final : Commands::Observer {
   CommandLine(Executor& executor, FakeServer& server, Options what)
       : options(std::move(what)),
-        dialling{options, server.connections(), options.connect_timeout, options.response_timeout},
+        full(executor),
+        dialling{options, server.connections(), options.connect_timeout, options.response_timeout, &full},
         schema(executor, options, dialling),
         commands(std::in_place, executor, options, dialling, schema, *this) {}
 
@@ -48,6 +49,7 @@ struct CommandLine final : Commands::Observer {
   void commands_broken(const Failure& why) override { broken.push_back(why); }
 
   const Options options;
+  FullServer full;
   const Dialling dialling;
   int connected = 0;
   std::vector<Failure> broken;
