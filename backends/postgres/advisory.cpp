@@ -37,7 +37,10 @@ AdvisoryLocks::AdvisoryLocks(BackendHost& host, const Options& options, const Di
               .holders = holders_,
               .room = room_,
               .set_up = std::move(set_up),
-              .response_timeout = dialling.response_timeout} {}
+              .response_timeout = dialling.response_timeout} {
+  if (dialling.full == nullptr) return;
+  dialling.full->holds_if([this] { return holders_.holds_any() || room_.holds_any(); });
+}
 
 AdvisoryLocks::~AdvisoryLocks() = default;
 

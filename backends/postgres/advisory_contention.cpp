@@ -62,9 +62,10 @@ void AdvisoryContention::busy() {
     return sink_.busy();
   }
   if (queueing_) return;
-  sink_.busy();
   queueing_ = true;
-  if (!common_.room.admit(*this)) sink_.unreachable(common_.room.no_seat());
+  // The last word is what is known of the lock, not of connections.
+  if (common_.room.admit(*this) == Turns::Place::no_room) sink_.unreachable(common_.room.no_seat());
+  sink_.busy();
 }
 
 void AdvisoryContention::granted(const Grant& grant) {
@@ -79,7 +80,8 @@ void AdvisoryContention::end() {
 }
 
 void AdvisoryContention::leave_queue() {
-  if (std::exchange(queueing_, false)) common_.room.leave(*this);
+  queueing_ = false;
+  common_.room.leave(*this);
 }
 
 // --- Waiting ---------------------------------------------------------------------------------------------------------
@@ -90,8 +92,26 @@ void AdvisoryContention::seated(MemberLock& lock) {
   member_ = &lock;
 }
 
+void AdvisoryContention::turn_came() {
+  common_.room.seat(*this);
+}
+
 void AdvisoryContention::worth_a_try() {
   if (!timer_.armed()) ask();
+}
+
+bool AdvisoryContention::has_connection() const noexcept {
+  return member_ != nullptr && member_->is_kept_waiting();
+}
+
+void AdvisoryContention::give_way() {
+  queueing_ = true;
+  std::exchange(member_, nullptr)->abandon();
+}
+
+void AdvisoryContention::member_yielded() {
+  queueing_ = true;
+  member_ = nullptr;
 }
 
 void AdvisoryContention::member_granted(const Grant& grant) {
@@ -101,6 +121,7 @@ void AdvisoryContention::member_granted(const Grant& grant) {
 
 void AdvisoryContention::member_failed(Remedy remedy, const Failure& why) {
   member_ = nullptr;
+  leave_queue();
   failed(remedy, why);
 }
 

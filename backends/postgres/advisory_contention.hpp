@@ -2,7 +2,7 @@
 // waiting over a connection of the pool.
 //
 //   trying --> granted | busy | failed          a request that does not wait
-//   trying --> (queueing for a connection -->) waiting --> granted | failed
+//   trying --> (queueing for a connection <-->) waiting --> granted | failed
 //
 // Whatever breaks, it pauses and begins again by trying.
 #pragma once
@@ -63,8 +63,12 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   [[nodiscard]] const LockRequest& request() const noexcept override { return request_; }
   [[nodiscard]] const LockKey& key() const noexcept override { return key_; }
   void seated(MemberLock& lock) override;
+  void turn_came() override;
   void worth_a_try() override;
+  [[nodiscard]] bool has_connection() const noexcept override;
+  void give_way() override;
   void member_granted(const Grant& grant) override;
+  void member_yielded() override;
   void member_failed(Remedy remedy, const Failure& why) override;
 
   const Common& common_;

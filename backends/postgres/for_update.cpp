@@ -18,6 +18,9 @@ constexpr std::chrono::milliseconds min_lease(1);
 // The core takes a lease for over so long before its end, at most.
 constexpr std::chrono::milliseconds core_margin(5);
 
+// Whoever wants a lock, and may hold others already, has to be able to ask for it.
+constexpr std::size_t kept_for_tries = 1;
+
 // What was refused before it began.
 class NoContention final : public Contention {};
 
@@ -67,7 +70,15 @@ class ForUpdateLocks::Hold final : private Session::User {
 ForUpdateLocks::ForUpdateLocks(const Services& services)
     : services_(services),
       statements_(for_update_statements(services.options.schema, services.options.durability)),
-      transactions_(services_, statements_.rollback) {}
+      transactions_(services_, statements_.rollback, [this] { turns_.room(); }),
+      turns_(services_.host.executor(), services_.options.max_connections, kept_for_tries, {}, [this] {
+        const auto taken = static_cast<std::int64_t>(holds_.size() + turns_.inside());
+        return static_cast<std::int64_t>(transactions_.limit()) - taken;
+      }) {
+  if (FullServer* const full = services_.dialling.full) {
+    full->holds_if([this] { return !holds_.empty(); });
+  }
+}
 
 ForUpdateLocks::~ForUpdateLocks() = default;
 
@@ -120,17 +131,26 @@ void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
   if (found == holds_.end()) return done({.status = Status::not_owner});
   auto member = found->second->take_member();
   holds_.erase(found);
-  transactions_.end(std::move(member), statements_.commit, [done = std::move(done)](const Outcome& outcome) {
-    switch (outcome.problem) {
-      case Problem::none:
-        return done({.status = Status::released});
-      case Problem::not_sent:  // because the transaction was lost before
-        return done({.status = Status::not_owner});
-      case Problem::unknown_outcome:
-      case Problem::refused:  // the connection is closed, and the row free with it
-        return done({.status = Status::failed, .failure = outcome.failure});
-    }
-  });
+  transactions_.end(std::move(member), statements_.commit,
+                    [this, name = grant.name, done = std::move(done)](const Outcome& outcome) {
+                      switch (outcome.problem) {
+                        case Problem::none:
+                          turns_.freed(name);
+                          return done({.status = Status::released});
+                        case Problem::not_sent:  // because the transaction was lost before
+                          return done({.status = Status::not_owner});
+                        case Problem::unknown_outcome:
+                        case Problem::refused:  // the connection is closed, and the row free with it
+                          return done({.status = Status::failed, .failure = outcome.failure});
+                      }
+                    });
+}
+
+void ForUpdateLocks::connection_wanted() {
+  // Those that are asking or ending give theirs back by themselves, and soon.
+  const std::size_t taken = holds_.size() + turns_.connected();
+  const std::size_t passing = transactions_.size() - std::min(transactions_.size(), taken);
+  if (transactions_.applicants() > passing) (void)turns_.make_room();
 }
 
 void ForUpdateLocks::lose(OwnerId owner, Failure why) {

@@ -11,6 +11,7 @@
 #include "backends/postgres/for_update_transactions.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/statements.hpp"
+#include "backends/postgres/turns.hpp"
 
 namespace dlock::postgres {
 
@@ -30,6 +31,11 @@ class ForUpdateLocks final : public Backend {
   [[nodiscard]] const Services& services() const noexcept { return services_; }
   [[nodiscard]] const ForUpdateStatements& statements() const noexcept { return statements_; }
   [[nodiscard]] Transactions& transactions() noexcept { return transactions_; }
+  [[nodiscard]] Turns& turns() noexcept { return turns_; }
+  // As many locks are held as there may be connections.
+  [[nodiscard]] bool all_hold() const noexcept { return holds_.size() >= services_.options.max_connections; }
+  // Somebody has applied for one.
+  void connection_wanted();
   // The lock is ours, in the transaction of this connection.
   void hold(const Grant& grant, Transactions::Member member);
 
@@ -42,6 +48,7 @@ class ForUpdateLocks final : public Backend {
   const Services services_;
   const ForUpdateStatements statements_;
   Transactions transactions_;
+  Turns turns_;
   std::unordered_map<OwnerId, std::unique_ptr<Hold>> holds_;
 };
 

@@ -17,8 +17,6 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr seconds shortest_slice(30);
-constexpr seconds longest_slice(60);
 constexpr seconds longest_pause(1);
 // Somebody else inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
@@ -44,6 +42,7 @@ RowContention::~RowContention() {
 void RowContention::withdraw() {
   leave(Stage::over);
   locks_.transactions().leave(*this);
+  locks_.turns().leave(*this);
   if (!member_) return;
   const bool unsent = query_ != 0 && member_->session().withdraw(query_);
   const bool queued = query_ != 0 && blocked_;
@@ -55,14 +54,25 @@ void RowContention::withdraw() {
 
 void RowContention::seek() {
   leave(Stage::seeking);
-  member_ = locks_.transactions().take(*this);
-  if (!member_) {
-    const Failure why = locks_.transactions().exhausted();
-    if (!request_.wait) return fail(why);
-    locks_.transactions().wait_for_one(*this);
-    return sink_.unreachable(why);
-  }
+  member_ = locks_.transactions().take(*this, request_.wait);
+  if (!member_) return apply_for_connection();
   if (!member_->session().ready() || serves(member_->session().server())) ask();
+}
+
+// Where all of them hold locks, nobody knows when one comes free, and a try does not wait for that.
+void RowContention::apply_for_connection() {
+  const Failure why = locks_.transactions().exhausted();
+  if (!request_.wait && locks_.all_hold()) return fail(why);
+  locks_.transactions().wait_for_one(*this);
+  locks_.connection_wanted();
+  if (!request_.wait) {
+    return patience_.note(why, [this](const Failure& last) {
+      withdraw();
+      sink_.failed(last);
+    });
+  }
+  // What is known of the lock goes before what is known of connections.
+  if (!contended_) sink_.unreachable(why);
 }
 
 void RowContention::connection_free() {
@@ -153,14 +163,14 @@ void RowContention::ask() {
     return Command{.statement = &lock, .params = {request_.name, request_.holder}};
   };
   std::vector<Command> commands;
-  if (contended_) {
-    slice_ = util::between(shortest_slice, longest_slice, locks_.executor());
+  if (inside_) {
+    slice_ = locks_.turns().slice(*this);
     commands = anew({{.statement = &use.begin}, set_lock_timeout(slice_), asking(use.lock)});
   } else {
     commands = anew({{.statement = &use.begin}, asking(use.try_lock)});
   }
   open_ = true;
-  send(std::move(commands), contended_, &RowContention::answered);
+  send(std::move(commands), inside_, &RowContention::answered);
 }
 
 // There is no row to lock, or none that can be seen. To be committed before it is locked, so that others see it.
@@ -169,7 +179,7 @@ void RowContention::insert_row() {
     return fail(
         {errc::protocol, "somebody removes the row of lock " + detail::quoted(request_.name) + " again and again"});
   }
-  slice_ = contended_ ? nanoseconds(shortest_slice) : nanoseconds(insertion_patience);
+  slice_ = inside_ ? locks_.turns().slice(*this) : nanoseconds(insertion_patience);
   auto commands =
       anew({set_lock_timeout(slice_), {.statement = &locks_.statements().ensure, .params = {request_.name}}});
   open_ = false;
@@ -216,25 +226,62 @@ void RowContention::grant(TimePoint sent) {
                     .valid_until = lease_valid_until(sent, lease),
                     .lease = lease};
   leave(Stage::over);
+  locks_.turns().leave(*this);
   locks_.hold(grant, std::move(member_));
   sink_.granted(grant);
 }
 
 void RowContention::busy(const Outcome& outcome) {
-  contended_ = true;
+  const bool first = !std::exchange(contended_, true);
   insertions_ = 0;
   if (!request_.wait) {
     leave(Stage::over);
     let_go(true);
     return sink_.busy();
   }
+  if (inside_) {
+    sink_.busy();
+    return slice_over(outcome);
+  }
+  const Turns::Place place = locks_.turns().enter(request_.name, *this);
+  inside_ = place == Turns::Place::inside;
+  if (first && place == Turns::Place::no_room) sink_.unreachable(locks_.transactions().exhausted());
   sink_.busy();
+  backoff_.reset();
+  if (inside_) return ask();
+  go_outside();
+}
+
+void RowContention::slice_over(const Outcome& outcome) {
   // A server that says so without having waited would be asked again and again.
   if (blocked_ && locks_.executor().now() < saturating_add(outcome.sent, slice_ / 2)) {
     return again_later(outcome.failure, Tell::no);
   }
   backoff_.reset();
-  ask();
+  // Where it has not waited yet, its turn came while it tried.
+  if (!blocked_ || locks_.turns().stays(*this)) return ask();
+  inside_ = false;
+  go_outside();
+}
+
+void RowContention::go_outside() {
+  leave(Stage::outside);
+  let_go(true);
+}
+
+void RowContention::turn_came() {
+  inside_ = true;
+  if (stage_ == Stage::outside) seek();
+}
+
+void RowContention::worth_a_try() {
+  if (stage_ == Stage::outside) seek();
+}
+
+void RowContention::give_way() {
+  inside_ = false;
+  leave(Stage::outside);
+  let_go(false);
 }
 
 void RowContention::problem(const Outcome& outcome) {
@@ -295,6 +342,8 @@ void RowContention::again_later(const Failure& why, Tell tell) {
 
 void RowContention::fail(Failure why) {
   leave(Stage::over);
+  locks_.transactions().leave(*this);
+  locks_.turns().leave(*this);
   let_go(true);
   sink_.failed(std::move(why));
 }

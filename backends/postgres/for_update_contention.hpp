@@ -10,6 +10,7 @@
 #include "backends/postgres/for_update_transactions.hpp"
 #include "backends/postgres/statements.hpp"
 #include "backends/postgres/try_patience.hpp"
+#include "backends/postgres/turns.hpp"
 #include "util/backoff.hpp"
 
 namespace dlock::postgres {
@@ -20,12 +21,17 @@ class ForUpdateLocks;
 //   ---------+-----------------------------------------------------------------------------------
 //   seeking  | none: all are taken, or the schema is being set up
 //   asking   | taken, perhaps still being made; one query is under way on it
+//   outside  | none: somebody else has the lock, and others of this client wait for it in the server, or for a turn to
 //   pausing  | none, until the timer runs
 //   over     | none: handed on with the lock, or ended
 //
 // The first query tries: NOWAIT, one round trip. Once that has found somebody else, and if the request waits, the
-// others stand in the server's queue, for a while each: whoever is blocked there keeps rows from being vacuumed.
-class RowContention final : public Contention, private Session::User, private Transactions::Applicant {
+// others stand in the server's queue, for a while each: whoever is blocked there keeps rows from being vacuumed. Turns
+// says who may do that; outside it the request tries now and then.
+class RowContention final : public Contention,
+                            private Session::User,
+                            private Transactions::Applicant,
+                            private Turns::Waiter {
  public:
   RowContention(ForUpdateLocks& locks, const LockRequest& request, GrantSink& sink);
   ~RowContention() override;
@@ -33,11 +39,13 @@ class RowContention final : public Contention, private Session::User, private Tr
   void start() { seek(); }
 
  private:
-  enum class Stage { seeking, asking, pausing, over };
+  enum class Stage { seeking, asking, outside, pausing, over };
   using Answer = void (RowContention::*)(const Outcome& outcome, const Results& results);
 
   void seek();
+  void apply_for_connection();
   void connection_free() override;
+  [[nodiscard]] bool patient() const noexcept override { return request_.wait; }
   [[nodiscard]] bool serves(const ServerInfo& server);
 
   void ask();
@@ -49,6 +57,12 @@ class RowContention final : public Contention, private Session::User, private Tr
   void grant(TimePoint sent);
 
   void busy(const Outcome& outcome);
+  void slice_over(const Outcome& outcome);
+  void go_outside();
+  void turn_came() override;
+  void worth_a_try() override;
+  [[nodiscard]] bool has_connection() const noexcept override { return member_ && query_ != 0 && blocked_; }
+  void give_way() override;
   void problem(const Outcome& outcome);
   void set_up(const Failure& why);
   enum class Tell { yes, no };
@@ -76,6 +90,7 @@ class RowContention final : public Contention, private Session::User, private Tr
   bool blocked_ = false;          // and the server may keep it waiting
   bool open_ = false;             // there is a transaction, or what an error has left of it
   bool contended_ = false;        // somebody else had the lock
+  bool inside_ = false;           // may wait in the server
   bool set_up_ = false;           // the schema is no longer what is missing
   int insertions_ = 0;            // of the row, with nobody else there
   FencingToken token_;

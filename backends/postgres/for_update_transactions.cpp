@@ -16,24 +16,43 @@ struct Transactions::Ending final : Session::User {
   Ended done;
 };
 
-Transactions::Transactions(const Services& services, const Statement& rollback)
+Transactions::Transactions(const Services& services, const Statement& rollback, std::function<void()> freed)
     : services_(services),
       rollback_(rollback),
+      freed_(std::move(freed)),
       pool_(services.host.executor(), services.dialling,
-            Purpose{.word = "transaction", .session_lease = services.options.lease}, services.options.max_connections) {
-}
+            Purpose{.word = "transaction", .session_lease = services.options.lease}, services.options.max_connections),
+      timer_(services.host.executor()) {}
 
 Transactions::~Transactions() = default;
 
 // --- Who gets one ----------------------------------------------------------------------------------------------------
 
-Transactions::Member Transactions::take(Session::User& user) {
-  if (!applicants_.empty() && !in_turn_) return nullptr;
+std::size_t Transactions::limit() const {
+  const FullServer* const full = services_.dialling.full;
+  return full != nullptr && full->makes_room() ? 1 : pool_.limit();
+}
+
+Failure Transactions::exhausted() const {
+  const FullServer* const full = services_.dialling.full;
+  return full != nullptr && full->makes_room() ? full->why() : pool_.exhausted();
+}
+
+bool Transactions::has_one(bool patient) const {
+  const FullServer* const full = services_.dialling.full;
+  if (pool_.idle() > 0) return true;
+  if (!patient || full == nullptr || !full->makes_room()) return pool_.size() < pool_.limit();
+  return pool_.size() < limit() && services_.host.executor().now() >= full->next();
+}
+
+Transactions::Member Transactions::take(Session::User& user, bool patient) {
+  if ((!applicants_.empty() && !in_turn_) || !has_one(patient)) return nullptr;
   return pool_.take(user);
 }
 
 void Transactions::wait_for_one(Applicant& applicant) {
   applicants_.push_back(&applicant);
+  serve_later();
 }
 
 void Transactions::leave(Applicant& applicant) {
@@ -42,6 +61,7 @@ void Transactions::leave(Applicant& applicant) {
 
 // As a task of its own, because whoever let go of a connection is in the middle of something.
 void Transactions::freed() {
+  if (freed_) freed_();
   if (applicants_.empty() || std::exchange(serving_posted_, true)) return;
   services_.host.executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.expired()) serve();
@@ -50,13 +70,26 @@ void Transactions::freed() {
 
 void Transactions::serve() {
   serving_posted_ = false;
-  while (!applicants_.empty() && (pool_.idle() > 0 || pool_.size() < pool_.limit())) {
-    Applicant& first = *applicants_.front();
-    applicants_.pop_front();
+  const auto next = [this] {
+    return std::find_if(applicants_.begin(), applicants_.end(),
+                        [this](const Applicant* applicant) { return has_one(applicant->patient()); });
+  };
+  for (auto at = next(); at != applicants_.end(); at = next()) {
+    Applicant& first = **at;
+    applicants_.erase(at);
     in_turn_ = true;
     first.connection_free();
     in_turn_ = false;
   }
+  serve_later();
+}
+
+// Nothing else tells those who are patient that it is time to connect.
+void Transactions::serve_later() {
+  const FullServer* const full = services_.dialling.full;
+  if (applicants_.empty() || timer_.armed() || full == nullptr || !full->makes_room()) return;
+  if (full->next() <= services_.host.executor().now()) return;  // and a connection that comes back tells them
+  timer_.arm(full->next(), [this] { serve(); });
 }
 
 // --- How they come back ----------------------------------------------------------------------------------------------
@@ -80,7 +113,11 @@ void Transactions::ended(std::uint64_t id, const Outcome& outcome) {
   if (found == endings_.end()) return;
   const auto ending = std::move(found->second);
   endings_.erase(found);
-  if (outcome.problem == Problem::none) {
+  FullServer* const full = services_.dialling.full;
+  if (outcome.problem == Problem::none && applicants_.empty() && full != nullptr && full->makes_room()) {
+    ending->member.reset();
+    full->looked();
+  } else if (outcome.problem == Problem::none) {
     pool_.give_back(std::move(ending->member));
   } else {
     ending->member.reset();

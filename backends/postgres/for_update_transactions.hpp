@@ -29,18 +29,24 @@ class Transactions final {
     Applicant& operator=(const Applicant&) = delete;
     // It waits no longer; take() has one for it, until it returns.
     virtual void connection_free() = 0;
+    [[nodiscard]] virtual bool patient() const noexcept = 0;
 
    protected:
     ~Applicant() = default;
   };
 
-  // The statement outlives it, and what the services refer to does.
-  Transactions(const Services& services, const Statement& rollback);
+  // The statement outlives it, and what the services refer to does. freed: called when a connection may be free again.
+  Transactions(const Services& services, const Statement& rollback, std::function<void()> freed);
   ~Transactions();
 
-  // As Pool's. nullptr, too, where others have been waiting for one.
-  [[nodiscard]] Member take(Session::User& user);
-  [[nodiscard]] Failure exhausted() const { return pool_.exhausted(); }
+  // As Pool's. nullptr, too, where others have been waiting for one; and for whoever is patient where a client that
+  // makes room at a full server would have to open one more.
+  [[nodiscard]] Member take(Session::User& user, bool patient);
+  [[nodiscard]] Failure exhausted() const;
+  // How many there may be just now.
+  [[nodiscard]] std::size_t limit() const;
+  [[nodiscard]] std::size_t size() const noexcept { return pool_.size(); }
+  [[nodiscard]] std::size_t applicants() const noexcept { return applicants_.size(); }
   // First come, first served. The applicant leaves before it goes.
   void wait_for_one(Applicant& applicant);
   void leave(Applicant& applicant);
@@ -63,12 +69,16 @@ class Transactions final {
   void ended(std::uint64_t id, const Outcome& outcome);
   void freed();
   void serve();
+  void serve_later();
+  [[nodiscard]] bool has_one(bool patient) const;
 
   const Services services_;
   const Statement& rollback_;
+  const std::function<void()> freed_;
   Pool pool_;
   std::deque<Applicant*> applicants_;
   bool serving_posted_ = false;
+  Timer timer_;           // of a client that keeps away from a full server
   bool in_turn_ = false;  // who asks now has waited
   std::unordered_map<std::uint64_t, std::unique_ptr<Ending>> endings_;
   std::uint64_t last_ending_ = 0;

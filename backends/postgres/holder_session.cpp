@@ -51,7 +51,7 @@ HolderSession::TryId HolderSession::ask(const LockRequest& request, const LockKe
   const TryId id = ++last_try_;
   tries_.emplace(id, Try{request, key, &asker});
   pending_.insert(id);
-  session_.want();
+  session_.want(request.wait);
   pump();
   deliver_soon();
   return id;

@@ -27,6 +27,7 @@ class Holders {
   [[nodiscard]] HolderSession& of(const LockKey& key);
   // False: that lock is not, or no longer, in one of them. As HolderSession::release().
   [[nodiscard]] bool release(const OwnerId& owner, const Backend::ReleaseHandler& done);
+  [[nodiscard]] bool holds_any() const noexcept { return held() > 0; }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept;
 

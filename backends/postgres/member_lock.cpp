@@ -6,7 +6,6 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/session_fitness.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -44,7 +43,7 @@ void MemberLock::session_ready() {
 
 void MemberLock::wait() {
   state_ = State::waiting;
-  const nanoseconds slice = util::between(common_.slices.shortest, common_.slices.longest, executor());
+  const nanoseconds slice = common_.slice(*waiter_);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
   Query query{.commands = {{.statement = &common_.sql.of(key_.space).lock_slice,
                             .params = {key_.parameter, token_row(common_.options, request_.name), request_.holder,
@@ -78,6 +77,10 @@ void MemberLock::waited(const Outcome& outcome, const Results& results) {
 // grant. So it is unlocked, whatever that answers.
 void MemberLock::refused(const Outcome& outcome) {
   const Meaning meaning = meaning_of(outcome);
+  if (meaning.remedy == Remedy::busy && !common_.stays(*waiter_)) {
+    unlock(nullptr);
+    return std::exchange(waiter_, nullptr)->member_yielded();
+  }
   if (meaning.remedy == Remedy::busy) {  // the slice is over
     Query query{.commands = {{.statement = &common_.sql.of(key_.space).unlock, .params = {key_.parameter}}},
                 .done = [this](const Outcome& answer, const Results&) {

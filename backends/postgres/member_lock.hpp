@@ -15,13 +15,6 @@
 
 namespace dlock::postgres {
 
-// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
-// cleaning up after everybody else, in all tables; but whoever asks anew goes to the end of the queue.
-struct WaitSlices {
-  std::chrono::nanoseconds shortest = std::chrono::seconds(30);
-  std::chrono::nanoseconds longest = std::chrono::seconds(60);
-};
-
 //   connecting --> waiting --> confirming --> held --> unlocking --> over
 //                     |   \__________________/            ^
 //                     +-----------------------------------+       and from each of them, when the connection breaks:
@@ -37,6 +30,8 @@ class MemberLock final : private Session::User {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     virtual void member_granted(const Grant& grant) = 0;
+    // Its slice is over, and others need the connection more.
+    virtual void member_yielded() = 0;
     // Nothing is left held. Remedy::reconnect: the connection broke.
     virtual void member_failed(Remedy remedy, const Failure& why) = 0;
 
@@ -49,7 +44,9 @@ class MemberLock final : private Session::User {
     const Options& options;
     const AdvisorySql& sql;
     std::chrono::nanoseconds response_timeout{};
-    WaitSlices slices = {};
+    // How long it may wait in the server, and whether it may go on when that is over.
+    std::function<std::chrono::nanoseconds(Waiter&)> slice;
+    std::function<bool(Waiter&)> stays;
     // Nothing more comes of it: to be destroyed, though not inside this call.
     std::function<void(MemberLock&)> over;
   };
@@ -66,8 +63,11 @@ class MemberLock final : private Session::User {
   // False: it is not, or no longer, held. Answers within the response timeout.
   [[nodiscard]] bool release(Backend::ReleaseHandler done);
 
+  // The server keeps it waiting, so that nothing is lost but its place in the queue when it is abandoned.
+  [[nodiscard]] bool is_kept_waiting() const noexcept { return state_ == State::waiting; }
   [[nodiscard]] const OwnerId& owner() const noexcept { return request_.owner; }
   [[nodiscard]] const LockKey& key() const noexcept { return key_; }
+  [[nodiscard]] bool holds() const noexcept { return !kept_.empty(); }
   // Once it is over: for others to use, if there is anything left of it.
   [[nodiscard]] std::unique_ptr<Pool::Member> take_member();
 

@@ -1,62 +1,62 @@
 #include "backends/postgres/waiting_room.hpp"
 
 #include <algorithm>
-#include <set>
+#include <cstdint>
 #include <utility>
 
-#include <dlock/duration.hpp>
-
-#include "util/backoff.hpp"
-
 namespace dlock::postgres {
-
-using std::chrono::milliseconds;
-
-namespace {
-
-constexpr milliseconds poll_min(500);
-constexpr milliseconds poll_max(1000);
-
-}  // namespace
 
 WaitingRoom::WaitingRoom(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
                          WaitSlices slices, std::function<void()> when_quiet)
     : executor_(host.executor()),
+      full_(dialling.full),
       when_quiet_(std::move(when_quiet)),
       pool_(executor_, dialling, Purpose{.word = "waiting", .session_lease = options.lease}, options.max_connections),
       common_{.host = host,
               .options = options,
               .sql = sql,
               .response_timeout = dialling.response_timeout,
-              .slices = slices,
+              .slice = [this](MemberLock::Waiter& waiter) { return turns_.slice(static_cast<Guest&>(waiter)); },
+              .stays = [this](MemberLock::Waiter& waiter) { return turns_.stays(static_cast<Guest&>(waiter)); },
               .over = [this](MemberLock& lock) { set_aside(lock); }},
-      poll_timer_(executor_) {}
+      // None is kept for tries, which go over other connections.
+      turns_(executor_, options.max_connections, 0, slices, [this] {
+        const std::size_t limit = makes_room() ? 0 : pool_.limit();
+        return static_cast<std::int64_t>(limit) - static_cast<std::int64_t>(locks_.size() + over_.size());
+      }) {}
 
 WaitingRoom::~WaitingRoom() = default;
 
+// The connections that locks are tried for are enough then.
+bool WaitingRoom::makes_room() const {
+  return full_ != nullptr && full_->makes_room();
+}
+
 // --- Coming and going ------------------------------------------------------------------------------------------------
 
-bool WaitingRoom::admit(Guest& guest) {
-  if (queue_.empty() && seat(guest)) return true;
-  queue_.push_back(&guest);
-  if (!poll_timer_.armed()) poll_later();
-  return false;
+std::string WaitingRoom::place_of(const LockKey& key) {
+  return std::to_string(static_cast<int>(key.space)) + ":" + key.parameter;
 }
 
-void WaitingRoom::leave(Guest& guest) {
-  (void)std::erase(queue_, &guest);
+Failure WaitingRoom::no_seat() const {
+  return makes_room() ? full_->why() : pool_.exhausted();
 }
 
-bool WaitingRoom::seat(Guest& guest) {
+Turns::Place WaitingRoom::admit(Guest& guest) {
+  const Turns::Place place = turns_.enter(place_of(guest.key()), guest);
+  if (place == Turns::Place::inside) seat(guest);
+  return place;
+}
+
+void WaitingRoom::seat(Guest& guest) {
   auto lock = std::make_unique<MemberLock>(common_, guest.request(), guest.key(), guest);
   auto member = pool_.take(lock->user());
-  if (!member) return false;
+  if (!member) return guest.member_failed(Remedy::retry, pool_.exhausted());
   MemberLock& seated = *lock;
   locks_.emplace(&seated, std::move(lock));
   by_owner_.insert_or_assign(seated.owner(), &seated);
   guest.seated(seated);
   seated.begin(std::move(member));
-  return true;
 }
 
 // Its session may be just telling it something.
@@ -74,18 +74,16 @@ void WaitingRoom::set_aside(MemberLock& lock) {
 }
 
 void WaitingRoom::clear_away() {
+  std::vector<LockKey> gone;
   for (auto& lock : std::exchange(over_, {})) {
+    gone.push_back(lock->key());
     auto member = lock->take_member();
     lock.reset();
-    if (member) pool_.give_back(std::move(member));
+    if (member && !makes_room()) pool_.give_back(std::move(member));
   }
-  while (!queue_.empty()) {
-    Guest& guest = *queue_.front();
-    queue_.pop_front();
-    if (seat(guest)) continue;
-    queue_.push_front(&guest);
-    break;
-  }
+  turns_.room();
+  // What was held here and was waited for, perhaps.
+  for (const LockKey& key : gone) freed(key);
   if (quiet()) when_quiet_();
 }
 
@@ -94,28 +92,8 @@ bool WaitingRoom::release(const OwnerId& owner, Backend::ReleaseHandler done) {
   return found != by_owner_.end() && found->second->release(std::move(done));
 }
 
-// --- Those in the queue ----------------------------------------------------------------------------------------------
-
-void WaitingRoom::freed(const LockKey& key) {
-  const auto first =
-      std::find_if(queue_.begin(), queue_.end(), [&](const Guest* guest) { return guest->key() == key; });
-  if (first != queue_.end()) (*first)->worth_a_try();
-}
-
-void WaitingRoom::poll_later() {
-  poll_timer_.arm(saturating_add(executor_.now(), util::between(poll_min, poll_max, executor_)), [this] { poll(); });
-}
-
-// One for each lock, the one that has waited longest.
-void WaitingRoom::poll() {
-  std::set<LockKey> seen;
-  std::vector<Guest*> first;
-  for (Guest* const guest : queue_) {
-    if (seen.insert(guest->key()).second) first.push_back(guest);
-  }
-  // None of them goes while they are told: their tries are answered later.
-  for (Guest* const guest : first) guest->worth_a_try();
-  if (!queue_.empty()) poll_later();
+bool WaitingRoom::holds_any() const {
+  return std::any_of(locks_.begin(), locks_.end(), [](const auto& item) { return item.second->holds(); });
 }
 
 }  // namespace dlock::postgres

@@ -35,6 +35,8 @@ class FakeLocks {
   // Their answers do not come.
   bool holds_tries = false;
   bool holds_unlocks = false;
+  // A wait in the server ends when its time is over, once the server looks.
+  bool ends_slices = false;
   // By key, somebody who is no connection of ours has it.
   void seize(const std::string& key) { holders_[key] = {.connection = 0, .times = 1}; }
   void give_back(const std::string& key) {
@@ -87,7 +89,10 @@ class FakeLocks {
       return FakeReply::of(std::move(rows));
     }
     if (query.uses(s.lock_slice)) {
-      if (!grant(query.param(0), query.connection)) return FakeReply::held();
+      if (!grant(query.param(0), query.connection)) {
+        const bool over = engine_.now() >= query.sent + std::chrono::milliseconds(std::stoi(query.param(3)));
+        return ends_slices && over ? FakeReply::refused("55P03") : FakeReply::held();
+      }
       return FakeReply::of({{std::to_string(++last_token), pid}});
     }
     if (query.uses(s.unlock)) {
@@ -200,7 +205,8 @@ class PostgresAdvisory : public testing::Test {
   FakeServer server{engine};
   FakeLocks table{engine, server};
   Options options;
-  Dialling dialling{options, server.connections(), 5s, 4s};
+  FullServer full{engine};
+  Dialling dialling{options, server.connections(), 5s, 4s, &full};
   test::RecordingHost host{engine};
   int set_ups = 0;
   std::optional<Failure> set_up_fails;

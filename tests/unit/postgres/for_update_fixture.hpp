@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class FakeRows {
   std::set<int> open;                 // transactions
   std::int64_t token = 1000;
   std::string insertion_refused;  // SQLSTATE
+  std::function<void()> when_freed;
+  std::function<TimePoint()> now;  // unless it is empty, slices end when it is time
 
   // As Connection promises: what the query says, or the refusal of one of its commands.
   [[nodiscard]] FakeReply reply(const FakeQuery& query) {
@@ -55,7 +58,7 @@ class FakeRows {
       } else if (is(use_.try_lock) || is(use_.lock)) {
         const std::string& name = command.params.at(0).value();
         const auto holder = locked.find(name);
-        if (holder != locked.end() && is(use_.lock)) return undone(query, FakeReply::held());
+        if (holder != locked.end() && is(use_.lock) && !slice_is_over(query)) return undone(query, FakeReply::held());
         if (holder != locked.end()) return FakeReply::refused("55P03", i);
         if (rows.contains(name)) {
           locked[name] = query.connection;
@@ -69,10 +72,19 @@ class FakeRows {
   // Its connection is gone, or its transaction over.
   void forget(int connection) {
     open.erase(connection);
-    std::erase_if(locked, [&](const auto& item) { return item.second == connection; });
+    const auto freed = std::erase_if(locked, [&](const auto& item) { return item.second == connection; });
+    if (freed > 0 && when_freed) when_freed();
   }
 
  private:
+  [[nodiscard]] bool slice_is_over(const FakeQuery& query) const {
+    if (!now) return false;
+    std::chrono::milliseconds slice{};
+    for (const Command& command : query.commands) {
+      if (command.statement == &use_.set_lock_timeout) slice = std::chrono::milliseconds(std::stoi(*command.params[0]));
+    }
+    return now() >= query.sent + slice;
+  }
   // It will be played again from the beginning.
   [[nodiscard]] FakeReply undone(const FakeQuery& query, FakeReply reply) {
     if (query.uses(use_.begin)) open.erase(query.connection);
@@ -148,7 +160,8 @@ class ForUpdateTest : public testing::Test, private Commands::Observer {
   test::RecordingHost host{engine};
   FakeServer server{engine};
   const Options options = few_connections();
-  Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout};
+  FullServer full{engine};
+  Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout, &full};
   Schema schema{engine, options, dialling};
   ConnectionNews news{host, false};
   Commands commands{engine, options, dialling, schema, *this};
