@@ -88,7 +88,7 @@ class RowBatch {
   [[nodiscard]] Command acquires_of(const Items& items) const;
 
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
-  void refused(const std::shared_ptr<Load>& load, const Outcome& outcome);
+  void refused(const std::shared_ptr<Load>& load, const Outcome& answered);
   void search(const std::shared_ptr<Load>& load, const Outcome& outcome);
   void read(const Items& items, const Rows& rows, TimePoint sent);
   [[nodiscard]] static RowAnswer answer_in(RowRequest::Kind kind, const Rows& rows, std::size_t row, TimePoint sent);
