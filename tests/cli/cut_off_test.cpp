@@ -104,10 +104,9 @@ TEST_F(CutOffWays, ARefusedRenewalIsTheReasonForTheLoss) {
 // The command is ended because the lease is running out. Then the network is back, and the lease could be renewed.
 TEST_F(CutOffWays, TheLockIsFreedEvenIfNobodyReadsThatItWasLost) {
   FullPipe errors;
-  Process run(errors.as_standard_error_of({dlock_path(), "run", "--quiet", "--url",
-                                           server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "3s",
-                                           "--kill-after", "1s", "job", "--", probe_path(), "listen"}),
-              {.passed = {errors.fd()}});
+  Process run({dlock_path(), "run", "--quiet", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease",
+               "3s", "--kill-after", "1s", "job", "--", probe_path(), "listen"},
+              {.error = errors.write_end()});
   (void)run.line();
   proxy.set({.mode = Traffic::Mode::hold});
   EXPECT_EQ(run.line(), std::to_string(SIGTERM));

@@ -157,7 +157,7 @@ TEST_F(Loss, WhatTheCommandLeavesBehindEndsEvenIfNobodyReadsStandardError) {
   FullPipe errors;
   const auto command =
       dlock("run", {"--kill-after", "50ms", "job", "--", "sh", "-c", "\"$0\" listen & \"$0\" orphan", probe_path()});
-  Process run(errors.as_standard_error_of(command), {.passed = {errors.fd()}});
+  Process run(command, {.error = errors.write_end()});
   std::vector<Watched> left;
   while (left.size() < 3) {
     for (const pid_t pid : pids_in(run.line())) left.emplace_back(pid);

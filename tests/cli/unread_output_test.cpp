@@ -1,22 +1,13 @@
 // Nobody reads what dlock prints: a pipe is full, a pager is stopped. That costs no lock, and keeps dlock from hearing
 // of nothing.
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "cli/system.hpp"
 #include "support/cli_test.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "support/full_pipe.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/system_call.hpp"
 #include "tests/support/tcp_proxy.hpp"
 
 namespace dlock::cli::test {
@@ -24,42 +15,7 @@ namespace {
 
 using dlock::test::Endpoint;
 using dlock::test::RedisServer;
-using dlock::test::require;
 using dlock::test::TcpProxy;
-
-// A pipe that has no room left.
-class FullPipe {
- public:
-  FullPipe() : ends_(make_pipe()) {
-    const int flags = this->flags();
-    require(::fcntl(write_end(), F_SETFL, flags | O_NONBLOCK), "fcntl");
-    const std::array<char, 4096> filling{};  // of NUL
-    while (::write(write_end(), filling.data(), filling.size()) > 0) {
-    }
-    if (errno != EAGAIN) require(-1, "write");
-    require(::fcntl(write_end(), F_SETFL, flags), "fcntl");
-  }
-
-  [[nodiscard]] int write_end() const { return ends_.second.get(); }
-  // Of the open file, which dlock shares.
-  [[nodiscard]] int flags() const { return require(::fcntl(write_end(), F_GETFL), "fcntl"); }
-  // Empties it, and reads on until that has come; what came since it was full.
-  [[nodiscard]] std::string read_until(const std::string& text) const {
-    std::string read;
-    while (read.find(text) == std::string::npos) {
-      pollfd source{.fd = ends_.first.get(), .events = POLLIN, .revents = 0};
-      if (::poll(&source, 1, dlock::test::hang_guard_ms) != 1) throw std::runtime_error("hang: so far: " + read);
-      std::array<char, 4096> bytes;
-      read.append(bytes.data(),
-                  static_cast<std::size_t>(require(::read(ends_.first.get(), bytes.data(), bytes.size()), "read")));
-      std::erase(read, '\0');
-    }
-    return read;
-  }
-
- private:
-  std::pair<UniqueFd, UniqueFd> ends_;
-};
 
 class UnreadError : public CliTest {
  protected:

@@ -1,49 +1,68 @@
-// A pipe that is full, and that nobody reads until drain(): whoever writes into it is held up.
+// A pipe without room, and nobody who reads it: whoever writes into it is held up.
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <stdexcept>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "cli/system.hpp"
 #include "cli/unique_fd.hpp"
+#include "tests/support/hang_guard.hpp"
+#include "tests/support/system_call.hpp"
 
 namespace dlock::cli::test {
 
 class FullPipe {
  public:
-  FullPipe() {
-    auto [read_end, write_end] = make_pipe();
-    check(::fcntl(write_end.get(), F_SETFL, O_NONBLOCK), "fcntl");
-    const std::string block(4096, '.');
-    while (::write(write_end.get(), block.data(), block.size()) > 0) {
+  FullPipe() : ends_(make_pipe()) {
+    const int flags = this->flags();
+    dlock::test::require(::fcntl(write_end(), F_SETFL, flags | O_NONBLOCK), "fcntl");
+    const std::array<char, 4096> filling{};  // of NUL
+    while (::write(write_end(), filling.data(), filling.size()) > 0) {
     }
-    check(::fcntl(write_end.get(), F_SETFL, 0), "fcntl");
-    read_ = std::move(read_end);
-    write_ = std::move(write_end);
+    if (errno != EAGAIN) dlock::test::require(-1, "write");
+    dlock::test::require(::fcntl(write_end(), F_SETFL, flags), "fcntl");
   }
 
-  // To be passed on to the process that runs this: the command with the pipe as its standard error.
-  [[nodiscard]] int fd() const noexcept { return write_.get(); }
-  [[nodiscard]] std::vector<std::string> as_standard_error_of(std::vector<std::string> command) const {
-    command.insert(command.begin(), {"sh", "-c", "exec \"$@\" 2>&" + std::to_string(fd()), "sh"});
-    return command;
+  [[nodiscard]] int write_end() const { return ends_.second.get(); }
+  // Of the open file, which others share.
+  [[nodiscard]] int flags() const { return dlock::test::require(::fcntl(write_end(), F_GETFL), "fcntl"); }
+
+  // Empties it, and reads on until that has come; what came since it was full.
+  [[nodiscard]] std::string read_until(const std::string& text) const {
+    std::string read;
+    while (read.find(text) == std::string::npos) {
+      if (!read_some(read)) throw std::runtime_error("the pipe was closed after: " + read);
+    }
+    return read;
   }
 
   // Reads until all writers are gone.
   void drain() {
-    write_.reset();
-    std::array<char, 4096> bytes;
-    while (::read(read_.get(), bytes.data(), bytes.size()) > 0) {
+    ends_.second.reset();
+    for (std::string read; read_some(read);) {
     }
   }
 
  private:
-  UniqueFd read_;
-  UniqueFd write_;
+  // False: there are no writers any more.
+  bool read_some(std::string& read) const {
+    pollfd source{.fd = ends_.first.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&source, 1, dlock::test::hang_guard_ms) != 1) throw std::runtime_error("hang: so far: " + read);
+    std::array<char, 4096> bytes;
+    const auto size = dlock::test::require(::read(ends_.first.get(), bytes.data(), bytes.size()), "read");
+    read.append(bytes.data(), static_cast<std::size_t>(size));
+    std::erase(read, '\0');
+    return size > 0;
+  }
+
+  std::pair<UniqueFd, UniqueFd> ends_;
 };
 
 }  // namespace dlock::cli::test
