@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/redis/keys.hpp"
+#include "backends/redis/release_request.hpp"
 #include "backends/redis/times.hpp"
 
 namespace dlock::redis {
@@ -43,9 +44,9 @@ struct Acquirer::Granted {
   Handler done;
 };
 
-CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode mode, Handler done) {
+CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode mode, TimePoint deadline,
+                                         Handler done) {
   const Options& options = commands_.options();
-  const TimePoint deadline = saturating_add(commands_.executor().now(), options.response_timeout);
   Keys keys = keys_of(options.prefix, request.name);
   std::string value = value_of(client_, request.owner);
   std::vector<std::string> arguments = {value,
@@ -93,19 +94,16 @@ void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  const Keys& keys = granted->keys;
-  (void)commands_.run(release_script(), {keys.lock, keys.queue, keys.alive},
-                      {granted->value, in_milliseconds(grant_for), "leave"}, granted->deadline,
-                      [granted, why = std::move(why)](Result<Reply> reply, TimePoint) {
-                        Failure failure = why;
-                        const bool gone = reply.ok() && read_release(reply.value()).ok();
-                        if (!gone) {
-                          failure.code = errc::ambiguous;
-                        } else if (failure.code == errc::ambiguous) {
-                          failure.code = errc::unavailable;
-                        }
-                        granted->done(std::move(failure), granted->sent);
-                      });
+  request_release(commands_, granted->keys, granted->value, true, granted->deadline,
+                  [granted, why = std::move(why)](const Result<ReleaseAnswer>& answer) {
+                    Failure failure = why;
+                    if (!answer.ok()) {
+                      failure.code = errc::ambiguous;
+                    } else if (failure.code == errc::ambiguous) {
+                      failure.code = errc::unavailable;
+                    }
+                    granted->done(std::move(failure), granted->sent);
+                  });
 }
 
 }  // namespace dlock::redis

@@ -27,10 +27,14 @@ class Acquirer {
   // client: this client's part of its values.
   Acquirer(CommandClient& commands, std::string client) : commands_(commands), client_(std::move(client)) {}
 
-  // Answers within the response timeout.
-  CommandClient::RequestId start(const LockRequest& request, AcquireMode mode, Handler done);
+  // Answers at the deadline at the latest.
+  CommandClient::RequestId start(const LockRequest& request, AcquireMode mode, TimePoint deadline, Handler done);
   // Nobody wants the answer any more. True: the request was not sent.
   bool withdraw(CommandClient::RequestId id) { return commands_.withdraw(id); }
+  // For an answer from now on.
+  [[nodiscard]] TimePoint deadline() const noexcept {
+    return saturating_add(commands_.executor().now(), commands_.options().response_timeout);
+  }
 
  private:
   struct Granted;

@@ -51,6 +51,10 @@ bool is_array_of(const Reply& reply, std::size_t size) {
   return reply.is(Type::array) && reply.elements.size() == size;
 }
 
+bool is_flag(const Reply& reply) {
+  return reply.is(Type::integer) && (reply.integer == 0 || reply.integer == 1);
+}
+
 // "token value holder"; a holder may contain spaces.
 struct FenceRecord {
   FencingToken token;
@@ -87,9 +91,8 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
     if (!token) return refuse();
     return AcquireAnswer{.granted = true, .token = *token};
   }
-  if (fields[0].integer != 0 || fields.size() != 3 || !fields[1].is(Type::integer) || !fields[2].is(Type::integer)) {
-    return refuse();
-  }
+  if (fields[0].integer != 0 || fields.size() != 4) return refuse();
+  if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
   const std::int64_t ms = fields[1].integer;
   const std::int64_t rank = fields[2].integer;
   if (ms < -2 || rank < -1) return refuse();
@@ -98,33 +101,32 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
     answer.free_in = saturate(ms);
   } else if (ms == -2) {
     answer.free_in = milliseconds(0);
+    answer.more = true;
   }
   if (rank >= 0) answer.rank = static_cast<std::uint64_t>(rank);
+  answer.joined = fields[3].integer == 1;
   return answer;
 }
 
 Result<bool> read_renew(const Reply& reply) {
-  if (!reply.is(Type::integer) || (reply.integer != 0 && reply.integer != 1)) {
-    return unexpected("the renew script", reply);
-  }
+  if (!is_flag(reply)) return unexpected("the renew script", reply);
   return reply.integer == 1;
 }
 
 Result<ReleaseAnswer> read_release(const Reply& reply) {
   const auto refuse = [&] { return unexpected("the release script", reply); };
-  if (!is_array_of(reply, 2)) return refuse();
+  if (!is_array_of(reply, 3)) return refuse();
   const Reply& was = reply.elements[0];
-  const Reply& publish = reply.elements[1];
-  if (!was.is(Type::integer) || !publish.is(Type::integer)) return refuse();
-  if (publish.integer != 0 && publish.integer != 1) return refuse();
-  const bool may_publish = publish.integer == 1;
+  if (!was.is(Type::integer) || !is_flag(reply.elements[1]) || !is_flag(reply.elements[2])) return refuse();
+  const bool may_publish = reply.elements[1].integer == 1;
+  const bool more = reply.elements[2].integer == 1;
   switch (was.integer) {
     case 1:
-      return ReleaseAnswer{ReleaseAnswer::Was::ours, may_publish};
+      return ReleaseAnswer{ReleaseAnswer::Was::ours, may_publish, more};
     case 0:
-      return ReleaseAnswer{ReleaseAnswer::Was::somebody_elses, may_publish};
+      return ReleaseAnswer{ReleaseAnswer::Was::somebody_elses, may_publish, more};
     case -1:
-      return ReleaseAnswer{ReleaseAnswer::Was::free, may_publish};
+      return ReleaseAnswer{ReleaseAnswer::Was::free, may_publish, more};
     default:
       return refuse();
   }

@@ -18,11 +18,15 @@ struct AcquireAnswer {
   // If not: when the lock frees itself; nullopt if it never does or nobody can tell.
   std::optional<std::chrono::milliseconds> free_in = std::nullopt;
   std::optional<std::uint64_t> rank = std::nullopt;  // how many are before us; nullopt: we do not queue
+  bool joined = false;                               // we were not in the queue until now
+  // Nobody has the lock, and the server has more dead waiters to remove than it did in one go: asking again goes on.
+  bool more = false;
 };
 
 struct ReleaseAnswer {
   enum class Was { ours, somebody_elses, free } was;
   bool may_publish = true;
+  bool more = false;  // as above
 };
 
 // Each answers errc::protocol for a reply of another shape, and what an error reply means.

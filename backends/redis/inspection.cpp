@@ -5,10 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "backends/redis/acquirer.hpp"
 #include "backends/redis/answers.hpp"
 #include "backends/redis/keys.hpp"
-#include "backends/redis/times.hpp"
+#include "backends/redis/release_request.hpp"
 #include "core/names.hpp"
 
 namespace dlock::redis {
@@ -147,19 +146,16 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   static constexpr int max_attempts = 3;
 
   void release(const std::string& value) {
-    (void)commands_.run(release_script(), {keys_.lock, keys_.queue, keys_.alive},
-                        {value, in_milliseconds(grant_for), "stay"}, deadline_,
-                        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                          if (!reply.ok()) return self->done_(reply.failure());
-                          auto answer = read_release(reply.value());
-                          if (!answer.ok()) return self->done_(answer.failure());
-                          const auto was = answer.value().was;
-                          // It changed hands meanwhile.
-                          if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < max_attempts) {
-                            return self->start();
-                          }
-                          self->done_(was == ReleaseAnswer::Was::ours);
-                        });
+    request_release(commands_, keys_, value, false, deadline_,
+                    [self = shared_from_this()](const Result<ReleaseAnswer>& answer) {
+                      if (!answer.ok()) return self->done_(answer.failure());
+                      const auto was = answer.value().was;
+                      // It changed hands meanwhile.
+                      if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < max_attempts) {
+                        return self->start();
+                      }
+                      self->done_(was == ReleaseAnswer::Was::ours);
+                    });
   }
 
   CommandClient& commands_;

@@ -107,7 +107,8 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
 void QueueContention::ask() {
   const AcquireMode mode = client_.heard() ? AcquireMode::queue : AcquireMode::blind;
   question_ = client_.acquirer_.start(
-      request_, mode, [&client = client_, owner = request_.owner](Result<AcquireAnswer> answer, TimePoint sent) {
+      request_, mode, client_.acquirer_.deadline(),
+      [&client = client_, owner = request_.owner](Result<AcquireAnswer> answer, TimePoint sent) {
         if (auto* contention = client.find(owner)) contention->answered(std::move(answer), sent);
       });
 }

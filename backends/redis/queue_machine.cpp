@@ -70,8 +70,9 @@ nanoseconds QueueMachine::pause(const AcquireAnswer& answer, bool heard) {
   const nanoseconds longest = heard ? longest_poll : longest_blind_poll;
   const nanoseconds poll = std::min<nanoseconds>(head_poll * (rank + 1), longest);
   nanoseconds wait = between(poll * 3 / 4, poll);
-  // A lock that runs out tells nobody; the first in line looks after it, a little later than announced.
-  if (rank == 0 && answer.free_in) {
+  // A lock that runs out tells nobody; the first in line looks after it, a little later than announced. And whoever is
+  // told that it is free already, behind dead waiters.
+  if ((rank == 0 || answer.more) && answer.free_in) {
     wait = std::min(wait, nanoseconds(*answer.free_in) + between(milliseconds(1), milliseconds(3)));
   }
   return wait;

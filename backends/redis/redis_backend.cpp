@@ -91,20 +91,26 @@ std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, Gr
 }
 
 void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
-  (void)acquirer_.start(request, AcquireMode::try_once,
-                        [this, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
-                          using Status = TryOutcome::Status;
-                          if (!answer.ok()) {
-                            // A reply that makes no sense says nothing about what was done; such a try is not repeated.
-                            if (answer.failure().code == errc::protocol) abandon(request);
-                            return done({.status = Status::failed, .failure = answer.failure()});
-                          }
-                          const AcquireAnswer& said = answer.value();
-                          if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
-                          const TimePoint valid_until = lease_valid_until(sent, request.lease);
-                          done({.status = Status::granted,
-                                .grant = {request.name, request.owner, said.token, valid_until, request.lease}});
-                        });
+  try_until(acquirer_.deadline(), request, std::move(done));
+}
+
+void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
+  (void)acquirer_.start(
+      request, AcquireMode::try_once, deadline,
+      [this, deadline, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
+        using Status = TryOutcome::Status;
+        if (!answer.ok()) {
+          // A reply that makes no sense says nothing about what was done; such a try is not repeated.
+          if (answer.failure().code == errc::protocol) abandon(request);
+          return done({.status = Status::failed, .failure = answer.failure()});
+        }
+        const AcquireAnswer& said = answer.value();
+        if (said.more && host().executor().now() < deadline) return try_until(deadline, request, done);
+        if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
+        const TimePoint valid_until = lease_valid_until(sent, request.lease);
+        done({.status = Status::granted,
+              .grant = {request.name, request.owner, said.token, valid_until, request.lease}});
+      });
 }
 
 std::unique_ptr<Watch> RedisBackend::watch(const std::string& name, std::function<void()> changed) {

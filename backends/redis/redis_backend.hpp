@@ -49,6 +49,7 @@ class RedisBackend final : public TryBackend, private CommandClient::Observer {
  private:
   void connected() override;
   void broken(const Failure& why) override;
+  void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
   void check_eviction();
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);

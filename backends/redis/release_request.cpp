@@ -1,13 +1,59 @@
 #include "backends/redis/release_request.hpp"
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "backends/redis/acquirer.hpp"
-#include "backends/redis/answers.hpp"
-#include "backends/redis/keys.hpp"
 #include "backends/redis/times.hpp"
 
 namespace dlock::redis {
+
+namespace {
+
+class Release : public std::enable_shared_from_this<Release> {
+ public:
+  Release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+          std::function<void(Result<ReleaseAnswer>)> done)
+      : commands_(commands),
+        keys_(std::move(keys)),
+        value_(std::move(value)),
+        leave_(leave),
+        deadline_(deadline),
+        done_(std::move(done)) {}
+
+  void ask() {
+    (void)commands_.run(release_script(), {keys_.lock, keys_.queue, keys_.alive},
+                        {value_, in_milliseconds(grant_for), leave_ ? "leave" : "stay"}, deadline_,
+                        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                          self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
+                        });
+  }
+
+ private:
+  void answered(Result<ReleaseAnswer> answer) {
+    // What became of the value is known from the first answer; the rest is for the waiters.
+    const bool more = answer.ok() && answer.value().more;
+    if (!first_) first_.emplace(std::move(answer));
+    if (more && commands_.executor().now() < deadline_) return ask();
+    done_(*std::move(first_));
+  }
+
+  CommandClient& commands_;
+  const Keys keys_;
+  const std::string value_;
+  const bool leave_;
+  const TimePoint deadline_;
+  const std::function<void(Result<ReleaseAnswer>)> done_;
+  std::optional<Result<ReleaseAnswer>> first_;
+};
+
+}  // namespace
+
+void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+                     std::function<void(Result<ReleaseAnswer>)> done) {
+  std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
+}
 
 detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, std::string client,
                                        std::function<void()> publish_forbidden) {
@@ -15,18 +61,13 @@ detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& a
   return [&commands, &acquiring, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
              const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
              detail::Releases::Answer done) {
-    const bool leaves = reason == Reason::give_up;
-    Keys keys = keys_of(commands.options().prefix, name);
-    (void)(leaves ? acquiring : commands)
-        .run(release_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive)},
-             {value_of(client, owner), in_milliseconds(grant_for), leaves ? "leave" : "stay"}, deadline,
-             [publish_forbidden, done = std::move(done)](Result<Reply> reply, TimePoint) {
-               if (!reply.ok()) return done(reply.failure());
-               auto answer = read_release(reply.value());
-               if (!answer.ok()) return done(answer.failure());
-               if (!answer.value().may_publish) publish_forbidden();
-               done(answer.value().was == ReleaseAnswer::Was::ours);
-             });
+    const bool leave = reason == Reason::give_up;
+    request_release(leave ? acquiring : commands, keys_of(commands.options().prefix, name), value_of(client, owner),
+                    leave, deadline, [publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
+                      if (!answer.ok()) return done(answer.failure());
+                      if (!answer.value().may_publish) publish_forbidden();
+                      done(answer.value().was == ReleaseAnswer::Was::ours);
+                    });
   };
 }
 

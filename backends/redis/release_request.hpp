@@ -4,10 +4,18 @@
 #include <functional>
 #include <string>
 
+#include "backends/redis/answers.hpp"
 #include "backends/redis/command_client.hpp"
+#include "backends/redis/keys.hpp"
 #include "core/releases.hpp"
 
 namespace dlock::redis {
+
+// Frees the lock if it is this value's, and sees to it that a living waiter gets it, for which it asks several times
+// where a crowd of dead ones is in the way. leave: this value leaves the queue, too. Answers at the deadline at the
+// latest. The connection outlives it.
+void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+                     std::function<void(Result<ReleaseAnswer>)> done);
 
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections outlive it.

@@ -58,33 +58,72 @@ end
 )lua";
 
 // hand_on(): called when nobody holds the lock. Gives it to the first living waiter other than `me` for `grant` ms,
-// within which it has to confirm, and removes dead ones on the way (a bounded number, so that no call takes long).
-// The waiter's client is told the value. Answers whom it was given to ("": nobody, the lock is free; nil: me, who is
-// the first in line) and whether publishing is forbidden.
+// within which it has to confirm, and removes dead ones on the way. The waiter's client is told the value. Answers whom
+// it was given to ("": nobody, the lock is free; nil: me, who is the first in line; "more": nobody yet, call again) and
+// whether publishing is forbidden.
+//
+// A call asks for 64 channels and removes some 500 waiters at most, because the server does nothing else meanwhile. A
+// client whose channel nobody hears is gone, and with it all its waiters except those that ask by themselves.
+//
+// In `alive`, minus infinity marks the waiter that was given the lock last until it is heard of. Who finds the lock
+// free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
+// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish nobody is
+// marked, because a waiter that was not told may find out too late.
 constexpr char hand_on_text[] = R"lua(
+local function client_of(waiter) return string.match(waiter, '^[^:]*') end
+local function remove(waiters)
+  if not waiters[1] then return end
+  redis.call('ZREM', KEYS[2], unpack(waiters))
+  redis.call('ZREM', KEYS[3], unpack(waiters))
+end
+local function remove_silent()
+  local last = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  if last[2] ~= '-inf' then return false end
+  local client, silent = client_of(last[1]), {}
+  if client ~= client_of(ARGV[1]) then
+    for _, waiter in ipairs(redis.call('ZRANGE', KEYS[2], 0, 499)) do
+      if client_of(waiter) == client then silent[#silent + 1] = waiter end
+    end
+  end
+  remove(silent)
+  if not silent[1] then redis.call('ZREM', KEYS[3], last[1]) end
+  return silent[1]
+end
 local function hand_on(grant, me)
-  local now, forbidden
-  for _ = 1, 64 do
-    local head = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-    if not head then return '', forbidden end
-    if head == me then return nil, forbidden end
-    if not now then
-      local t = redis.call('TIME')
-      now = t[1] * 1000 + t[2] / 1000
+  local waiters = redis.call('ZRANGE', KEYS[2], 0, 0)
+  if not waiters[1] then return '' end
+  if waiters[1] == me then return nil end
+  if remove_silent() then return 'more' end
+  local t = redis.call('TIME')
+  local now = t[1] * 1000 + t[2] / 1000
+  local deaf, asked, forbidden = {}, 0, nil
+  for _ = 0, 5 do
+    local dead = {}
+    for _, waiter in ipairs(waiters) do
+      if waiter == me then remove(dead) return nil, forbidden end
+      local alive = tonumber(redis.call('ZSCORE', KEYS[3], waiter) or 0)
+      local client = client_of(waiter)
+      if math.abs(alive) > now and (alive < 0 or not deaf[client]) then
+        if asked == 64 then remove(dead) return 'more', forbidden end
+        asked = asked + 1
+        redis.call('SET', KEYS[1], waiter, 'PX', grant)
+        local heard = redis.pcall('PUBLISH', 'dlock:w:' .. client, waiter)
+        local refused = type(heard) == 'table'
+        forbidden = forbidden or refused
+        if alive < 0 or refused or heard > 0 then
+          remove(dead)
+          redis.call('ZREM', KEYS[2], waiter)
+          if refused then redis.call('ZREM', KEYS[3], waiter) else redis.call('ZADD', KEYS[3], '-inf', waiter) end
+          return waiter, forbidden
+        end
+        redis.call('DEL', KEYS[1])
+        deaf[client] = true
+      end
+      dead[#dead + 1] = waiter
     end
-    local alive = tonumber(redis.call('ZSCORE', KEYS[3], head) or 0)
-    local given = false
-    if math.abs(alive) > now then
-      redis.call('SET', KEYS[1], head, 'PX', grant)
-      local client = string.match(head, '^[^:]*')
-      local heard = redis.pcall('PUBLISH', 'dlock:w:' .. client, head)
-      if type(heard) == 'table' then forbidden = true end
-      given = alive < 0 or type(heard) == 'table' or heard > 0
-      if not given then redis.call('DEL', KEYS[1]) end
-    end
-    redis.call('ZREM', KEYS[2], head)
-    redis.call('ZREM', KEYS[3], head)
-    if given then return head, forbidden end
+    remove(dead)
+    waiters = redis.call('ZRANGE', KEYS[2], 0, 99)
+    if not waiters[1] then return '', forbidden end
   end
   return 'more', forbidden
 end
@@ -108,9 +147,10 @@ if not owner then
     return {1, fence_of_mine()}
   end
 end
-local rank = -1
+local rank, joined = -1, 0
 if mode ~= 'try' then
   if not redis.call('ZSCORE', KEYS[2], value) then
+    joined = 1
     local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
     redis.call('ZADD', KEYS[2], string.format('%.0f', (last or 0) + 1), value)
   end
@@ -122,10 +162,10 @@ if mode ~= 'try' then
   redis.call('PEXPIRE', KEYS[3], alive * 2)
   rank = redis.call('ZRANK', KEYS[2], value)
 end
-return {0, redis.call('PTTL', KEYS[1]), rank}
+return {0, redis.call('PTTL', KEYS[1]), rank, joined}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "4b6c28c3e51d28a503bcf5d05f1dcd0216e27544"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "6cd65b9bac1cf8fdeea266c56a51618510d302d3"};
 
 constexpr char renew_text[] = R"lua(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -143,18 +183,17 @@ if ARGV[3] == 'leave' then
   redis.call('ZREM', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[3], ARGV[1])
 end
-local forbidden
+local given, forbidden
 if mine or not owner then
-  local given
   given, forbidden = hand_on(ARGV[2], '')
   if mine and (given == '' or given == 'more') and not forbidden then
     forbidden = type(redis.pcall('PUBLISH', 'dlock:w:lock:' .. KEYS[1], '')) == 'table'
   end
 end
-return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1}
+return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
 constexpr auto release_whole = join(hand_on_text, release_text);
-constexpr Script release_definition = {"release", text_of(release_whole), "69820fbc6f9b4ad5b4dbcb0fc51d4f128530941d"};
+constexpr Script release_definition = {"release", text_of(release_whole), "3220bb8af2bd2bf8f73e02f8dbb703357393038b"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char inspect_text[] = R"lua(

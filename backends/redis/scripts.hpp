@@ -13,15 +13,18 @@ struct Script {
 
 // KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
-// Answers {1, fence}: ours, for a full lease from now on. {0, ms, rank}: somebody else's for so many ms (-1: without
-// end, -2: for a moment), and how many waiters are before us (-1: we are not in the queue).
+// Answers {1, fence}: ours, for a full lease from now on. {0, ms, rank, joined}: somebody else's for so many ms (-1:
+// without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many waiters
+// are before us (-1: we are not in the queue), and 1 if we were not in the queue until now.
 [[nodiscard]] const Script& acquire_script() noexcept;
 
 // KEYS: lock.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
 [[nodiscard]] const Script& renew_script() noexcept;
 
 // KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.
-// Answers {1, p}: freed; {0, p}: somebody else's; {-1, p}: nobody's; p = 1 unless publishing is forbidden to us.
+// Answers {1, p, more}: freed; {0, p, more}: somebody else's; {-1, p, more}: nobody's; p = 1 unless publishing is
+// forbidden to us; more = 1 if the lock waits to be handed on and one call could not remove all dead waiters: ask
+// again.
 [[nodiscard]] const Script& release_script() noexcept;
 
 // KEYS: lock, queue, fence.

@@ -1,63 +1,9 @@
 // The scripts by themselves, on a real server: what each does to the keys, step by step.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "backends/redis/keys.hpp"
-#include "backends/redis/scripts.hpp"
-#include "tests/support/redis_server.hpp"
+#include "redis/script_fixture.hpp"
 
 namespace dlock::test {
 
 namespace {
-
-using redis::Keys;
-using redis::Script;
-
-class ScriptTest : public ::testing::Test {
- protected:
-  RedisReply run(const Script& script, const std::vector<std::string>& script_keys,
-                 const std::vector<std::string>& arguments) {
-    std::vector<std::string> words = {"EVAL", std::string(script.text), std::to_string(script_keys.size())};
-    words.insert(words.end(), script_keys.begin(), script_keys.end());
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return client.command(words);
-  }
-  RedisReply acquire(const std::string& value, const std::string& mode = "try", int alive_ms = 15'000,
-                     int lease_ms = 30'000) {
-    return run(redis::acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
-               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test"});
-  }
-  RedisReply release(const std::string& value, const std::string& how = "stay") {
-    return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
-  }
-  RedisReply renew(const std::string& value, int lease_ms = 30'000) {
-    return run(redis::renew_script(), {keys.lock}, {value, std::to_string(lease_ms)});
-  }
-  // The token of a grant; 0 if it was none.
-  static std::uint64_t token_in(const RedisReply& reply) {
-    EXPECT_FALSE(reply.is_error()) << reply.text;
-    if (reply.elements.size() != 2 || reply.elements[0].integer != 1) return 0;
-    return std::stoull(reply.elements[1].text);
-  }
-  static bool is_busy(const RedisReply& reply) {
-    EXPECT_FALSE(reply.is_error()) << reply.text;
-    return reply.elements.size() == 3 && reply.elements[0].integer == 0;
-  }
-  std::string holder() { return server.command({"GET", keys.lock}).text; }
-  std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
-  // A connection that hears the wake-ups of that client.
-  RedisConnection subscribe(const std::string& channel) {
-    RedisConnection connection = server.connect();
-    EXPECT_EQ(connection.command({"SUBSCRIBE", channel}).elements.size(), 3U);
-    return connection;
-  }
-
-  RedisServer server;
-  RedisConnection client = server.connect();
-  const Keys keys = redis::keys_of("dlock:", "scripted");
-};
 
 TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
   for (const Script* script :
@@ -265,16 +211,6 @@ TEST_F(ScriptTest, AWaiterThatWasNotHeardOfForLongIsPassedOver) {
     EXPECT_EQ(holder(), "b:1") << mode;
     (void)release("b:1");
   }
-}
-
-TEST_F(ScriptTest, ACrowdOfTheDeadHoldsNobodyUpForLong) {
-  (void)acquire("c:1");
-  for (int i = 0; i < 1000; ++i) (void)acquire("gone:" + std::to_string(i), "queue");
-  (void)release("c:1");
-  EXPECT_GT(waiters(), 900) << "no single call removes them all";
-  int calls = 0;
-  while (is_busy(acquire("c:2"))) ASSERT_LT(++calls, 20);
-  EXPECT_EQ(waiters(), 0);
 }
 
 TEST_F(ScriptTest, LeavingGivesUpThePlaceOrTheLock) {

@@ -30,7 +30,7 @@ TEST(AcquireAnswer, IsAGrantWithItsToken) {
 }
 
 TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
-  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:250\r\n:3\r\n"));
+  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:250\r\n:3\r\n:0\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer.value().granted);
   EXPECT_EQ(answer.value().free_in, 250ms);
@@ -38,17 +38,20 @@ TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
 }
 
 TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
-  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:-1\r\n:-1\r\n"));
+  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:-1\r\n:-1\r\n:0\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer.value().free_in, std::nullopt);
   EXPECT_EQ(answer.value().rank, std::nullopt);
-  auto gone = read_acquire(reply_of("*3\r\n:0\r\n:-2\r\n:0\r\n"));
+  auto gone = read_acquire(reply_of("*4\r\n:0\r\n:-2\r\n:9\r\n:1\r\n"));
   ASSERT_TRUE(gone.ok());
   EXPECT_EQ(gone.value().free_in, 0ms);
+  EXPECT_TRUE(gone.value().more) << "dead waiters are left to remove";
+  EXPECT_TRUE(gone.value().joined);
+  EXPECT_FALSE(answer.value().more || answer.value().joined);
 }
 
 TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
-  auto answer = read_acquire(reply_of("*3\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n"));
+  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n:0\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
 }
@@ -68,9 +71,12 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
                                  "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
                                  "*3\r\n:1\r\n$1\r\n7\r\n:0\r\n",
                                  "*2\r\n:2\r\n$1\r\n7\r\n",
-                                 "*3\r\n:0\r\n:-3\r\n:0\r\n",
-                                 "*3\r\n:0\r\n:1\r\n:-2\r\n",
-                                 "*3\r\n:0\r\n$1\r\n1\r\n:0\r\n",
+                                 "*4\r\n:0\r\n:-3\r\n:0\r\n:0\r\n",
+                                 "*4\r\n:0\r\n:1\r\n:-2\r\n:0\r\n",
+                                 "*4\r\n:0\r\n$1\r\n1\r\n:0\r\n:0\r\n",
+                                 "*4\r\n:0\r\n:1\r\n:0\r\n:2\r\n",
+                                 "*4\r\n:0\r\n:1\r\n:0\r\n$1\r\n0\r\n",
+                                 "*3\r\n:0\r\n:1\r\n:0\r\n",
                                  "*2\r\n:0\r\n:1\r\n"};
   for (const char* bytes : acquire) {
     const auto answer = read_acquire(reply_of(bytes));
@@ -80,8 +86,8 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
   for (const char* bytes : {"+OK\r\n", ":2\r\n", ":-1\r\n", "$1\r\n1\r\n", "*0\r\n"}) {
     EXPECT_FALSE(read_renew(reply_of(bytes)).ok()) << bytes;
   }
-  for (const char* bytes :
-       {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:2\r\n:1\r\n", "*2\r\n:1\r\n:2\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}) {
+  for (const char* bytes : {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n", "*3\r\n:2\r\n:1\r\n:0\r\n",
+                            "*3\r\n:1\r\n:2\r\n:0\r\n", "*3\r\n:1\r\n:1\r\n:2\r\n", "*3\r\n:1\r\n$1\r\n1\r\n:0\r\n"}) {
     EXPECT_FALSE(read_release(reply_of(bytes)).ok()) << bytes;
   }
   for (const char* bytes :

@@ -36,6 +36,10 @@ std::vector<Words> FakeServer::calls(std::string_view script) const {
   return out;
 }
 
+std::int64_t FakeServer::subscribers() const {
+  return std::count_if(connections.begin(), connections.end(), [](const FakeWire* wire) { return wire->subscribed_; });
+}
+
 void FakeServer::cut() {
   for (FakeWire* wire : std::vector(connections)) wire->close({errc::unavailable, "cut"});
 }
@@ -53,9 +57,11 @@ void FakeServer::take(FakeWire& from, const Words& command) {
     const std::string reply = answer ? answer(from, command) : "";
     return from.reply(reply.empty() ? "+OK\r\n" : reply);
   }
-  if (verb != "INFO" && verb != "PING") commands.push_back(command);
+  if (verb != "INFO" && verb != "PING" && verb != "PUBLISH") commands.push_back(command);
   if (verb == "SUBSCRIBE") from.subscribed_ = true;
   std::string reply = answer ? answer(from, command) : "";
+  // How many hear it, which is what a client asks that subscribed.
+  if (verb == "PUBLISH" && reply.empty()) reply = number(subscribers());
   if (verb == "INFO" && reply.empty()) reply = "-NOPERM this user has no permissions to run the 'info' command\r\n";
   if (!reply.empty()) from.reply(reply);
 }
@@ -122,17 +128,17 @@ void FakeWire::close(Failure why) {
 std::string granted(std::uint64_t token) {
   return "*2\r\n:1\r\n" + bulk(std::to_string(token));
 }
-std::string busy(std::int64_t free_in_ms, std::int64_t rank) {
-  return "*3\r\n:0\r\n" + number(free_in_ms) + number(rank);
+std::string busy(std::int64_t free_in_ms, std::int64_t rank, bool joined) {
+  return "*4\r\n:0\r\n" + number(free_in_ms) + number(rank) + number(joined ? 1 : 0);
 }
-std::string released() {
-  return "*2\r\n:1\r\n:1\r\n";
+std::string released(bool more) {
+  return "*3\r\n:1\r\n:1\r\n" + number(more ? 1 : 0);
 }
-std::string nobodys() {
-  return "*2\r\n:-1\r\n:1\r\n";
+std::string nobodys(bool more) {
+  return "*3\r\n:-1\r\n:1\r\n" + number(more ? 1 : 0);
 }
 std::string somebody_elses() {
-  return "*2\r\n:0\r\n:1\r\n";
+  return "*3\r\n:0\r\n:1\r\n:0\r\n";
 }
 std::string number(std::int64_t value) {
   return ":" + std::to_string(value) + "\r\n";

@@ -21,8 +21,8 @@ class FakeWire;
 // Which script a command runs, by its text or by its hash; nullptr for none.
 [[nodiscard]] const Script* script_in(const Words& command);
 
-// By default: accepts connections, says yes to the handshake, tells nothing about itself, and keeps silent to
-// everything else.
+// By default: accepts connections, says yes to the handshake, counts subscribers, tells nothing about itself, and keeps
+// silent to everything else.
 class FakeServer {
  public:
   enum class Dialling { accept, refuse, silence };
@@ -34,7 +34,8 @@ class FakeServer {
   Dialling dialling = Dialling::accept;
   bool takes_bytes = true;  // false: the network takes nothing that is written from now on
 
-  // Every command that arrived, over all connections, but for the handshake and what asks about the server.
+  // Every command that arrived, over all connections, but for the handshake and what asks about the server and about
+  // who listens.
   std::vector<Words> commands;
   std::vector<Words> handshakes;
   int dialled = 0;
@@ -44,6 +45,7 @@ class FakeServer {
   [[nodiscard]] std::vector<Words> calls(std::string_view script) const;
   // Breaks all connections.
   void cut();
+  [[nodiscard]] std::int64_t subscribers() const;
   // To all subscribers.
   void publish(const std::string& channel, const std::string& text);
 
@@ -88,10 +90,10 @@ class FakeWire final : public Wire {
 
 // Replies.
 [[nodiscard]] std::string granted(std::uint64_t token);
-[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0);
-[[nodiscard]] std::string released();        // it was ours
-[[nodiscard]] std::string nobodys();         // there was nothing to release
-[[nodiscard]] std::string somebody_elses();  // it was not ours
+[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false);
+[[nodiscard]] std::string released(bool more = false);  // it was ours
+[[nodiscard]] std::string nobodys(bool more = false);   // there was nothing to release
+[[nodiscard]] std::string somebody_elses();             // it was not ours
 [[nodiscard]] std::string number(std::int64_t value);
 
 }  // namespace dlock::redis

@@ -164,6 +164,88 @@ TEST_F(RedisLockTest, AReleaseSaysWhoseTheLockWas) {
   }
 }
 
+// A crowd of dead waiters is more than one call removes.
+TEST_F(RedisLockTest, AReleaseGoesOnUntilALivingWaiterHasTheLock) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  int calls = 0;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (script_in(command) != &release_script()) return "";
+    return ++calls == 1 ? released(true) : nobodys(calls < 20);
+  };
+  std::optional<ReleaseStatus> status;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  engine.run();
+  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(calls, 20);
+}
+
+TEST_F(RedisLockTest, AReleaseThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (script_in(command) != &release_script()) return "";
+    (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(released(true)); });
+    return "";
+  };
+  std::optional<ReleaseStatus> status;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  engine.advance(2s);
+  EXPECT_EQ(status, ReleaseStatus::released);
+  const auto before = server.calls("release").size();
+  engine.advance(10s);
+  EXPECT_EQ(server.calls("release").size(), before);
+}
+
+TEST_F(RedisLockTest, AReleaseThatIsCutOffWhileItGoesOnIsARelease) {
+  set({.acquire = granted(7), .renew = "", .release = released(true)});
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  int calls = 0;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (script_in(command) != &release_script()) return "";
+    return ++calls == 1 ? released(true) : "";
+  };
+  std::optional<ReleaseStatus> status;
+  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  engine.run();
+  server.cut();
+  engine.run();
+  EXPECT_EQ(status, ReleaseStatus::released);
+}
+
+TEST_F(RedisLockTest, ATryGoesOnUntilNoDeadWaiterIsBeforeIt) {
+  int calls = 0;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (script_in(command) != &acquire_script()) return "";
+    return ++calls < 20 ? busy(-2, -1) : granted(7);
+  };
+  for (const char* url : {"redis://localhost", "redis://localhost?strategy=poll"}) {
+    calls = 0;
+    const auto backend = make(url);
+    const auto attempt = contend(*backend, false);
+    EXPECT_TRUE(attempt->grant);
+    EXPECT_EQ(attempt->busy_reports, 0) << "nobody has the lock";
+  }
+}
+
+TEST_F(RedisLockTest, ATryThatIsNeverDoneEndsInTime) {
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (script_in(command) != &acquire_script()) return "";
+    (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(busy(-2, -1)); });
+    return "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, false);
+  engine.advance(2s);
+  EXPECT_TRUE(attempt->reported());
+  const auto before = server.calls("acquire").size();
+  engine.advance(10s);
+  EXPECT_EQ(server.calls("acquire").size(), before);
+}
+
 // H14
 TEST_F(RedisLockTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
   set({.acquire = granted(7), .renew = "", .release = ""});

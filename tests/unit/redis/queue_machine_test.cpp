@@ -18,17 +18,17 @@ const Failure ambiguous{errc::ambiguous, "cut"};
 QueueMachine machine() {
   return QueueMachine([] { return std::uint64_t{0}; });
 }
-AcquireAnswer busy(std::uint64_t rank, std::optional<std::chrono::milliseconds> free_in = 30s) {
+AcquireAnswer busy_at(std::uint64_t rank, std::optional<std::chrono::milliseconds> free_in = 30s) {
   return {.granted = false, .token = {}, .free_in = free_in, .rank = rank};
 }
-AcquireAnswer granted() {
+AcquireAnswer a_grant() {
   return {.granted = true, .token = FencingToken(7), .free_in = {}, .rank = {}};
 }
 
 TEST(QueueMachine, AsksOnceWhereTheLockIsFree) {
   auto m = machine();
   EXPECT_TRUE(m.start().ask);
-  const auto step = m.answered(granted(), true, now);
+  const auto step = m.answered(a_grant(), true, now);
   EXPECT_EQ(step.report, Report::granted);
   EXPECT_FALSE(step.ask || step.wake);
   EXPECT_FALSE(m.maybe_known());
@@ -37,7 +37,7 @@ TEST(QueueMachine, AsksOnceWhereTheLockIsFree) {
 TEST(QueueMachine, WaitsForNewsAndThenAsks) {
   auto m = machine();
   (void)m.start();
-  const auto step = m.answered(busy(3), true, now);
+  const auto step = m.answered(busy_at(3), true, now);
   EXPECT_EQ(step.report, Report::busy);
   EXPECT_FALSE(step.ask);
   ASSERT_TRUE(step.wake);
@@ -49,33 +49,43 @@ TEST(QueueMachine, NewsThatComeWhileAskingAreNotForgotten) {
   auto m = machine();
   (void)m.start();
   EXPECT_FALSE(m.news().ask);
-  const auto step = m.answered(busy(0), true, now);
+  const auto step = m.answered(busy_at(0), true, now);
   EXPECT_EQ(step.report, Report::busy);
   EXPECT_TRUE(step.ask);
   // Once is enough.
-  EXPECT_FALSE(m.answered(busy(0), true, now).ask);
+  EXPECT_FALSE(m.answered(busy_at(0), true, now).ask);
 }
 
 TEST(QueueMachine, ARecoveredConnectionDoesNotRepeatAQuestionUnderWay) {
   auto m = machine();
   (void)m.start();
   EXPECT_FALSE(m.recovered().ask);
-  EXPECT_FALSE(m.answered(busy(0), true, now).ask);
+  EXPECT_FALSE(m.answered(busy_at(0), true, now).ask);
   EXPECT_TRUE(m.recovered().ask);
 }
 
 TEST(QueueMachine, TheFirstInLineLooksWhenTheLeaseEnds) {
   auto m = machine();
   (void)m.start();
-  const auto step = m.answered(busy(0, 40ms), true, now);
+  const auto step = m.answered(busy_at(0, 40ms), true, now);
   EXPECT_GT(*step.wake, now + 40ms);
   EXPECT_LT(*step.wake, now + 50ms);
+}
+
+TEST(QueueMachine, WhoeverIsToldThatDeadWaitersAreInTheWayAsksOnAtOnce) {
+  auto m = machine();
+  (void)m.start();
+  AcquireAnswer answer = busy_at(9'000, 0ms);
+  answer.more = true;
+  const auto step = m.answered(answer, true, now);
+  EXPECT_GT(*step.wake, now);
+  EXPECT_LE(*step.wake, now + 3ms);
 }
 
 TEST(QueueMachine, ALockWithoutAnEndIsPolledAndNeverTakenForExpired) {
   auto m = machine();
   (void)m.start();
-  const auto step = m.answered(busy(0, std::nullopt), true, now);
+  const auto step = m.answered(busy_at(0, std::nullopt), true, now);
   EXPECT_GT(*step.wake, now + 100ms);
   EXPECT_LE(*step.wake, now + head_poll);
 }
@@ -85,7 +95,7 @@ TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
   for (const std::uint64_t rank : {0U, 1U, 5U, 15U}) {
     auto m = machine();
     (void)m.start();
-    const auto wake = m.answered(busy(rank), true, now).wake;
+    const auto wake = m.answered(busy_at(rank), true, now).wake;
     if (before) {
       EXPECT_GT(*wake, *before) << rank;
     }
@@ -93,14 +103,14 @@ TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
   }
   auto m = machine();
   (void)m.start();
-  EXPECT_LE(*m.answered(busy(1'000'000'000), true, now).wake, now + longest_poll);
+  EXPECT_LE(*m.answered(busy_at(1'000'000'000), true, now).wake, now + longest_poll);
 }
 
 TEST(QueueMachine, WhoeverHearsNothingAsksBeforeAGrantRunsOut) {
   for (const std::uint64_t rank : {0U, 1U, 5U, 100U}) {
     auto m = machine();
     (void)m.start();
-    EXPECT_LT(*m.answered(busy(rank), false, now).wake, now + grant_for) << rank;
+    EXPECT_LT(*m.answered(busy_at(rank), false, now).wake, now + grant_for) << rank;
   }
 }
 
@@ -127,7 +137,7 @@ TEST(QueueMachine, AnAnswerThatNeverCameMayHaveQueuedUs) {
   EXPECT_TRUE(m.maybe_known());
   EXPECT_TRUE(m.unanswered());
   EXPECT_TRUE(m.timer().ask);
-  (void)m.answered(busy(0), true, now);
+  (void)m.answered(busy_at(0), true, now);
   EXPECT_FALSE(m.unanswered());
   EXPECT_TRUE(m.maybe_known());
 }

@@ -154,7 +154,7 @@ TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
 }
 
 TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
-  set({.acquire = granted(7), .renew = "", .release = "*2\r\n:1\r\n:0\r\n"});
+  set({.acquire = granted(7), .renew = "", .release = "*3\r\n:1\r\n:0\r\n:0\r\n"});
   const auto backend = make();
   for (int i = 0; i < 3; ++i) {
     const auto attempt = contend(*backend, false);

@@ -1,0 +1,116 @@
+// Many waiters of one client that die or stand still together.
+#include <algorithm>
+#include <deque>
+
+#include "redis/redis_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+// By the strategy of those who live.
+class CrowdTest : public RedisStrategyTest {
+ protected:
+  // Waiters behind the proxy, in the queue, and known to hear.
+  void gather(const std::string& name, int count) {
+    crowd_client_.emplace(disturbed(impatient()));
+    crowd_lock_.emplace(crowd_client_->lock(name));
+    for (int i = 0; i < count; ++i) crowd_.emplace_back(*crowd_lock_, AcquireOptions{.lease = long_lease});
+    await_waiters(name, count);
+    await([&] { return server.command({"ZCOUNT", keys(name).alive, "-inf", "(0"}).integer == 0; });
+  }
+  // As kill -9 of their process does to the server: their connections end, and no others come.
+  void kill_crowd() {
+    proxy.refuse(true);
+    proxy.drop();
+    await([&] { return server.command({"PUBSUB", "CHANNELS", "dlock:w:*"}).elements.size() <= living_channels_; });
+  }
+  // As SIGSTOP of their process, or the loss of its machine.
+  void stop_crowd() { proxy.set({.mode = Traffic::Mode::hold}); }
+  void let_crowd_go_on() { proxy.pass(); }
+
+  static void await(const std::function<bool()>& condition) {
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("the crowd does not do what is awaited");
+    }
+  }
+  // A living waiter with a subscription of its own, where its strategy has one.
+  void subscribe_living() { living_channels_ = std::string_view(GetParam()) == "poll" ? 0 : 1; }
+
+  // Calls of a command, or of scripts, since reset_counts().
+  std::int64_t calls_of(const std::string& command) {
+    const std::string stats = server.command({"INFO", "commandstats"}).text;
+    const std::string begin = "cmdstat_" + command + ":calls=";
+    const auto at = stats.find(begin);
+    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + begin.size()));
+  }
+  std::int64_t script_calls() { return calls_of("eval") + calls_of("evalsha"); }
+  void reset_counts() { (void)server.command({"CONFIG", "RESETSTAT"}); }
+
+ private:
+  std::size_t living_channels_ = 0;
+  std::optional<Client> crowd_client_;
+  std::optional<DistributedLock> crowd_lock_;
+  std::deque<Pending> crowd_;
+};
+
+TEST_P(CrowdTest, ALivingWaiterBehindTenThousandKilledOnesGetsTheLockWithTheRelease) {
+  const Client holding = steady({}, strategy());
+  const Client living = steady({}, strategy());
+  DistributedLock lock = holding.lock("crowded");
+  DistributedLock others = living.lock("crowded");
+  Lease lease = take(lock, {.lease = long_lease});
+  gather("crowded", 10'000);
+  subscribe_living();
+  Pending waiting(others, {});
+  EXPECT_FALSE(others.try_acquire().has_value());
+  kill_crowd();
+  reset_counts();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(lease.release());
+  Lease next = waiting.lease();
+  const auto took = std::chrono::steady_clock::now() - start;
+  // A call removes 500 waiters. The rest is what the living waiter asks meanwhile.
+  EXPECT_LE(script_calls(), 200);
+  EXPECT_LE(calls_of("publish"), 60);
+  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
+  EXPECT_TRUE(next.release());
+}
+
+TEST_P(CrowdTest, ATryOfALockThatOnlyKilledWaitersWantSucceeds) {
+  const Client client = steady({}, strategy());
+  DistributedLock lock = client.lock("crowded");
+  const Lease lease = take(lock, {.lease = long_lease, .renew = false});
+  gather("crowded", 3'000);
+  kill_crowd();
+  (void)server.command({"DEL", keys("crowded").lock});  // its holder died, too
+  EXPECT_TRUE(lock.try_acquire().has_value());
+}
+
+TEST_P(CrowdTest, WaitersOfAClientThatStandsStillAreNotGrantedTheLockOneByOne) {
+  const Client holding = steady({}, strategy());
+  const Client living = steady({}, strategy());
+  DistributedLock lock = holding.lock("crowded");
+  DistributedLock others = living.lock("crowded");
+  Lease lease = take(lock, {.lease = long_lease});
+  gather("crowded", 40);
+  stop_crowd();
+  Pending waiting(others, {});
+  EXPECT_FALSE(others.try_acquire().has_value());
+  reset_counts();
+  EXPECT_TRUE(lease.release());
+  // That the time of a grant is over is noticed by whoever asks.
+  std::error_code error;
+  await([&] { return others.try_acquire({}, error).has_value() || waiting.done(); });
+  EXPECT_TRUE(waiting.lease().held());
+  // One is granted the lock and does not confirm it. The living one, a watcher's message, and subscriptions' checks.
+  EXPECT_LE(calls_of("publish"), 6);
+  let_crowd_go_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(, CrowdTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,79 @@
+// The scripts by themselves, run one by one on a real server.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "backends/redis/keys.hpp"
+#include "backends/redis/scripts.hpp"
+#include "tests/support/redis_server.hpp"
+
+namespace dlock::test {
+
+using redis::Keys;
+using redis::Script;
+
+class ScriptTest : public ::testing::Test {
+ protected:
+  RedisReply run(const Script& script, const std::vector<std::string>& script_keys,
+                 const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = {"EVAL", std::string(script.text), std::to_string(script_keys.size())};
+    words.insert(words.end(), script_keys.begin(), script_keys.end());
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return client.command(words);
+  }
+  RedisReply acquire(const std::string& value, const std::string& mode = "try", int alive_ms = 15'000,
+                     int lease_ms = 30'000) {
+    return run(redis::acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
+               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test"});
+  }
+  RedisReply release(const std::string& value, const std::string& how = "stay") {
+    return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
+  }
+  RedisReply renew(const std::string& value, int lease_ms = 30'000) {
+    return run(redis::renew_script(), {keys.lock}, {value, std::to_string(lease_ms)});
+  }
+  // The token of a grant; 0 if it was none.
+  static std::uint64_t token_in(const RedisReply& reply) {
+    EXPECT_FALSE(reply.is_error()) << reply.text;
+    if (reply.elements.size() != 2 || reply.elements[0].integer != 1) return 0;
+    return std::stoull(reply.elements[1].text);
+  }
+  static bool is_busy(const RedisReply& reply) {
+    EXPECT_FALSE(reply.is_error()) << reply.text;
+    return reply.elements.size() == 4 && reply.elements[0].integer == 0;
+  }
+  // Releases as a client does: until nothing is left to do. The number of calls.
+  int release_to_the_end(const std::string& value) {
+    int calls = 1;
+    while (release(value).elements.at(2).integer == 1) {
+      if (++calls == 1000) throw std::runtime_error("there is no end of it");
+    }
+    return calls;
+  }
+  // How often the server was told to publish, by scripts or by itself, since CONFIG RESETSTAT.
+  std::int64_t published() {
+    const std::string stats = server.command({"INFO", "commandstats"}).text;
+    const std::string begin = "cmdstat_publish:calls=";
+    const auto at = stats.find(begin);
+    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + begin.size()));
+  }
+  std::string holder() { return server.command({"GET", keys.lock}).text; }
+  std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
+  // A connection that hears the wake-ups of that client.
+  RedisConnection subscribe(const std::string& channel) {
+    RedisConnection connection = server.connect();
+    EXPECT_EQ(connection.command({"SUBSCRIBE", channel}).elements.size(), 3U);
+    return connection;
+  }
+
+  RedisServer server;
+  RedisConnection client = server.connect();
+  const Keys keys = redis::keys_of("dlock:", "scripted");
+};
+
+}  // namespace dlock::test
