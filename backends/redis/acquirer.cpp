@@ -46,6 +46,10 @@ struct Acquirer::Granted {
 
 CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode mode, TimePoint deadline,
                                          Handler done) {
+  if (request.wait && !outage_.may_ask()) {
+    commands_.executor().post([done = std::move(done), why = outage_.why()] { done(why, {}); });
+    return 0;
+  }
   const Options& options = commands_.options();
   Keys keys = keys_of(options.prefix, request.name);
   std::string value = value_of(client_, request.owner);
@@ -62,8 +66,15 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode
   return commands_.run(
       acquire_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)},
       std::move(arguments), deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
-        if (!reply.ok()) return done(reply.failure(), sent);
+        if (!reply.ok()) {
+          outage_.failed(reply.failure());
+          return done(reply.failure(), sent);
+        }
         auto answer = read_acquire(reply.value());
+        // A grant and a place in the queue are writes. That somebody else has the lock can be read.
+        const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
+        if (wrote) commands_.proven();
+        outage_.answered(wrote);
         if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
         later->answer = answer.value();
         later->sent = sent;

@@ -8,6 +8,7 @@
 
 #include "backends/redis/answers.hpp"
 #include "backends/redis/command_client.hpp"
+#include "backends/redis/outage.hpp"
 
 namespace dlock::redis {
 
@@ -24,13 +25,18 @@ class Acquirer {
   // if it may have.
   using Handler = std::function<void(Result<AcquireAnswer> answer, TimePoint sent)>;
 
-  // client: this client's part of its values.
-  Acquirer(CommandClient& commands, std::string client) : commands_(commands), client_(std::move(client)) {}
+  // client: this client's part of its values. outage: of the server, as the client's waiters see it.
+  Acquirer(CommandClient& commands, Outage& outage, std::string client)
+      : commands_(commands), outage_(outage), client_(std::move(client)) {}
 
-  // Answers at the deadline at the latest.
+  // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
+  // instead of sent; 0 then.
   CommandClient::RequestId start(const LockRequest& request, AcquireMode mode, TimePoint deadline, Handler done);
   // Nobody wants the answer any more. True: the request was not sent.
-  bool withdraw(CommandClient::RequestId id) { return commands_.withdraw(id); }
+  bool withdraw(CommandClient::RequestId id) { return id == 0 || commands_.withdraw(id); }
+
+  // Where requests are sent.
+  [[nodiscard]] CommandClient& commands() noexcept { return commands_; }
   // For an answer from now on.
   [[nodiscard]] TimePoint deadline() const noexcept {
     return saturating_add(commands_.executor().now(), commands_.options().response_timeout);
@@ -42,6 +48,7 @@ class Acquirer {
   void take_back(std::shared_ptr<Granted> granted, Failure why);
 
   CommandClient& commands_;
+  Outage& outage_;
   const std::string client_;
 };
 

@@ -155,6 +155,10 @@ void CommandClient::link_silent() {
   (void)request({"PING"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {});
 }
 
+void CommandClient::reconnect(Failure why) {
+  if (link_.ready()) link_.break_off(std::move(why));
+}
+
 void CommandClient::stop() {
   link_.stop();
   timer_.disarm();

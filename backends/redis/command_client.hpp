@@ -57,6 +57,10 @@ class CommandClient final : private Link::User {
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool idle() const noexcept { return waiting_.empty() && in_flight_.empty(); }
+  // The server of this connection does what clients need: it takes writes.
+  void proven() noexcept { link_.proven(); }
+  // The connection, if it stands, leads to the wrong server, or may: makes another.
+  void reconnect(Failure why);
   // For good; handlers are not called any more.
   void stop();
 

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "backends/redis/times.hpp"
+
 namespace dlock::redis {
 
 using std::chrono::milliseconds;
@@ -76,6 +78,12 @@ void Link::pause_until(TimePoint at) {
   timer_.arm(at, [this] { connect(); });
 }
 
+void Link::pause_until_wanted() {
+  timer_.disarm();
+  state_ = State::pausing;
+  next_attempt_ = TimePoint::max();
+}
+
 void Link::opened() {
   state_ = State::greeting;
   handshake_.emplace(options_);
@@ -98,9 +106,10 @@ void Link::received(Reply reply) {
   if (!verdict) return;
   if (verdict->code) return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
   state_ = State::ready;
+  ready_since_ = executor_.now();
+  proven_ = false;
   timer_.disarm();
   problem_ = {};
-  backoff_.reset();
   watch_health();
   user_.link_ready();
 }
@@ -109,6 +118,10 @@ void Link::drained() {
   last_heard_ = executor_.now();
   asked_.reset();
   if (state_ == State::ready) user_.link_drained();
+}
+
+bool Link::good() const {
+  return state_ == State::ready && (proven_ || executor_.now() >= saturating_add(ready_since_, proof_time));
 }
 
 void Link::closed(Failure why) {
@@ -130,16 +143,26 @@ void Link::down(Failure why) {
   health_timer_.disarm();
   problem_ = why;
   const bool hopeless = why.code != errc::unavailable && why.code != errc::ambiguous;
-  if (was_ready) {
+  if (good()) {
+    backoff_.reset();
     pause_until(saturating_add(executor_.now(), util::between(nanoseconds(0), milliseconds(10), executor_)));
-  } else if (hopeless) {
-    timer_.disarm();
-    state_ = State::pausing;  // until somebody wants it again, and not at once
-    next_attempt_ = TimePoint::max();
+  } else if (hopeless && !was_ready) {
+    pause_until_wanted();
   } else {
     pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
   }
   user_.link_down(why, was_ready);
+}
+
+void Link::rest() {
+  if (state_ == State::idle || state_ == State::stopped) return;
+  if (good()) backoff_.reset();
+  if (wire_) sent_ = wire_->sent();
+  wire_.reset();
+  handshake_.reset();
+  health_timer_.disarm();
+  pause_until_wanted();
+  last_attempt_ = {};
 }
 
 void Link::stop() {

@@ -4,6 +4,8 @@
 //    ^                        |                     |                          |
 //    +--- final refusal ------+------ failed -------+------- broken -----------+--> pausing --timer, want()-->
 //    connecting
+//
+// A connection that breaks soon after it was made is no better than one that could not be made: the pauses grow.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +64,13 @@ class Link final : private Wire::Events {
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
 
+  // This connection is of use: if it breaks, the next one is made without a pause.
+  void proven() noexcept { proven_ = true; }
+
   // Something is wrong with this connection: give it up and make another.
   void break_off(Failure why);
+  // Give up the connection, if any, and make another when it is wanted, at once then. link_down() is not called.
+  void rest();
   // For good.
   void stop();
 
@@ -72,6 +79,8 @@ class Link final : private Wire::Events {
 
   void connect();
   void pause_until(TimePoint at);
+  void pause_until_wanted();  // and not at once
+  [[nodiscard]] bool good() const;
   void down(Failure why);
   void watch_health();
   void check_health();
@@ -89,6 +98,8 @@ class Link final : private Wire::Events {
   State state_ = State::idle;
   std::unique_ptr<Wire> wire_;
   std::optional<Handshake> handshake_;
+  TimePoint ready_since_;
+  bool proven_ = false;
   std::uint64_t written_ = 0;
   std::uint64_t sent_ = 0;  // of the last connection, once it is gone
   Failure problem_;

@@ -16,7 +16,8 @@ QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, detail::Release
       releases_(releases),
       subscriber_(subscriber),
       client_(std::move(client)),
-      channel_(client_channel(client_)) {}
+      channel_(client_channel(client_)),
+      check_timer_(executor) {}
 
 std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, GrantSink& sink) {
   auto contention = std::make_unique<QueueContention>(*this, request, sink);
@@ -32,12 +33,16 @@ void QueueClient::granted(std::string_view value) {
   releases_.heard_of(*owner);
 }
 
-void QueueClient::listening() {
-  for_each([](QueueContention& contention) { contention.news(); });
+void QueueClient::recovered() {
+  for_each([](QueueContention& contention) { (void)contention.recovered(); });
+  if (!heard_) check_subscription();
 }
 
-void QueueClient::recovered() {
-  for_each([](QueueContention& contention) { contention.recovered(); });
+bool QueueClient::look() {
+  for (const auto& [owner, contention] : waiting_) {
+    if (contention->recovered()) return true;
+  }
+  return false;
 }
 
 // Contentions come and go while they are told something.
@@ -54,6 +59,58 @@ void QueueClient::for_each(F&& f) {
 QueueContention* QueueClient::find(const OwnerId& owner) const {
   const auto found = waiting_.find(owner);
   return found == waiting_.end() ? nullptr : found->second;
+}
+
+// --- The subscription ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Then we are not heard for as long as the connections stand, and poll.
+constexpr int most_failed_checks = 5;
+
+}  // namespace
+
+void QueueClient::subscribed() {
+  unsubscribed();
+  check_subscription();
+}
+
+void QueueClient::unsubscribed() {
+  ++subscription_;
+  heard_ = checking_ = false;
+  check_timer_.disarm();
+}
+
+void QueueClient::check_subscription() {
+  if (checking_ || !subscriber_.hears(channel_)) return;
+  checking_ = true;
+  // An empty message means nothing to whoever reads it; the server answers how many do.
+  (void)acquirer_.commands().request({"PUBLISH", channel_, ""}, acquirer_.deadline(),
+                                     [this, about = subscription_](const Result<Reply>& reply, TimePoint) {
+                                       if (about == subscription_) checked(reply);
+                                     });
+}
+
+void QueueClient::checked(const Result<Reply>& reply) {
+  checking_ = false;
+  const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
+  if (count.ok() && count.value() > 0) {
+    failed_checks_ = 0;
+    check_backoff_.reset();
+    if (!std::exchange(heard_, true)) for_each([](QueueContention& contention) { contention.news(); });
+    return;
+  }
+  heard_ = false;
+  // Without the right to publish, nobody can tell.
+  if (!count.ok() && count.failure().code == errc::access_denied) return;
+  if (++failed_checks_ > most_failed_checks) return;
+  const bool elsewhere = count.ok();
+  check_timer_.arm(saturating_add(executor_.now(), check_backoff_.next(executor_)), [this, elsewhere] {
+    if (!elsewhere) return check_subscription();
+    // All connections are made anew, because newer ones lead where those of others lead.
+    acquirer_.commands().reconnect(
+        {errc::unavailable, acquirer_.commands().options().endpoint() + ": another server than the subscriber's"});
+  });
 }
 
 // --- QueueContention -------------------------------------------------------------------------------------------------
@@ -113,10 +170,18 @@ void QueueContention::ask() {
       });
 }
 
+bool QueueContention::recovered() {
+  const QueueMachine::Step step = machine_.recovered();
+  follow(step);
+  return step.ask;
+}
+
 void QueueContention::answered(Result<AcquireAnswer> answer, TimePoint sent) {
   const TimePoint now = client_.executor_.now();
   if (!answer.ok()) return follow(machine_.failed(answer.failure(), now), answer.failure());
   if (!answer.value().granted) client_.subscriber_.subscribe(client_.channel_);
+  // We lost our place: perhaps nobody hears us where others publish.
+  if (answer.value().joined && machine_.maybe_known()) client_.check_subscription();
   follow(machine_.answered(answer.value(), client_.heard(), now), {}, answer.value(), sent);
 }
 

@@ -1,6 +1,7 @@
 // The client's side of the queue: its waiters, and who of them an answer or a wake-up is for.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "backends/redis/queue_machine.hpp"
 #include "backends/redis/subscriber.hpp"
 #include "core/releases.hpp"
+#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -28,17 +30,23 @@ class QueueClient {
 
   // Our channel said: this value was given its lock.
   void granted(std::string_view value);
-  // Our channel is heard from now on.
-  void listening();
+  // Our channel is subscribed to from now on.
+  void subscribed();
+  // It is not any more.
+  void unsubscribed();
   // Something was broken, or is whole again: all waiters look for themselves.
   void recovered();
+  // One waiter looks, to find out whether something is whole again. False: there is none that is not asking already.
+  bool look();
 
   [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
 
  private:
   friend class QueueContention;
   [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
-  [[nodiscard]] bool heard() const { return subscriber_.hears(channel_); }
+  [[nodiscard]] bool heard() const { return heard_ && subscriber_.hears(channel_); }
+  void check_subscription();
+  void checked(const Result<Reply>& reply);
   template <class F>
   void for_each(F&& f);
 
@@ -49,6 +57,16 @@ class QueueClient {
   const std::string client_;
   const std::string channel_;
   std::unordered_map<OwnerId, QueueContention*> waiting_;
+
+  // A waiter that counts as heard, and whose channel has no subscriber, counts as dead. So we are heard only when the
+  // server that our questions go to has counted us, which may be another one than the subscriber's: after a failover,
+  // where the name leads to several servers, or through a proxy.
+  bool heard_ = false;
+  std::uint64_t subscription_ = 0;  // of how many, so that an answer about an earlier one is known
+  bool checking_ = false;
+  int failed_checks_ = 0;  // in a row
+  util::Backoff check_backoff_{std::chrono::seconds(5)};
+  Timer check_timer_;
 };
 
 // One waiter. Carries out what the machine decides.
@@ -59,7 +77,8 @@ class QueueContention final : public Contention {
 
   void start() { follow(machine_.start()); }
   void news() { follow(machine_.news()); }
-  void recovered() { follow(machine_.recovered()); }
+  // Whether it asks therefore.
+  bool recovered();
 
  private:
   void follow(QueueMachine::Step step, const Failure& why = {}, const AcquireAnswer& answer = {}, TimePoint sent = {});

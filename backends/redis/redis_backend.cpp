@@ -39,14 +39,16 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       options_(std::move(options)),
       client_(host.new_owner_id().to_string()),
       wake_ups_([this](const Failure& why) { subscribe_forbidden(why); }),
-      commands_(host.executor(), options_, wires, this),
+      outage_(host.executor(), [this](bool everyone) { outage_over(everyone); }),
+      main_link_(*this, options_.replicas_ack == 0, true),
+      acquiring_link_(*this, true, false),
+      commands_(host.executor(), options_, wires, &main_link_),
       subscriber_(host.executor(), options_, wires, wake_ups_),
-      acquirer_(
-          options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, nullptr) : commands_,
-          client_),
+      acquirer_(options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, &acquiring_link_)
+                                          : commands_,
+                outage_, client_),
       releases_(host.executor(), options_.response_timeout, alive_for,
-                release_requests(commands_, acknowledged_ ? *acknowledged_ : commands_, client_,
-                                 [this] { publish_forbidden(); })),
+                release_requests(commands_, acquiring(), outage_, client_, [this] { publish_forbidden(); })),
       queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
   wake_ups_.connect(subscriber_, queue_);
 }
@@ -128,12 +130,13 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
   (void)commands_.run(
       renew_script(), {keys_of(options_.prefix, grant.name).lock},
       {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, deadline,
-      [name = grant.name, lease = grant.lease, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
+      [this, name = grant.name, lease = grant.lease, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
         using Status = RenewOutcome::Status;
         if (!reply.ok()) return done({.status = Status::failed, .failure = reply.failure()});
         auto renewed = read_renew(reply.value());
         if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
         if (renewed.value()) {
+          commands_.proven();
           return done({.status = Status::renewed, .valid_until = lease_valid_until(sent, lease)});
         }
         done({.status = Status::lost, .failure = {errc::lost, "Redis no longer has lock \"" + name + "\" as ours"}});
@@ -170,17 +173,36 @@ void RedisBackend::close(std::function<void()> done) {
 
 // --- The connection --------------------------------------------------------------------------------------------------
 
-void RedisBackend::connected() {
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
-  // Now that the server is back it may have forgotten who waits. Not from inside: the connection is just being set up.
-  host().executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) queue_.recovered();
-  });
-  if (!std::exchange(eviction_checked_, true)) check_eviction();
+void RedisBackend::connected(bool acquires, bool main) {
+  if (main) host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  if (acquires) {
+    outage_.reconnected();
+    // Whether this server is of more use than the last one, one waiter finds out. Not from inside: the connection is
+    // just being set up.
+    host().executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired() && !queue_.look()) wake_ups_.look();
+    });
+  }
+  if (main && !std::exchange(eviction_checked_, true)) check_eviction();
 }
 
-void RedisBackend::broken(const Failure& why) {
-  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+// The name may lead to another server now, as after a failover, and a waiter is heard only where others publish. So all
+// connections are made anew, the subscriber's when a command was answered on the new one.
+void RedisBackend::broken(const Failure& why, bool main) {
+  if (main) host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+  outage_.failed({errc::unavailable, why.detail});
+  subscriber_.rest();
+  queue_.unsubscribed();
+  commands_.reconnect(why);
+  if (acknowledged_) acknowledged_->reconnect(why);
+}
+
+void RedisBackend::outage_over(bool everyone) {
+  subscriber_.resume();
+  if (!everyone) return;
+  // The server may have forgotten who waits.
+  queue_.recovered();
+  wake_ups_.recovered();
 }
 
 // Locks are exactly the keys that a server short of memory evicts first.

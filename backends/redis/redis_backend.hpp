@@ -17,6 +17,7 @@
 #include "backends/redis/acquirer.hpp"
 #include "backends/redis/command_client.hpp"
 #include "backends/redis/options.hpp"
+#include "backends/redis/outage.hpp"
 #include "backends/redis/queue_client.hpp"
 #include "backends/redis/subscriber.hpp"
 #include "backends/redis/wake_ups.hpp"
@@ -25,7 +26,7 @@
 
 namespace dlock::redis {
 
-class RedisBackend final : public TryBackend, private CommandClient::Observer {
+class RedisBackend final : public TryBackend {
  public:
   // wires: how connections are made; tests have their own.
   RedisBackend(BackendHost& host, Options options, WireFactory wires);
@@ -47,9 +48,25 @@ class RedisBackend final : public TryBackend, private CommandClient::Observer {
   void close(std::function<void()> done) override;
 
  private:
-  void connected() override;
-  void broken(const Failure& why) override;
+  // One of the connections that carry commands.
+  class CommandLink final : public CommandClient::Observer {
+   public:
+    CommandLink(RedisBackend& backend, bool acquires, bool main)
+        : backend_(backend), acquires_(acquires), main_(main) {}
+    void connected() override { backend_.connected(acquires_, main_); }
+    void broken(const Failure& why) override { backend_.broken(why, main_); }
+
+   private:
+    RedisBackend& backend_;
+    const bool acquires_;
+    const bool main_;
+  };
+
+  void connected(bool acquires, bool main);
+  void broken(const Failure& why, bool main);
+  void outage_over(bool everyone);
   void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
+  [[nodiscard]] CommandClient& acquiring() noexcept { return acknowledged_ ? *acknowledged_ : commands_; }
   void check_eviction();
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);
@@ -58,6 +75,9 @@ class RedisBackend final : public TryBackend, private CommandClient::Observer {
   const Options options_;
   const std::string client_;  // this client's part of its values, and the name of its channel
   WakeUps wake_ups_;
+  Outage outage_;
+  CommandLink main_link_;
+  CommandLink acquiring_link_;
   CommandClient commands_;
   std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
   Subscriber subscriber_;

@@ -55,16 +55,25 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
   std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
 }
 
-detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, std::string client,
-                                       std::function<void()> publish_forbidden) {
+detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
+                                       std::string client, std::function<void()> publish_forbidden) {
   using Reason = detail::Releases::Reason;
-  return [&commands, &acquiring, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+  return [&commands, &acquiring, &outage, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
              const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
              detail::Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
+    // Who gave up asks again and again, as waiters do.
+    if (leave && !outage.may_ask()) {
+      return commands.executor().post([done = std::move(done), why = outage.why()] { done(why); });
+    }
     request_release(leave ? acquiring : commands, keys_of(commands.options().prefix, name), value_of(client, owner),
-                    leave, deadline, [publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
-                      if (!answer.ok()) return done(answer.failure());
+                    leave, deadline,
+                    [&outage, leave, publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
+                      if (!answer.ok()) {
+                        outage.failed(answer.failure());
+                        return done(answer.failure());
+                      }
+                      outage.answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
                       if (!answer.value().may_publish) publish_forbidden();
                       done(answer.value().was == ReleaseAnswer::Was::ours);
                     });

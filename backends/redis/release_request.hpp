@@ -7,6 +7,7 @@
 #include "backends/redis/answers.hpp"
 #include "backends/redis/command_client.hpp"
 #include "backends/redis/keys.hpp"
+#include "backends/redis/outage.hpp"
 #include "core/releases.hpp"
 
 namespace dlock::redis {
@@ -18,8 +19,9 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
                      std::function<void(Result<ReleaseAnswer>)> done);
 
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
-// its values. publish_forbidden: called when the server says that it may not tell waiters. The connections outlive it.
-[[nodiscard]] detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring,
+// its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the
+// outage outlive it.
+[[nodiscard]] detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
                                                      std::string client, std::function<void()> publish_forbidden);
 
 }  // namespace dlock::redis

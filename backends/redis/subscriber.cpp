@@ -34,6 +34,10 @@ void Subscriber::unsubscribe(const std::string& channel) {
   link_.flush();
 }
 
+void Subscriber::resume() {
+  if (!channels_.empty() && !forbidden_ && !link_.ready()) link_.want();
+}
+
 bool Subscriber::hears(const std::string& channel) const {
   const auto found = channels_.find(channel);
   return found != channels_.end() && found->second.confirmed;
@@ -104,9 +108,14 @@ void Subscriber::link_drained() {
 
 // The command connection reports what is wrong with the server.
 void Subscriber::link_down(const Failure& /*why*/, bool was_ready) {
+  forget();
+  if (was_ready) listener_.interrupted();
+}
+
+// What the server of the last connection knew.
+void Subscriber::forget() {
   std::erase_if(channels_, [](const auto& entry) { return !entry.second.wanted; });
   for (auto& [name, channel] : channels_) channel = {.wanted = true};
-  if (was_ready) listener_.interrupted();
 }
 
 void Subscriber::link_silent() {

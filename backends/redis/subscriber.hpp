@@ -41,6 +41,12 @@ class Subscriber final : private Link::User {
   // Connects if need be.
   void subscribe(const std::string& channel);
   void unsubscribe(const std::string& channel);
+  // A message was of use.
+  void proven() noexcept { link_.proven(); }
+  // Gives the connection up, because it may lead to another server than new ones do; nobody is told.
+  void rest() { link_.rest(), forget(); }
+  // Connects again after that.
+  void resume();
   // Whether messages of that channel reach us now, as far as we know.
   [[nodiscard]] bool hears(const std::string& channel) const;
   [[nodiscard]] bool is_forbidden() const noexcept { return forbidden_; }
@@ -49,6 +55,7 @@ class Subscriber final : private Link::User {
  private:
   void send(std::string_view command, const std::string& channel);
   void take_news(const Reply& reply);
+  void forget();
 
   void link_ready() override;
   void link_received(Reply reply) override;

@@ -1,4 +1,4 @@
-// How the queue keeps going when something goes wrong: poll < grant < alive.
+// How the queue keeps going when something goes wrong: poll < grant < alive. And when something is whole again.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,9 @@ inline constexpr std::chrono::milliseconds longest_blind_poll{500};
 inline constexpr std::chrono::milliseconds grant_for{1000};
 // A waiter that was not heard of for so long is passed over.
 inline constexpr std::chrono::milliseconds alive_for{15000};
+
+// What worked for so long counts as whole: the next time that it breaks, it is tried again at once.
+inline constexpr std::chrono::seconds proof_time{2};
 
 static_assert(head_poll < grant_for && longest_blind_poll < grant_for && grant_for < alive_for &&
               longest_poll * 2 < alive_for);

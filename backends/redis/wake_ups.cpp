@@ -36,17 +36,36 @@ void WakeUps::leave(const std::string& channel, std::uint64_t id) {
 }
 
 void WakeUps::subscribed(const std::string& channel) {
-  if (channel == queue_->channel()) return queue_->listening();
+  if (channel == queue_->channel()) return queue_->subscribed();
   tell(channel);
 }
 
 void WakeUps::message(const std::string& channel, const std::string& text) {
-  if (channel == queue_->channel()) return queue_->granted(text);
-  tell(channel);
+  if (channel != queue_->channel()) {
+    subscriber_->proven();
+    return tell(channel);
+  }
+  if (text.empty()) return;  // our own question whether we are heard
+  subscriber_->proven();
+  queue_->granted(text);
 }
 
 void WakeUps::interrupted() {
+  queue_->unsubscribed();
   queue_->recovered();
+}
+
+void WakeUps::recovered() {
+  std::vector<std::string> channels;
+  channels.reserve(watchers_.size());
+  for (const auto& [channel, watchers] : watchers_) channels.push_back(channel);
+  for (const std::string& channel : channels) tell(channel);
+}
+
+void WakeUps::look() {
+  if (watchers_.empty()) return;
+  const auto changed = watchers_.begin()->second.begin()->second;
+  changed();
 }
 
 void WakeUps::forbidden(const Failure& why) {

@@ -29,6 +29,11 @@ class WakeUps final : public Subscriber::Listener {
   // Calls changed whenever the lock of that key becomes free, and once when that is certain from now on.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock_key, std::function<void()> changed);
 
+  // Something is whole again: all watchers look for themselves.
+  void recovered();
+  // One watcher looks, to find out whether something is whole again.
+  void look();
+
   void subscribed(const std::string& channel) override;
   void message(const std::string& channel, const std::string& text) override;
   void interrupted() override;

@@ -41,6 +41,22 @@ class BackendTest : public testing::Test {
     return attempt;
   }
 
+  // Waits for locks of different names.
+  std::vector<std::unique_ptr<Attempt>> contend_many(RedisBackend& backend, std::size_t count) {
+    std::vector<std::unique_ptr<Attempt>> attempts(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      attempts[i] = std::make_unique<Attempt>();
+      attempts[i]->request = {.name = "lock/" + std::to_string(i),
+                              .owner = host.new_owner_id(),
+                              .holder = "host:1:test",
+                              .lease = 30s,
+                              .wait = true};
+      attempts[i]->contention = backend.contend(attempts[i]->request, *attempts[i]);
+    }
+    engine.run();
+    return attempts;
+  }
+
   // Answers the scripts by these, and subscriptions with yes.
   struct Answers {
     std::string acquire = {};

@@ -18,6 +18,11 @@ class RedisWaitingTest : public BackendTest {
     }
     return "";
   }
+  std::ptrdiff_t asked_since(std::size_t before, std::string_view mode) const {
+    const auto calls = server.calls("acquire");
+    return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
+                         [&](const Words& call) { return mode_in(call) == mode; });
+  }
   std::string last_value() const { return value_in(server.calls("acquire").back()); }
 };
 
@@ -112,14 +117,9 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   const auto before = asked();
   server.connections.back()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
-  const auto calls = server.calls("acquire");
   // First that it cannot hear, so that it is not passed over meanwhile; then that it can.
-  const auto count = [&](std::string_view mode) {
-    return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
-                         [&](const Words& call) { return mode_in(call) == mode; });
-  };
-  EXPECT_EQ(count("blind"), 5);
-  EXPECT_EQ(count("queue"), 5);
+  EXPECT_EQ(asked_since(before, "blind"), 5);
+  EXPECT_EQ(asked_since(before, "queue"), 5);
 }
 
 // The server may have been restarted, and the queue forgotten.
@@ -131,7 +131,96 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
   const auto before = asked();
   server.connections.front()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
-  EXPECT_EQ(asked(), before + 5);
+  EXPECT_EQ(asked_since(before, "blind"), 5);
+  EXPECT_EQ(asked_since(before, "queue"), 5);
+}
+
+// A master that was demoted keeps its subscribers, and the new one counts nobody there.
+TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  ASSERT_EQ(server.connections.size(), 2U);
+  set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
+  engine.advance(250ms);
+  EXPECT_EQ(server.subscribers(), 0) << "it stays with the server that was left";
+  set({.acquire = busy()});
+  const auto dialled = server.dialled;
+  engine.advance(2s);
+  EXPECT_EQ(server.subscribers(), 1);
+  EXPECT_GE(server.dialled, dialled + 2) << "one connection is an old one";
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
+TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsSubscriber) {
+  bool elsewhere = true;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH" && elsewhere) return number(0);
+    return script_in(command) != nullptr ? busy() : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind") << "a release would take it for dead";
+  const int dialled = server.dialled;
+  elsewhere = false;
+  engine.advance(1s);
+  EXPECT_GE(server.dialled, dialled + 2) << "one connection still leads elsewhere";
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
+TEST_F(RedisWaitingTest, WhereConnectionsNeverLeadToOneServerItPollsAndLeavesThemAlone) {
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH") return number(0);
+    if (command.front() == "PING") return "+PONG\r\n";
+    return script_in(command) != nullptr ? busy() : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  engine.advance(1min);
+  const int dialled = server.dialled;
+  EXPECT_LE(dialled, 20);
+  const auto before = asked();
+  engine.advance(1min);
+  EXPECT_EQ(server.dialled, dialled);
+  EXPECT_GE(asked(), before + 60) << "often enough to notice a grant";
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+}
+
+TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
+  int dialled = 0;
+  bool lost_its_place = true;
+  set({.acquire = busy()});
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
+  dialled = server.dialled;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH") return number(server.dialled == dialled ? 0 : 1);
+    return script_in(command) != nullptr ? busy(30'000, 0, std::exchange(lost_its_place, false)) : "";
+  };
+  engine.advance(1s);
+  EXPECT_EQ(server.dialled, dialled + 2);
+  EXPECT_EQ(server.subscribers(), 1);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
+// H28
+TEST_F(RedisWaitingTest, WithoutTheRightToPublishItPolls) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH") return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
+    return script_in(command) != nullptr ? busy(30'000, 30) : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  const int dialled = server.dialled;
+  const auto before = asked();
+  engine.advance(3s);
+  EXPECT_GE(asked(), before + 6) << "often enough to notice a grant";
+  EXPECT_EQ(server.dialled, dialled);
 }
 
 // H28

@@ -1,0 +1,137 @@
+// A master that becomes a replica while clients are connected to it, as in a planned failover.
+#include <deque>
+
+#include "redis/redis_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+void await(const std::string& what, const std::function<bool()>& condition) {
+  const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang(what);
+  }
+}
+
+// Where the proxy leads is what a name or a virtual address leads to: new connections lead to the promoted server, and
+// those that stand stay.
+void fail_over(RedisServer& from, RedisServer& to, TcpProxy& proxy) {
+  await("the replica does not connect", [&] { return to.info("replication", "master_link_status") == "up"; });
+  // A write after all others, which it has when it acknowledges this one.
+  (void)from.command({"SET", "the-last-write", ""});
+  (void)from.command({"WAIT", "1", "0"});
+  (void)to.command({"REPLICAOF", "NO", "ONE"});
+  (void)from.command({"REPLICAOF", "127.0.0.1", std::to_string(to.port())});
+  proxy.retarget(Endpoint::loopback(to.port()));
+}
+
+std::size_t subscriptions_at(RedisServer& server) {
+  return server.command({"PUBSUB", "CHANNELS", "dlock:w:*"}).elements.size();
+}
+
+class DemotionTest : public RedisTest {
+ protected:
+  // How many waiters the promoted server knows, and knows to be heard.
+  [[nodiscard]] std::int64_t waiters_at(RedisServer& to) { return to.command({"ZCARD", keys("handed").queue}).integer; }
+  [[nodiscard]] std::int64_t heard_at(RedisServer& to) {
+    return to.command({"ZCOUNT", keys("handed").alive, "(0", "+inf"}).integer;
+  }
+
+  RedisServer promoted{{.primary = server.port()}};
+};
+
+TEST_F(DemotionTest, WaitersAreHeardWhereTheirCommandsGo) {
+  const Client holding = disturbed();
+  const Client client = disturbed();
+  DistributedLock lock = holding.lock("handed");
+  DistributedLock others = client.lock("handed");
+  const Lease lease = take(lock, {.lease = long_lease, .renew = false});
+  Pending waiting(others, {});
+  await("the waiter does not subscribe", [&] { return subscriptions_at(server) == 1; });
+  fail_over(server, promoted, proxy);
+  await("the subscriber stays with the old master",
+        [&] { return subscriptions_at(promoted) == 1 && subscriptions_at(server) == 0; });
+}
+
+TEST_F(DemotionTest, WaitersAreServedInTheirTurnByTheNewMaster) {
+  const Client moved = disturbed();
+  DistributedLock moved_lock = moved.lock("handed");
+  {
+    const Lease lease = take(moved_lock);
+    Pending waiting(moved_lock, {});
+    await("the waiter does not subscribe", [&] { return subscriptions_at(server) == 1; });
+  }
+  fail_over(server, promoted, proxy);
+  const Client settled = connect(promoted.url());
+  DistributedLock settled_lock = settled.lock("handed");
+  for (int i = 0; i < 10; ++i) {
+    Lease lease = take(settled_lock);
+    Pending first(moved_lock, {});
+    await("the first waiter does not come", [&] { return waiters_at(promoted) == 1 && heard_at(promoted) == 1; });
+    Pending second(settled_lock, {});
+    await("the second waiter does not come", [&] { return waiters_at(promoted) == 2 && heard_at(promoted) == 2; });
+    EXPECT_TRUE(lease.release());
+    Lease earlier = first.lease();
+    const FencingToken token = earlier.token();
+    EXPECT_TRUE(earlier.release());
+    EXPECT_LT(token, second.lease().token()) << "it was passed over";
+  }
+}
+
+class DemotedMasterTest : public RedisStrategyTest {};
+
+TEST_P(DemotedMasterTest, AHolderAndAWaiterGoOnAtTheNewOne) {
+  RedisServer promoted({.primary = server.port()});
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log}, strategy());
+  DistributedLock held = client.lock("held");
+  const Lease kept = take(held, {.lease = 6s});
+  DistributedLock waited_for = client.lock("waited-for");
+  (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
+  Pending waiting(waited_for, {});
+  EXPECT_FALSE(waited_for.try_acquire().has_value());
+  fail_over(server, promoted, proxy);
+  // Whoever writes finds out first.
+  DistributedLock another = client.lock("another");
+  std::error_code error;
+  await("nobody finds the new master", [&] { return another.try_acquire({}, error).has_value(); });
+  log->renewals.wait("nothing is renewed at the new master", log->renewals.count() + 1);
+  (void)promoted.command({"DEL", keys("waited-for").lock});
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_TRUE(kept.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+}
+
+TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
+  constexpr int crowd = 199;
+  const Client client = steady({}, strategy());
+  std::deque<DistributedLock> locks;
+  std::deque<Pending> waiting;
+  for (int i = 0; i < crowd; ++i) {
+    const std::string name = "stormed/" + std::to_string(i);
+    (void)server.command({"SET", keys(name).lock, "somebody's", "PX", "500"});
+    waiting.emplace_back(locks.emplace_back(client.lock(name)), AcquireOptions{.lease = long_lease});
+  }
+  EXPECT_FALSE(locks.back().try_acquire().has_value());
+  const auto count = [&](const char* what) { return std::stoll(server.info("stats", what)); };
+  const auto commands = count("total_commands_processed");
+  const auto connections = count("total_connections_received");
+  (void)server.command({"REPLICAOF", "127.0.0.1", "1"});  // where nobody is
+  EXPECT_FALSE(waiting.front().event().wait_for(2s));
+  // Waiters that back off each by itself need no more. Scripts and what they call count.
+  const auto processed = count("total_commands_processed") - commands;
+  const auto accepted = count("total_connections_received") - connections;
+  RecordProperty("commands", static_cast<int>(processed));
+  RecordProperty("connections", static_cast<int>(accepted));
+  EXPECT_LE(processed, 10'000);
+  EXPECT_LE(accepted, 100);
+  (void)server.command({"REPLICAOF", "NO", "ONE"});
+  for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, DemotedMasterTest, all_strategies(), strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,219 @@
+// A server that refuses, or that breaks each connection: how often it is asked and dialled, and how soon all goes on
+// when it works again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+constexpr auto readonly = "-READONLY You can't write against a read only replica.\r\n";
+
+constexpr std::size_t crowd = 199;
+
+class OutageTest : public BackendTest {
+ protected:
+  static std::size_t grants(const std::vector<std::unique_ptr<Attempt>>& attempts) {
+    return static_cast<std::size_t>(std::count_if(attempts.begin(), attempts.end(),
+                                                  [](const auto& attempt) { return attempt->grant.has_value(); }));
+  }
+  std::size_t subscriptions() const {
+    return static_cast<std::size_t>(std::count_if(server.commands.begin(), server.commands.end(),
+                                                  [](const Words& command) { return command.front() == "SUBSCRIBE"; }));
+  }
+};
+
+// By the strategy and the error that the server answers with.
+class RefusingServerTest : public OutageTest, public testing::WithParamInterface<std::tuple<const char*, const char*>> {
+ protected:
+  [[nodiscard]] std::string url() const { return std::string("redis://localhost?strategy=") + std::get<0>(GetParam()); }
+  [[nodiscard]] std::string refusal() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndLessAndLess) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make(url());
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(1s);
+  set({.acquire = refusal()});
+  engine.advance(10s);
+  const auto before = server.commands.size();
+  const int dialled = server.dialled;
+  engine.advance(1min);
+  // Each is asked twice a second when it backs off by itself: 199 would ask 15,000 times.
+  EXPECT_LE(server.commands.size() - before, 300U);
+  EXPECT_LE(server.dialled - dialled, 300);
+  EXPECT_GE(server.commands.size() - before, 60U) << "nobody looks whether it is over";
+}
+
+TEST_P(RefusingServerTest, StartsNoStormWhenItBegins) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make(url());
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(1s);
+  set({.acquire = refusal()});
+  const auto before = server.commands.size();
+  const int dialled = server.dialled;
+  engine.advance(10s);
+  EXPECT_LE(server.commands.size() - before, 500U);
+  EXPECT_LE(server.dialled - dialled, 100);
+}
+
+TEST_P(RefusingServerTest, ServesEverybodySoonOnceItWorksAgain) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make(url());
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(1s);
+  set({.acquire = refusal()});
+  engine.advance(1min);
+  EXPECT_GT(attempts.front()->unreachable_reports.size(), 0U);
+  set({.acquire = granted(7)});
+  engine.advance(1500ms);
+  EXPECT_EQ(grants(attempts), crowd);
+}
+
+TEST_P(RefusingServerTest, KeepsALoneWaiterNoLongerThanItsOwnBackOff) {
+  set({.acquire = busy()});
+  const auto backend = make(url());
+  const auto attempt = contend(*backend, true);
+  engine.advance(1s);
+  set({.acquire = refusal()});
+  engine.advance(1min);
+  set({.acquire = granted(7)});
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , RefusingServerTest,
+    testing::Combine(testing::Values("queue", "broadcast", "poll"),
+                     // Of those that break the connection, and of those that do not.
+                     // Of those that break the connection, and of those that do not.
+                     testing::Values(readonly, "-LOADING Redis is loading the dataset in memory\r\n",
+                                     "-OOM command not allowed when used memory > 'maxmemory'.\r\n")),
+    [](const auto& info) {
+      const std::string error = std::get<1>(info.param);
+      return std::string(std::get<0>(info.param)) + "_" + error.substr(1, error.find(' ') - 1);
+    });
+
+TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make();
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(1s);
+  server.answer = [](FakeWire& wire, const Words& command) -> std::string {
+    if (script_in(command) != nullptr) wire.close({errc::unavailable, "closed"});
+    return "";
+  };
+  const auto before = server.commands.size();
+  const int dialled = server.dialled;
+  engine.advance(1min);
+  EXPECT_LE(server.commands.size() - before, 500U);
+  EXPECT_LE(server.dialled - dialled, 300);
+}
+
+TEST_F(OutageTest, AServerThatRefusesSubscriptionsIsAskedForThemLessAndLess) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return "-ERR not here\r\n";
+    return script_in(command) != nullptr ? busy() : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  engine.advance(1min);
+  EXPECT_LE(subscriptions(), 150U);
+  EXPECT_GE(subscriptions(), 30U);
+  EXPECT_LE(server.dialled, 150);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+  set({.acquire = busy()});
+  engine.advance(2s);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
+TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
+  server.answer = [](FakeWire& wire, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") {
+      wire.reply(subscribed(command[1]));
+      wire.close({errc::unavailable, "closed"});
+    }
+    return script_in(command) != nullptr ? busy() : "";
+  };
+  const auto backend = make();
+  const auto attempt = contend(*backend, true);
+  engine.advance(1min);
+  EXPECT_LE(server.dialled, 150);
+}
+
+// Contract: a holder's renewals are retried quickly, whatever waiters do.
+TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
+  set({.acquire = granted(7)});
+  const auto backend = make();
+  const auto holder = contend(*backend, false, 10s);
+  ASSERT_TRUE(holder->grant);
+  set({.acquire = readonly, .renew = readonly});
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(10s);
+  for (int i = 0; i < 5; ++i) {
+    std::optional<RenewOutcome> outcome;
+    const auto before = server.calls("renew").size();
+    backend->renew(*holder->grant, [&](const RenewOutcome& o) { outcome = o; });
+    engine.advance(60ms);
+    EXPECT_EQ(server.calls("renew").size(), before + 1) << "it was not sent";
+    EXPECT_TRUE(outcome);
+  }
+  set({.acquire = readonly, .renew = number(1)});
+  std::optional<RenewOutcome> outcome;
+  backend->renew(*holder->grant, [&](const RenewOutcome& o) { outcome = o; });
+  engine.advance(60ms);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewOutcome::Status::renewed);
+}
+
+TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
+  set({.acquire = busy(30'000, 50)});
+  const auto backend = make();
+  const auto attempts = contend_many(*backend, crowd);
+  engine.advance(1min);
+  server.dialling = FakeServer::Dialling::refuse;
+  server.cut();
+  engine.advance(300ms);
+  server.dialling = FakeServer::Dialling::accept;
+  set({.acquire = granted(7)});
+  engine.advance(300ms);
+  EXPECT_EQ(grants(attempts), crowd);
+}
+
+TEST_F(OutageTest, WhoGaveUpIsCleanedUpAfterOneByOneAndThenAtOnce) {
+  set({.acquire = busy(30'000, 50), .renew = "", .release = readonly});
+  const auto backend = make();
+  auto attempts = contend_many(*backend, crowd);
+  set({.acquire = readonly, .renew = "", .release = readonly});
+  attempts.clear();
+  engine.advance(10s);
+  const auto before = server.commands.size();
+  engine.advance(10s);
+  EXPECT_LE(server.commands.size() - before, 60U);
+  set({.acquire = readonly, .renew = "", .release = nobodys()});
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.advance(3s);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(OutageTest, ATryIsMadeWhateverWaitersKnow) {
+  set({.acquire = "-LOADING Redis is loading the dataset in memory\r\n"});
+  const auto backend = make();
+  const auto waiting = contend(*backend, true);
+  engine.advance(1min);
+  set({.acquire = granted(7)});
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(waiting->grant) << "its success is news for those who wait";
+}
+
+}  // namespace
+
+}  // namespace dlock::redis
