@@ -19,7 +19,9 @@ constexpr std::chrono::milliseconds min_lease(1);
 constexpr std::chrono::milliseconds core_margin(5);
 
 // Whoever wants a lock, and may hold others already, has to be able to ask for it.
-constexpr std::size_t kept_for_tries = 1;
+Turns::Spare kept_for_tries(std::size_t connections) {
+  return {.by_all = 1, .by_others = connections / 2};
+}
 
 // What was refused before it began.
 class NoContention final : public Contention {};
@@ -71,10 +73,11 @@ ForUpdateLocks::ForUpdateLocks(const Services& services)
     : services_(services),
       statements_(for_update_statements(services.options.schema, services.options.durability)),
       transactions_(services_, statements_.rollback, [this] { turns_.room(); }),
-      turns_(services_.host.executor(), services_.options.max_connections, kept_for_tries, {}, [this] {
-        const auto taken = static_cast<std::int64_t>(holds_.size() + turns_.inside());
-        return static_cast<std::int64_t>(transactions_.limit()) - taken;
-      }) {
+      turns_(services_.host.executor(), services_.options.max_connections,
+             kept_for_tries(services_.options.max_connections), {}, [this] {
+               const auto taken = static_cast<std::int64_t>(holds_.size() + turns_.inside());
+               return static_cast<std::int64_t>(transactions_.limit()) - taken;
+             }) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return !holds_.empty(); });
   }

@@ -28,26 +28,27 @@ constexpr nanoseconds remembered = seconds(10);
 
 }  // namespace
 
-Turns::Turns(Executor& executor, std::size_t limit, std::size_t reserve, WaitSlices slices,
-             std::function<std::int64_t()> free)
-    : executor_(executor),
-      limit_(limit),
-      reserve_(std::min(reserve, limit - 1)),
-      slices_(slices),
-      free_(std::move(free)),
-      timer_(executor) {}
+Turns::Turns(Executor& executor, std::size_t limit, Spare spare, WaitSlices slices, std::function<std::int64_t()> free)
+    : executor_(executor), limit_(limit), spare_(spare), slices_(slices), free_(std::move(free)), timer_(executor) {}
 
 // --- Who may be inside -----------------------------------------------------------------------------------------------
 
-std::int64_t Turns::reserve() const {
-  const std::size_t more = executor_.now() < more_reserve_until_ ? more_reserve_ : 0;
-  return static_cast<std::int64_t>(std::min(reserve_ + more, limit_ - 1));
+Turns::Spare Turns::spare() const {
+  const Spare more = executor_.now() < more_until_ ? more_ : Spare{};
+  const std::size_t by_all = std::min(spare_.by_all + more.by_all, limit_ - 1);
+  return {.by_all = by_all, .by_others = std::max(by_all, std::min(spare_.by_others + more.by_others, limit_ - 1))};
 }
 
-// The others of a lock gain little by being inside, so they leave half of the connections to whoever is first.
+void Turns::spare_more(std::size_t& more) {
+  const TimePoint now = executor_.now();
+  if (now >= more_until_) more_ = {};
+  ++more;
+  more_until_ = saturating_add(now, remembered);
+}
+
+// Those who are not the first of their lock gain little by being inside.
 bool Turns::may_enter(const Line& line) const {
-  const std::int64_t spare = line.inside.empty() ? 0 : static_cast<std::int64_t>(limit_ / 2);
-  return free_() > std::max(reserve(), spare);
+  return free_() > static_cast<std::int64_t>(line.inside.empty() ? spare().by_all : spare().by_others);
 }
 
 // Nobody waits inside for their lock.
@@ -131,7 +132,7 @@ bool Turns::stays(Waiter& waiter) {
   const auto found = standings_.find(&waiter);
   if (found == standings_.end() || !found->second.inside) return false;
   const std::int64_t free = free_();
-  if (free >= 0 && (free > reserve() || !wants_turn())) return true;
+  if (free >= 0 && (free > static_cast<std::int64_t>(spare().by_all) || !wants_turn())) return true;
   send_out(waiter);
   room();
   return false;
@@ -161,6 +162,7 @@ void Turns::serve() {
   // The first of a lock takes the place of somebody who is not.
   if (!wants_turn()) return;
   if (Waiter* const other = dispensable()) {
+    spare_more(more_.by_others);
     send_out(*other);
     other->give_way();
   }
@@ -217,9 +219,7 @@ bool Turns::make_room() {
   Waiter* waiter = dispensable();
   if (waiter == nullptr) waiter = oldest_inside();
   if (waiter == nullptr) return false;
-  const TimePoint now = executor_.now();
-  more_reserve_ = now < more_reserve_until_ ? more_reserve_ + 1 : 1;
-  more_reserve_until_ = saturating_add(now, remembered);
+  spare_more(more_.by_all);
   send_out(*waiter);
   waiter->give_way();
   return true;
@@ -237,7 +237,7 @@ void Turns::look() {
   room();
   if (lines_outside_.empty()) return;
   look_later();
-  if (wants_turn() && free_() <= reserve()) {
+  if (wants_turn() && free_() <= static_cast<std::int64_t>(spare().by_all)) {
     Waiter* const oldest = oldest_inside();
     if (oldest != nullptr && executor_.now() >= saturating_add(standings_.at(oldest).since, longest_short_slice)) {
       send_out(*oldest);

@@ -56,10 +56,15 @@ class Turns {
     no_room,        // for the first waiter of a lock
   };
 
-  // reserve: how many connections those inside leave free. free: how many of the limit are neither taken by those
+  // How many connections stay free.
+  struct Spare {
+    std::size_t by_all = 0;
+    std::size_t by_others = 0;  // by those who are not the first of their lock
+  };
+
+  // free: how many of the limit are neither taken by those
   // inside nor by locks; may be negative.
-  Turns(Executor& executor, std::size_t limit, std::size_t reserve, WaitSlices slices,
-        std::function<std::int64_t()> free);
+  Turns(Executor& executor, std::size_t limit, Spare spare, WaitSlices slices, std::function<std::int64_t()> free);
 
   // A waiter that has asked for the lock in vain. Unless it is inside, turn_came() may follow.
   [[nodiscard]] Place enter(const std::string& lock, Waiter& waiter);
@@ -94,7 +99,8 @@ class Turns {
     TimePoint since;  // of its slice
   };
 
-  [[nodiscard]] std::int64_t reserve() const;
+  [[nodiscard]] Spare spare() const;
+  void spare_more(std::size_t& more);
   [[nodiscard]] bool may_enter(const Line& line) const;
   [[nodiscard]] bool wants_turn() const;
   void let_in(Line& line, Waiter& waiter);
@@ -109,7 +115,7 @@ class Turns {
 
   Executor& executor_;
   const std::size_t limit_;
-  const std::size_t reserve_;
+  const Spare spare_;
   const WaitSlices slices_;
   const std::function<std::int64_t()> free_;
 
@@ -118,8 +124,8 @@ class Turns {
   std::list<std::string> lines_outside_;  // those with somebody outside; the one whose turn is next first
   std::string last_look_;                 // which of the locks outside was tried for last
   std::size_t inside_ = 0;
-  std::size_t more_reserve_ = 0;  // since it has turned out to be too small, for a while
-  TimePoint more_reserve_until_ = TimePoint::min();
+  Spare more_;  // since that has turned out to be too little, for a while
+  TimePoint more_until_ = TimePoint::min();
   bool serving_posted_ = false;
   Timer timer_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

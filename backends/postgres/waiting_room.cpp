@@ -19,8 +19,8 @@ WaitingRoom::WaitingRoom(BackendHost& host, const Options& options, const Dialli
               .slice = [this](MemberLock::Waiter& waiter) { return turns_.slice(static_cast<Guest&>(waiter)); },
               .stays = [this](MemberLock::Waiter& waiter) { return turns_.stays(static_cast<Guest&>(waiter)); },
               .over = [this](MemberLock& lock) { set_aside(lock); }},
-      // None is kept for tries, which go over other connections.
-      turns_(executor_, options.max_connections, 0, slices, [this] {
+      // Tries go over other connections.
+      turns_(executor_, options.max_connections, Turns::Spare{}, slices, [this] {
         const std::size_t limit = makes_room() ? 0 : pool_.limit();
         return static_cast<std::int64_t>(limit) - static_cast<std::int64_t>(locks_.size() + over_.size());
       }) {}

@@ -57,6 +57,7 @@ TEST_F(PostgresAdvisoryTurns, TheFirstWaiterOfALockGoesBeforeTheOthersOfAnother)
   table.seize(key("a"));
   table.seize(key("b"));
   for (int i = 0; i < 6; ++i) (void)wait_for("a");
+  EXPECT_EQ(waits_for("a"), 4) << "all connections, as long as nobody else needs one";
   (void)wait_for("b");
   EXPECT_EQ(waits_for("b"), 1);
 }

@@ -34,10 +34,10 @@ class PostgresTurns : public testing::Test {
     bool connected = true;
   };
 
-  void start(std::size_t limit, std::size_t reserve) {
-    turns = std::make_unique<Turns>(engine, limit, reserve, WaitSlices{}, [this, limit] {
-      return static_cast<std::int64_t>(limit) - held - static_cast<std::int64_t>(turns->inside());
-    });
+  void start(std::size_t limit, std::size_t spare) {
+    turns = std::make_unique<Turns>(
+        engine, limit, Turns::Spare{.by_all = spare, .by_others = limit / 2}, WaitSlices{},
+        [this, limit] { return static_cast<std::int64_t>(limit) - held - static_cast<std::int64_t>(turns->inside()); });
   }
   [[nodiscard]] std::unique_ptr<Waiter> waiter(const std::string& who) { return std::make_unique<Waiter>(*this, who); }
   // Somebody of that name who waits for the lock.
