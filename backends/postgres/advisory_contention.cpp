@@ -63,8 +63,11 @@ void AdvisoryContention::busy() {
   }
   if (queueing_) return;
   queueing_ = true;
-  // The last word is what is known of the lock, not of connections.
-  if (common_.room.admit(*this) == Turns::Place::no_room) sink_.unreachable(common_.room.no_seat());
+  const Turns::Place place = common_.room.admit(*this);
+  sink_.busy();
+  if (place != Turns::Place::no_room) return;
+  // For the observer. The last word, when the wait is over, is what is known of the lock.
+  sink_.unreachable(common_.room.no_seat());
   sink_.busy();
 }
 

@@ -126,6 +126,7 @@ void ForUpdateLocks::renew(const Grant& /*grant*/, RenewHandler done) {
 
 void ForUpdateLocks::hold(const Grant& grant, Transactions::Member member) {
   holds_.insert_or_assign(grant.owner, std::make_unique<Hold>(*this, grant, std::move(member)));
+  connection_wanted();
 }
 
 void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
@@ -150,10 +151,9 @@ void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
 }
 
 void ForUpdateLocks::connection_wanted() {
+  if (transactions_.applicants() == 0) return;
   // Those that are asking or ending give theirs back by themselves, and soon.
-  const std::size_t taken = holds_.size() + turns_.connected();
-  const std::size_t passing = transactions_.size() - std::min(transactions_.size(), taken);
-  if (transactions_.applicants() > passing) (void)turns_.make_room();
+  if (transactions_.size() <= holds_.size() + turns_.connected()) (void)turns_.make_room();
 }
 
 void ForUpdateLocks::lose(OwnerId owner, Failure why) {

@@ -171,6 +171,7 @@ void RowContention::ask() {
   }
   open_ = true;
   send(std::move(commands), inside_, &RowContention::answered);
+  if (inside_) locks_.connection_wanted();
 }
 
 // There is no row to lock, or none that can be seen. To be committed before it is locked, so that others see it.
@@ -245,8 +246,12 @@ void RowContention::busy(const Outcome& outcome) {
   }
   const Turns::Place place = locks_.turns().enter(request_.name, *this);
   inside_ = place == Turns::Place::inside;
-  if (first && place == Turns::Place::no_room) sink_.unreachable(locks_.transactions().exhausted());
   sink_.busy();
+  if (first && place == Turns::Place::no_room) {
+    // For the observer. The last word, when the wait is over, is what is known of the lock.
+    sink_.unreachable(locks_.transactions().exhausted());
+    sink_.busy();
+  }
   backoff_.reset();
   if (inside_) return ask();
   go_outside();

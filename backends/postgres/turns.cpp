@@ -99,7 +99,8 @@ Turns::Place Turns::enter(const std::string& lock, Waiter& waiter) {
     put_outside(line, waiter, false);
     if (line.inside.empty() && line.outside.front() == &waiter) room();
   }
-  return line.inside.empty() && line.outside.front() == &waiter ? Place::no_room : Place::behind_others;
+  const bool is_first = line.inside.empty() && line.outside.front() == &waiter;
+  return is_first && dispensable() == nullptr ? Place::no_room : Place::behind_others;
 }
 
 void Turns::leave(Waiter& waiter) {

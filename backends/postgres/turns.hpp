@@ -52,8 +52,8 @@ class Turns {
   };
   enum class Place {
     inside,
-    behind_others,  // of the same lock
-    no_room,        // for the first waiter of a lock
+    behind_others,  // of the same lock; or a connection is about to come free
+    no_room,        // for the first waiter of a lock, and nobody is there who would make room
   };
 
   // How many connections stay free.

@@ -42,6 +42,17 @@ TEST(PostgresConnectFailure, SaysNoMoreThanPeopleRead) {
   EXPECT_LT(connect_failure("h:1/db", lines).detail.size(), 2100U);
 }
 
+TEST(PostgresConnectFailure, KnowsAFullServer) {
+  const auto is_full = [](const std::string& text) {
+    return is_about_a_full_server(connect_failure("h:5432/db", text));
+  };
+  EXPECT_TRUE(is_full("FATAL:  53300: sorry, too many clients already\nLOCATION:  ProcSleep, proc.c:1\n"));
+  EXPECT_TRUE(is_full("FATAL:  53300: too many connections for role \"app\""));
+  EXPECT_FALSE(is_full("FATAL:  57P03: the database system is starting up"));
+  EXPECT_FALSE(is_full("connection to server at \"h\", port 53300 failed: Connection refused"));
+  EXPECT_FALSE(is_about_a_full_server({errc::access_denied, "53300: no"}));
+}
+
 }  // namespace
 
 }  // namespace dlock::postgres

@@ -175,6 +175,28 @@ TEST_F(ForUpdateTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
   EXPECT_EQ(sink.word, "busy");
 }
 
+// The answer to the first question may come late, and then the wait is over with the first report.
+struct FirstWord final : GrantSink {
+  void granted(Grant) override { note("granted"); }
+  void busy() override { note("busy"); }
+  void unreachable(Failure) override { note("unreachable"); }
+  void failed(Failure) override { note("failed"); }
+  void note(const char* what) {
+    if (word.empty()) word = what;
+  }
+  std::string word;
+};
+
+TEST_F(ForUpdateTurns, ALockThatIsHeldIsBusyInTheFirstPlace) {
+  const auto waiting = wait_for_names_held_elsewhere(2);  // and one connection is left for questions
+  take_elsewhere("b");
+  FirstWord sink;
+  const auto contention = locks->contend(
+      {.name = "b", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = true}, sink);
+  engine.run();
+  EXPECT_EQ(sink.word, "busy");
+}
+
 TEST_F(ForUpdateTurns, AReleaseNeedsNoOtherConnection) {
   const auto a = try_lock("a");
   const auto waiting = wait_for_names_held_elsewhere(12);
