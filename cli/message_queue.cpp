@@ -1,7 +1,6 @@
 #include "cli/message_queue.hpp"
 
 #include <condition_variable>
-#include <csignal>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -12,25 +11,11 @@
 
 #include <fmt/format.h>
 
+#include "util/signals_blocked.hpp"
+
 namespace dlock::cli {
 
 namespace {
-
-// What is started meanwhile takes no signal: they are for the threads that expect them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);  // fails only for a wrong first argument
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 std::string notice(std::uint64_t dropped) {
   return fmt::format("dlock: {} message{} dropped, because nothing was read for too long\n", dropped,
@@ -65,7 +50,7 @@ struct MessageQueue::State {
 
 void MessageQueue::State::start(const std::shared_ptr<State>& self) {
   if (started) return;
-  const SignalsBlocked blocked;
+  const util::SignalsBlocked blocked;
   // Nobody can join a thread whose write never returns.
   std::thread([self] { self->run(); }).detach();
   started = true;

@@ -1,7 +1,6 @@
 #include "engine/thread_engine.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <utility>
 
 #include <dlock/error.hpp>
+
+#include "util/signals_blocked.hpp"
 
 namespace dlock::engine {
 
@@ -106,20 +107,14 @@ void ThreadEngine::launch() {
   moved_clock_ = std::make_shared<MovedClock>(weak_from_this());
   clock_->add_listener(moved_clock_);
 
-  // Signals are for the program's own threads. A thread inherits the mask of the one that makes it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const util::SignalsBlocked blocked;
   try {
     // The thread shares the ownership, so that stop() on the engine thread itself leaves nothing dangling.
     thread_ = std::thread([self = shared_from_this()] { self->run_thread(); });
   } catch (const std::system_error& e) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw Error(errc::unavailable, std::string("cannot start the engine thread: ") + e.what());
   }
   pthread_setname_np(thread_.native_handle(), "dlock-engine");  // for people only: a failure does not matter
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ThreadEngine::run_thread() noexcept {

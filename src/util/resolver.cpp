@@ -1,8 +1,6 @@
 #include "util/resolver.hpp"
 
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <array>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "util/mutex.hpp"
+#include "util/signals_blocked.hpp"
 
 namespace dlock::util {
 
@@ -83,11 +82,7 @@ Resolution::Resolution(Executor& executor, const std::string& host, std::uint16_
     Shared::answer(shared_, std::move(numeric));
     return;
   }
-  // Signals are for the program's own threads. A thread inherits the mask of the one that makes it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     std::thread([shared = shared_, host, service] {
       try {
@@ -99,7 +94,6 @@ Resolution::Resolution(Executor& executor, const std::string& host, std::uint16_
   } catch (const std::system_error& e) {
     Shared::answer(shared_, Failure{errc::unavailable, std::string("cannot start a thread to resolve: ") + e.what()});
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Resolution::~Resolution() {
