@@ -51,7 +51,6 @@ Supervisor::Outcome Supervisor::run() {
     read_reports();
     go_on_killing();
     if (phase_ != Phase::done) look_at_lease();
-    speak();  // last: it must not delay anything
   }
   if (guardian_) (void)guardian_->watch({}, {}, TimePoint::max());  // dead or not, it has nothing left to guard
   return outcome_;
@@ -134,7 +133,7 @@ void Supervisor::read_start() {
     outcome_.started = true;
     return;
   }
-  say_later(fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error)));
+  say(fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error)));
   outcome_.status = static_cast<int>(*error == ENOENT ? ExitCode::not_found : ExitCode::cannot_run);
 }
 
@@ -172,7 +171,7 @@ void Supervisor::reaper_ended(bool by_itself) {
   child_.reaper_was_killed(setup_.inherited, guardian_ ? guardian_->pid() : 0);
   guarded_until_ = TimePoint::min();
   start_killing();
-  say_later("the reaper process was killed; ending the command");
+  say("the reaper process was killed; ending the command");
 }
 
 void Supervisor::child_stopped(int signal) {
@@ -224,7 +223,7 @@ void Supervisor::sweep_up() {
   child_.signal_all({SIGTERM, SIGCONT});
   sweep_at_ = saturating_add(LeaseClock::now(), setup_.kill_after);
   if (setup_.quiet) return;
-  say_later(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
+  say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
 }
 
 void Supervisor::start_killing() {
@@ -248,7 +247,7 @@ void Supervisor::go_on_killing() {
     phase_ = Phase::done;
   } else if (now >= give_up_at_) {
     child_.reaper().abandon();
-    say_later("some processes of the command cannot be killed; not waiting for them any longer");
+    say("some processes of the command cannot be killed; not waiting for them any longer");
     phase_ = Phase::done;
   }
 }
@@ -267,17 +266,8 @@ void Supervisor::replace_guardian() noexcept {
     child_.set_guardian(guardian_->pid());
     guard(std::exchange(guarded_until_, TimePoint::min()));
   } catch (const std::exception& error) {
-    say_later(fmt::format("warning: the guardian process died and cannot be replaced: {}", error.what()));
+    say(fmt::format("warning: the guardian process died and cannot be replaced: {}", error.what()));
   }
-}
-
-// Standard error may be a pipe that nobody reads: what must be done is done before dlock speaks.
-void Supervisor::say_later(std::string text) {
-  unsaid_.push_back(std::move(text));
-}
-
-void Supervisor::speak() {
-  for (const std::string& text : std::exchange(unsaid_, {})) say(text);
 }
 
 }  // namespace dlock::cli

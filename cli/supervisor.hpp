@@ -8,8 +8,6 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <vector>
 
 #include "cli/child.hpp"
 #include "cli/guardian.hpp"
@@ -62,8 +60,6 @@ class Supervisor {
   void go_on_killing();
   void guard(TimePoint deadline);
   void replace_guardian() noexcept;
-  void say_later(std::string text);
-  void speak();
 
   Setup setup_;
   std::optional<Guardian>& guardian_;
@@ -82,7 +78,6 @@ class Supervisor {
   bool reaper_is_gone_ = false;
   bool has_terminal_ = false;  // the command was given the terminal
   bool hung_up_ = false;       // the command was told that there is no terminal for it
-  std::vector<std::string> unsaid_;
   Outcome outcome_;
 };
 
