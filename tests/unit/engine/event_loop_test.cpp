@@ -41,6 +41,18 @@ class EventLoopTest : public testing::Test {
     return set;
   }
 
+  // Keeps the loop's own thread inside user code until the event is set.
+  void hold_up_until(util::Event& go_on) {
+    const auto inside = std::make_shared<util::Event>();
+    ASSERT_TRUE(loop_.notify(
+        [&go_on, inside] {
+          inside->set();
+          (void)go_on.wait();
+        },
+        false));
+    ASSERT_TRUE(inside->wait(test::hang_guard));
+  }
+
   // Comes and goes alone until the loop's own thread leaves the lead to such callers. Then the next one leads.
   void come_alone_until_leading() {
     std::atomic<std::thread::id> ran_on;
@@ -119,15 +131,8 @@ TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
 }
 
 TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
-  util::Event inside;
   util::Event go_on;
-  EXPECT_TRUE(loop_.notify(
-      [&] {
-        inside.set();
-        (void)go_on.wait();
-      },
-      false));
-  ASSERT_TRUE(inside.wait(test::hang_guard));
+  hold_up_until(go_on);
   std::vector<int> order;
   util::Event last;
   for (int i = 10; i < 13; ++i) EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false));
@@ -141,15 +146,8 @@ TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
 }
 
 TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
-  util::Event inside;
   util::Event go_on;
-  EXPECT_TRUE(loop_.notify(
-      [&] {
-        inside.set();
-        (void)go_on.wait();
-      },
-      false));
-  ASSERT_TRUE(inside.wait(test::hang_guard));
+  hold_up_until(go_on);
   int ran = 0;
   for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(loop_.notify([&] { ++ran; }, false));
   loop_.stop();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "advisory_fixture.hpp"
+#include "reports.hpp"
 
 namespace dlock::postgres {
 
@@ -100,15 +101,6 @@ TEST_F(PostgresAdvisoryTurns, NestedLocksOfMoreThanThereAreConnectionsGoOn) {
   EXPECT_FALSE(table.entered_twice);
 }
 
-// What a wait reports when its time is over is what it has heard last.
-struct LastReport final : GrantSink {
-  void granted(Grant) override { word = "granted"; }
-  void busy() override { word = "busy"; }
-  void unreachable(Failure) override { word = "unreachable"; }
-  void failed(Failure) override { word = "failed"; }
-  std::string word;
-};
-
 TEST_F(PostgresAdvisoryTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
   wait_for_names_held_elsewhere(6);
   table.seize(key("b"));
@@ -118,18 +110,6 @@ TEST_F(PostgresAdvisoryTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBu
   pass(1s);
   EXPECT_EQ(sink.word, "busy");
 }
-
-// The answer to the first question may come late, and then the wait is over with the first report.
-struct FirstReport final : GrantSink {
-  void granted(Grant) override { note("granted"); }
-  void busy() override { note("busy"); }
-  void unreachable(Failure) override { note("unreachable"); }
-  void failed(Failure) override { note("failed"); }
-  void note(const char* what) {
-    if (word.empty()) word = what;
-  }
-  std::string word;
-};
 
 TEST_F(PostgresAdvisoryTurns, ALockThatIsHeldIsBusyInTheFirstPlace) {
   wait_for_names_held_elsewhere(6);

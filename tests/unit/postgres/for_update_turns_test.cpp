@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "for_update_fixture.hpp"
+#include "reports.hpp"
 
 namespace dlock::postgres {
 
@@ -156,41 +157,20 @@ TEST_F(ForUpdateTurns, AReleaseOfOursIsSeenAtOnceByWhoeverWaitsWithoutAConnectio
   EXPECT_TRUE(waiting->grant);
 }
 
-// What a wait reports when its time is over is what it has heard last.
-struct LastWord final : GrantSink {
-  void granted(Grant) override { word = "granted"; }
-  void busy() override { word = "busy"; }
-  void unreachable(Failure) override { word = "unreachable"; }
-  void failed(Failure) override { word = "failed"; }
-  std::string word;
-};
-
 TEST_F(ForUpdateTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
   const auto waiting = wait_for_names_held_elsewhere(12);
   take_elsewhere("b");
-  LastWord sink;
+  LastReport sink;
   const auto contention = locks->contend(
       {.name = "b", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = true}, sink);
   pass(1s);
   EXPECT_EQ(sink.word, "busy");
 }
 
-// The answer to the first question may come late, and then the wait is over with the first report.
-struct FirstWord final : GrantSink {
-  void granted(Grant) override { note("granted"); }
-  void busy() override { note("busy"); }
-  void unreachable(Failure) override { note("unreachable"); }
-  void failed(Failure) override { note("failed"); }
-  void note(const char* what) {
-    if (word.empty()) word = what;
-  }
-  std::string word;
-};
-
 TEST_F(ForUpdateTurns, ALockThatIsHeldIsBusyInTheFirstPlace) {
   const auto waiting = wait_for_names_held_elsewhere(2);  // and one connection is left for questions
   take_elsewhere("b");
-  FirstWord sink;
+  FirstReport sink;
   const auto contention = locks->contend(
       {.name = "b", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = true}, sink);
   engine.run();
