@@ -18,8 +18,8 @@
 #include "cli/interruption.hpp"
 #include "cli/location.hpp"
 #include "cli/output.hpp"
-#include "tests/fault/run/torture.hpp"
-#include "tests/fault/worker/worker.hpp"
+#include "torture/run/torture.hpp"
+#include "torture/worker/worker.hpp"
 #include "util/process.hpp"
 
 namespace dlock::cli {
@@ -83,23 +83,23 @@ std::filesystem::path new_directory(const std::string& wanted, std::uint64_t see
   return std::filesystem::absolute(directory);
 }
 
-int judge(const fault::Outcome& outcome) {
-  print(fault::report(outcome));
+int judge(const torture::Outcome& outcome) {
+  print(torture::report(outcome));
   return outcome.violated() || outcome.inconclusive() ? something_is_wrong : success;
 }
 
 int check_history(const std::string& directory) {
-  fault::Outcome outcome;
+  torture::Outcome outcome;
   try {
-    outcome = fault::recheck(directory);
+    outcome = torture::recheck(directory);
   } catch (const std::exception& error) {
     throw UsageError(fmt::format("--check: {}", error.what()));
   }
   return judge(outcome);
 }
 
-fault::Rules rules_for(const Service& service) {
-  fault::Rules rules;
+torture::Rules rules_for(const Service& service) {
+  torture::Rules rules;
   rules.slack = 4s;
   // A session may take twice its time to end; then there are connections to be set up, which are tried ever more
   // seldom.
@@ -113,10 +113,10 @@ fault::Rules rules_for(const Service& service) {
 
 int torture_command(const Arguments& arguments, Inherited& inherited) {
   const TortureArguments& wanted = arguments.torture;
-  if (!wanted.plan.empty()) return fault::worker_main(wanted.plan);
+  if (!wanted.plan.empty()) return torture::worker_main(wanted.plan);
   if (!wanted.check.empty()) return check_history(wanted.check);
 
-  fault::Setup setup;
+  torture::Setup setup;
   setup.seed = wanted.seed.value_or(util::kernel_random() % greatest_seed);
   setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
   const bench::UrlText url = with_short_times(service_url(arguments.url));
@@ -140,7 +140,7 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
 
   inherited.take_over_signals();
   Interruption interruption;
-  const fault::Outcome outcome = fault::torture(
+  const torture::Outcome outcome = torture::run(
       setup, [&](const std::string& text) { say(fmt::format("seed {}: {}", setup.seed, text)); }, interruption.stop());
   const int status = judge(outcome);
   return interruption.signal() != 0 && !outcome.violated() ? signalled(interruption.signal()) : status;

@@ -8,7 +8,7 @@ check_format() {
   git ls-files -z -- '*.hpp' '*.cpp' | xargs -0 clang-format-16 --dry-run --Werror
 }
 
-# Sources of the library and of the command, with the headers that they include. Most of the time would go into looking
+# Sources of the library, the command and torture, with the headers that they include. Most of the time would go into looking
 # through the same headers again, so sources are taken many at once, as in a unity build. Those whose names clash then
 # are looked at one by one; for a few it is known (SKIP_UNITY_BUILD_INCLUSION).
 run_tidy() {
@@ -29,7 +29,7 @@ run_tidy() {
 # What build/lint compiles: unity sources, and those that are left by themselves.
 sources() {
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json |
-    grep -E "^$PWD/((src|backends|cli)/|build/lint/(src|cli)/.*/Unity/)"
+    grep -E "^$PWD/((src|backends|cli|torture)/|build/lint/(src|cli|torture)/.*/Unity/)"
 }
 
 # A source, or all those that a unity source includes.

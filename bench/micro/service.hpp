@@ -6,11 +6,11 @@
 
 #include <dlock/dlock.hpp>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace bench {
 
-using dlock::test::ScratchDirectory;
+using dlock::rig::ScratchDirectory;
 
 class Service {
  public:

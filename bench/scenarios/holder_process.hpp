@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <string>
 
-#include "tests/support/child_process.hpp"
+#include "torture/rig/child_process.hpp"
 
 namespace dlock::bench {
 
@@ -24,7 +24,7 @@ class HolderProcess {
   void kill();
 
  private:
-  test::ChildProcess process_;
+  rig::ChildProcess process_;
 };
 
 }  // namespace dlock::bench

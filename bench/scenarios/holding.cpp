@@ -10,7 +10,7 @@
 #include "bench/scenarios/pairs.hpp"
 #include "bench/scenarios/parts.hpp"
 #include "bench/scenarios/scenario.hpp"
-#include "tests/support/pause.hpp"
+#include "torture/rig/pause.hpp"
 
 namespace dlock::bench {
 
@@ -103,12 +103,12 @@ class Bundle {
 
 // What is held while nothing else happens. False: a stop was requested.
 bool watch(Target& target, const Plan& plan, std::size_t count, Collector& collector, const std::stop_token& stop) {
-  if (!test::pause(renewal_time, stop)) return false;
+  if (!rig::pause(renewal_time, stop)) return false;
   const auto operations_before = target.operations();
   const auto counted_before = Clock::now();
   const auto processor_before = processor_time();
   const auto start = Clock::now();
-  if (!test::pause(std::max<nanoseconds>(plan.round, renewal_time), stop)) return false;
+  if (!rig::pause(std::max<nanoseconds>(plan.round, renewal_time), stop)) return false;
   const std::chrono::duration<double> taken = Clock::now() - start;
   const std::chrono::duration<double> processor_taken = processor_time() - processor_before;
   const auto operations_after = target.operations();

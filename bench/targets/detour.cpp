@@ -35,12 +35,12 @@ std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
 Detour::Detour(const std::vector<HostPort>& hosts) {
   for (const HostPort& each : hosts) {
     const util::UniqueFd probe = connect_to(each, answer_limit);
-    proxies_.push_back(std::make_unique<test::TcpProxy>(test::Endpoint::at(peer_address(probe.get()), each.port)));
+    proxies_.push_back(std::make_unique<rig::TcpProxy>(rig::Endpoint::at(peer_address(probe.get()), each.port)));
   }
 }
 
-std::vector<test::TcpProxy*> Detour::proxies() const {
-  std::vector<test::TcpProxy*> all;
+std::vector<rig::TcpProxy*> Detour::proxies() const {
+  std::vector<rig::TcpProxy*> all;
   for (const auto& proxy : proxies_) all.push_back(proxy.get());
   return all;
 }

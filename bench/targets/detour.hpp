@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/targets/url_text.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::bench {
 
@@ -19,12 +19,12 @@ class Detour {
   explicit Detour(const std::vector<HostPort>& hosts);
 
   // One for each host.
-  [[nodiscard]] std::vector<test::TcpProxy*> proxies() const;
+  [[nodiscard]] std::vector<rig::TcpProxy*> proxies() const;
   // The URL with the proxies in place of its hosts.
   [[nodiscard]] UrlText through(UrlText url) const;
 
  private:
-  std::vector<std::unique_ptr<test::TcpProxy>> proxies_;
+  std::vector<std::unique_ptr<rig::TcpProxy>> proxies_;
 };
 
 }  // namespace dlock::bench

@@ -6,7 +6,7 @@ DistantTarget::DistantTarget(ServiceTarget& near, const std::vector<HostPort>& h
                              std::chrono::nanoseconds round_trip)
     : near_(near), way_(hosts) {
   info_ = near.info();
-  for (test::TcpProxy* const proxy : way_.proxies()) proxy->set({.delay = round_trip / 2});
+  for (rig::TcpProxy* const proxy : way_.proxies()) proxy->set({.delay = round_trip / 2});
 }
 
 }  // namespace dlock::bench

@@ -16,8 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include <dlock/capabilities.hpp>
@@ -26,6 +24,7 @@
 #include <dlock/executor.hpp>
 #include <dlock/info.hpp>
 #include <dlock/observer.hpp>
+#include <dlock/result.hpp>
 #include <dlock/token.hpp>
 #include <dlock/url.hpp>
 
@@ -105,22 +104,6 @@ struct ReleaseOutcome {
     failed,     // not confirmed. The backend goes on by itself until the lock is free or its lease is over.
   } status;
   Failure failure = {};
-};
-
-// A value or the reason why there is none.
-template <class T>
-class Result {
- public:
-  Result(T value) : content_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
-  Result(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
-
-  [[nodiscard]] bool ok() const noexcept { return content_.index() == 0; }
-  [[nodiscard]] T& value() { return std::get<0>(content_); }
-  [[nodiscard]] const T& value() const { return std::get<0>(content_); }
-  [[nodiscard]] const Failure& failure() const { return std::get<1>(content_); }
-
- private:
-  std::variant<T, Failure> content_;
 };
 
 class Backend {

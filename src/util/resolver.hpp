@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/result.hpp>
 
 namespace dlock::util {
 

@@ -10,18 +10,18 @@
 #include "support/cli_test.hpp"
 #include "tests/support/redis_server.hpp"
 #include "tests/support/scripted_server.hpp"
-#include "tests/support/socket.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/socket.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::cli::test {
 namespace {
 
-using dlock::test::Endpoint;
-using dlock::test::Listener;
+using dlock::rig::Endpoint;
+using dlock::rig::Listener;
+using dlock::rig::TcpProxy;
+using dlock::rig::Traffic;
 using dlock::test::RedisServer;
 using dlock::test::ScriptedServer;
-using dlock::test::TcpProxy;
-using dlock::test::Traffic;
 
 using Words = std::vector<std::string>;
 

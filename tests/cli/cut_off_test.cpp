@@ -8,15 +8,15 @@
 #include "support/cli_test.hpp"
 #include "support/full_pipe.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::cli::test {
 namespace {
 
-using dlock::test::Endpoint;
+using dlock::rig::Endpoint;
+using dlock::rig::TcpProxy;
+using dlock::rig::Traffic;
 using dlock::test::RedisServer;
-using dlock::test::TcpProxy;
-using dlock::test::Traffic;
 
 struct Disturbance {
   const char* name;

@@ -11,7 +11,7 @@
 
 #ifdef DLOCK_TEST_WITH_REDIS
 #include "tests/support/redis_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 #endif
 
 namespace dlock::cli::test {
@@ -269,7 +269,7 @@ class DescendantsUnderALease : public Descendants {
   }
 
   dlock::test::RedisServer server;
-  dlock::test::TcpProxy proxy{dlock::test::Endpoint::loopback(server.port())};
+  dlock::rig::TcpProxy proxy{dlock::rig::Endpoint::loopback(server.port())};
 };
 
 TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOut) {

@@ -13,12 +13,12 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli {
 namespace {
 
-using dlock::test::hang_guard;
+using dlock::rig::hang_guard;
 
 constexpr std::chrono::milliseconds impatient{1};
 

@@ -8,14 +8,14 @@
 #include "support/cli_test.hpp"
 #include "support/full_pipe.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::cli::test {
 namespace {
 
-using dlock::test::Endpoint;
+using dlock::rig::Endpoint;
+using dlock::rig::TcpProxy;
 using dlock::test::RedisServer;
-using dlock::test::TcpProxy;
 
 class UnreadError : public CliTest {
  protected:

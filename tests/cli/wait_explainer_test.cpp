@@ -13,7 +13,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -54,14 +54,13 @@ class WaitExplainerTest : public testing::Test {
   // Waits until the explainer has asked, and answers.
   void answer(const Result<LockInfo>& info) {
     auto question = asked.get_future();
-    ASSERT_EQ(question.wait_for(test::hang_guard), std::future_status::ready);
+    ASSERT_EQ(question.wait_for(rig::hang_guard), std::future_status::ready);
     executor->post([done = question.get(), info] { done(info); });
   }
   // Waits until something was said; nothing may be said besides.
   [[nodiscard]] std::string said() {
     auto line = told.get_future();
-    if (line.wait_for(test::hang_guard) != std::future_status::ready)
-      throw std::runtime_error("hang: nothing was said");
+    if (line.wait_for(rig::hang_guard) != std::future_status::ready) throw std::runtime_error("hang: nothing was said");
     return line.get();
   }
   [[nodiscard]] bool nothing_said() { return is_open(told); }

@@ -10,7 +10,7 @@
 #include <dlock/clock.hpp>
 
 #include "engine/thread_engine.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock::test {
@@ -48,11 +48,11 @@ class EngineTest : public testing::Test {
   void flush() {
     util::Event flushed;
     ASSERT_TRUE(engine_->submit([&] { flushed.set(); }));
-    ASSERT_TRUE(flushed.wait(hang_guard));
+    ASSERT_TRUE(flushed.wait(rig::hang_guard));
     // set() has returned when the next task runs.
     util::Event again;
     ASSERT_TRUE(engine_->submit([&] { again.set(); }));
-    ASSERT_TRUE(again.wait(hang_guard));
+    ASSERT_TRUE(again.wait(rig::hang_guard));
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();

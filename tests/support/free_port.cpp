@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "tests/support/system_call.hpp"
+#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
 
@@ -18,7 +18,7 @@ constexpr std::uint16_t highest = 32'767;
 constexpr int attempts = 1000;
 
 bool is_free(std::uint16_t port) {
-  const UniqueFd fd(require(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  const rig::UniqueFd fd(rig::require(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -16,14 +16,14 @@
 
 #include <dlock/clock.hpp>
 
-#include "tests/support/queued_engine.hpp"
+#include "torture/rig/queued_engine.hpp"
 
 namespace dlock::test {
 
-class ManualEngine final : public QueuedEngine {
+class ManualEngine final : public rig::QueuedEngine {
  public:
   explicit ManualEngine(std::uint64_t seed = 1, std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>())
-      : QueuedEngine(seed), clock_(std::move(clock)) {}
+      : rig::QueuedEngine(seed), clock_(std::move(clock)) {}
 
   // Runs everything that becomes due until then, stopping the clock at each deadline.
   void advance(std::chrono::nanoseconds by) {

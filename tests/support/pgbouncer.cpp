@@ -28,8 +28,8 @@ PgBouncer::PgBouncer(const PostgresServer& server, PgBouncerConfig config) : con
   for (int i = 0; i < start_attempts; ++i) {
     port_ = free_port();
     write_configuration(server);
-    process_ =
-        std::make_unique<ChildProcess>(unprivileged({"/usr/sbin/pgbouncer", directory_.path() + "/pgbouncer.ini"}));
+    process_ = std::make_unique<rig::ChildProcess>(
+        unprivileged({"/usr/sbin/pgbouncer", directory_.path() + "/pgbouncer.ini"}));
     if (process_->wait_for_output("process up: ")) return;
   }
   throw std::runtime_error("pgbouncer does not start\n" + process_->output());

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/child_process.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -29,15 +29,15 @@ class PgBouncer {
   PgBouncer& operator=(const PgBouncer&) = delete;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  [[nodiscard]] const ChildProcess& process() const { return *process_; }
+  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
 
  private:
   void write_configuration(const PostgresServer& server) const;
 
   PgBouncerConfig config_;
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
   std::uint16_t port_ = 0;
-  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<rig::ChildProcess> process_;
 };
 
 }  // namespace dlock::test

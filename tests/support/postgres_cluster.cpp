@@ -9,9 +9,9 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "tests/support/child_process.hpp"
-#include "tests/support/scratch_directory.hpp"
 #include "tests/support/unprivileged.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -24,7 +24,7 @@ class Template {
  public:
   explicit Template(const PreparedRole& role) {
     give_away(directory_.path());
-    (void)run_command(
+    (void)rig::run_command(
         unprivileged({postgres_program("initdb"), "--pgdata=" + cluster(), "--username=postgres", "--auth=trust",
                       "--encoding=UTF8", "--locale=C.UTF-8", "--wal-segsize=1", "--no-sync"}));
     const std::string script = directory_.path() + "/script";
@@ -39,13 +39,13 @@ class Template {
     file.close();
     give_away(script);
     // One process, without a port; it reads a statement from each line.
-    (void)run_command(unprivileged({"sh", "-c", R"(exec "$0" --single -F -D "$1" template1 < "$2")",
-                                    postgres_program("postgres"), cluster(), script}));
+    (void)rig::run_command(unprivileged({"sh", "-c", R"(exec "$0" --single -F -D "$1" template1 < "$2")",
+                                         postgres_program("postgres"), cluster(), script}));
   }
   [[nodiscard]] std::string cluster() const { return directory_.path() + "/data"; }
 
  private:
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ void make_cluster(const std::string& directory, const PreparedRole& role) {
     const std::scoped_lock lock(mutex);
     if (!made) made = std::make_unique<Template>(role);
   }
-  (void)run_command(unprivileged({"cp", "-a", "--reflink=auto", made->cluster(), directory}));
+  (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", made->cluster(), directory}));
 }
 
 void forget_shared_memory(const std::string& directory) {

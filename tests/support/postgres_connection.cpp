@@ -7,7 +7,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -65,7 +65,7 @@ void PostgresConnection::send(const std::string& sql) {
 void PostgresConnection::await_input() const {
   while (PQisBusy(connection_.get()) != 0) {
     pollfd source{.fd = PQsocket(connection_.get()), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&source, 1, static_cast<int>(std::chrono::milliseconds(hang_guard).count()));
+    const int ready = ::poll(&source, 1, static_cast<int>(std::chrono::milliseconds(rig::hang_guard).count()));
     if (ready == 0) throw std::runtime_error("hang: PostgreSQL does not answer");
     if (ready < 0 && errno != EINTR) throw std::runtime_error("poll");
     if (PQconsumeInput(connection_.get()) != 1) throw std::runtime_error(PQerrorMessage(connection_.get()));

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "tests/support/free_port.hpp"
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/postgres_cluster.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tests/support/unprivileged.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -44,7 +44,7 @@ PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config
          {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
       const std::string path = directory_.path() + to;
       std::filesystem::copy_file(from, path);
-      require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+      rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
       give_away(path);
     }
   }
@@ -73,10 +73,10 @@ PostgresServer::~PostgresServer() {
 // --- Its files -------------------------------------------------------------------------------------------------------
 
 void PostgresServer::copy_primary() const {
-  (void)run_command(unprivileged({postgres_program("pg_basebackup"), "--pgdata=" + data(),
-                                  "--host=" + config_.primary->socket_directory(),
-                                  "--port=" + std::to_string(config_.primary->port()), "--username=postgres",
-                                  "--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
+  (void)rig::run_command(unprivileged(
+      {postgres_program("pg_basebackup"), "--pgdata=" + data(), "--host=" + config_.primary->socket_directory(),
+       "--port=" + std::to_string(config_.primary->port()), "--username=postgres", "--checkpoint=fast",
+       "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
 }
 
 void PostgresServer::write(const std::string& path, const std::string& text) const {
@@ -107,7 +107,7 @@ void PostgresServer::write_configuration() const {
 
 bool PostgresServer::try_to_start() {
   write_configuration();
-  process_ = std::make_unique<ChildProcess>(unprivileged({postgres_program("postgres"), "-D", data()}));
+  process_ = std::make_unique<rig::ChildProcess>(unprivileged({postgres_program("postgres"), "-D", data()}));
   // "... connections", or "... read-only connections" of a standby.
   return process_->wait_for_output("database system is ready to accept ");
 }
@@ -171,7 +171,7 @@ int PostgresServer::terminate_clients() {
 
 void PostgresServer::await_standby() {
   const std::string written = value("SELECT pg_current_wal_lsn()");
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   // The server does the waiting between two looks.
   while (value("SELECT pg_sleep(0.01) IS NULL OR EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= '" +
                written + "')") != "t") {

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/child_process.hpp"
 #include "tests/support/postgres_connection.hpp"
-#include "tests/support/scratch_directory.hpp"
 #include "tests/support/throwaway_certificate.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -64,7 +64,7 @@ class PostgresServer {
   void start();
   void freeze() const;  // all of its processes, by SIGSTOP
   void thaw() const;
-  [[nodiscard]] const ChildProcess& process() const { return *process_; }
+  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
 
   // As the superuser in the database "locks", on a connection that is kept for this. They throw std::runtime_error for
   // an error.
@@ -87,10 +87,10 @@ class PostgresServer {
   [[nodiscard]] bool try_to_start();
 
   PostgresConfig config_;
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
   std::optional<ThrowawayCertificate> certificate_;
   std::uint16_t port_ = 0;
-  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<rig::ChildProcess> process_;
   std::optional<PostgresConnection> admin_;
 };
 

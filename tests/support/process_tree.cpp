@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/support/hang_guard.hpp"
-#include "tests/support/system_call.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
 
@@ -23,11 +23,11 @@ void signal_if_there(pid_t pid, int number) {
   if (::kill(pid, number) != 0 && errno != ESRCH) throw std::system_error(errno, std::generic_category(), "kill");
 }
 
-UniqueFd handle_of(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+rig::UniqueFd handle_of(pid_t pid) {
+  return rig::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-bool ends_within(const UniqueFd& process, std::chrono::milliseconds limit) {
+bool ends_within(const rig::UniqueFd& process, std::chrono::milliseconds limit) {
   pollfd source{.fd = process.get(), .events = POLLIN, .revents = 0};
   return ::poll(&source, 1, static_cast<int>(limit.count())) == 1;
 }
@@ -42,8 +42,8 @@ std::string state_of(pid_t pid) {
 }
 
 void await_stopped(pid_t pid) {
-  const UniqueFd handle = handle_of(pid);
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const rig::UniqueFd handle = handle_of(pid);
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   for (std::string state = state_of(pid); state != "T" && state != "Z" && !state.empty(); state = state_of(pid)) {
     if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: a process does not stop");
     if (!handle || ends_within(handle, std::chrono::milliseconds(1))) return;
@@ -77,14 +77,14 @@ void thaw_tree(pid_t parent) {
 void kill_tree(pid_t parent) {
   signal_if_there(parent, SIGSTOP);  // no new ones while we look
   await_stopped(parent);
-  std::vector<UniqueFd> handles;
+  std::vector<rig::UniqueFd> handles;
   for (const pid_t child : children_of(parent)) {
     handles.push_back(handle_of(child));
     signal_if_there(child, SIGKILL);
   }
   signal_if_there(parent, SIGKILL);
-  for (const UniqueFd& handle : handles) {
-    if (handle && !ends_within(handle, hang_guard)) throw std::runtime_error("hang: a process does not end");
+  for (const rig::UniqueFd& handle : handles) {
+    if (handle && !ends_within(handle, rig::hang_guard)) throw std::runtime_error("hang: a process does not end");
   }
 }
 

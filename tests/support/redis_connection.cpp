@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -48,9 +48,10 @@ void RedisConnection::FreeReader::operator()(redisReader* reader) const noexcept
   redisReaderFree(reader);
 }
 
-RedisConnection::RedisConnection(const Endpoint& endpoint) : fd_(connect_to(endpoint)), reader_(redisReaderCreate()) {
-  const timeval limit{.tv_sec = hang_guard.count(), .tv_usec = 0};
-  require(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
+RedisConnection::RedisConnection(const rig::Endpoint& endpoint)
+    : fd_(rig::connect_to(endpoint)), reader_(redisReaderCreate()) {
+  const timeval limit{.tv_sec = rig::hang_guard.count(), .tv_usec = 0};
+  rig::require(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
 }
 
 RedisReply RedisConnection::command(const std::vector<std::string>& words) {
@@ -62,7 +63,7 @@ void RedisConnection::send(const std::vector<std::string>& words) {
   std::string text = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string& word : words) text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
   for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t n = require(::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL), "send to Redis");
+    const ssize_t n = rig::require(::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL), "send to Redis");
     rest.remove_prefix(static_cast<std::size_t>(n));
   }
 }
@@ -73,7 +74,7 @@ RedisReply RedisConnection::receive() {
     void* reply = nullptr;
     if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) throw std::runtime_error(reader_->errstr);
     if (reply != nullptr) return convert(*std::unique_ptr<redisReply, FreeReply>(static_cast<redisReply*>(reply)));
-    const ssize_t n = require(::recv(fd_.get(), bytes.data(), bytes.size(), 0), "receive from Redis");
+    const ssize_t n = rig::require(::recv(fd_.get(), bytes.data(), bytes.size(), 0), "receive from Redis");
     if (n == 0) throw std::runtime_error("Redis closed the connection");
     (void)redisReaderFeed(reader_.get(), bytes.data(), static_cast<std::size_t>(n));  // told by the next GetReply
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 struct redisReader;
 
@@ -28,7 +28,7 @@ struct RedisReply {
 class RedisConnection {
  public:
   // Throws std::system_error if nobody listens there.
-  explicit RedisConnection(const Endpoint& endpoint);
+  explicit RedisConnection(const rig::Endpoint& endpoint);
 
   // Sends a command and waits for its answer. Throws std::runtime_error when the connection breaks or the hang guard
   // ends the wait; an error reply is returned.
@@ -42,7 +42,7 @@ class RedisConnection {
     void operator()(redisReader* reader) const noexcept;
   };
 
-  UniqueFd fd_;
+  rig::UniqueFd fd_;
   std::unique_ptr<redisReader, FreeReader> reader_;
 };
 

@@ -80,7 +80,7 @@ void RedisServer::write_configuration() const {
 bool RedisServer::try_to_start() {
   write_configuration();
   process_ =
-      std::make_unique<ChildProcess>(std::vector<std::string>{"redis-server", directory_.path() + "/redis.conf"});
+      std::make_unique<rig::ChildProcess>(std::vector<std::string>{"redis-server", directory_.path() + "/redis.conf"});
   // The last line that it prints before it serves: data is loaded and all sockets listen by then.
   return process_->wait_for_output("ready to accept connections at " + socket_path());
 }
@@ -104,7 +104,7 @@ void RedisServer::kill() {
 }
 
 RedisConnection RedisServer::connect() const {
-  RedisConnection connection(Endpoint::unix_socket(socket_path()));
+  RedisConnection connection(rig::Endpoint::unix_socket(socket_path()));
   if (!config_.password.empty()) expect_ok(connection.command({"AUTH", config_.password}), "AUTH");
   return connection;
 }

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/child_process.hpp"
 #include "tests/support/redis_connection.hpp"
-#include "tests/support/scratch_directory.hpp"
 #include "tests/support/throwaway_certificate.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -60,7 +60,7 @@ class RedisServer {
   void start();
   void freeze() const { process_->freeze(); }
   void thaw() const { process_->thaw(); }
-  [[nodiscard]] const ChildProcess& process() const { return *process_; }
+  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
 
   // A new connection as the default user, past TLS and past any proxy.
   [[nodiscard]] RedisConnection connect() const;
@@ -75,10 +75,10 @@ class RedisServer {
   [[nodiscard]] std::string socket_path() const { return directory_.path() + "/redis.sock"; }
 
   RedisConfig config_;
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
   std::optional<ThrowawayCertificate> certificate_;
   std::uint16_t port_ = 0;
-  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<rig::ChildProcess> process_;
   std::optional<RedisConnection> admin_;
 };
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -26,7 +26,7 @@ bool would_block() {
 
 ScriptedServer::ScriptedServer(Script script)
     : script_(std::move(script)),
-      stop_(require(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      stop_(rig::require(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       thread_([this] { run(); }) {}
 
 ScriptedServer::~ScriptedServer() {
@@ -41,7 +41,7 @@ ScriptedServer::Counters ScriptedServer::counters() const {
 
 bool ScriptedServer::wait_until(const std::function<bool(const Counters&)>& condition) const {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, hang_guard, [&] { return condition(counters_); });
+  return changed_.wait_for(lock, rig::hang_guard, [&] { return condition(counters_); });
 }
 
 void ScriptedServer::run() {
@@ -49,7 +49,7 @@ void ScriptedServer::run() {
     wait_for_work();
     std::uint64_t value = 0;
     if (::read(stop_.get(), &value, sizeof(value)) > 0) return;
-    while (UniqueFd fd = listener_.accept()) {
+    while (rig::UniqueFd fd = listener_.accept()) {
       ++current_.accepted;
       ask_script(connections_.emplace_back(Connection{.fd = std::move(fd)}));
     }

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::test {
 
@@ -51,7 +51,7 @@ class ScriptedServer {
 
  private:
   struct Connection {
-    UniqueFd fd;
+    rig::UniqueFd fd;
     std::string received{};
     std::string to_send{};
     std::string repeat{};
@@ -68,8 +68,8 @@ class ScriptedServer {
   [[nodiscard]] bool send_what_is_due(Connection& connection);
 
   Script script_;
-  Listener listener_;
-  UniqueFd stop_;
+  rig::Listener listener_;
+  rig::UniqueFd stop_;
   std::list<Connection> connections_;
   Counters current_;
 

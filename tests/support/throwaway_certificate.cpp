@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tests/support/child_process.hpp"
+#include "torture/rig/child_process.hpp"
 
 namespace dlock::test {
 
@@ -12,7 +12,7 @@ ThrowawayCertificate::ThrowawayCertificate(const std::string& names) {
   const std::vector<std::string> new_key = {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"};
   const auto run = [&](std::vector<std::string> command, bool with_key) {
     if (with_key) command.insert(command.end(), new_key.begin(), new_key.end());
-    (void)run_command(std::move(command));
+    (void)rig::run_command(std::move(command));
   };
   run({"openssl", "req", "-x509", "-subj", "/CN=dlock test authority", "-days", "2", "-keyout", ca_key, "-out",
        authority()},

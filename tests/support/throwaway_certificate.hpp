@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -20,7 +20,7 @@ class ThrowawayCertificate {
   [[nodiscard]] std::string key() const { return directory_.path() + "/server.key"; }
 
  private:
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
 };
 
 }  // namespace dlock::test

@@ -6,7 +6,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "tests/support/system_call.hpp"
+#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
 
@@ -38,7 +38,7 @@ void give_away(const std::string& path) {
   if (::getpwnam_r(user, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
     throw std::runtime_error(std::string("there is no user ") + user);
   }
-  require(::chown(path.c_str(), entry.pw_uid, entry.pw_gid), "chown " + path);
+  rig::require(::chown(path.c_str(), entry.pw_uid, entry.pw_gid), "chown " + path);
 }
 
 }  // namespace dlock::test

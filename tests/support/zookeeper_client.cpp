@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -97,7 +97,7 @@ struct ZooKeeperClient::Connection {
   // Until the session stands, or cannot any more.
   void await_session() {
     std::unique_lock lock(mutex);
-    const bool settled = changed.wait_for(lock, hang_guard, [this] {
+    const bool settled = changed.wait_for(lock, rig::hang_guard, [this] {
       return state == ZOO_CONNECTED_STATE || state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE;
     });
     if (!settled) throw std::runtime_error("hang: no connection to ZooKeeper");
@@ -107,7 +107,7 @@ struct ZooKeeperClient::Connection {
                             &Connection::on_authenticated, this),
                "zoo_add_auth");
     std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, hang_guard, [this] { return authentication.has_value(); })) {
+    if (!changed.wait_for(lock, rig::hang_guard, [this] { return authentication.has_value(); })) {
       throw std::runtime_error("hang: ZooKeeper does not authenticate");
     }
     require_ok(*authentication, "authentication");
@@ -136,7 +136,7 @@ void ZooKeeperClient::open() {
 }
 
 int ZooKeeperClient::repeat(const std::function<int()>& call) {
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   for (;;) {
     const int code = call();
     if (std::chrono::steady_clock::now() > give_up) return code;
@@ -243,7 +243,7 @@ std::int64_t ZooKeeperClient::session_id() const {
 
 void end_session_of(const std::string& addresses, const std::string& node) {
   ZooKeeperClient looking(addresses);
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   // Its own client may take the session back before it is closed.
   for (auto found = looking.get(node); found; found = looking.get(node)) {
     const clientid_t id = credentials_of(found->owner);

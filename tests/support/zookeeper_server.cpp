@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "tests/support/free_port.hpp"
-#include "tests/support/hang_guard.hpp"
-#include "tests/support/socket.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::test {
 
@@ -39,8 +39,8 @@ constexpr const char* member_class = "org.apache.zookeeper.server.quorum.QuorumP
 constexpr int ended_by_request = 128 + SIGTERM;
 
 // A moment, or until the process ends.
-void wait_a_moment(const ChildProcess& process) {
-  const UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
+void wait_a_moment(const rig::ChildProcess& process) {
+  const rig::UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
   pollfd source{.fd = end.get(), .events = POLLIN, .revents = 0};
   (void)::poll(&source, 1, static_cast<int>(between_questions.count()));
 }
@@ -116,11 +116,11 @@ std::vector<std::string> ZooKeeperServer::command() const {
 
 void ZooKeeperServer::launch() {
   write_configuration();
-  process_ = std::make_unique<ChildProcess>(command());
+  process_ = std::make_unique<rig::ChildProcess>(command());
 }
 
 void ZooKeeperServer::await_serving() const {
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   while (mode().empty()) {
     if (!running()) throw std::runtime_error("ZooKeeper ended\n" + process_->output());
     if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: ZooKeeper does not serve");
@@ -147,14 +147,14 @@ void ZooKeeperServer::kill() {
 
 std::string ZooKeeperServer::ask(const std::string& word) const {
   try {
-    const UniqueFd connection = connect_to(Endpoint::loopback(port_));
+    const rig::UniqueFd connection = rig::connect_to(rig::Endpoint::loopback(port_));
     const timeval limit{.tv_sec = 0, .tv_usec = std::chrono::microseconds(answer_limit).count()};
-    require(::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
-    require(::send(connection.get(), word.data(), word.size(), MSG_NOSIGNAL), "send");
+    rig::require(::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
+    rig::require(::send(connection.get(), word.data(), word.size(), MSG_NOSIGNAL), "send");
     std::string answer;
     std::array<char, 4096> bytes;
     for (;;) {
-      const auto n = require(::recv(connection.get(), bytes.data(), bytes.size(), 0), "recv");
+      const auto n = rig::require(::recv(connection.get(), bytes.data(), bytes.size(), 0), "recv");
       if (n == 0) return answer;
       answer.append(bytes.data(), static_cast<std::size_t>(n));
     }
@@ -203,7 +203,7 @@ bool ZooKeeperEnsemble::try_to_start(const ZooKeeperConfig& config, std::size_t 
     servers_.back()->launch();
   }
   for (const auto& each : servers_) {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (each->mode().empty()) {
       // Somebody took one of its ports.
       if (!each->running() || std::chrono::steady_clock::now() > give_up) return false;
@@ -222,7 +222,7 @@ std::string ZooKeeperEnsemble::url(const std::string& parameters) const {
 }
 
 std::size_t ZooKeeperEnsemble::leader() const {
-  const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   for (;;) {
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       if (!servers_[i]->running()) continue;

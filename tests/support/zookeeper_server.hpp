@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/child_process.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -69,7 +69,7 @@ class ZooKeeperServer {
   void freeze() const { process_->freeze(); }
   void thaw() const { process_->thaw(); }
   [[nodiscard]] bool running() const { return process_ && process_->running(); }
-  [[nodiscard]] const ChildProcess& process() const { return *process_; }
+  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
 
   // The answer to a four-letter word; empty if there is none.
   [[nodiscard]] std::string ask(const std::string& word) const;
@@ -84,9 +84,9 @@ class ZooKeeperServer {
 
   ZooKeeperConfig config_;
   std::optional<ZooKeeperMembership> membership_;
-  ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
   std::uint16_t port_ = 0;
-  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<rig::ChildProcess> process_;
 };
 
 class ZooKeeperEnsemble {

@@ -13,8 +13,8 @@
 
 #include "cli/system.hpp"
 #include "cli/unique_fd.hpp"
-#include "tests/support/hang_guard.hpp"
-#include "tests/support/system_call.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/system_call.hpp"
 
 namespace dlock::cli::test {
 
@@ -22,17 +22,17 @@ class FullPipe {
  public:
   FullPipe() : ends_(make_pipe()) {
     const int flags = this->flags();
-    dlock::test::require(::fcntl(write_end(), F_SETFL, flags | O_NONBLOCK), "fcntl");
+    dlock::rig::require(::fcntl(write_end(), F_SETFL, flags | O_NONBLOCK), "fcntl");
     const std::array<char, 4096> filling{};  // of NUL
     while (::write(write_end(), filling.data(), filling.size()) > 0) {
     }
-    if (errno != EAGAIN) dlock::test::require(-1, "write");
-    dlock::test::require(::fcntl(write_end(), F_SETFL, flags), "fcntl");
+    if (errno != EAGAIN) dlock::rig::require(-1, "write");
+    dlock::rig::require(::fcntl(write_end(), F_SETFL, flags), "fcntl");
   }
 
   [[nodiscard]] int write_end() const { return ends_.second.get(); }
   // Of the open file, which others share.
-  [[nodiscard]] int flags() const { return dlock::test::require(::fcntl(write_end(), F_GETFL), "fcntl"); }
+  [[nodiscard]] int flags() const { return dlock::rig::require(::fcntl(write_end(), F_GETFL), "fcntl"); }
 
   // Empties it, and reads on until that has come; what came since it was full.
   [[nodiscard]] std::string read_until(const std::string& text) const {
@@ -54,9 +54,9 @@ class FullPipe {
   // False: there are no writers any more.
   bool read_some(std::string& read) const {
     pollfd source{.fd = ends_.first.get(), .events = POLLIN, .revents = 0};
-    if (::poll(&source, 1, dlock::test::hang_guard_ms) != 1) throw std::runtime_error("hang: so far: " + read);
+    if (::poll(&source, 1, dlock::rig::hang_guard_ms) != 1) throw std::runtime_error("hang: so far: " + read);
     std::array<char, 4096> bytes;
-    const auto size = dlock::test::require(::read(ends_.first.get(), bytes.data(), bytes.size()), "read");
+    const auto size = dlock::rig::require(::read(ends_.first.get(), bytes.data(), bytes.size()), "read");
     read.append(bytes.data(), static_cast<std::size_t>(size));
     std::erase(read, '\0');
     return size > 0;

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "cli/system.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli::test {
 
@@ -22,7 +22,7 @@ namespace {
 
 char read_byte(int fd) {
   pollfd source{.fd = fd, .events = POLLIN, .revents = 0};
-  if (::poll(&source, 1, dlock::test::hang_guard_ms) != 1)
+  if (::poll(&source, 1, dlock::rig::hang_guard_ms) != 1)
     throw std::runtime_error("hang: nothing came from the terminal");
   char byte = 0;
   if (::read(fd, &byte, 1) != 1) throw std::runtime_error("the terminal was closed");

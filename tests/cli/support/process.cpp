@@ -17,7 +17,7 @@
 #include <stdexcept>
 
 #include "cli/system.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli::test {
 
@@ -69,7 +69,7 @@ void wait_readable(int fd) {
   pollfd source{.fd = fd, .events = POLLIN, .revents = 0};
   int ready = 0;
   do {
-    ready = ::poll(&source, 1, dlock::test::hang_guard_ms);
+    ready = ::poll(&source, 1, dlock::rig::hang_guard_ms);
   } while (ready < 0 && errno == EINTR);
   if (ready != 1) throw std::runtime_error("hang: nothing came from the process under test");
 }
@@ -159,7 +159,7 @@ Finished Process::finish() {
   while (out_ || err_) {
     std::array sources{pollfd{.fd = out_.get(), .events = POLLIN, .revents = 0},
                        pollfd{.fd = err_.get(), .events = POLLIN, .revents = 0}};
-    const int ready = ::poll(sources.data(), sources.size(), dlock::test::hang_guard_ms);
+    const int ready = ::poll(sources.data(), sources.size(), dlock::rig::hang_guard_ms);
     if (ready == 0) throw std::runtime_error("hang: the process under test does not end");
     if (sources[0].revents != 0 && !read_some(out_.get(), out_buffer_)) out_.reset();
     if (sources[1].revents != 0 && !read_some(err_.get(), err_buffer_)) err_.reset();
@@ -180,7 +180,7 @@ Watched::Watched(pid_t pid) : fd_(open_pidfd(pid)) {}
 
 bool Watched::wait_for_death() const {
   pollfd source{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&source, 1, dlock::test::hang_guard_ms) == 1;
+  return ::poll(&source, 1, dlock::rig::hang_guard_ms) == 1;
 }
 
 bool Watched::is_dead() const {

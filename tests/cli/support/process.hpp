@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/unique_fd.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli::test {
 
@@ -19,7 +19,7 @@ namespace dlock::cli::test {
 [[nodiscard]] std::string dlock_path();
 [[nodiscard]] std::string probe_path();
 
-using dlock::test::ScratchDirectory;
+using dlock::rig::ScratchDirectory;
 
 struct Finished {
   int status = -1;  // as a shell would say it: 128 + signal

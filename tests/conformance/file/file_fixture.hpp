@@ -7,13 +7,13 @@
 
 #include <dlock/conformance/fixture.hpp>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::conformance {
 
 // The base class of FileFixture that is destroyed last, because clients use the directory to their end.
 struct FileFixtureDirectory {
-  test::ScratchDirectory directory;
+  rig::ScratchDirectory directory;
 };
 
 class FileFixture final : private FileFixtureDirectory, public UrlFixture {

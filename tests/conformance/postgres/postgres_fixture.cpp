@@ -9,10 +9,10 @@
 namespace dlock::conformance {
 
 using postgres::Strategy;
-using test::Endpoint;
+using rig::Endpoint;
+using rig::Traffic;
 using test::PostgresLock;
 using test::PostgresServer;
-using test::Traffic;
 
 PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
     : setup_(setup),

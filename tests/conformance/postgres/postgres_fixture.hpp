@@ -13,7 +13,7 @@
 
 #include "backends/postgres/options.hpp"
 #include "postgres/postgres_service.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::conformance {
 
@@ -40,9 +40,9 @@ class PostgresFixture final : public Fixture {
   // Somebody who is going to die: a way of its own, so that it can be cut off for good, and a role of its own, by which
   // the server tells its sessions from those of others.
   struct Mortal {
-    Mortal(std::string name, std::uint16_t port) : role(std::move(name)), way(test::Endpoint::loopback(port)) {}
+    Mortal(std::string name, std::uint16_t port) : role(std::move(name)), way(rig::Endpoint::loopback(port)) {}
     std::string role;
-    test::TcpProxy way;
+    rig::TcpProxy way;
   };
   [[nodiscard]] std::string parameters() const;
   [[nodiscard]] Mortal& make_mortal();
@@ -50,7 +50,7 @@ class PostgresFixture final : public Fixture {
   PostgresSetup setup_;
   postgres::Strategy strategy_;
   PostgresService& service_;
-  test::TcpProxy disturbed_;
+  rig::TcpProxy disturbed_;
   std::deque<Mortal> mortal_;
 };
 

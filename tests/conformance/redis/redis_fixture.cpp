@@ -11,11 +11,11 @@ namespace dlock::conformance {
 
 namespace {
 
-using test::Direction;
-using test::Endpoint;
+using rig::Direction;
+using rig::Endpoint;
+using rig::Traffic;
 using test::RedisConfig;
 using test::RedisServer;
-using test::Traffic;
 
 constexpr std::string_view prefix = "dlock:";
 

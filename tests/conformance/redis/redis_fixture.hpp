@@ -10,7 +10,7 @@
 #include <dlock/conformance/fixture.hpp>
 
 #include "tests/support/redis_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::conformance {
 
@@ -42,7 +42,7 @@ class RedisFixture final : public Fixture {
   RedisSetup setup_;
   std::string strategy_;
   test::RedisServer& server_;
-  test::TcpProxy proxy_;
+  rig::TcpProxy proxy_;
 };
 
 }  // namespace dlock::conformance

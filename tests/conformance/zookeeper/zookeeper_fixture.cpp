@@ -10,16 +10,16 @@
 
 #include "backends/zookeeper/node_name.hpp"
 #include "suite/wait.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "torture/rig/sanitizers.hpp"
 #include "zookeeper/zookeeper_service.hpp"
 
 namespace dlock::conformance {
 
 namespace {
 
-using test::Endpoint;
-using test::TcpProxy;
-using test::Traffic;
+using rig::Endpoint;
+using rig::TcpProxy;
+using rig::Traffic;
 using test::ZooKeeperClient;
 
 constexpr const char* prefix = "/dlock";
@@ -27,7 +27,7 @@ constexpr const char* prefix = "/dlock";
 // Short, because tests wait for sessions to end; long enough for a busy machine to keep them alive: the client library
 // gives up a server that does not answer for two thirds of it, and with a sanitizer all is slow.
 const char* parameters_for(ZooKeeperSetup setup) {
-  return setup == ZooKeeperSetup::standalone && !test::sanitized ? "session_timeout=2s" : "session_timeout=4s";
+  return setup == ZooKeeperSetup::standalone && !rig::sanitized ? "session_timeout=2s" : "session_timeout=4s";
 }
 
 std::string address_list(const std::vector<std::uint16_t>& ports) {

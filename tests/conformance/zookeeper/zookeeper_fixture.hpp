@@ -11,7 +11,7 @@
 
 #include <dlock/conformance/fixture.hpp>
 
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::conformance {
 
@@ -41,7 +41,7 @@ class ZooKeeperFixture final : public Fixture {
 
  private:
   // A way to the service: one in front of each server.
-  using Proxies = std::vector<std::unique_ptr<test::TcpProxy>>;
+  using Proxies = std::vector<std::unique_ptr<rig::TcpProxy>>;
   static void cut(const Proxies& way);
   [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
   [[nodiscard]] std::string url_of(const std::string& addresses) const;

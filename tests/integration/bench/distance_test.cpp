@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/targets/distant_target.hpp"
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -22,8 +22,8 @@ class PlainTarget final : public ServiceTarget {
 };
 
 TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
-  const test::Listener one;
-  const test::Listener other;
+  const rig::Listener one;
+  const rig::Listener other;
   PlainTarget near("redis://u:p@localhost:" + std::to_string(one.port()) +
                    ",127.0.0.1:" + std::to_string(other.port()) + "/path?a=b");
   const auto far = near.at_distance(std::chrono::milliseconds(1));
@@ -53,7 +53,7 @@ TEST(DistantTargetTest, StandsOnlyWhereNobodyComparesTheNameOfTheHost) {
 }
 
 TEST(DistantTargetTest, AHostThatIsNotThereIsSaid) {
-  test::Listener nobody;
+  rig::Listener nobody;
   nobody.close();
   PlainTarget near("redis://localhost:" + std::to_string(nobody.port()));
   EXPECT_THROW((void)near.at_distance(std::chrono::milliseconds(1)), std::runtime_error);

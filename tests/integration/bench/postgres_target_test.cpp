@@ -2,7 +2,7 @@
 
 #include "target_checks.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -105,7 +105,7 @@ TEST(PostgresTargetOfAPlainServerTest, DoesNotKnowWhatTheServerCarriesOut) {
 }
 
 TEST(PostgresTargetOfNobodyTest, IsSaidToBeUnreachable) {
-  test::Listener nobody;
+  rig::Listener nobody;
   nobody.close();
   const std::string port = std::to_string(nobody.port());
   expect_that_it_is_said_to_be_unreachable("postgresql://u:hunter2@127.0.0.1:" + port + "/db", port);

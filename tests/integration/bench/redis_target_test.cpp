@@ -2,7 +2,7 @@
 
 #include "target_checks.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -106,14 +106,14 @@ TEST(RedisTargetOfAUserTest, LogsInAndDoesWithoutTheRightToAsk) {
 }
 
 TEST(RedisTargetOfNobodyTest, IsSaidToBeUnreachable) {
-  test::Listener nobody;
+  rig::Listener nobody;
   nobody.close();
   const std::string port = std::to_string(nobody.port());
   expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
 }
 
 TEST(RedisTargetOfNobodyTest, ASilentOneIsGivenUp) {
-  const test::Listener silent;
+  const rig::Listener silent;
   const std::string port = std::to_string(silent.port());
   expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
 }

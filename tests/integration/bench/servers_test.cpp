@@ -4,13 +4,13 @@
 #include <csignal>
 #include <string>
 
-#include "tests/support/child_process.hpp"
+#include "torture/rig/child_process.hpp"
 
 namespace dlock::test {
 namespace {
 
 TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
-  ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c", "echo \"$@\"; exit 7", "sh", "--quick"});
+  rig::ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c", "echo \"$@\"; exit 7", "sh", "--quick"});
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 7);
   const std::string output = program.output();
@@ -27,8 +27,8 @@ TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
 }
 
 TEST(BenchServersTest, ASignalIsForTheCommandWhichMayFinish) {
-  ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c",
-                        "trap 'kill $!; echo interrupted; exit 9' INT; sleep 1000 & echo waiting; wait"});
+  rig::ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c",
+                             "trap 'kill $!; echo interrupted; exit 9' INT; sleep 1000 & echo waiting; wait"});
   ASSERT_TRUE(program.wait_for_output("waiting")) << program.output();
   program.signal(SIGINT);
   program.wait_for_output_end();
@@ -37,7 +37,7 @@ TEST(BenchServersTest, ASignalIsForTheCommandWhichMayFinish) {
 }
 
 TEST(BenchServersTest, ACommandThatDoesNotExistIsReported) {
-  ChildProcess program({DLOCK_BENCH_SERVERS, "/nonexistent/program"});
+  rig::ChildProcess program({DLOCK_BENCH_SERVERS, "/nonexistent/program"});
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 127);
 }

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "target_checks.hpp"
-#include "tests/support/socket.hpp"
 #include "tests/support/zookeeper_client.hpp"
 #include "tests/support/zookeeper_server.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -123,7 +123,7 @@ TEST(ZooKeeperTargetOfAnEnsembleTest, AddsUpAllServers) {
 }
 
 TEST(ZooKeeperTargetOfNobodyTest, IsSaidToBeUnreachable) {
-  test::Listener nobody;
+  rig::Listener nobody;
   nobody.close();
   const std::string port = std::to_string(nobody.port());
   expect_that_it_is_said_to_be_unreachable("zookeeper://127.0.0.1:" + port + "?auth=digest:u:hunter2", port);

@@ -219,7 +219,7 @@ TEST_F(AdvisoryTest, TheServerFreesWhatIsHeldByAClientThatItDoesNotHearOf) {
   Pending next(others_tried, {}, [&](Lease&) { EXPECT_FALSE(lease.held()); });
   Pending next_too(others_waited, {}, [&](Lease&) { EXPECT_FALSE(on_other_connection.held()); });
   await_count(false, 2);
-  proxy.set({.mode = Traffic::Mode::hold});
+  proxy.set({.mode = rig::Traffic::Mode::hold});
   EXPECT_TRUE(next.lease().release());
   EXPECT_TRUE(next_too.lease().release());
   loss.event().wait("the loss is not signalled");

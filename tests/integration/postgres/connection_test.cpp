@@ -9,7 +9,7 @@
 #include "live_connection.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -28,7 +28,7 @@ class PostgresConnectionTest : public testing::Test {
 
   // The server does the waiting between two looks.
   void await_in_server(const std::string& condition) const {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
     }
@@ -241,8 +241,8 @@ TEST_F(PostgresConnectionTest, ADatabaseThatDoesNotExistIsNamed) {
 }
 
 TEST_F(PostgresConnectionTest, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
-  TcpProxy silent(Endpoint::loopback(server.port()));
-  silent.set({.mode = Traffic::Mode::hold});
+  rig::TcpProxy silent(rig::Endpoint::loopback(server.port()));
+  silent.set({.mode = rig::Traffic::Mode::hold});
   LiveConnection connection("postgresql://locker:locker-secret@127.0.0.1:" + std::to_string(silent.port()) +
                             ",127.0.0.1:" + std::to_string(server.port()) + "/locks");
   EXPECT_TRUE(connection.open(4s));
@@ -252,15 +252,15 @@ TEST_F(PostgresConnectionTest, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
 }
 
 TEST_F(PostgresConnectionTest, AServerThatFallsSilentBehindTheLoginIsGivenUp) {
-  TcpProxy proxy(Endpoint::loopback(server.port()));
-  proxy.before_request("pg_backend_pid", [&] { proxy.set({.mode = Traffic::Mode::hold}); });
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
+  proxy.before_request("pg_backend_pid", [&] { proxy.set({.mode = rig::Traffic::Mode::hold}); });
   LiveConnection connection(server.url_at(proxy.port()));
   EXPECT_FALSE(connection.open(2s));
   EXPECT_EQ(connection.lost().code, errc::unavailable);
 }
 
 TEST_F(PostgresConnectionTest, ALostAnswerIsAnUnknownOutcome) {
-  TcpProxy proxy(Endpoint::loopback(server.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   LiveConnection connection(server.url_at(proxy.port()));
   ASSERT_TRUE(connection.open());
   proxy.lose_reply_to("pg_advisory_lock_shared");
@@ -269,12 +269,12 @@ TEST_F(PostgresConnectionTest, ALostAnswerIsAnUnknownOutcome) {
 }
 
 TEST_F(PostgresConnectionTest, WhatTheNetworkDidNotTakeIsNeverCarriedOut) {
-  TcpProxy proxy(Endpoint::loopback(server.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   LiveConnection connection(server.url_at(proxy.port()));
   ASSERT_TRUE(connection.open());
   server.run("CREATE TABLE public.taken(x text)");
   server.run("GRANT INSERT ON public.taken TO locker");
-  proxy.set({.mode = Traffic::Mode::hold});
+  proxy.set({.mode = rig::Traffic::Mode::hold});
   const std::string large(1 << 20, 'x');
   std::vector<LiveConnection::Answer> answers;
   for (int i = 0; i < 30; ++i) answers.push_back(connection.ask("INSERT INTO public.taken VALUES ($1)", {large}));

@@ -17,11 +17,11 @@
 
 #include "held_lock.hpp"
 #include "live_connection.hpp"
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -47,11 +47,11 @@ class PostgresForUpdateTest : public testing::Test {
   // Whoever waits gets a guard instead of forever.
   [[nodiscard]] static std::future<Lease> acquire_later(DistributedLock lock) {
     return std::async(std::launch::async,
-                      [own = std::move(lock)]() mutable { return own.acquire({.wait = hang_guard}); });
+                      [own = std::move(lock)]() mutable { return own.acquire({.wait = rig::hang_guard}); });
   }
   // The server does the waiting between two looks.
   void await_in_server(const std::string& condition) const {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
     }
@@ -84,7 +84,7 @@ TEST_F(PostgresForUpdateTest, ANameThatManyUseForTheFirstTimeAtOnceIsHeldByOneAt
         const Client own = client();
         for (int n = 0; n < names; ++n) {
           DistributedLock lock = own.lock("new/" + std::to_string(n));
-          const Lease lease = lock.acquire({.wait = hang_guard});
+          const Lease lease = lock.acquire({.wait = rig::hang_guard});
           const auto at = static_cast<std::size_t>(n);
           if (++inside[at] != 1) two_inside = true;
           ++entered[at];
@@ -108,7 +108,7 @@ TEST_F(PostgresForUpdateTest, SettingsOfTheRoleDoNotMatter) {
   {
     const Client one = client();
     const Client two = client();
-    const Lease lease = one.lock("name").acquire({.wait = hang_guard});
+    const Lease lease = one.lock("name").acquire({.wait = rig::hang_guard});
     auto waiting = acquire_later(two.lock("name"));
     await_waiters("name", 1);
     server.run("SELECT pg_sleep(0.3)");  // longer than any of them
@@ -158,7 +158,7 @@ TEST_F(PostgresForUpdateTest, ATokenThatWasUndoneIsNotHandedOutAgain) {
   EXPECT_EQ(server.value("SELECT token FROM dlock.row_token WHERE name = 'name'"),
             std::to_string(committed.token().value()))
       << "the transaction of the second one is gone, and its token with it";
-  EXPECT_GT(client().lock("name").acquire({.wait = hang_guard}).token(), undone.token());
+  EXPECT_GT(client().lock("name").acquire({.wait = rig::hang_guard}).token(), undone.token());
 }
 
 TEST_F(PostgresForUpdateTest, TokensGrowWhenTheTablesWereEmptied) {
@@ -206,7 +206,7 @@ TEST_F(PostgresForUpdateTest, AWaiterThatGaveUpDoesNotStayInTheServersQueue) {
   std::stop_source cancel;
   auto waiting = std::async(std::launch::async, [&] {
     std::error_code error;
-    (void)two.lock("name").acquire({.wait = hang_guard, .cancel = cancel.get_token()}, error);
+    (void)two.lock("name").acquire({.wait = rig::hang_guard, .cancel = cancel.get_token()}, error);
     return error;
   });
   await_waiters("name", 1);
@@ -237,16 +237,16 @@ TEST_F(PostgresForUpdateTest, ConnectionsAreLimitedAndWaitersGetTheNextOneThatIs
 // --- Loss ------------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresForUpdateTest, AHolderThatIsNotHeardOfLosesItsLockBeforeTheServerFreesIt) {
-  TcpProxy proxy(Endpoint::loopback(server.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   const Client silent = connect(server.url_at(proxy.port(), with("lease=2s")));
   const Client other = client();
   const Lease lease = silent.lock("name").acquire();
   auto waiting = std::async(std::launch::async, [&] {
-    const Lease next = other.lock("name").acquire({.wait = hang_guard});
+    const Lease next = other.lock("name").acquire({.wait = rig::hang_guard});
     return lease.held();
   });
   await_waiters("name", 1);
-  proxy.set({.mode = Traffic::Mode::hold});
+  proxy.set({.mode = rig::Traffic::Mode::hold});
   EXPECT_FALSE(waiting.get()) << "two holders at once";
 }
 
@@ -256,7 +256,7 @@ TEST_F(PostgresForUpdateTest, AHolderWhoseSessionIsEndedIsToldAtOnce) {
   std::promise<void> lost;
   const std::stop_callback told(lease.lost(), [&] { lost.set_value(); });
   end_holder("name");
-  ASSERT_EQ(lost.get_future().wait_for(hang_guard), std::future_status::ready);
+  ASSERT_EQ(lost.get_future().wait_for(rig::hang_guard), std::future_status::ready);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(one.lock("name").try_acquire());
 }
@@ -291,7 +291,7 @@ TEST_F(PostgresForUpdateTest, ASessionThatPretendsToBeAHolderDoesNotBreakTheQues
 TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer transactions(server);
   try {
-    (void)connect(server.url_at(transactions.port(), with(""))).lock("name").acquire({.wait = hang_guard});
+    (void)connect(server.url_at(transactions.port(), with(""))).lock("name").acquire({.wait = rig::hang_guard});
     ADD_FAILURE() << "a lock through a pooler";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::unsupported);
@@ -300,7 +300,7 @@ TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 5});
   const Client one = connect(server.url_at(sessions.port(), with("pooler=session")));
   const Client two = connect(server.url_at(sessions.port(), with("pooler=session")));
-  Lease lease = one.lock("name").acquire({.wait = hang_guard});
+  Lease lease = one.lock("name").acquire({.wait = rig::hang_guard});
   EXPECT_FALSE(two.lock("name").try_acquire());
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(two.lock("name").try_acquire());

@@ -31,7 +31,7 @@ class PostgresInspectionTest : public testing::TestWithParam<Strategy> {
   }
   // What is done takes a moment where a session has to end.
   void await_free(LiveServices& services, const std::string& name) const {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (services.inspect(name).value().held) {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up);
       server.run("SELECT pg_sleep(0.01)");

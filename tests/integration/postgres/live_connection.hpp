@@ -22,7 +22,7 @@
 #include "backends/postgres/libpq_connection.hpp"
 #include "backends/postgres/options.hpp"
 #include "engine/thread_engine.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/process.hpp"
 
 namespace dlock::test {
@@ -40,7 +40,7 @@ class LiveAnswer {
   }
   [[nodiscard]] const postgres::Outcome& outcome() {
     std::unique_lock lock(mutex_);
-    if (!answered_.wait_for(lock, hang_guard, [&] { return outcome_.has_value(); })) {
+    if (!answered_.wait_for(lock, rig::hang_guard, [&] { return outcome_.has_value(); })) {
       throw std::runtime_error("hang: no answer");
     }
     return *outcome_;
@@ -113,7 +113,7 @@ class LiveConnection final : private postgres::Connection::Listener {
         })) {
       throw std::runtime_error("the engine was stopped");
     }
-    if (!done->wait(hang_guard)) throw std::runtime_error("hang: the engine is blocked");
+    if (!done->wait(rig::hang_guard)) throw std::runtime_error("hang: the engine is blocked");
   }
   [[nodiscard]] postgres::Connection& connection() { return *connection_; }
 
@@ -154,7 +154,7 @@ class LiveConnection final : private postgres::Connection::Listener {
   template <class Condition>
   void await(Condition condition) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, hang_guard, condition)) throw std::runtime_error("hang: nothing was heard");
+    if (!changed_.wait_for(lock, rig::hang_guard, condition)) throw std::runtime_error("hang: nothing was heard");
   }
 
   const postgres::Options options_;

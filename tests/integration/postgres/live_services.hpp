@@ -26,7 +26,7 @@
 #include "backends/postgres/schema.hpp"
 #include "engine/thread_engine.hpp"
 #include "live_connection.hpp"
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 #include "util/process.hpp"
 
@@ -114,7 +114,7 @@ class LiveServices final {
         answer->arrived.set();
       });
     });
-    if (!answer->arrived.wait(hang_guard)) throw std::runtime_error("hang: no answer");
+    if (!answer->arrived.wait(rig::hang_guard)) throw std::runtime_error("hang: no answer");
     return *std::move(answer->result);
   }
   void on_engine(const std::function<void()>& task) {
@@ -125,7 +125,7 @@ class LiveServices final {
         })) {
       throw std::runtime_error("the engine was stopped");
     }
-    if (!done->wait(hang_guard)) throw std::runtime_error("hang: the engine is blocked");
+    if (!done->wait(rig::hang_guard)) throw std::runtime_error("hang: the engine is blocked");
   }
 
   struct Unimpressed final : postgres::Commands::Observer {

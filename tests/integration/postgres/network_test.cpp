@@ -7,7 +7,7 @@ namespace dlock::test {
 
 namespace {
 
-constexpr Traffic black_hole = {.mode = Traffic::Mode::hold};
+constexpr rig::Traffic black_hole = {.mode = rig::Traffic::Mode::hold};
 
 class NetworkTest : public PostgresStrategyTest {
  protected:
@@ -43,11 +43,11 @@ TEST_P(NetworkTest, AHolderInABlackHoleIsToldBeforeAnybodyEnters) {
 }
 
 TEST_P(NetworkTest, AHolderWhoIsNotHeardIsToldBeforeAnybodyEnters) {
-  expect_told_before_anybody_enters([this] { proxy.set(Direction::to_server, black_hole); });
+  expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_server, black_hole); });
 }
 
 TEST_P(NetworkTest, AHolderWhoDoesNotHearIsToldBeforeAnybodyEnters) {
-  expect_told_before_anybody_enters([this] { proxy.set(Direction::to_client, black_hole); });
+  expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_client, black_hole); });
 }
 
 TEST_P(NetworkTest, AWaiterInABlackHoleDelaysNobodyForLong) {
@@ -94,7 +94,7 @@ TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
   DistributedLock warm = lost.lock("warm");
   EXPECT_TRUE(take(warm).release());
   DistributedLock lock = lost.lock("tried");
-  proxy.set(Direction::to_client, black_hole);  // it is carried out, but not answered
+  proxy.set(rig::Direction::to_client, black_hole);  // it is carried out, but not answered
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());

@@ -20,7 +20,7 @@
 #include "suite/wait.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::postgres {
 
@@ -58,7 +58,7 @@ inline constexpr auto short_lease = 3s;
 class PostgresTest : public ::testing::Test {
  protected:
   explicit PostgresTest(PostgresConfig config = {})
-      : server(std::move(config)), proxy(Endpoint::loopback(server.port())) {}
+      : server(std::move(config)), proxy(rig::Endpoint::loopback(server.port())) {}
 
   [[nodiscard]] Client steady(ClientOptions options, const std::string& parameters = {}) const {
     return connect(server.url(parameters), std::move(options));
@@ -103,7 +103,7 @@ class PostgresTest : public ::testing::Test {
   }
 
   PostgresServer server;
-  TcpProxy proxy;
+  rig::TcpProxy proxy;
 };
 
 // What is to hold for all strategies.

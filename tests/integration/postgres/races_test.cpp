@@ -97,7 +97,7 @@ class PostgresRaceTest : public testing::Test {
   }
 
   void await_waiting(int pid) {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.005) IS NULL OR count(*) > 0 FROM pg_locks WHERE NOT granted AND pid = " +
                         std::to_string(pid)) != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "it does not wait";

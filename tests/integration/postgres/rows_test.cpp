@@ -16,8 +16,8 @@
 
 #include "event_log.hpp"
 #include "suite/wait.hpp"
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/postgres_server.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -57,7 +57,7 @@ class PostgresRowsTest : public testing::TestWithParam<const char*> {
   static void await_in(const std::string& conninfo, const std::string& condition) {
     PostgresConnection sql(conninfo);
     sql.run("SET client_encoding = 'UTF8'");
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (sql.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
     }
@@ -129,7 +129,7 @@ class Crowd {
   void want(int thread, std::mt19937& random) {
     const std::string name = names_[random() % names_.size()];
     DistributedLock lock = clients_[static_cast<std::size_t>(thread) % clients_.size()].lock(name);
-    const AcquireOptions options{.wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 20) : hang_guard,
+    const AcquireOptions options{.wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 20) : rig::hang_guard,
                                  .lease = 2s};
     Pending pending(lock, options);
     const bool cancelled = random() % 4 == 0;
@@ -143,7 +143,7 @@ class Crowd {
       visited.set();
       return;
     }
-    const bool impatient = options.wait < hang_guard;
+    const bool impatient = options.wait < rig::hang_guard;
     if (cancelled && outcome.error == errc::cancelled) return;
     // Its time may be over while the service cannot be reached.
     if (impatient &&

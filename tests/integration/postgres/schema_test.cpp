@@ -54,7 +54,7 @@ class PostgresSchemaTest : public testing::Test {
   }
   // The server does the waiting between two looks.
   void await_in_server(const std::string& condition) const {
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
     }

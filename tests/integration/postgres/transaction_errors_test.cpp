@@ -13,7 +13,7 @@
 #include <dlock/dlock.hpp>
 #include <dlock/postgres.hpp>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 

@@ -14,10 +14,10 @@
 #include <dlock/dlock.hpp>
 #include <dlock/postgres.hpp>
 
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/postgres_connection.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -56,7 +56,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   // A name of this test's own.
   PostgresTransactionLockTest() : name("test/" + std::to_string(++tests)) {}
 
-  [[nodiscard]] static TransactionLockOptions options(Duration wait = hang_guard) {
+  [[nodiscard]] static TransactionLockOptions options(Duration wait = rig::hang_guard) {
     return {.kind = GetParam(), .wait = wait};
   }
   [[nodiscard]] Client client() const {
@@ -65,7 +65,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   [[nodiscard]] bool is_free() const { return client().lock(name).try_acquire().has_value(); }
   void await_waiter() const {
     const auto strategy = GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + PostgresLock(strategy, name).waiters() + ") > 0") !=
            "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up);

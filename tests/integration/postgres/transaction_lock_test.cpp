@@ -13,9 +13,9 @@
 #include <dlock/dlock.hpp>
 #include <dlock/postgres.hpp>
 
-#include "tests/support/child_process.hpp"
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/pgbouncer.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -56,7 +56,7 @@ TEST_P(PostgresTransactionLockTest, ItWaitsForTheClientAndTheClientForIt) {
   const FencingToken token = waiting.get();
   EXPECT_GT(token.value(), before) << "drawn after the wait";
   auto client_waiting =
-      std::async(std::launch::async, [&] { return other.lock(name).acquire({.wait = hang_guard}).token(); });
+      std::async(std::launch::async, [&] { return other.lock(name).acquire({.wait = rig::hang_guard}).token(); });
   await_waiter();
   program.commit();
   EXPECT_GT(client_waiting.get(), token);
@@ -125,7 +125,7 @@ TEST_P(PostgresTransactionLockTest, ANewNameIsHeldBeforeAnybodyCanSeeItsRow) {
     auto waiting = std::async(std::launch::async,
                               [&] { return lock_in_transaction(other.connection(), name, options()).value() > 0; });
     const std::string pid = std::to_string(PQbackendPID(other.connection()));
-    const auto give_up = std::chrono::steady_clock::now() + hang_guard;
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (server.value("SELECT pg_sleep(0.01) IS NULL OR cardinality(pg_blocking_pids(" + pid + ")) > 0") != "t") {
       ASSERT_LT(std::chrono::steady_clock::now(), give_up);
     }
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kin
 TEST(PostgresTransactionLockExample, DoesWhatItSays) {
   const PostgresServer server;
   (void)connect(server.url()).initialize();
-  EXPECT_EQ(run_command({DLOCK_TRANSACTION_EXAMPLE, server.url()}),
+  EXPECT_EQ(rig::run_command({DLOCK_TRANSACTION_EXAMPLE, server.url()}),
             "the balance is 200\n"
             "while one transaction has the lock, another does not get it\n"
             "after its end it does\n");

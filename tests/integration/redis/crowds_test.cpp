@@ -26,7 +26,7 @@ class CrowdTest : public RedisStrategyTest {
     await([&] { return server.command({"PUBSUB", "CHANNELS", "dlock:w:*"}).elements.size() <= living_channels_; });
   }
   // As SIGSTOP of their process, or the loss of its machine.
-  void stop_crowd() { proxy.set({.mode = Traffic::Mode::hold}); }
+  void stop_crowd() { proxy.set({.mode = rig::Traffic::Mode::hold}); }
   void let_crowd_go_on() { proxy.pass(); }
 
   static void await(const std::function<bool()>& condition) {

@@ -27,9 +27,9 @@ class CutTest : public RedisStrategyTest {
   // Somewhere in the first exchange of a connection or in one of a connection that stands.
   void arm_cut() {
     if (pick(1) == 0) {
-      proxy.cut_after(Direction::to_server, pick(700), pick(1) == 0 ? Ending::reset : Ending::close);
+      proxy.cut_after(rig::Direction::to_server, pick(700), pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
     } else {
-      proxy.cut_after(Direction::to_client, pick(150), pick(1) == 0 ? Ending::reset : Ending::close);
+      proxy.cut_after(rig::Direction::to_client, pick(150), pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
     }
   }
 
@@ -138,7 +138,7 @@ TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
     const Client cut_client = disturbed({.response_timeout = 1s}, strategy());
     DistributedLock warm = cut_client.lock("warm");
     (void)take(warm).release();
-    proxy.cut_after(Direction::to_client, length, Ending::close);
+    proxy.cut_after(rig::Direction::to_client, length, rig::Ending::close);
     DistributedLock lock = cut_client.lock("cut");
     Outcome outcome = Pending(lock, {.wait = 0ns, .lease = long_lease}).get();
     expect_truth(outcome);

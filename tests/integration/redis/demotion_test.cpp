@@ -16,14 +16,14 @@ void await(const std::string& what, const std::function<bool()>& condition) {
 
 // Where the proxy leads is what a name or a virtual address leads to: new connections lead to the promoted server, and
 // those that stand stay.
-void fail_over(RedisServer& from, RedisServer& to, TcpProxy& proxy) {
+void fail_over(RedisServer& from, RedisServer& to, rig::TcpProxy& proxy) {
   await("the replica does not connect", [&] { return to.info("replication", "master_link_status") == "up"; });
   // A write after all others, which it has when it acknowledges this one.
   (void)from.command({"SET", "the-last-write", ""});
   (void)from.command({"WAIT", "1", "0"});
   (void)to.command({"REPLICAOF", "NO", "ONE"});
   (void)from.command({"REPLICAOF", "127.0.0.1", std::to_string(to.port())});
-  proxy.retarget(Endpoint::loopback(to.port()));
+  proxy.retarget(rig::Endpoint::loopback(to.port()));
 }
 
 std::size_t subscriptions_at(RedisServer& server) {

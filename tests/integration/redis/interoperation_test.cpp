@@ -23,7 +23,7 @@ class InteroperationTest : public RedisStrategyTest {
   RedisReply foreign(const std::vector<std::string>& words) { return foreign_.command(words); }
 
  private:
-  RedisConnection foreign_{Endpoint::loopback(server.port())};
+  RedisConnection foreign_{rig::Endpoint::loopback(server.port())};
 };
 
 TEST_P(InteroperationTest, AForeignLockIsBusyUntilItIsReleased) {
@@ -118,9 +118,9 @@ TEST_P(InteroperationTest, TheCommandLineOfRedisSeesTheLock) {
   DistributedLock lock = client.lock("seen by redis-cli");
   Lease lease = take(lock);
   const std::string port = std::to_string(server.port());
-  const std::string seen = run_command({"redis-cli", "-p", port, "GET", "seen by redis-cli"});
+  const std::string seen = rig::run_command({"redis-cli", "-p", port, "GET", "seen by redis-cli"});
   EXPECT_NE(seen.find(lease.owner().to_string()), std::string::npos);
-  EXPECT_EQ(run_command({"redis-cli", "-p", port, "SET", "seen by redis-cli", "x", "NX", "PX", "1000"}), "\n");
+  EXPECT_EQ(rig::run_command({"redis-cli", "-p", port, "SET", "seen by redis-cli", "x", "NX", "PX", "1000"}), "\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(, InteroperationTest, all_strategies(), strategy_name);

@@ -31,7 +31,7 @@ TEST_P(ReconnectionTest, AHolderSurvivesTheLossOfItsConnections) {
   DistributedLock lock = client.lock("held");
   Lease lease = take(lock, {.lease = 2s});
   for (std::size_t i = 1; i <= 3; ++i) {
-    proxy.drop(i % 2 == 0 ? Ending::reset : Ending::close);
+    proxy.drop(i % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
     log->renewals.wait("nothing is renewed on the new connection", i);
   }
   EXPECT_TRUE(lease.held());
@@ -91,7 +91,7 @@ TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
   EXPECT_FALSE(others.try_acquire().has_value());
   // Half-open: the server believes to be heard on the connections after the first.
   for (std::size_t number = 1; number < proxy.counters().accepted; ++number) {
-    proxy.set(number, Direction::to_client, {.mode = Traffic::Mode::swallow});
+    proxy.set(number, rig::Direction::to_client, {.mode = rig::Traffic::Mode::swallow});
   }
   lease.reset();
   EXPECT_TRUE(waiting.lease().release());

@@ -19,7 +19,7 @@
 #include "event_log.hpp"
 #include "suite/wait.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -44,7 +44,8 @@ inline constexpr auto long_lease = 10min;
 // A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class RedisTest : public ::testing::Test {
  protected:
-  explicit RedisTest(RedisConfig config = {}) : server(std::move(config)), proxy(Endpoint::loopback(server.port())) {}
+  explicit RedisTest(RedisConfig config = {})
+      : server(std::move(config)), proxy(rig::Endpoint::loopback(server.port())) {}
 
   [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = {}) const {
     return connect(server.url(parameters), std::move(options));
@@ -78,7 +79,7 @@ class RedisTest : public ::testing::Test {
   }
 
   RedisServer server;
-  TcpProxy proxy;
+  rig::TcpProxy proxy;
 };
 
 // The ways to wait, for tests that are to hold for all of them.

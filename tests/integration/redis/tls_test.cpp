@@ -87,14 +87,14 @@ TEST_F(TlsTest, AnEncryptedClientOfAPlainPortEndsInTime) {
 }
 
 TEST_F(TlsTest, ASilentServerEndsInTime) {
-  proxy.set({.mode = Traffic::Mode::swallow});
+  proxy.set({.mode = rig::Traffic::Mode::swallow});
   expect_refused(server.url_at(proxy.port()));
 }
 
 TEST_F(TlsTest, AHandshakeCutAnywhereEndsInTime) {
   // The server's part of the handshake is about 1.5 kB.
   for (std::uint64_t length = 0; length < 2000; length += 97) {
-    proxy.cut_after(Direction::to_client, length, length % 2 == 0 ? Ending::reset : Ending::close);
+    proxy.cut_after(rig::Direction::to_client, length, length % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
     const Client client = disturbed(impatient());
     DistributedLock lock = client.lock("cut");
     std::error_code error;

@@ -167,10 +167,10 @@ TEST_F(EnsembleTest, AQuorumLostForLongerThanTheSessionTimeoutIsALoss) {
 }
 
 TEST_F(EnsembleTest, APartitionFromAllServersIsALossBeforeAnybodyElseGetsIn) {
-  std::vector<std::unique_ptr<TcpProxy>> proxies;
+  std::vector<std::unique_ptr<rig::TcpProxy>> proxies;
   std::string list;
   for (std::size_t i = 0; i < ensemble.size(); ++i) {
-    proxies.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(ensemble.server(i).port())));
+    proxies.push_back(std::make_unique<rig::TcpProxy>(rig::Endpoint::loopback(ensemble.server(i).port())));
     list += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(proxies.back()->port());
   }
   const Client one = connect("zookeeper://" + list + "?" + short_session);
@@ -181,7 +181,7 @@ TEST_F(EnsembleTest, APartitionFromAllServersIsALossBeforeAnybodyElseGetsIn) {
   std::atomic<bool> overlap{false};
   Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
   Tree(ensemble.addresses()).await_residue("partition", 2);
-  for (const auto& each : proxies) each->set({.mode = Traffic::Mode::swallow});
+  for (const auto& each : proxies) each->set({.mode = rig::Traffic::Mode::swallow});
   EXPECT_GT(waiting.lease().token(), lease.token());
   EXPECT_FALSE(overlap);
 }

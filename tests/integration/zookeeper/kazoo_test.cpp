@@ -2,7 +2,7 @@
 #include <csignal>
 #include <regex>
 
-#include "tests/support/child_process.hpp"
+#include "torture/rig/child_process.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
@@ -57,14 +57,15 @@ class KazooTest : public ZooKeeperTest {
   [[nodiscard]] Client client_of(const std::string& parameters) const {
     return steady({}, parameters + "&" + long_session);
   }
-  [[nodiscard]] ChildProcess start(const std::string& what, const std::string& name, const std::string& how) const {
-    return ChildProcess({"/usr/bin/python3", "-c", program, server.address(), path(name), what, how});
+  [[nodiscard]] rig::ChildProcess start(const std::string& what, const std::string& name,
+                                        const std::string& how) const {
+    return rig::ChildProcess({"/usr/bin/python3", "-c", program, server.address(), path(name), what, how});
   }
   // Waits until it says so.
-  static void expect(const ChildProcess& kazoo, const std::string& word) {
+  static void expect(const rig::ChildProcess& kazoo, const std::string& word) {
     ASSERT_TRUE(kazoo.wait_for_output(word)) << kazoo.output();
   }
-  static void let_go(ChildProcess& kazoo) {
+  static void let_go(rig::ChildProcess& kazoo) {
     kazoo.signal(SIGTERM);
     EXPECT_EQ(kazoo.wait(), 0) << kazoo.output();
   }
@@ -90,7 +91,7 @@ TEST_F(KazooTest, ItsLocksAndOursExcludeEachOther) {
     const std::string name = "shared-" + std::to_string(++n);
     const Client client = client_of(pair.parameters);
     DistributedLock lock = client.lock(name);
-    ChildProcess holder = start(pair.kazoo, name, "wait");
+    rig::ChildProcess holder = start(pair.kazoo, name, "wait");
     ASSERT_NO_FATAL_FAILURE(expect(holder, "held"));
     EXPECT_FALSE(lock.try_acquire().has_value());
     EXPECT_EQ(client.inspect(name).holder, "kazoo");
@@ -100,7 +101,7 @@ TEST_F(KazooTest, ItsLocksAndOursExcludeEachOther) {
     Lease lease = waiting.lease();
     EXPECT_TRUE(lease.held());
 
-    ChildProcess other = start(pair.kazoo, name, "try");
+    rig::ChildProcess other = start(pair.kazoo, name, "try");
     ASSERT_NO_FATAL_FAILURE(expect(other, "busy"));
     EXPECT_EQ(other.wait(), 0);
     EXPECT_TRUE(lease.release());
@@ -109,14 +110,14 @@ TEST_F(KazooTest, ItsLocksAndOursExcludeEachOther) {
 
 // It goes on making nodes that ours, and Curator, do not know.
 TEST_F(KazooTest, ALockThatOnlyLooksForOursIsRefused) {
-  ChildProcess holder = start("PatternLock", "shared", "wait");
+  rig::ChildProcess holder = start("PatternLock", "shared", "wait");
   ASSERT_NO_FATAL_FAILURE(expect(holder, "held"));
   expect_refused(client_of("layout=curator"), "shared", "kazoo");
   let_go(holder);
 }
 
 TEST_F(KazooTest, NobodyIsLetInBesideItsSemaphore) {
-  ChildProcess holder = start("Semaphore", "shared", "wait");
+  rig::ChildProcess holder = start("Semaphore", "shared", "wait");
   ASSERT_NO_FATAL_FAILURE(expect(holder, "held"));
   ASSERT_EQ(queue("shared").size(), 1U);
   EXPECT_TRUE(std::regex_match(queue("shared").front(), std::regex("[0-9a-f]{32}"))) << queue("shared").front();

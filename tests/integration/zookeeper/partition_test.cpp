@@ -24,7 +24,7 @@ TEST_P(PartitionTest, TheLossIsSeenBeforeTheServerLetsAnybodyElseIn) {
     std::atomic<bool> overlap{false};
     Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
     await_residue("partition", std::string(GetParam()) == "ephemeral" ? 1 : 2);
-    proxy.set({.mode = Traffic::Mode::swallow});
+    proxy.set({.mode = rig::Traffic::Mode::swallow});
     Lease next = waiting.lease();
     EXPECT_FALSE(overlap);
     EXPECT_FALSE(lease.held());

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
@@ -19,8 +19,8 @@ class SilentHostTest : public ZooKeeperTest {
     for (const auto port : ports) hosts += (hosts.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(port));
     return "zookeeper://" + hosts + "?session_timeout=100s";
   }
-  const Listener silent;  // nobody ever accepts: the system does
-  const Listener silent_too;
+  const rig::Listener silent;  // nobody ever accepts: the system does
+  const rig::Listener silent_too;
 };
 
 // Which host a client begins with is drawn at random, so that each order occurs.
@@ -41,7 +41,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
 
 // The server never sees what was sent while nothing passed, so that only another attempt can be answered.
 TEST_F(SilentHostTest, AHostThatIsSilentAloneIsAnErrorUntilItAnswers) {
-  proxy.set({.mode = Traffic::Mode::swallow});
+  proxy.set({.mode = rig::Traffic::Mode::swallow});
   const Client client = connect(url({proxy.port()}), {.response_timeout = 300ms, .connect_timeout = 200ms});
   DistributedLock lock = client.lock("alone");
   std::error_code error;

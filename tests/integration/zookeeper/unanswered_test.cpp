@@ -87,7 +87,7 @@ TEST_P(UnansweredTest, AReleaseWhoseAnswerIsLostFreesTheLock) {
   DistributedLock others = other_client.lock("release");
   Lease lease = take(lock);
   Pending waiting(others, {});
-  proxy.cut_after(Direction::to_client, 0);
+  proxy.cut_after(rig::Direction::to_client, 0);
   std::error_code error;
   (void)lease.release(error);  // it may have been repeated in time
   EXPECT_FALSE(lease.held());
@@ -196,9 +196,9 @@ TEST_P(UnansweredTest, ConnectionsCutAnywhereLeaveNoOrphanAndNoWrongBelief) {
   for (std::size_t round = 0; cuts < wanted_cuts && round < 10 * wanted_cuts; ++round) {
     // Somewhere in the exchanges of an acquire and its release, or in those of setting up the connection.
     if (pick(1) == 0) {
-      proxy.cut_after(Direction::to_server, pick(700), pick(1) == 0 ? Ending::reset : Ending::close);
+      proxy.cut_after(rig::Direction::to_server, pick(700), pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
     } else {
-      proxy.cut_after(Direction::to_client, pick(700), pick(1) == 0 ? Ending::reset : Ending::close);
+      proxy.cut_after(rig::Direction::to_client, pick(700), pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
     }
     Outcome outcome = Pending(lock, {.wait = pick(1) == 0 ? 0ms : 500ms}).get();
     const auto now = holder("cut");

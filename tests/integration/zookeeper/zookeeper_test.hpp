@@ -18,9 +18,9 @@
 #include "backends/zookeeper/node_name.hpp"
 #include "event_log.hpp"
 #include "suite/wait.hpp"
-#include "tests/support/tcp_proxy.hpp"
 #include "tests/support/zookeeper_client.hpp"
 #include "tests/support/zookeeper_server.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -95,13 +95,13 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
       : Tree(place->server.address()),
         place_(std::move(place)),
         server(place_->server),
-        proxy(Endpoint::loopback(server.port())) {}
+        proxy(rig::Endpoint::loopback(server.port())) {}
 
   std::unique_ptr<Place> place_;
 
  protected:
   ZooKeeperServer& server;
-  TcpProxy proxy;
+  rig::TcpProxy proxy;
 };
 
 // The ways to wait, for tests that are to hold for all of them.

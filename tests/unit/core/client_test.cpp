@@ -19,9 +19,9 @@
 #include <dlock/error.hpp>
 
 #include "tests/support/fake_backend.hpp"
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/recording_observer.hpp"
 #include "tests/support/simple_backend.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock {
@@ -65,7 +65,7 @@ TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
   DistributedLock busy = client.lock("busy");
   std::atomic<bool> enough = false;
   util::Event ended;
-  const auto give_up = std::chrono::steady_clock::now() + test::hang_guard;
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   std::function<void()> next = [&] {
     if (enough || std::chrono::steady_clock::now() > give_up) return ended.set();
     busy.async_acquire({}, [&](std::error_code, Lease got) {
@@ -77,7 +77,7 @@ TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
   EXPECT_FALSE(client.lock("held").try_acquire_for(100ms)) << "the lock is held, and the wait for it ends";
   while (client.stats().renewed == 0 && !ended.is_set()) std::this_thread::yield();
   enough = true;
-  ASSERT_TRUE(ended.wait(2 * test::hang_guard));
+  ASSERT_TRUE(ended.wait(2 * rig::hang_guard));
   EXPECT_GE(client.stats().renewed, 1U);
   EXPECT_TRUE(lease.held());
 }
@@ -195,7 +195,7 @@ TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
     EXPECT_TRUE(client.diagnose().empty());
     done.set();
   });
-  EXPECT_TRUE(done.wait(test::hang_guard));
+  EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ClientTest, MayBeDestroyedInAHandler) {
@@ -214,8 +214,8 @@ TEST_F(ClientTest, MayBeDestroyedInAHandler) {
     client.reset();
     done.set();
   });
-  ASSERT_TRUE(done.wait(test::hang_guard));
-  EXPECT_TRUE(waiter_done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
+  EXPECT_TRUE(waiter_done.wait(rig::hang_guard));
   EXPECT_FALSE(kept->held());
   EXPECT_TRUE(kept->lost().stop_requested());
   std::error_code ec;
@@ -236,7 +236,7 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
     lock.async_acquire(
         {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
   }
-  EXPECT_TRUE(done.wait(test::hang_guard));
+  EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ClientTest, AssignmentClosesTheOldClient) {

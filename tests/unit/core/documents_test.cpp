@@ -184,7 +184,7 @@ TEST(GuaranteesPage, NamesRunsThatExist) {
     EXPECT_FALSE(conformance.empty()) << cells;
     for (const std::string& run : conformance) EXPECT_TRUE(is_run_of("tests/conformance/", "/main.cpp", run)) << run;
     for (const std::string& arena : matches(cells.substr(middle), quoted)) {
-      EXPECT_TRUE(is_run_of("tests/fault/services/", "_arena.cpp", arena)) << arena;
+      EXPECT_TRUE(is_run_of("tests/torture/services/", "_arena.cpp", arena)) << arena;
     }
   }
 }

@@ -16,8 +16,8 @@
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
-#include "tests/support/sanitizers.hpp"
 #include "tests/support/simple_backend.hpp"
+#include "torture/rig/sanitizers.hpp"
 
 // A child that starts an engine of its own is what one of these tests is about.
 extern "C" const char* __tsan_default_options();
@@ -185,7 +185,7 @@ TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
 TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
   const Lease lease = client_->lock("x").acquire();
   // TSan stops at a new thread that repeats the id of one that did not come along through fork().
-  if constexpr (test::thread_sanitizer) client_.reset();
+  if constexpr (rig::thread_sanitizer) client_.reset();
   EXPECT_EQ(Child::run([&](Child& child) {
               auto service = std::make_shared<test::SimpleService>();
               const Client own = connect("simple://", {.label = "child"}, service->factory());

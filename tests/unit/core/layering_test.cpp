@@ -64,7 +64,8 @@ TEST(Layering, PublicHeadersIncludeTheStandardLibraryAndEachOtherOnly) {
 
 TEST(Layering, TheCoreKnowsNoBackend) {
   for (const auto& [file, named] : includes_below("src")) {
-    EXPECT_FALSE(starts_with_one_of(named, {"backends/", "cli/", "tests/", "bench/"})) << file << " includes " << named;
+    EXPECT_FALSE(starts_with_one_of(named, {"backends/", "cli/", "torture/", "tests/", "bench/"}))
+        << file << " includes " << named;
     EXPECT_FALSE(starts_with_one_of(named, {"hiredis", "zookeeper", "libpq", "postgresql", "CLI", "nlohmann", "fmt"}))
         << file << " includes " << named;
   }
@@ -72,7 +73,8 @@ TEST(Layering, TheCoreKnowsNoBackend) {
 
 TEST(Layering, UtilitiesKnowNothingAboveThem) {
   for (const auto& [file, named] : includes_below("src/util")) {
-    EXPECT_FALSE(starts_with_one_of(named, {"core/", "engine/"})) << file << " includes " << named;
+    EXPECT_FALSE(starts_with_one_of(named, {"core/", "engine/", "dlock/backend", "dlock/try_backend", "dlock/client"}))
+        << file << " includes " << named;
   }
   for (const auto& [file, named] : includes_below("src/engine")) {
     EXPECT_FALSE(starts_with_one_of(named, {"core/"})) << file << " includes " << named;
@@ -100,7 +102,35 @@ TEST(Layering, BackendsDoNotIncludeOneAnother) {
       EXPECT_FALSE(starts_with_one_of(named, {"backends/" + other + "/", "../" + other + "/"}))
           << file << " includes " << named;
     }
-    EXPECT_FALSE(starts_with_one_of(named, {"cli/", "tests/", "bench/"})) << file << " includes " << named;
+    EXPECT_FALSE(starts_with_one_of(named, {"cli/", "torture/", "tests/", "bench/"})) << file << " includes " << named;
+  }
+}
+
+// What is shipped needs nothing of the tests.
+TEST(Layering, ProgramsIncludeNoTests) {
+  for (const std::string directory : {"cli", "bench", "torture", "examples"}) {
+    const auto includes = includes_below(directory);
+    EXPECT_FALSE(includes.empty()) << directory;
+    for (const auto& [file, named] : includes) {
+      EXPECT_FALSE(starts_with_one_of(named, {"tests/", "gtest", "gmock"})) << file << " includes " << named;
+    }
+  }
+}
+
+TEST(Layering, TheCommandIsOnTopOfMeasuringAndTorture) {
+  for (const auto& [file, named] : includes_below("bench")) {
+    EXPECT_FALSE(starts_with_one_of(named, {"cli/"})) << file << " includes " << named;
+  }
+  for (const auto& [file, named] : includes_below("torture")) {
+    EXPECT_FALSE(starts_with_one_of(named, {"cli/", "bench/"})) << file << " includes " << named;
+  }
+}
+
+// It knows sockets, processes and files, and is used by what measures as well.
+TEST(Layering, TheRigKnowsNoTorture) {
+  for (const auto& [file, named] : includes_below("torture/rig")) {
+    if (!starts_with_one_of(named, {"torture/"})) continue;
+    EXPECT_TRUE(starts_with_one_of(named, {"torture/rig/"})) << file << " includes " << named;
   }
 }
 

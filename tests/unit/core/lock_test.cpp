@@ -15,8 +15,8 @@
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
-#include "tests/support/hang_guard.hpp"
 #include "tests/support/simple_backend.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock {
@@ -162,11 +162,11 @@ TEST_F(LockTest, UnlockingALostLeaseDoesNotReleaseTheNextHoldersLock) {
   std::thread next([&] {
     lock_.lock();  // the same object, another thread
     taken.set();
-    EXPECT_TRUE(unlocked.wait(test::hang_guard));
+    EXPECT_TRUE(unlocked.wait(rig::hang_guard));
     EXPECT_TRUE(lock_.lease().held());
     lock_.unlock();
   });
-  ASSERT_TRUE(taken.wait(test::hang_guard));
+  ASSERT_TRUE(taken.wait(rig::hang_guard));
   lock_.unlock();
   EXPECT_TRUE(service_->held("x"));
   unlocked.set();
@@ -262,7 +262,7 @@ TEST_F(LockTest, WrongOptionsAreErrorsEverywhere) {
     EXPECT_FALSE(lease.has_value());
     called.set();
   });
-  EXPECT_TRUE(called.wait(test::hang_guard));
+  EXPECT_TRUE(called.wait(rig::hang_guard));
 }
 
 TEST_F(LockTest, AnErrorCodeIsClearedBySuccess) {
@@ -289,7 +289,7 @@ TEST_F(LockTest, AnAsynchronousAcquireRunsItsHandlerOnTheEngineThread) {
     ran_on = std::this_thread::get_id();
     done.set();
   });
-  ASSERT_TRUE(done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
@@ -333,7 +333,7 @@ TEST_F(LockTest, AWaiterIsWokenByTheRelease) {
   waiter.join();
   EXPECT_FALSE(waiting.is_set());
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.wait(test::hang_guard)) << "the clock stands still: no polling could help";
+  EXPECT_TRUE(waiting.wait(rig::hang_guard)) << "the clock stands still: no polling could help";
 }
 
 // --- with_lock -------------------------------------------------------------------------------------------------------
@@ -407,13 +407,13 @@ TEST_F(LockTest, WhatAHandlerCapturedIsDestroyedWhereTheHandlerRan) {
       taken = std::move(lease);
     });
     EXPECT_TRUE(held.release());  // grants in a task of this thread
-    ASSERT_TRUE(acquired->over.wait(test::hang_guard));
+    ASSERT_TRUE(acquired->over.wait(rig::hang_guard));
     ASSERT_EQ(acquired->on, ran_on);
     auto released = std::make_shared<Destruction>();
     taken.async_release([&, capture = std::make_shared<Capture>(released)](std::error_code, bool) {
       ran_on = std::this_thread::get_id();
     });
-    ASSERT_TRUE(released->over.wait(test::hang_guard));
+    ASSERT_TRUE(released->over.wait(rig::hang_guard));
     ASSERT_EQ(released->on, ran_on);
   }
 }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/hang_guard.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock::engine {
@@ -36,7 +36,7 @@ class EventLoopTest : public testing::Test {
       while (loop_.callers_waiting() == 0) std::this_thread::yield();
       act(event);
     });
-    const bool set = loop_.wait(event, test::hang_guard);
+    const bool set = loop_.wait(event, rig::hang_guard);
     actor.join();
     return set;
   }
@@ -50,7 +50,7 @@ class EventLoopTest : public testing::Test {
           (void)go_on.wait();
         },
         false));
-    ASSERT_TRUE(inside->wait(test::hang_guard));
+    ASSERT_TRUE(inside->wait(rig::hang_guard));
   }
 
   // Comes and goes alone until the loop's own thread leaves the lead to such callers. Then the next one leads.
@@ -82,7 +82,7 @@ TEST_F(EventLoopTest, ItsOwnThreadRunsWhatComesWhileNobodyWaits) {
     EXPECT_TRUE(loop_.on_own_thread());
     ran.set();
   });
-  EXPECT_TRUE(ran.wait(test::hang_guard));
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
 }
 
 TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
@@ -104,7 +104,7 @@ TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
   util::Event last;
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(loop_.notify([&seen, i] { seen.push_back(i); }, false));
   EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
-  ASSERT_TRUE(last.wait(test::hang_guard));
+  ASSERT_TRUE(last.wait(rig::hang_guard));
   ASSERT_EQ(seen.size(), 1000U);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
@@ -125,7 +125,7 @@ TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
           link();
         },
         false));
-    ASSERT_TRUE(chain_ended.wait(test::hang_guard));
+    ASSERT_TRUE(chain_ended.wait(rig::hang_guard));
     EXPECT_LT(links, 1'000'000);
   }
 }
@@ -141,7 +141,7 @@ TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
     EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false, UserCode::loss_signal));
   }
   go_on.set();
-  ASSERT_TRUE(last.wait(test::hang_guard));
+  ASSERT_TRUE(last.wait(rig::hang_guard));
   EXPECT_EQ(order, (std::vector{0, 1, 2, 10, 11, 12}));
 }
 
@@ -177,7 +177,7 @@ TEST_F(EventLoopTest, ACallerLeadsForAMomentOnly) {
         own = loop_.on_own_thread();
         probed.set();
       });
-      ASSERT_TRUE(probed.wait(test::hang_guard));
+      ASSERT_TRUE(probed.wait(rig::hang_guard));
     }
     loop_.post([&] { event.set(); });
   }));
@@ -205,9 +205,9 @@ TEST_F(EventLoopTest, AllOfManyCallersAreAnswered) {
           loop_.post([this, event] { EXPECT_TRUE(loop_.notify([event] { event->set(); }, false)); });
         }
         if ((i + t) % 3 == 0) {
-          ASSERT_TRUE(loop_.wait(*event, test::hang_guard));
+          ASSERT_TRUE(loop_.wait(*event, rig::hang_guard));
         } else {
-          ASSERT_TRUE(event->wait(test::hang_guard));
+          ASSERT_TRUE(event->wait(rig::hang_guard));
         }
       }
     });

@@ -54,7 +54,7 @@ TEST_F(ThreadEngineDescriptorTest, TellsWhenThereIsSomethingToRead) {
   flush();
   EXPECT_FALSE(ready.is_set());
   send();
-  EXPECT_TRUE(ready.wait(test::hang_guard));
+  EXPECT_TRUE(ready.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineDescriptorTest, TellsOnceForEachWait) {
@@ -69,7 +69,7 @@ TEST_F(ThreadEngineDescriptorTest, TellsOnceForEachWait) {
         ready.set();
       });
     }));
-    ASSERT_TRUE(ready.wait(test::hang_guard));
+    ASSERT_TRUE(ready.wait(rig::hang_guard));
     flush();
     EXPECT_EQ(calls, i) << "level-triggered for a new wait, silent without one";
   }
@@ -83,10 +83,10 @@ TEST_F(ThreadEngineDescriptorTest, BothInterestsMayBePending) {
     descriptor_->async_wait(Interest::readable, [&](std::error_code) { readable.set(); });
     descriptor_->async_wait(Interest::writable, [&](std::error_code) { writable.set(); });
   }));
-  EXPECT_TRUE(writable.wait(test::hang_guard));
+  EXPECT_TRUE(writable.wait(rig::hang_guard));
   EXPECT_FALSE(readable.is_set());
   send();
-  EXPECT_TRUE(readable.wait(test::hang_guard));
+  EXPECT_TRUE(readable.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineDescriptorTest, TheOtherEndsCloseIsReadiness) {
@@ -96,7 +96,7 @@ TEST_F(ThreadEngineDescriptorTest, TheOtherEndsCloseIsReadiness) {
       engine_->dispatch([&] { descriptor_->async_wait(Interest::readable, [&](std::error_code) { ready.set(); }); }));
   close(ends_[1]);
   ends_[1] = -1;
-  EXPECT_TRUE(ready.wait(test::hang_guard));
+  EXPECT_TRUE(ready.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineDescriptorTest, AHandlerThatIsPendingWhenTheWatchGoesNeverRuns) {
@@ -129,7 +129,7 @@ TEST_F(ThreadEngineDescriptorTest, AHandlerMayDestroyItsOwnWatch) {
       done.set();
     });
   }));
-  EXPECT_TRUE(done.wait(test::hang_guard));
+  EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineDescriptorTest, AWatchedDescriptorIsNotClosed) {

@@ -75,7 +75,7 @@ TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
       stopped.set();
     };
     ASSERT_TRUE(inside_task ? engine->submit(stop) : engine->notify(stop));
-    ASSERT_TRUE(stopped.wait(test::hang_guard));
+    ASSERT_TRUE(stopped.wait(rig::hang_guard));
     while (!weak.expired()) std::this_thread::yield();
   }
 }
@@ -157,7 +157,7 @@ TEST_F(ThreadEngineLifetimeTest, LeavesNoDescriptorAndNoThreadBehind) {
   for (int i = 0; i < 200; ++i) start()->stop();
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
   // The kernel lists a thread that was joined for a moment longer.
-  const auto end = std::chrono::steady_clock::now() + test::hang_guard;
+  const auto end = std::chrono::steady_clock::now() + rig::hang_guard;
   while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
@@ -208,7 +208,7 @@ TEST_F(ThreadEngineLifetimeTest, AClockThatMovesWhileEnginesComeAndGoIsFine) {
     const auto engine = start();
     util::Event ran;
     EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 5ms, [&] { ran.set(); }); }));
-    EXPECT_TRUE(ran.wait(test::hang_guard));
+    EXPECT_TRUE(ran.wait(rig::hang_guard));
     engine->stop();
   }
   done = true;

@@ -36,7 +36,7 @@ TEST_F(ThreadEngineTest, PostNeverRunsInsideTheCall) {
     ran_on = std::this_thread::get_id();
     ran.set();
   });
-  ASSERT_TRUE(ran.wait(test::hang_guard));
+  ASSERT_TRUE(ran.wait(rig::hang_guard));
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
@@ -52,7 +52,7 @@ TEST_F(ThreadEngineTest, ADispatchFromInsideATaskIsQueued) {
     inner_ran_inside = inner;
   }));
   EXPECT_FALSE(inner_ran_inside);
-  ASSERT_TRUE(done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, ADispatchToABusyEngineDoesNotWaitForIt) {
@@ -61,7 +61,7 @@ TEST_F(ThreadEngineTest, ADispatchToABusyEngineDoesNotWaitForIt) {
   EXPECT_TRUE(engine_->dispatch([&] { ran.set(); }));
   EXPECT_FALSE(ran.is_set());
   blocked.unblock();
-  EXPECT_TRUE(ran.wait(test::hang_guard));
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, TheDispatchesOfAThreadTakeEffectInTheirOrder) {
@@ -124,7 +124,7 @@ TEST_F(ThreadEngineTest, UserCodeRunsOnTheEngineThreadOutsideTasks) {
     EXPECT_TRUE(inner) << "inline, because nothing else is inside a task";
     done.set();
   }));
-  ASSERT_TRUE(done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, ATaskMustNotBlockOnWhateverThreadItRuns) {
@@ -152,8 +152,8 @@ TEST_F(ThreadEngineTest, TasksOfTwoEnginesMayNest) {
       }));
       EXPECT_FALSE(other->must_not_block());
     }));
-    ASSERT_TRUE(inner_over.wait(test::hang_guard));
-    ASSERT_TRUE(queued_over.wait(test::hang_guard));
+    ASSERT_TRUE(inner_over.wait(rig::hang_guard));
+    ASSERT_TRUE(queued_over.wait(rig::hang_guard));
     EXPECT_FALSE(ran_inside) << "never inside another task of the same engine";
   }
   EXPECT_TRUE(nested);
@@ -208,7 +208,7 @@ TEST_F(ThreadEngineTest, SignalsAreBlockedOnItsThread) {
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     done.set();
   }));
-  ASSERT_TRUE(done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM}) {
     EXPECT_EQ(sigismember(&blocked, signal), 1) << signal;
   }
@@ -225,7 +225,7 @@ TEST_F(ThreadEngineTest, WaitingEndsWithTheEventOrTheLimit) {
   util::Event event;
   EXPECT_FALSE(engine_->wait(event, 1ms));
   engine_->post([&] { event.set(); });
-  EXPECT_TRUE(engine_->wait(event, test::hang_guard));
+  EXPECT_TRUE(engine_->wait(event, rig::hang_guard));
 }
 
 // --- Timers ----------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ TEST_F(ThreadEngineTest, ATimerThatIsDueAlreadyRunsSoonButNotInsideTheCall) {
     (void)engine_->schedule(engine_->now() - 1h, [&] { ran.set(); });
     EXPECT_FALSE(ran.is_set());
   }));
-  EXPECT_TRUE(ran.wait(test::hang_guard));
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, ACancelledTimerDoesNotRun) {
@@ -296,7 +296,7 @@ TEST_F(ThreadEngineTest, TimersRunOnTheRealClock) {
     (void)engine->schedule(start + 1h, [] { FAIL(); });
     (void)engine->schedule(TimePoint::max(), [] { FAIL(); });
   }));
-  ASSERT_TRUE(second.wait(test::hang_guard));
+  ASSERT_TRUE(second.wait(rig::hang_guard));
   engine->stop();
   EXPECT_GE(first_at, start + 5ms);
   EXPECT_GE(second_at, start + 20ms);
@@ -307,10 +307,10 @@ TEST_F(ThreadEngineTest, AnEarlierTimerReplacesALaterWakeUpOnTheRealClock) {
   util::Event ran;
   EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1h, [] { FAIL(); }); }));
   EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1ms, [&] { ran.set(); }); }));
-  EXPECT_TRUE(ran.wait(test::hang_guard));
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
   util::Event past;
   EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(TimePoint::min(), [&] { past.set(); }); }));
-  EXPECT_TRUE(past.wait(test::hang_guard));
+  EXPECT_TRUE(past.wait(rig::hang_guard));
   engine->stop();
 }
 
@@ -325,7 +325,7 @@ TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
     EXPECT_TRUE(timer->armed());
   }));
   clock_->advance(1s);
-  ASSERT_TRUE(done.wait(test::hang_guard));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
 }  // namespace

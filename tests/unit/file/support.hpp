@@ -16,14 +16,14 @@
 #include <dlock/dlock.hpp>
 
 #include "backends/file/file_backend.hpp"
-#include "tests/support/hang_guard.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::file::test {
 
-using dlock::test::hang_guard;
+using dlock::rig::hang_guard;
 
-class ScratchDirectory : public dlock::test::ScratchDirectory {
+class ScratchDirectory : public dlock::rig::ScratchDirectory {
  public:
   // A directory for locks inside it, which does not exist yet.
   [[nodiscard]] std::string locks() const { return path() + "/locks"; }

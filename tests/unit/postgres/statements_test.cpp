@@ -15,7 +15,7 @@
 #include "all_statements.hpp"
 #include "hostile_names.hpp"
 #include "sql_words.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::postgres {
 
@@ -217,7 +217,7 @@ TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
   std::vector<std::vector<SqlWord>> expected;
   for (const auto& [name, sql] : plain) expected.push_back(words_of(sql));
   const SqlWord plain_schema{Kind::identifier, "dlock"};
-  for (const std::string& schema : hostile_names(test::sanitized ? 30 : 300)) {
+  for (const std::string& schema : hostile_names(rig::sanitized ? 30 : 300)) {
     const auto hostile = all_statements(schema, Durability::async);
     ASSERT_EQ(hostile.size(), plain.size());
     for (std::size_t i = 0; i < hostile.size(); ++i) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/support/pgbouncer.hpp"
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -76,7 +76,7 @@ TEST(PostgresServer, IsReachedThroughAPooler) {
 
 TEST(PostgresServer, IsReachedThroughAProxy) {
   const PostgresServer server;
-  TcpProxy proxy(Endpoint::loopback(server.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   EXPECT_EQ(PostgresConnection(server.url_at(proxy.port())).value("SELECT 1"), "1");
 }
 

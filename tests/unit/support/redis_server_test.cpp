@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "tests/support/tcp_proxy.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -13,7 +13,7 @@ namespace {
 
 TEST(RedisServer, AnswersOnItsPort) {
   const RedisServer server;
-  RedisConnection redis(Endpoint::loopback(server.port()));
+  RedisConnection redis(rig::Endpoint::loopback(server.port()));
   EXPECT_EQ(redis.command({"PING"}).text, "PONG");
   EXPECT_EQ(server.url(), "redis://127.0.0.1:" + std::to_string(server.port()));
   EXPECT_EQ(server.url("strategy=poll"), server.url() + "?strategy=poll");
@@ -35,7 +35,7 @@ TEST(RedisServer, UnderstandsAllKindsOfReplies) {
 TEST(RedisServer, IsGoneWhenStopped) {
   RedisServer server;
   server.stop();
-  EXPECT_THROW(RedisConnection(Endpoint::loopback(server.port())), std::system_error);
+  EXPECT_THROW(RedisConnection(rig::Endpoint::loopback(server.port())), std::system_error);
 }
 
 TEST(RedisServer, ForgetsEverythingWithoutAnAppendOnlyFile) {
@@ -59,7 +59,7 @@ TEST(RedisServer, KeepsItsDataInAnAppendOnlyFile) {
 
 TEST(RedisServer, KnowsItsUsers) {
   const RedisServer server({.password = "top", .user = RedisUser{}});
-  RedisConnection redis(Endpoint::loopback(server.port()));
+  RedisConnection redis(rig::Endpoint::loopback(server.port()));
   EXPECT_TRUE(redis.command({"PING"}).is_error());
   EXPECT_FALSE(redis.command({"AUTH", "locker", "locker-secret"}).is_error());
   EXPECT_TRUE(redis.command({"FLUSHALL"}).is_error());
@@ -72,7 +72,7 @@ TEST(RedisServer, SpeaksTls) {
   RedisServer server({.tls = true});
   EXPECT_EQ(server.command({"PING"}).text, "PONG");
   const std::string port = std::to_string(server.port());
-  EXPECT_EQ(run_command({"redis-cli", "--tls", "--cacert", server.certificate().authority(), "-p", port, "PING"}),
+  EXPECT_EQ(rig::run_command({"redis-cli", "--tls", "--cacert", server.certificate().authority(), "-p", port, "PING"}),
             "PONG\n");
   EXPECT_NE(server.url().find("rediss://127.0.0.1:" + port), std::string::npos);
 }
@@ -91,8 +91,8 @@ TEST(RedisServer, HasReplicas) {
 
 TEST(RedisServer, IsReachedThroughAProxy) {
   RedisServer server;
-  TcpProxy proxy(Endpoint::loopback(server.port()));
-  RedisConnection redis(Endpoint::loopback(proxy.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
+  RedisConnection redis(rig::Endpoint::loopback(proxy.port()));
   EXPECT_EQ(redis.command({"PING"}).text, "PONG");
   proxy.lose_reply_to("SET");
   EXPECT_THROW((void)redis.command({"SET", "a", "1"}), std::runtime_error);

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/hang_guard.hpp"
-#include "tests/support/socket.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::test {
 
@@ -21,16 +21,16 @@ class StreamClient {
  public:
   enum class End { none, close, reset };
 
-  explicit StreamClient(std::uint16_t port) : fd_(connect_to(Endpoint::loopback(port))) {
-    const timeval limit{.tv_sec = hang_guard.count(), .tv_usec = 0};
-    require(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
+  explicit StreamClient(std::uint16_t port) : fd_(rig::connect_to(rig::Endpoint::loopback(port))) {
+    const timeval limit{.tv_sec = rig::hang_guard.count(), .tv_usec = 0};
+    rig::require(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
   }
 
   void send(std::string_view text) const {
-    const auto n = require(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL), "send");
+    const auto n = rig::require(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL), "send");
     if (static_cast<std::size_t>(n) != text.size()) throw std::runtime_error("sent only a part");
   }
-  void finish_sending() const { require(::shutdown(fd_.get(), SHUT_WR), "shutdown"); }
+  void finish_sending() const { rig::require(::shutdown(fd_.get(), SHUT_WR), "shutdown"); }
   void close() { fd_.reset(); }
 
   // So many bytes, or fewer if the connection ends before; end() tells how.
@@ -41,7 +41,7 @@ class StreamClient {
       const ssize_t n = ::recv(fd_.get(), bytes.data(), std::min(bytes.size(), count - text.size()), 0);
       if (n < 0 && errno == ECONNRESET) {
         end_ = End::reset;
-      } else if (require(n, "hang: nothing comes") == 0) {
+      } else if (rig::require(n, "hang: nothing comes") == 0) {
         end_ = End::close;
       } else {
         text.append(bytes.data(), static_cast<std::size_t>(n));
@@ -59,7 +59,7 @@ class StreamClient {
   }
 
  private:
-  UniqueFd fd_;
+  rig::UniqueFd fd_;
   End end_ = End::none;
 };
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/tcp_proxy.hpp"
 #include "tests/support/zookeeper_client.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
 
@@ -60,7 +60,7 @@ TEST(ZooKeeperServer, IsSilentWhileItStandsStill) {
 
 TEST(ZooKeeperServer, EndsShortSessions) {
   const ZooKeeperServer server;
-  TcpProxy proxy(Endpoint::loopback(server.port()));
+  rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   ZooKeeperClient zk(server.address());
   ZooKeeperClient doomed("127.0.0.1:" + std::to_string(proxy.port()), {}, 1s);
   doomed.create("/doomed", {}, Kind::ephemeral);

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -42,7 +42,7 @@ class HolderProcessTest : public testing::Test {
     }
   }
 
-  const test::ScratchDirectory directory_;
+  const rig::ScratchDirectory directory_;
 };
 
 TEST_F(HolderProcessTest, HasTheLockWhenItPrintsAToken) {

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -27,7 +27,7 @@ TEST(GrantedLease, IsWhatWasAskedForWhereTheServiceGrantsThat) {
 }
 
 TEST(GrantedLease, IsZeroWhereItDoesNotRunOut) {
-  const test::ScratchDirectory directory;
+  const rig::ScratchDirectory directory;
   const Client client = connect("file://" + directory.path());
   EXPECT_EQ(granted_lease(client, "x", {}), seconds(0));
 }

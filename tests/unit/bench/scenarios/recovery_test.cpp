@@ -4,8 +4,8 @@
 
 #include "bench/report/figures.hpp"
 #include "bench/scenarios/scenario.hpp"
-#include "tests/support/scratch_directory.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -14,7 +14,7 @@ class RecoveryTest : public testing::Test {
  protected:
   RecoveryTest() { plan_.dlock_program = DLOCK_PROGRAM; }
 
-  const test::ScratchDirectory directory_;
+  const rig::ScratchDirectory directory_;
   TestTarget target_{"file://" + directory_.path()};
   Plan plan_ = tiny_plan();
 };

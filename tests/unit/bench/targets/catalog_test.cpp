@@ -9,7 +9,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "tests/support/scratch_directory.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -68,7 +68,7 @@ TEST(BenchCatalog, TheMemoryTargetsLocksAreTheirOwn) {
 
 class BenchFileTarget : public testing::Test {
  protected:
-  test::ScratchDirectory directory_;
+  rig::ScratchDirectory directory_;
   std::unique_ptr<Target> target_ = std::move(make_targets("file://" + directory_.path(), limit).front());
 };
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/support/socket.hpp"
+#include "torture/rig/socket.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -16,10 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 
 // Answers the first connection with what it was sent, doubled.
-void answer_once(const test::Listener& listener) {
+void answer_once(const rig::Listener& listener) {
   pollfd source{.fd = listener.fd(), .events = POLLIN, .revents = 0};
   (void)::poll(&source, 1, -1);
-  const test::UniqueFd client = listener.accept();
+  const rig::UniqueFd client = listener.accept();
   source.fd = client.get();
   (void)::poll(&source, 1, -1);
   std::array<char, 64> bytes{};
@@ -28,18 +28,18 @@ void answer_once(const test::Listener& listener) {
 }
 
 TEST(BenchNetwork, AnAnswerIsAllThatComesUntilTheEnd) {
-  const test::Listener listener;
+  const rig::Listener listener;
   std::jthread server([&] { answer_once(listener); });
   EXPECT_EQ(ask({.name = "localhost", .port = listener.port()}, "mntr", 60s), "mntrmntr");
 }
 
 TEST(BenchNetwork, ASilentServerIsGivenUp) {
-  const test::Listener listener;
+  const rig::Listener listener;
   EXPECT_THROW((void)ask({.name = "127.0.0.1", .port = listener.port()}, "mntr", 1ms), std::runtime_error);
 }
 
 TEST(BenchNetwork, WhereNobodyListensIsSaid) {
-  test::Listener listener;
+  rig::Listener listener;
   listener.close();
   try {
     (void)connect_to({.name = "localhost", .port = listener.port()}, 60s);
@@ -50,7 +50,7 @@ TEST(BenchNetwork, WhereNobodyListensIsSaid) {
 }
 
 TEST(BenchNetwork, TheOtherSideHasAnAddress) {
-  const test::Listener listener;
+  const rig::Listener listener;
   const auto fd = connect_to({.name = "localhost", .port = listener.port()}, 60s);
   EXPECT_EQ(peer_address(fd.get()), "127.0.0.1");
 }

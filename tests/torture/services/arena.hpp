@@ -1,0 +1,74 @@
+// A lock service of a test's own, with all that can be done to it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "torture/run/torture.hpp"
+
+namespace dlock::torture {
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  virtual ~Arena() = default;
+
+  // Of its servers, in the order in which a URL names them. None: there is nothing between it and its clients.
+  [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
+  // Which proxies are in front of its servers now, in the same order. They outlive it.
+  virtual void set_proxies(const std::vector<rig::TcpProxy*>& /*proxies*/) {}
+  // With servers, or proxies in front of them, at these ports.
+  [[nodiscard]] virtual std::string url(const std::vector<std::uint16_t>& ports) const = 0;
+  [[nodiscard]] virtual std::vector<Fault> faults() { return {}; }
+  // In the service, after all have quit.
+  [[nodiscard]] virtual std::vector<std::string> leftovers(const std::vector<std::string>& locks) = 0;
+  // What is different about this service.
+  virtual void adjust(Setup& /*setup*/) const {}
+};
+
+struct ArenaKind {
+  std::string name;
+  std::function<std::unique_ptr<Arena>()> make;
+};
+inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
+  *out << kind.name;
+}
+
+[[nodiscard]] std::vector<ArenaKind> file_arenas();
+[[nodiscard]] std::vector<ArenaKind> redis_arenas();
+[[nodiscard]] std::vector<ArenaKind> zookeeper_arenas();
+[[nodiscard]] std::vector<ArenaKind> postgres_arenas();
+// Of all backends that are built.
+[[nodiscard]] std::vector<ArenaKind> all_arenas();
+
+// What one server can be made to suffer: killed, restarted, stopped. It must outlive the faults.
+template <class Server>
+[[nodiscard]] std::vector<Fault> faults_of_server(Server& server) {
+  return {{"server killed", "server",
+           [&server]() -> Heal {
+             server.kill();
+             return [&server] { server.start(); };
+           }},
+          {"server restarted", "server",
+           [&server]() -> Heal {
+             server.stop();
+             server.start();
+             return [] {};
+           },
+           Linger::briefly},
+          {"server stopped", "server",
+           [&server]() -> Heal {
+             server.freeze();
+             return [&server] { server.thaw(); };
+           },
+           Linger::beyond_lease}};
+}
+
+}  // namespace dlock::torture

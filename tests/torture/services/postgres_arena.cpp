@@ -1,0 +1,112 @@
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "arena.hpp"
+#include "tests/support/pgbouncer.hpp"
+#include "tests/support/postgres_locks.hpp"
+#include "tests/support/postgres_server.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+using postgres::Strategy;
+using test::PostgresLock;
+
+class PostgresArena final : public Arena {
+ public:
+  PostgresArena(Strategy strategy, bool pooled) : strategy_(strategy) {
+    // Whoever was turned away because the server was down is let in as soon as it is up.
+    if (pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4, .lines = {"server_login_retry = 1"}});
+  }
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
+    return {pooler_ ? pooler_->port() : server_.port()};
+  }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    std::string parameters = "strategy=" + std::string(postgres::to_string(strategy_));
+    if (pooler_) parameters += "&pooler=transaction";
+    return server_.url_at(ports.front(), parameters + "&response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_server(server_);
+    const auto terminate = [this]() -> Heal {
+      (void)server_.terminate_clients();
+      return [] {};
+    };
+    faults.push_back({"sessions terminated", "server", terminate, Linger::briefly});
+    return faults;
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const PostgresLock there(strategy_, lock);
+      if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
+    }
+    return found;
+  }
+
+ private:
+  Strategy strategy_;
+  test::PostgresServer server_;
+  std::optional<test::PgBouncer> pooler_;
+};
+
+// A primary and a streaming standby, which is promoted; another takes its place. Replication is asynchronous: a grant
+// that was not copied is forgotten.
+class PostgresFailoverArena final : public Arena {
+ public:
+  PostgresFailoverArena() : primary_(std::make_unique<test::PostgresServer>()) { add_standby(); }
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {primary_->port()}; }
+  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
+    // To whichever is the primary; nothing else is broken about this way when it is asked for.
+    return primary_->url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    return {{"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.without = {Rule::exclusion},
+                        .why = "a standby that is promoted may not know of the last grants"};
+  }
+
+ private:
+  void add_standby() {
+    standby_ = std::make_unique<test::PostgresServer>(test::PostgresConfig{.primary = primary_.get()});
+  }
+  Heal fail_over() {
+    primary_->kill();
+    standby_->promote();
+    way_->retarget(rig::Endpoint::loopback(standby_->port()));
+    way_->drop();
+    primary_ = std::move(standby_);
+    return [this] { add_standby(); };
+  }
+
+  std::unique_ptr<test::PostgresServer> primary_;
+  std::unique_ptr<test::PostgresServer> standby_;
+  rig::TcpProxy* way_ = nullptr;
+};
+
+ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) {
+  return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
+}
+
+}  // namespace
+
+std::vector<ArenaKind> postgres_arenas() {
+  return {kind("table", Strategy::table),
+          kind("optimistic", Strategy::optimistic),
+          kind("for_update", Strategy::for_update),
+          kind("advisory", Strategy::advisory),
+          kind("pooled", Strategy::table, true),
+          {"postgres_failover", [] { return std::make_unique<PostgresFailoverArena>(); }}};
+}
+
+}  // namespace dlock::torture

@@ -1,0 +1,103 @@
+#include <utility>
+
+#include "arena.hpp"
+#include "backends/redis/keys.hpp"
+#include "tests/support/redis_server.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+class RedisArena final : public Arena {
+ public:
+  explicit RedisArena(std::string strategy) : strategy_(std::move(strategy)) {}
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    return server_.url_at(ports.front(), "strategy=" + strategy_ + "&response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_server(server_);
+    const auto forget = [this] { return said({"SCRIPT", "FLUSH"}); };
+    const auto disconnect = [this] { return said({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}); };
+    faults.push_back({"scripts forgotten", "scripts", forget, Linger::briefly});
+    faults.push_back({"clients disconnected", "clients", disconnect, Linger::briefly});
+    return faults;
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const redis::Keys keys = redis::keys_of(prefix, lock);
+      if (server_.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+      if (server_.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+    }
+    return found;
+  }
+
+ private:
+  static constexpr auto prefix = "dlock:";
+
+  // A fault that is over as soon as it was struck; none while the server cannot be spoken to.
+  Heal said(const std::vector<std::string>& words) {
+    if (!server_.process().running() || server_.process().frozen()) return nullptr;
+    (void)server_.connect().command(words);  // a connection of its own: one that is kept may be among the killed
+    return [] {};
+  }
+
+  std::string strategy_;
+  // What it has acknowledged survives it.
+  test::RedisServer server_{{.append_only = true}};
+};
+
+// A primary and a replica, which take turns. Replication is asynchronous: a grant that was not copied is forgotten.
+class RedisFailoverArena final : public Arena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {one_.port()}; }
+  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
+    // To whichever is the primary; nothing else is broken about this way when it is asked for.
+    return one_.url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    return {{"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.without = {Rule::exclusion},
+                        .why = "a replica that is promoted may not know of the last grants"};
+  }
+
+ private:
+  Heal fail_over() {
+    primary_->kill();
+    (void)replica_->command({"REPLICAOF", "NO", "ONE"});
+    way_->retarget(rig::Endpoint::loopback(replica_->port()));
+    way_->drop();
+    std::swap(primary_, replica_);
+    return [this] {
+      replica_->start();
+      (void)replica_->command({"REPLICAOF", "127.0.0.1", std::to_string(primary_->port())});
+    };
+  }
+
+  test::RedisServer one_{{.append_only = true}};
+  test::RedisServer other_{{.append_only = true, .primary = one_.port()}};
+  test::RedisServer* primary_ = &one_;
+  test::RedisServer* replica_ = &other_;
+  rig::TcpProxy* way_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<ArenaKind> redis_arenas() {
+  std::vector<ArenaKind> kinds;
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    kinds.push_back({"redis_" + strategy, [strategy] { return std::make_unique<RedisArena>(strategy); }});
+  }
+  kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
+  return kinds;
+}
+
+}  // namespace dlock::torture

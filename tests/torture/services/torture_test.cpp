@@ -1,0 +1,36 @@
+// Locks of real services while everything around them breaks.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "arena.hpp"
+#include "run_in_arena.hpp"
+#include "torture/breakage/own_network.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+OwnNetwork network;
+
+class TortureTest : public testing::TestWithParam<ArenaKind> {};
+
+TEST_P(TortureTest, AllPromisesAreKept) {
+  const auto arena = GetParam().make();
+  const Outcome outcome = run_in(*arena, GetParam().name, {.network = network});
+  EXPECT_FALSE(outcome.violated());
+  EXPECT_FALSE(outcome.inconclusive());
+}
+
+INSTANTIATE_TEST_SUITE_P(Services, TortureTest, testing::ValuesIn(all_arenas()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+
+}  // namespace dlock::torture
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  dlock::torture::network.entered = dlock::torture::enter_own_network(dlock::torture::network.why_not);
+  return RUN_ALL_TESTS();
+}

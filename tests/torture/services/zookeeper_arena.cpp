@@ -1,0 +1,106 @@
+#include <utility>
+
+#include "arena.hpp"
+#include "backends/zookeeper/node_name.hpp"
+#include "tests/support/zookeeper_client.hpp"
+#include "tests/support/zookeeper_server.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+using test::ZooKeeperEnsemble;
+using test::ZooKeeperServer;
+
+std::string joined(const std::vector<std::uint16_t>& ports) {
+  std::string text;
+  for (const std::uint16_t port : ports) {
+    text += (text.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
+  }
+  return text;
+}
+
+class ZooKeeperArena : public Arena {
+ public:
+  explicit ZooKeeperArena(std::string strategy) : strategy_(std::move(strategy)) {}
+
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    return "zookeeper://" + joined(ports) + "/?strategy=" + strategy_ +
+           "&session_timeout=1s&response_timeout=500ms&connect_timeout=1s";
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+    test::ZooKeeperClient client(joined(ports()));
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const std::string path = zookeeper::lock_path(prefix, lock);
+      const auto node = client.get(path);
+      if (!node) continue;
+      if (node->owner != 0) found.push_back("the node " + path);
+      for (const std::string& child : client.children(path).value_or(std::vector<std::string>())) {
+        found.push_back("the node " + path + "/" + child);
+      }
+    }
+    return found;
+  }
+
+ private:
+  static constexpr auto prefix = "/dlock";
+
+  std::string strategy_;
+};
+
+class StandaloneArena final : public ZooKeeperArena {
+ public:
+  using ZooKeeperArena::ZooKeeperArena;
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
+  [[nodiscard]] std::vector<Fault> faults() override { return faults_of_server(server_); }
+
+ private:
+  ZooKeeperServer server_;
+};
+
+class EnsembleArena final : public ZooKeeperArena {
+ public:
+  using ZooKeeperArena::ZooKeeperArena;
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
+    std::vector<std::uint16_t> ports;
+    for (std::size_t i = 0; i < ensemble_.size(); ++i) ports.push_back(ensemble_.server(i).port());
+    return ports;
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    return {{"leader killed", "server", [this] { return killed({ensemble_.leader()}); }},
+            {"quorum lost", "server",
+             [this] {
+               const std::size_t leader = ensemble_.leader();
+               return killed({leader, ensemble_.follower()});
+             }},
+            {"leader stopped", "server", [this] { return stopped(ensemble_.leader()); }},
+            {"follower stopped", "server", [this] { return stopped(ensemble_.follower()); }}};
+  }
+
+ private:
+  Heal killed(const std::vector<std::size_t>& servers) {
+    for (const std::size_t server : servers) ensemble_.server(server).kill();
+    return [this] { ensemble_.start(); };
+  }
+  Heal stopped(std::size_t server) {
+    ensemble_.server(server).freeze();
+    return [this, server] {
+      ensemble_.server(server).thaw();
+      ensemble_.await_serving();
+    };
+  }
+
+  ZooKeeperEnsemble ensemble_;
+};
+
+}  // namespace
+
+std::vector<ArenaKind> zookeeper_arenas() {
+  return {{"zookeeper_sequential", [] { return std::make_unique<StandaloneArena>("sequential"); }},
+          {"zookeeper_herd", [] { return std::make_unique<StandaloneArena>("sequential-herd"); }},
+          {"zookeeper_ephemeral", [] { return std::make_unique<StandaloneArena>("ephemeral"); }},
+          {"zookeeper_ensemble", [] { return std::make_unique<EnsembleArena>("sequential"); }}};
+}
+
+}  // namespace dlock::torture

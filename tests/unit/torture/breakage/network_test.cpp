@@ -1,0 +1,191 @@
+// A network of the program's own, in which packets are lost.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "torture/breakage/own_network.hpp"
+#include "torture/breakage/packet_loss.hpp"
+#include "torture/rig/system_call.hpp"
+
+namespace dlock::torture {
+namespace {
+
+// Why the program is in the network in which it was started; empty if it has its own.
+std::string why_no_network;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): main() sets it
+std::string network_before;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): main() sets it
+
+std::string network() {
+  return std::filesystem::read_symlink("/proc/self/ns/net").string();
+}
+
+// A socket for datagrams on a port of its own.
+class Datagrams {
+ public:
+  Datagrams() : socket_(rig::require(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket")) {
+    // Enough for all that a test sends.
+    const int space = 4 * 1024 * 1024;
+    rig::require(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &space, sizeof(space)), "setsockopt");
+    sockaddr_in address = loopback(0);
+    rig::require(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "bind");
+    socklen_t size = sizeof(address);
+    rig::require(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
+    port_ = ntohs(address.sin_port);
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+  void send(const Datagrams& to, int number) const {
+    const sockaddr_in address = loopback(to.port());
+    for (int i = 0; i < number; ++i) {
+      rig::require(::sendto(socket_.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+                   "sendto");
+    }
+  }
+  // How many have come.
+  [[nodiscard]] int received() const {
+    int number = 0;
+    for (char byte = 0; ::recv(socket_.get(), &byte, 1, 0) == 1;) ++number;
+    EXPECT_EQ(errno, EAGAIN);
+    return number;
+  }
+
+ private:
+  static sockaddr_in loopback(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+
+  util::UniqueFd socket_;
+  std::uint16_t port_ = 0;
+};
+
+class OwnNetworkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!why_no_network.empty()) GTEST_SKIP() << "needs privilege: " << why_no_network;
+    // On one processor, what is sent on the loopback interface has come when sending returns.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    rig::require(::sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+  }
+};
+
+TEST_F(OwnNetworkTest, HasALoopbackInterfaceAndNothingElse) {
+  EXPECT_NE(network(), network_before);
+  struct if_nameindex* const all = ::if_nameindex();
+  ASSERT_NE(all, nullptr);
+  EXPECT_STREQ(all[0].if_name, "lo");
+  EXPECT_EQ(all[1].if_index, 0U);
+  ::if_freenameindex(all);
+}
+
+TEST_F(OwnNetworkTest, TalksToItself) {
+  const Datagrams one;
+  const Datagrams other;
+  one.send(other, 10);
+  EXPECT_EQ(other.received(), 10);
+}
+
+class PacketLossTest : public OwnNetworkTest {
+ protected:
+  void SetUp() override {
+    OwnNetworkTest::SetUp();
+    if (IsSkipped()) return;
+    std::string why_not;
+    if (!PacketLoss::available(why_not)) GTEST_SKIP() << why_not;
+  }
+
+  Datagrams client_;
+  Datagrams server_;
+};
+
+TEST_F(PacketLossTest, LosesAllUntilItIsOver) {
+  {
+    const PacketLoss loss({.percent = 100});
+    client_.send(server_, 10);
+    EXPECT_EQ(server_.received(), 0);
+  }
+  client_.send(server_, 10);
+  EXPECT_EQ(server_.received(), 10);
+}
+
+TEST_F(PacketLossTest, LosesNothingAtZero) {
+  const PacketLoss loss({.percent = 0});
+  client_.send(server_, 100);
+  EXPECT_EQ(server_.received(), 100);
+}
+
+// Which ones is chance; that it is fewer than 300 or more than 700 of 1000 does not happen.
+TEST_F(PacketLossTest, LosesAShare) {
+  const PacketLoss loss({.percent = 50});
+  client_.send(server_, 1000);
+  const int received = server_.received();
+  EXPECT_GT(received, 300);
+  EXPECT_LT(received, 700);
+}
+
+TEST_F(PacketLossTest, LosesOneWayAlone) {
+  for (const auto way : {PacketLoss::Way::to_port, PacketLoss::Way::from_port, PacketLoss::Way::both}) {
+    const PacketLoss loss({.percent = 100, .port = server_.port(), .way = way});
+    client_.send(server_, 10);
+    server_.send(client_, 10);
+    EXPECT_EQ(server_.received(), way == PacketLoss::Way::from_port ? 10 : 0);
+    EXPECT_EQ(client_.received(), way == PacketLoss::Way::to_port ? 10 : 0);
+  }
+}
+
+TEST_F(PacketLossTest, LeavesOtherPortsAlone) {
+  const Datagrams another;
+  const PacketLoss loss({.percent = 100, .port = server_.port()});
+  client_.send(another, 10);
+  EXPECT_EQ(another.received(), 10);
+}
+
+TEST_F(PacketLossTest, TwoAreIndependent) {
+  const Datagrams another;
+  const PacketLoss loss({.percent = 100, .port = server_.port()});
+  {
+    const PacketLoss more({.percent = 100, .port = another.port()});
+    client_.send(another, 10);
+    EXPECT_EQ(another.received(), 0);
+  }
+  client_.send(another, 10);
+  client_.send(server_, 10);
+  EXPECT_EQ(another.received(), 10);
+  EXPECT_EQ(server_.received(), 0);
+}
+
+TEST_F(PacketLossTest, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(PacketLoss({.percent = 101}), std::invalid_argument);
+  EXPECT_THROW(PacketLoss({.percent = -1}), std::invalid_argument);
+  EXPECT_THROW(PacketLoss({.percent = 1, .way = PacketLoss::Way::to_port}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace dlock::torture
+
+int main(int argc, char** argv) {
+  dlock::torture::network_before = dlock::torture::network();
+  if (!dlock::torture::enter_own_network(dlock::torture::why_no_network)) {
+    std::cout << "without a network of its own: " << dlock::torture::why_no_network << '\n';
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

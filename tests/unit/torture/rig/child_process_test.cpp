@@ -1,0 +1,139 @@
+#include "torture/rig/child_process.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "tests/support/free_port.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "torture/rig/scratch_directory.hpp"
+
+namespace dlock::rig {
+
+namespace {
+
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.at(text.rfind(')') + 2);
+}
+
+TEST(ChildProcess, IsWatchedByWhatItPrints) {
+  ChildProcess child({"sh", "-c", "echo one; echo two >&2"});
+  EXPECT_TRUE(child.wait_for_output("two\n"));
+  EXPECT_FALSE(child.wait_for_output("three"));
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(child.output(), "one\ntwo\n");
+  EXPECT_FALSE(child.running());
+}
+
+TEST(ChildProcess, GetsVariablesInThePlaceOfOurs) {
+  ASSERT_EQ(::setenv("DLOCK_TEST_VARIABLE", "ours", 1), 0);
+  ChildProcess child({"sh", "-c", "echo $DLOCK_TEST_VARIABLE $DLOCK_TEST_OTHER; env | grep -c DLOCK_TEST_VARIABLE"},
+                     {"DLOCK_TEST_VARIABLE=its own", "DLOCK_TEST_OTHER=too"});
+  child.wait_for_output_end();
+  EXPECT_EQ(child.output(), "its own too\n1\n");
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_STREQ(::getenv("DLOCK_TEST_VARIABLE"), "ours");
+}
+
+TEST(ChildProcess, IsNotWaitedForAfterAStopOrBeyondTheLimit) {
+  const ChildProcess child({"sh", "-c", "echo one; exec sleep 1000"});
+  const auto never = [](const std::string&) { return false; };
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(child.wait_until(never, std::chrono::hours(1), stop.get_token()));
+  EXPECT_FALSE(child.wait_until(never, std::chrono::nanoseconds(1)));
+  EXPECT_TRUE(child.wait_until([](const std::string& output) { return output == "one\n"; }, std::chrono::hours(1)));
+  EXPECT_FALSE(child.output_ended());
+}
+
+TEST(ChildProcess, IsSignalledOnlyUntilItsEndWasWaitedFor) {
+  ChildProcess child({"true"});
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_THROW(child.signal(SIGTERM), std::logic_error);
+}
+
+TEST(ChildProcess, TellsHowItEnded) {
+  EXPECT_EQ(ChildProcess({"sh", "-c", "exit 3"}).wait(), 3);
+  ChildProcess child({"sh", "-c", "echo up; exec sleep 1000"});
+  ASSERT_TRUE(child.wait_for_output("up"));
+  EXPECT_TRUE(child.running());
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 128 + SIGTERM);
+}
+
+TEST(ChildProcess, SaysThatItCannotBeExecuted) {
+  ChildProcess child({"/nonexistent/program"});
+  EXPECT_TRUE(child.wait_for_output("cannot execute"));
+  EXPECT_EQ(child.wait(), 127);
+}
+
+TEST(ChildProcess, StandsStillWhileFrozen) {
+  const ChildProcess child({"sleep", "1000"});
+  for (int round = 0; round < 3; ++round) {
+    child.freeze();
+    EXPECT_EQ(state_of(child.pid()), 'T');
+    child.thaw();
+  }
+  EXPECT_TRUE(child.running());
+}
+
+TEST(ChildProcess, IsGoneWithTheObject) {
+  pid_t pid = 0;
+  {
+    const ChildProcess child({"sleep", "1000"});
+    pid = child.pid();
+    child.freeze();
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST(ChildProcess, DiesWithTheThreadThatStartedIt) {
+  std::unique_ptr<ChildProcess> child;
+  std::thread([&] {
+    child = std::make_unique<ChildProcess>(std::vector<std::string>{"sh", "-c", "echo up; exec sleep 1000"});
+    EXPECT_TRUE(child->wait_for_output("up"));
+  }).join();
+  EXPECT_EQ(child->wait(), 128 + SIGKILL);
+}
+
+TEST(RunCommand, ReturnsWhatWasPrinted) {
+  EXPECT_EQ(run_command({"echo", "done"}), "done\n");
+  EXPECT_THROW((void)run_command({"false"}), std::runtime_error);
+}
+
+TEST(ScratchDirectory, IsRemovedWithItsContents) {
+  std::string path;
+  {
+    const ScratchDirectory directory;
+    path = directory.path();
+    std::ofstream(path + "/file") << "content";
+    EXPECT_EQ(::access((path + "/file").c_str(), F_OK), 0);
+  }
+  EXPECT_EQ(::access(path.c_str(), F_OK), -1);
+}
+
+TEST(FreePort, IsNotAListeningOne) {
+  const test::ScriptedServer server([](const std::string&) { return test::ScriptedServer::Answer{}; });
+  for (int i = 0; i < 100; ++i) {
+    const auto port = test::free_port();
+    EXPECT_NE(port, server.port());
+    EXPECT_LT(port, 32768);
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::rig

@@ -1,0 +1,283 @@
+#include "torture/rig/tcp_proxy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "tests/support/free_port.hpp"
+#include "tests/support/scripted_server.hpp"
+#include "tests/unit/support/stream_client.hpp"
+
+namespace dlock::rig {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Mode = Traffic::Mode;
+using End = test::StreamClient::End;
+
+// In front of a server that sends back whatever it gets.
+class TcpProxyTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] test::StreamClient client() const { return test::StreamClient(proxy.port()); }
+  // A client whose connection stands on both sides.
+  [[nodiscard]] test::StreamClient connected() const {
+    test::StreamClient result = client();
+    result.send("hello");
+    EXPECT_EQ(result.receive(5), "hello");
+    return result;
+  }
+  [[nodiscard]] bool server_received(std::uint64_t count) const {
+    return server.wait_until([&](const auto& counters) { return counters.received >= count; });
+  }
+
+  test::ScriptedServer server{
+      [](const std::string& received) { return test::ScriptedServer::Answer{.bytes = received}; }};
+  TcpProxy proxy{Endpoint::loopback(server.port())};
+};
+
+TEST_F(TcpProxyTest, ForwardsBothWays) {
+  test::StreamClient client = connected();
+  const std::string large(3'000'000, 'x');
+  const std::jthread sender([&] { client.send(large); });
+  EXPECT_EQ(client.receive(large.size()), large);
+}
+
+TEST_F(TcpProxyTest, CountsConnectionsAndBytes) {
+  test::StreamClient one = connected();
+  test::StreamClient two = connected();
+  two.send("!");
+  EXPECT_EQ(two.receive(1), "!");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) {
+    return c.accepted == 2 && c.open == 2 && c.to_server.passed == 11 && c.to_client.passed == 11;
+  }));
+  one.close();
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.open == 1; }));
+}
+
+TEST_F(TcpProxyTest, PassesOnTheEndOfEachDirection) {
+  test::StreamClient client = connected();
+  client.send("last words");
+  client.finish_sending();
+  EXPECT_EQ(client.receive_rest(), "last words");
+  EXPECT_EQ(client.end(), End::close);
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.open == 0; }));
+}
+
+TEST_F(TcpProxyTest, DropsConnectionsByReset) {
+  test::StreamClient client = connected();
+  proxy.drop();
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
+  test::StreamClient next = connected();
+  EXPECT_FALSE(next.has_input());
+}
+
+TEST_F(TcpProxyTest, LeadsNewConnectionsToAnotherServer) {
+  test::ScriptedServer other([](const std::string&) { return test::ScriptedServer::Answer{.bytes = "other"}; });
+  test::StreamClient before = connected();
+  proxy.retarget(Endpoint::loopback(other.port()));
+  before.send("still");
+  EXPECT_EQ(before.receive(5), "still") << "what stands leads where it led";
+  test::StreamClient after = client();
+  after.send("hello");
+  EXPECT_EQ(after.receive(5), "other");
+}
+
+TEST_F(TcpProxyTest, DropsConnectionsByAnOrderlyEnd) {
+  test::StreamClient client = connected();
+  proxy.drop(Ending::close);
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.end(), End::close);
+}
+
+TEST_F(TcpProxyTest, RefusesConnectionsUntilTold) {
+  test::StreamClient before = connected();
+  proxy.refuse(true);
+  EXPECT_THROW((void)client(), std::system_error);
+  before.send("still there");
+  EXPECT_EQ(before.receive(11), "still there");
+  proxy.refuse(false);
+  (void)connected();
+}
+
+TEST_F(TcpProxyTest, ResetsClientsOfAServerThatIsNotThere) {
+  TcpProxy lonely(Endpoint::loopback(test::free_port()));
+  test::StreamClient client(lonely.port());
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_NE(client.end(), End::none);
+}
+
+TEST_F(TcpProxyTest, CutsAfterSoManyBytesOfARequest) {
+  test::StreamClient client = connected();
+  proxy.cut_after(Direction::to_server, 4);
+  client.send("0123456789");
+  (void)client.receive_rest();  // the server answers what it got, if it is quick
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
+  EXPECT_EQ(server.counters().received, 5U + 4U);
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.cuts == 1; }));
+}
+
+TEST_F(TcpProxyTest, TruncatesAReply) {
+  for (std::uint64_t length = 1; length < 10; ++length) {
+    test::StreamClient client = connected();
+    proxy.cut_after(Direction::to_client, length, Ending::close);
+    client.send("0123456789");
+    EXPECT_EQ(client.receive_rest(), std::string("0123456789").substr(0, length));
+    EXPECT_EQ(client.end(), End::close);
+  }
+}
+
+TEST_F(TcpProxyTest, CutsBetweenRequestAndReply) {
+  test::StreamClient client = connected();
+  proxy.cut_after(Direction::to_client, 0);
+  client.send("0123456789");
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_TRUE(server_received(15));
+}
+
+TEST_F(TcpProxyTest, CutsOnlyOnce) {
+  test::StreamClient one = connected();
+  test::StreamClient two = connected();
+  proxy.cut_after(Direction::to_server, 1);
+  one.send("ab");
+  EXPECT_EQ(one.receive_rest(), "");
+  two.send("cd");
+  EXPECT_EQ(two.receive(2), "cd");
+}
+
+TEST_F(TcpProxyTest, ForgetsACutThatDidNotCome) {
+  test::StreamClient client = connected();
+  proxy.cut_after(Direction::to_server, 5);
+  proxy.lose_reply_to("cd");
+  client.send("ab");
+  EXPECT_EQ(client.receive(2), "ab");
+  proxy.pass();
+  client.send("cdefgh");
+  EXPECT_EQ(client.receive(6), "cdefgh");
+}
+
+TEST_F(TcpProxyTest, LosesTheReplyToARequestThatContainsAText) {
+  test::StreamClient client = connected();
+  test::StreamClient other = connected();
+  proxy.lose_reply_to("needle");
+  client.send("some hay and a nee");
+  EXPECT_EQ(client.receive(18), "some hay and a nee");
+  other.send("dle");
+  EXPECT_EQ(other.receive(3), "dle");
+  client.send("dle and more hay");
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.end(), End::reset);
+  EXPECT_TRUE(server_received(5 + 5 + 18 + 3 + 16));
+  other.send("needle");
+  EXPECT_EQ(other.receive(6), "needle");
+}
+
+TEST_F(TcpProxyTest, ActsBeforeARequestIsPassedOn) {
+  test::StreamClient client = connected();
+  std::atomic<std::uint64_t> received_then{0};
+  std::atomic<int> runs{0};
+  proxy.before_request("now", [&] {
+    received_then = server.counters().received;
+    runs.fetch_add(1);
+    proxy.set(Direction::to_client, {.mode = Mode::swallow});
+  });
+  client.send("not yet");
+  EXPECT_EQ(client.receive(7), "not yet");
+  EXPECT_TRUE(server_received(5 + 7));
+  client.send("now");
+  EXPECT_TRUE(server_received(5 + 7 + 3));
+  client.send("now again");
+  EXPECT_TRUE(server_received(5 + 7 + 3 + 9));
+  EXPECT_EQ(received_then, 5U + 7U);
+  EXPECT_EQ(runs, 1);
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 5 + 7 + 3 + 9; }));
+  EXPECT_FALSE(client.has_input());
+}
+
+TEST_F(TcpProxyTest, HoldsTrafficAndReleasesIt) {
+  test::StreamClient client = connected();
+  proxy.set(Direction::to_client, {.mode = Mode::hold});
+  client.send("kept");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 9; }));
+  EXPECT_FALSE(client.has_input());
+  proxy.pass();
+  EXPECT_EQ(client.receive(4), "kept");
+}
+
+TEST_F(TcpProxyTest, HoldsWhatAClientSentBeforeItWent) {
+  proxy.set(Direction::to_server, {.mode = Mode::hold});
+  {
+    test::StreamClient client = this->client();
+    client.send("posthumous");
+  }
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 10; }));
+  EXPECT_EQ(server.counters().received, 0U);
+  proxy.pass();
+  EXPECT_TRUE(server_received(10));
+}
+
+TEST_F(TcpProxyTest, StopsReadingOneDirection) {
+  test::StreamClient client = connected();
+  proxy.set(Direction::to_server, {.mode = Mode::stop});
+  client.send("unread");
+  test::StreamClient witness = this->client();  // accepted after what came before it was looked at
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.accepted == 2; }));
+  EXPECT_EQ(proxy.counters().to_server.taken, 5U);
+  proxy.pass();
+  EXPECT_EQ(client.receive(6), "unread");
+}
+
+TEST_F(TcpProxyTest, SwallowsTraffic) {
+  test::StreamClient client = connected();
+  proxy.set({.mode = Mode::swallow});
+  client.send("gone");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 9; }));
+  EXPECT_EQ(proxy.counters().to_server.passed, 5U);
+  test::StreamClient late = this->client();  // accepted, and never answered
+  late.send("nobody");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 15; }));
+  proxy.pass();
+  client.send("here");
+  EXPECT_EQ(client.receive(4), "here");
+}
+
+TEST_F(TcpProxyTest, DisturbsASingleConnection) {
+  test::StreamClient one = connected();
+  test::StreamClient two = connected();
+  proxy.set(0, Direction::to_client, {.mode = Mode::hold});
+  one.send("a");
+  two.send("b");
+  EXPECT_EQ(two.receive(1), "b");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 12; }));
+  EXPECT_FALSE(one.has_input());
+}
+
+TEST_F(TcpProxyTest, DelaysEveryByte) {
+  test::StreamClient client = connected();
+  proxy.set({.delay = 30ms});
+  const auto start = std::chrono::steady_clock::now();
+  client.send("late");
+  EXPECT_EQ(client.receive(4), "late");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 60ms);
+}
+
+TEST_F(TcpProxyTest, DripsSlowly) {
+  test::StreamClient client = connected();
+  proxy.set(Direction::to_client, {.drip_bytes = 1, .drip_interval = 5ms});
+  const auto start = std::chrono::steady_clock::now();
+  client.send("drop");
+  EXPECT_EQ(client.receive(4), "drop");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 15ms);
+}
+
+}  // namespace
+
+}  // namespace dlock::rig

@@ -1,0 +1,113 @@
+// A history, sorted out: what became of each acquire, when each process stood still, what was done to each lock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "torture/history/event.hpp"
+
+namespace dlock::torture {
+
+// Places in the history; none where it did not happen.
+using Place = std::optional<std::size_t>;
+
+struct Attempt {
+  int process = 0;
+  std::uint64_t number = 0;
+  std::size_t asked = 0;
+  Place cancelled{};
+  Place granted{};
+  Place denied{};
+  Place lost{};
+  Place releasing{};
+  Place released{};                  // or failed to
+  Place last_held{};                 // the last look that found it held
+  Place first_unheld{};              // the first look that did not
+  Place revived{};                   // the first look that found it held though it had been lost or given back
+  std::vector<std::size_t> extra{};  // further grants, denials, losses and "ours", of which there must be none
+};
+
+struct Process {
+  struct Pause {
+    TimePoint from;
+    TimePoint to;                     // TimePoint::max() while it lasts
+    std::chrono::nanoseconds before;  // the sum of those before
+  };
+  std::vector<Pause> pauses{};  // in the order of time; none overlaps another
+  bool started = false;
+  TimePoint killed = TimePoint::max();
+  TimePoint ended = TimePoint::max();
+  Place killed_at{};
+  Place ended_at{};
+
+  // How long it stood still within an interval.
+  [[nodiscard]] std::chrono::nanoseconds paused_within(TimePoint from, TimePoint to) const;
+
+  void stop(TimePoint at);
+  void resume(TimePoint at);
+
+ private:
+  [[nodiscard]] std::chrono::nanoseconds paused_until(TimePoint time) const;
+};
+
+struct LockHistory {
+  std::vector<std::size_t> attempts{};  // in the order in which they asked
+  std::vector<std::size_t> grants{};    // attempts that were granted, in the order of the grants
+  std::vector<std::size_t> served{};    // events
+};
+
+class Attempts {
+ public:
+  // Throws std::invalid_argument for what no run can have written.
+  explicit Attempts(std::span<const Event> history);
+
+  [[nodiscard]] std::span<const Event> history() const { return history_; }
+  [[nodiscard]] const Event& event(std::size_t place) const { return history_[place]; }
+  [[nodiscard]] const std::vector<Attempt>& all() const { return attempts_; }
+  [[nodiscard]] const Attempt& operator[](std::size_t index) const { return attempts_[index]; }
+  [[nodiscard]] const std::map<std::string, LockHistory>& locks() const { return locks_; }
+  // One of which nothing is known for processes that nothing was done to.
+  [[nodiscard]] const Process& process(int number) const;
+  // When everything was healed.
+  [[nodiscard]] std::optional<TimePoint> healed() const { return healed_; }
+  // The time of the last event.
+  [[nodiscard]] TimePoint end() const;
+
+  // Whether a granted acquire surely held the lock when the news of it came: it was found held later, which held()
+  // never is once it was not, or it was valid and its release found that it had been ours all the time. What ran out or
+  // was lost meanwhile was perhaps never held.
+  [[nodiscard]] bool surely_held(const Attempt& attempt) const;
+  // Whether the lease of a granted acquire had not run out when the news of it came.
+  [[nodiscard]] bool valid_when_granted(const Attempt& attempt) const;
+  // From when on the lock was free of the holder of a granted acquire: it had released it or tried to, the loss was
+  // signalled, it looked in vain, or its process was no more. TimePoint::max() where nothing is known.
+  [[nodiscard]] TimePoint freed(const Attempt& attempt) const;
+  // When it got the lock, ended without it, or its process was no more; TimePoint::max() where it did not end.
+  [[nodiscard]] TimePoint ended(const Attempt& attempt) const;
+  // Up to when it waited for the lock: as above, but no longer than its deadline, nor than it was cancelled.
+  [[nodiscard]] TimePoint waited_until(const Attempt& attempt) const;
+
+ private:
+  void take(std::size_t place);
+  void take_attempt(std::size_t place);
+  void take_look(std::size_t place, Attempt& attempt);
+  void take_release(std::size_t place, Attempt& attempt);
+  [[nodiscard]] Attempt& attempt_of(std::size_t place);
+  void require(const Place& before, std::size_t place) const;
+  static void once(Place& what, std::size_t place, Attempt& attempt);
+
+  std::span<const Event> history_;
+  std::vector<Attempt> attempts_;
+  std::map<std::pair<int, std::uint64_t>, std::size_t> by_number_;
+  std::map<std::string, LockHistory> locks_;
+  std::map<int, Process> processes_;
+  std::optional<TimePoint> healed_;
+};
+
+}  // namespace dlock::torture

@@ -1,0 +1,113 @@
+#include "torture/checker/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "torture/checker/findings.hpp"
+
+namespace dlock::torture {
+namespace {
+
+// So many lines about what was done to the processes meanwhile; an excerpt is to explain.
+constexpr std::size_t max_circumstances = 20;
+
+bool concerns(const Event& event, const std::set<int>& processes) {
+  switch (event.kind) {
+    case Kind::stopped:
+    case Kind::resumed:
+    case Kind::killed:
+      return processes.contains(event.subject);
+    case Kind::struck:
+    case Kind::healed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Rule rule) noexcept {
+  switch (rule) {
+    case Rule::exclusion:
+      return "exclusion";
+    case Rule::unique_tokens:
+      return "unique tokens";
+    case Rule::growing_tokens:
+      return "growing tokens";
+    case Rule::fencing:
+      return "fencing";
+    case Rule::honest_release:
+      return "honest release";
+    case Rule::timely_loss:
+      return "timely loss";
+    case Rule::deadlines:
+      return "deadlines";
+    case Rule::progress:
+      return "progress";
+    case Rule::hand_over:
+      return "hand-over";
+    case Rule::no_crash:
+      return "no crash";
+    case Rule::no_residue:
+      return "no residue";
+  }
+  return {};
+}
+
+void Findings::add(Rule rule, std::string what, std::vector<std::size_t> events) {
+  if (rules_.without.contains(rule)) {
+    ++verdict_.excused[rule];
+    return;
+  }
+  if (++verdict_.found[rule] > max_of_a_rule) return;
+  std::sort(events.begin(), events.end());
+  events.erase(std::unique(events.begin(), events.end()), events.end());
+  verdict_.violations.push_back({.rule = rule, .what = std::move(what), .events = std::move(events)});
+}
+
+Verdict Findings::take() {
+  std::stable_sort(verdict_.violations.begin(), verdict_.violations.end(),
+                   [](const Violation& a, const Violation& b) { return a.rule < b.rule; });
+  return std::move(verdict_);
+}
+
+Verdict check(std::span<const Event> history, const Rules& rules) {
+  const Attempts attempts(history);
+  Findings findings(rules);
+  check_exclusion(attempts, findings);
+  check_tokens(attempts, findings);
+  check_fencing(attempts, findings);
+  check_releases(attempts, findings);
+  check_losses(attempts, rules, findings);
+  check_deadlines(attempts, rules, findings);
+  check_progress(attempts, rules, findings);
+  check_residue(attempts, findings);
+  Verdict verdict = findings.take();
+  verdict.counts = count(attempts);
+  return verdict;
+}
+
+std::string excerpt(std::span<const Event> history, const Violation& violation) {
+  std::string text = fmt::format("{}: {}\n", name_of(violation.rule), violation.what);
+  if (violation.events.empty()) return text;
+  std::set<int> processes;
+  for (const std::size_t place : violation.events) processes.insert(history[place].process);
+  const TimePoint origin = history[violation.events.front()].at;
+  std::size_t circumstances = 0;
+  for (std::size_t place = violation.events.front(); place <= violation.events.back(); ++place) {
+    const bool shows = std::binary_search(violation.events.begin(), violation.events.end(), place);
+    if (!shows && !concerns(history[place], processes)) continue;
+    if (!shows && ++circumstances > max_circumstances) continue;
+    text += "  " + describe(history[place], origin) + "\n";
+  }
+  if (circumstances > max_circumstances) {
+    text += fmt::format("  ... and {} more things were done meanwhile\n", circumstances - max_circumstances);
+  }
+  return text;
+}
+
+}  // namespace dlock::torture

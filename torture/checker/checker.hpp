@@ -1,0 +1,97 @@
+// Decides whether a history keeps the promises of a lock.
+//
+//   const std::vector<Event> history = read_histories(directory);
+//   const Verdict verdict = check(history, {});
+//   for (const Violation& v : verdict.violations) std::cerr << excerpt(history, v);
+//
+// Tokens are unique and grow, so they say in which order the locks were granted; nothing has to be searched for, and a
+// history of n events is decided in O(n log n). The lock whose service lost what it had acknowledged breaks some of
+// these promises; each backend's document says which.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "torture/history/event.hpp"
+
+namespace dlock::torture {
+
+enum class Rule : std::uint8_t {
+  exclusion,       // no two acquires of a lock were held() at one instant
+  unique_tokens,   // no token was granted twice
+  growing_tokens,  // who was granted the lock later has the greater token
+  fencing,         // the resource took no older token after a newer one, and refused no newest one
+  honest_release,  // a release said "ours" once, only if it was not lost, and nobody else had been granted the lock
+  timely_loss,     // whoever found the lock not held was told of the loss at once, and never found it held again
+  deadlines,       // each acquire ended once, by its deadline or when it was cancelled; each release ended
+  progress,        // once nothing is broken any more, no lock stays free that somebody waits for
+  hand_over,       // in sound times a lock that gets free goes to a waiter at once
+  no_crash,        // no process ended that was not killed
+  no_residue,      // nothing is left in the service when all have quit
+};
+inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens, Rule::growing_tokens, Rule::fencing,
+                                      Rule::honest_release, Rule::timely_loss,   Rule::deadlines,      Rule::progress,
+                                      Rule::hand_over,      Rule::no_crash,      Rule::no_residue};
+[[nodiscard]] std::string_view name_of(Rule rule) noexcept;
+
+struct Rules {
+  std::chrono::nanoseconds slack = std::chrono::seconds(2);              // how late an acquire may end
+  std::chrono::nanoseconds release = std::chrono::seconds(5);            // how long a release may take
+  std::chrono::nanoseconds loss_slack = std::chrono::milliseconds(500);  // how late a loss may be signalled
+  // How long after everything was healed a lock may be free in spite of waiters: the longest lease or session, and the
+  // time to notice and to connect again.
+  std::chrono::nanoseconds recovery = std::chrono::seconds(15);
+  // How long after everything was healed times are sound, and how long a hand-over may take then. It is much less than
+  // the time after which a waiter looks again without having been told.
+  std::chrono::nanoseconds settled = std::chrono::seconds(20);
+  std::chrono::nanoseconds hand_over = std::chrono::seconds(1);
+  std::set<Rule> without{};  // promises that this service is known not to keep under these faults
+};
+
+struct Violation {
+  Rule rule;
+  std::string what;
+  std::vector<std::size_t> events;  // that show it, by their places in the history, in the order of time
+};
+
+// What happened; a run in which little did shows little.
+struct Counts {
+  std::size_t acquires = 0;
+  std::size_t grants = 0;
+  std::size_t takeovers = 0;                    // grants of a lock whose holder before had not released it
+  std::size_t losses = 0;                       // signalled
+  std::size_t stale_writes = 0;                 // refused by the resource
+  std::size_t writes = 0;                       // taken
+  std::size_t hand_overs = 0;                   // grants to somebody who had been waiting when the lock was released
+  std::map<std::string, std::size_t> denied{};  // by what was said
+  std::map<std::string, std::size_t> faults{};  // by kind
+  std::chrono::nanoseconds longest_wait{};      // of a granted acquire
+  // The longest time that a lock was free though somebody waited for it, in all, and since everything was healed.
+  std::chrono::nanoseconds longest_stall{};
+  std::chrono::nanoseconds longest_stall_after{};
+};
+
+struct Verdict {
+  std::vector<Violation> violations;    // in the order of the rules; at most max_of_a_rule of each
+  std::map<Rule, std::size_t> found;    // how many there are
+  std::map<Rule, std::size_t> excused;  // how many there would be of the rules in Rules::without
+  Counts counts;
+};
+inline constexpr std::size_t max_of_a_rule = 10;
+
+// The history must be in the order of time. Throws std::invalid_argument for one that no run can have written, such as
+// a grant that nobody asked for.
+[[nodiscard]] Verdict check(std::span<const Event> history, const Rules& rules);
+
+// The violation, and the events that show it with what was done to their processes meanwhile, for people.
+[[nodiscard]] std::string excerpt(std::span<const Event> history, const Violation& violation);
+
+}  // namespace dlock::torture

@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "torture/checker/findings.hpp"
+
+namespace dlock::torture {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Services count in milliseconds, and not all round up.
+constexpr nanoseconds max_rounding = std::chrono::milliseconds(10);
+
+std::string who(const Attempt& attempt) {
+  return fmt::format("acquire {} of process {}", attempt.number, attempt.process);
+}
+
+void check_ends_once(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
+  for (const std::size_t place : attempt.extra) {
+    const Kind kind = attempts.event(place).kind;
+    if (kind != Kind::granted && kind != Kind::denied) continue;
+    findings.add(Rule::deadlines, fmt::format("{} was {} twice", who(attempt), name_of(kind)), {attempt.asked, place});
+  }
+  if (attempt.granted && attempt.denied) {
+    findings.add(Rule::deadlines, who(attempt) + " was both granted and denied",
+                 {attempt.asked, *attempt.granted, *attempt.denied});
+  }
+  if (!attempt.granted && !attempt.denied && attempts.process(attempt.process).ended_at) {
+    findings.add(Rule::deadlines, who(attempt) + " never ended, though its process did",
+                 {attempt.asked, *attempts.process(attempt.process).ended_at});
+  }
+}
+
+// What the caller was told came to pass.
+void check_reason(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
+  if (!attempt.denied) return;
+  const Event& denied = attempts.event(*attempt.denied);
+  if (denied.word == denied_as_timed_out && denied.at + max_rounding < attempts.event(attempt.asked).until) {
+    findings.add(Rule::deadlines, who(attempt) + " timed out before its deadline", {attempt.asked, *attempt.denied});
+  }
+  if (denied.word == denied_as_cancelled && !attempt.cancelled) {
+    findings.add(Rule::deadlines, who(attempt) + " was cancelled, though nobody had asked for it",
+                 {attempt.asked, *attempt.denied});
+  }
+}
+
+void check_deadline(const Attempts& attempts, const Attempt& attempt, const Rules& rules, Findings& findings) {
+  const Event& asked = attempts.event(attempt.asked);
+  TimePoint deadline = asked.until;
+  if (attempt.cancelled) deadline = std::min(deadline, attempts.event(*attempt.cancelled).at);
+  const TimePoint end = std::min(attempts.ended(attempt), attempts.end());
+  if (end <= deadline) return;
+  // Not only after the deadline: the process may have stood still between noting that it asks and asking.
+  const nanoseconds late = end - deadline - attempts.process(attempt.process).paused_within(asked.at, end);
+  if (late <= rules.slack) return;
+  std::vector<std::size_t> events{attempt.asked};
+  for (const Place& place : {attempt.cancelled, attempt.granted, attempt.denied}) {
+    if (place) events.push_back(*place);
+  }
+  findings.add(Rule::deadlines,
+               fmt::format("{} ended {:.3f} s late, or has not ended yet", who(attempt), in_seconds(late)),
+               std::move(events));
+}
+
+void check_release_ends(const Attempts& attempts, const Attempt& attempt, const Rules& rules, Findings& findings) {
+  if (!attempt.releasing) return;
+  const TimePoint from = attempts.event(*attempt.releasing).at;
+  const Process& process = attempts.process(attempt.process);
+  TimePoint end = std::min({process.killed, process.ended, attempts.end()});
+  if (attempt.released) end = std::min(end, attempts.event(*attempt.released).at);
+  const nanoseconds took = end - from - process.paused_within(from, end);
+  if (took <= rules.release) return;
+  std::vector<std::size_t> events{*attempt.granted, *attempt.releasing};
+  if (attempt.released) events.push_back(*attempt.released);
+  findings.add(Rule::deadlines,
+               fmt::format("the release of {} took {:.3f} s, or has not ended yet", who(attempt), in_seconds(took)),
+               std::move(events));
+}
+
+// When holders and waiters came and went.
+struct Change {
+  TimePoint at;
+  int holders;
+  int waiters;
+  std::size_t attempt;
+};
+
+// A lock that somebody else surely holds is free of those who were granted it before, though they have not noticed.
+std::vector<TimePoint> superseded(const Attempts& attempts, const LockHistory& lock) {
+  std::vector<TimePoint> times(lock.grants.size());
+  TimePoint next = TimePoint::max();
+  for (std::size_t i = lock.grants.size(); i-- > 0;) {
+    times[i] = next;
+    const Attempt& attempt = attempts[lock.grants[i]];
+    if (attempts.surely_held(attempt)) next = attempts.event(*attempt.granted).at;
+  }
+  return times;
+}
+
+std::vector<Change> changes(const Attempts& attempts, const LockHistory& lock) {
+  std::vector<Change> all;
+  all.reserve(2 * (lock.attempts.size() + lock.grants.size()));
+  for (const std::size_t index : lock.attempts) {
+    const Attempt& attempt = attempts[index];
+    all.push_back({.at = attempts.event(attempt.asked).at, .holders = 0, .waiters = 1, .attempt = index});
+    if (const TimePoint end = attempts.waited_until(attempt); end != TimePoint::max()) {
+      all.push_back({.at = end, .holders = 0, .waiters = -1, .attempt = index});
+    }
+  }
+  const std::vector<TimePoint> no_longer = superseded(attempts, lock);
+  for (std::size_t i = 0; i < lock.grants.size(); ++i) {
+    const Attempt& attempt = attempts[lock.grants[i]];
+    const TimePoint granted = attempts.event(*attempt.granted).at;
+    const TimePoint freed = std::max(granted, std::min(attempts.freed(attempt), no_longer[i]));
+    all.push_back({.at = granted, .holders = 1, .waiters = 0, .attempt = lock.grants[i]});
+    if (freed != TimePoint::max()) all.push_back({.at = freed, .holders = -1, .waiters = 0, .attempt = lock.grants[i]});
+  }
+  // Who holds comes before who goes: at one instant, a lock that is handed over is not free in between.
+  std::stable_sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
+    return std::tuple(a.at, -a.holders) < std::tuple(b.at, -b.holders);
+  });
+  return all;
+}
+
+// When a holder that gave no lock back has surely lost it: nobody knows for how long the service keeps it for him.
+TimePoint uncertain_until(const Attempts& attempts, const Stall& stall, const Rules& rules) {
+  if (!stall.last) return TimePoint::min();
+  const Attempt& last = attempts[*stall.last];
+  if (last.released && attempts.event(*last.released).yes) return TimePoint::min();
+  return stall.freed + rules.recovery;
+}
+
+void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rules, Findings& findings) {
+  const TimePoint healed = *attempts.healed();
+  const Attempt& waiter = attempts[stall.waiter];
+  std::vector<std::size_t> events;
+  if (stall.last) {
+    const Attempt& last = attempts[*stall.last];
+    events = {*last.granted};
+    for (const Place& place : {last.releasing, last.released, last.lost}) {
+      if (place) events.push_back(*place);
+    }
+    if (const Place& killed = attempts.process(last.process).killed_at) events.push_back(*killed);
+  }
+  events.push_back(waiter.asked);
+  for (const Place& place : {waiter.granted, waiter.denied}) {
+    if (place) events.push_back(*place);
+  }
+  const auto text = [&](nanoseconds stood) {
+    return fmt::format("lock {} was free for {:.3f} s though process {} waited for it",
+                       attempts.event(waiter.asked).lock, in_seconds(stood), waiter.process);
+  };
+  if (const nanoseconds stood = stall.to - std::max(stall.from, healed); stood > rules.recovery) {
+    findings.add(Rule::progress, text(stood), std::move(events));
+    return;
+  }
+  const TimePoint sound = std::max({stall.from, healed + rules.settled, uncertain_until(attempts, stall, rules)});
+  if (const nanoseconds stood = stall.to - sound; stood > rules.hand_over) {
+    findings.add(Rule::hand_over, text(stood), std::move(events));
+  }
+}
+
+}  // namespace
+
+std::vector<Stall> stalls(const Attempts& attempts, const LockHistory& lock) {
+  std::vector<Stall> found;
+  std::optional<TimePoint> free_since;
+  std::optional<std::size_t> last;
+  TimePoint freed{};
+  std::set<std::size_t> waiting;  // in the order in which they asked
+  int holders = 0;
+  for (const Change& change : changes(attempts, lock)) {
+    if (free_since && (change.holders > 0 || (change.waiters < 0 && waiting.size() == 1))) {
+      found.push_back({.from = *free_since, .to = change.at, .waiter = *waiting.begin(), .last = last, .freed = freed});
+      free_since.reset();
+    }
+    holders += change.holders;
+    if (change.waiters > 0) waiting.insert(change.attempt);
+    if (change.waiters < 0) waiting.erase(change.attempt);
+    if (change.holders < 0) {
+      last = change.attempt;
+      freed = change.at;
+    }
+    if (holders == 0 && !waiting.empty()) {
+      if (!free_since) free_since = change.at;
+    } else {
+      free_since.reset();
+    }
+  }
+  if (free_since) {
+    found.push_back(
+        {.from = *free_since, .to = attempts.end(), .waiter = *waiting.begin(), .last = last, .freed = freed});
+  }
+  return found;
+}
+
+void check_deadlines(const Attempts& attempts, const Rules& rules, Findings& findings) {
+  for (const Attempt& attempt : attempts.all()) {
+    check_ends_once(attempts, attempt, findings);
+    check_reason(attempts, attempt, findings);
+    check_deadline(attempts, attempt, rules, findings);
+    check_release_ends(attempts, attempt, rules, findings);
+  }
+}
+
+void check_progress(const Attempts& attempts, const Rules& rules, Findings& findings) {
+  if (attempts.healed()) {
+    for (const auto& [name, lock] : attempts.locks()) {
+      for (const Stall& stall : stalls(attempts, lock)) {
+        if (stall.to > *attempts.healed()) check_stall(attempts, stall, rules, findings);
+      }
+    }
+  }
+  for (std::size_t place = 0; place < attempts.history().size(); ++place) {
+    const Event& event = attempts.event(place);
+    if (event.kind == Kind::probed && !event.yes) {
+      findings.add(Rule::progress, fmt::format("a new process did not get lock {}", event.lock), {place});
+    }
+  }
+}
+
+void check_residue(const Attempts& attempts, Findings& findings) {
+  for (std::size_t place = 0; place < attempts.history().size(); ++place) {
+    const Event& event = attempts.event(place);
+    if (event.kind == Kind::residue) findings.add(Rule::no_residue, event.word, {place});
+    if (event.kind == Kind::crashed) {
+      findings.add(Rule::no_crash, fmt::format("process {} ended by itself: {}", event.subject, event.word), {place});
+    }
+  }
+}
+
+}  // namespace dlock::torture

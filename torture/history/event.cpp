@@ -1,0 +1,184 @@
+#include "torture/history/event.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+namespace dlock::torture {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::pair<Kind, std::string_view>, 22> names{{
+    {Kind::started, "started"},       {Kind::ended, "ended"},
+    {Kind::asked, "asked"},           {Kind::cancelled, "cancelled"},
+    {Kind::granted, "granted"},       {Kind::denied, "denied"},
+    {Kind::looked, "looked"},         {Kind::lost, "lost"},
+    {Kind::releasing, "releasing"},   {Kind::released, "released"},
+    {Kind::unreleased, "unreleased"}, {Kind::writing, "writing"},
+    {Kind::wrote, "wrote"},           {Kind::served, "served"},
+    {Kind::stopped, "stopped"},       {Kind::resumed, "resumed"},
+    {Kind::killed, "killed"},         {Kind::crashed, "crashed"},
+    {Kind::struck, "struck"},         {Kind::healed, "healed"},
+    {Kind::probed, "probed"},         {Kind::residue, "residue"},
+}};
+
+Kind kind_of(std::string_view name) {
+  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.second == name; });
+  if (found == names.end()) throw std::invalid_argument(fmt::format("unknown event \"{}\"", name));
+  return found->first;
+}
+
+// Whether the event answers a question with yes or no.
+bool answers(Kind kind) {
+  return kind == Kind::looked || kind == Kind::released || kind == Kind::wrote || kind == Kind::served ||
+         kind == Kind::probed;
+}
+
+bool has_limit(Kind kind) {
+  return kind == Kind::asked || kind == Kind::granted;
+}
+
+// Nothing that is written wrongly may pass for something that is not there: a misspelt "until" would be no deadline.
+constexpr std::array<std::string_view, 10> members{"time",  "process", "event", "acquire", "lock",
+                                                   "token", "until",   "yes",   "subject", "word"};
+
+void check_members(const Json& line) {
+  if (!line.is_object()) throw std::invalid_argument("not an object");
+  for (const auto& [name, value] : line.items()) {
+    if (std::find(members.begin(), members.end(), name) == members.end()) {
+      throw std::invalid_argument(fmt::format("unknown member \"{}\"", name));
+    }
+  }
+}
+
+// Json::get() cuts off what does not fit.
+template <class Number>
+Number number(const Json& line, const char* name) {
+  const Json& value = line.at(name);
+  const bool fits = value.is_number_unsigned()  ? std::in_range<Number>(value.get<std::uint64_t>())
+                    : value.is_number_integer() ? std::in_range<Number>(value.get<std::int64_t>())
+                                                : false;
+  if (!fits) throw std::invalid_argument(fmt::format("\"{}\" is {}", name, value.dump()));
+  return value.get<Number>();
+}
+
+template <class Number>
+Number number_or_none(const Json& line, const char* name) {
+  return line.contains(name) ? number<Number>(line, name) : Number{};
+}
+
+TimePoint time(const Json& line, const char* name) {
+  return TimePoint(std::chrono::nanoseconds(number<std::int64_t>(line, name)));
+}
+
+std::string text_of(const Event& e) {
+  const bool unlimited = e.until == TimePoint::max();
+  const double left = unlimited ? 0 : in_seconds(e.until - e.at);
+  switch (e.kind) {
+    case Kind::started:
+      return "started, " + e.word;
+    case Kind::ended:
+      return "ended";
+    case Kind::asked:
+      return unlimited ? "asks, without a limit" : fmt::format("asks, for at most {:.6f} s", left);
+    case Kind::cancelled:
+      return "cancels its acquire";
+    case Kind::granted:
+      return fmt::format("is granted the lock, token {}{}", e.token.value(),
+                         unlimited ? "" : fmt::format(", valid for {:.6f} s", left));
+    case Kind::denied:
+      return "does not get the lock: " + e.word;
+    case Kind::looked:
+      return e.yes ? "looks: held" : "looks: not held";
+    case Kind::lost:
+      return "is told that the lock is lost";
+    case Kind::releasing:
+      return "releases";
+    case Kind::released:
+      return e.yes ? "has released, it was its own" : "has released, it was not its own";
+    case Kind::unreleased:
+      return "could not release: " + e.word;
+    case Kind::writing:
+      return fmt::format("writes with token {}", e.token.value());
+    case Kind::wrote:
+      return e.yes ? "is told that the write was taken" : "is told that the write was refused";
+    case Kind::served:
+      return fmt::format("the resource {} a write with token {}", e.yes ? "takes" : "refuses", e.token.value());
+    case Kind::stopped:
+      return fmt::format("process {} is stopped", e.subject);
+    case Kind::resumed:
+      return fmt::format("process {} goes on", e.subject);
+    case Kind::killed:
+      return fmt::format("process {} is killed", e.subject);
+    case Kind::crashed:
+      return fmt::format("process {} has crashed: {}", e.subject, e.word);
+    case Kind::struck:
+      return fmt::format("fault: {}", e.word);
+    case Kind::healed:
+      return fmt::format("healed: {}", e.word);
+    case Kind::probed:
+      return e.yes ? "a new process gets the lock" : "a new process does not get the lock: " + e.word;
+    case Kind::residue:
+      return "left behind: " + e.word;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(Kind kind) noexcept {
+  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.first == kind; });
+  return found == names.end() ? std::string_view{} : found->second;
+}
+
+std::string to_line(const Event& event) {
+  Json line{{"time", event.at.time_since_epoch().count()}, {"process", event.process}, {"event", name_of(event.kind)}};
+  if (event.attempt != 0) line["acquire"] = event.attempt;
+  if (!event.lock.empty()) line["lock"] = event.lock;
+  if (event.token != FencingToken()) line["token"] = event.token.value();
+  if (has_limit(event.kind) && event.until != TimePoint::max()) line["until"] = event.until.time_since_epoch().count();
+  if (answers(event.kind)) line["yes"] = event.yes;
+  if (event.subject != 0) line["subject"] = event.subject;
+  if (!event.word.empty()) line["word"] = event.word;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Event> parse_line(std::string_view line, std::string& why) {
+  try {
+    const Json json = Json::parse(line);
+    check_members(json);
+    Event event{.at = time(json, "time"), .kind = kind_of(json.at("event").get<std::string>())};
+    event.process = number<int>(json, "process");
+    event.attempt = number_or_none<std::uint64_t>(json, "acquire");
+    event.lock = json.value("lock", std::string());
+    event.token = FencingToken(number_or_none<std::uint64_t>(json, "token"));
+    if (has_limit(event.kind)) event.until = json.contains("until") ? time(json, "until") : TimePoint::max();
+    if (answers(event.kind)) event.yes = json.at("yes").get<bool>();
+    event.subject = number_or_none<int>(json, "subject");
+    event.word = json.value("word", std::string());
+    return event;
+  } catch (const Json::exception& e) {
+    why = e.what();
+  } catch (const std::invalid_argument& e) {
+    why = e.what();
+  }
+  return std::nullopt;
+}
+
+std::string describe(const Event& event, TimePoint origin) {
+  std::string who;
+  if (event.process != 0) who = fmt::format("process {}: ", event.process);
+  std::string about;
+  if (!event.lock.empty())
+    about =
+        fmt::format("  [lock {}{}]", event.lock, event.attempt == 0 ? "" : fmt::format(", acquire {}", event.attempt));
+  return fmt::format("{:+13.6f} s  {}{}{}", in_seconds(event.at - origin), who, text_of(event), about);
+}
+
+}  // namespace dlock::torture

@@ -1,0 +1,22 @@
+// Whether this is a build with a sanitizer. Those show what is wrong with memory and threads, and take ten times as
+// long: what is tried often in other builds, to meet a rare order of events, is tried less often there.
+#pragma once
+
+namespace dlock::rig {
+
+#if defined(__has_feature)
+inline constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
+inline constexpr bool sanitized =
+    thread_sanitizer || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer);
+#elif defined(__SANITIZE_THREAD__)  // GCC says it with macros, and has no MemorySanitizer
+inline constexpr bool thread_sanitizer = true;
+inline constexpr bool sanitized = true;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr bool thread_sanitizer = false;
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool thread_sanitizer = false;
+inline constexpr bool sanitized = false;
+#endif
+
+}  // namespace dlock::rig

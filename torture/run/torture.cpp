@@ -1,0 +1,218 @@
+#include "torture/run/torture.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <dlock/client.hpp>
+
+#include "torture/nemesis/network_faults.hpp"
+#include "torture/nemesis/process_faults.hpp"
+#include "torture/rig/pause.hpp"
+#include "torture/rig/scratch_directory.hpp"
+#include "torture/run/rules_file.hpp"
+#include "torture/worker/resource.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr auto run_file = "run.jsonl";
+constexpr auto rules_file = "rules.json";
+constexpr auto resource_file = "resource.jsonl";
+
+std::vector<std::string> shortfall(const Counts& counts, const std::map<std::string, std::size_t>& struck,
+                                   const Demands& demands) {
+  std::vector<std::string> missing;
+  const auto demand = [&](std::size_t there, std::size_t wanted, const std::string& what) {
+    if (there < wanted) {
+      missing.push_back(what + ": " + std::to_string(there) + " instead of at least " + std::to_string(wanted));
+    }
+  };
+  demand(counts.grants, demands.grants, "grants");
+  demand(counts.takeovers, demands.takeovers, "takeovers from holders that had not released");
+  demand(counts.losses, demands.losses, "losses");
+  demand(counts.stale_writes, demands.stale_writes, "stale writes that were refused");
+  for (const auto& [kind, times] : struck) demand(times, 1, "fault \"" + kind + "\"");
+  return missing;
+}
+
+// Where a lock ends with its process, whoever is stopped keeps it, and no write of its is ever stale.
+Demands possible(Demands demands, const Capabilities& capabilities) {
+  if (capabilities.lease_kind == LeaseKind::process) {
+    demands.losses = 0;
+    demands.stale_writes = 0;
+  }
+  return demands;
+}
+
+class Run {
+ public:
+  Run(const Setup& setup, const Progress& progress, const std::stop_token& stop)
+      : setup_(setup),
+        progress_(progress),
+        stop_(stop),
+        notes_(setup.directory / run_file),
+        board_(scratch_file("board"), setup.workers * setup.threads),
+        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks),
+        crew_(crew_config(), notes_),
+        nemesis_(all_faults(), setup.lease, setup.seed, crew_, notes_) {}
+
+  Outcome operator()() {
+    Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
+    const Capabilities capabilities = connect(setup_.direct_url).capabilities();
+    demands_ = possible(setup_.demands, capabilities);
+    Rules rules = setup_.rules;
+    outcome.known_hole = setup_.known_hole;
+    if (outcome.known_hole.without.empty()) outcome.known_hole = known_hole(capabilities);
+    rules.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
+    save(rules, setup_.directory / rules_file);
+    outcome.ran = break_things();
+    watch_sound_times();
+    end_work();
+    probe();
+    look_for_residue();
+    outcome.history = read_histories(setup_.directory);
+    outcome.verdict = check(outcome.history, rules);
+    outcome.struck = nemesis_.struck();
+    outcome.missing = shortfall(outcome.verdict.counts, outcome.struck, demands_);
+    outcome.interrupted = stop_.stop_requested();
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] CrewConfig crew_config() const {
+    return {.command = setup_.worker,
+            .variables = setup_.variables,
+            .url = setup_.url,
+            .histories = setup_.directory,
+            .plans = scratch_.path(),
+            .workers = setup_.workers,
+            .ended = setup_.worker_ended,
+            .plan = {.seed = setup_.seed,
+                     .board = scratch_file("board"),
+                     .resource = scratch_file("resource"),
+                     .seats = setup_.workers * setup_.threads,
+                     .threads = setup_.threads,
+                     .locks = setup_.locks,
+                     .lease = setup_.lease,
+                     .fixed_leases = setup_.fixed_leases}};
+  }
+
+  [[nodiscard]] std::vector<Fault> all_faults() {
+    std::vector<Fault> all = process_faults(crew_, board_, setup_.seed);
+    for (auto faults : {network_faults(setup_.proxies, setup_.seed), setup_.service_faults}) {
+      std::move(faults.begin(), faults.end(), std::back_inserter(all));
+    }
+    if (!setup_.only.empty()) std::erase_if(all, [&](const Fault& fault) { return !setup_.only.contains(fault.kind); });
+    return all;
+  }
+
+  // Not with the histories, whose path may be too long for a socket.
+  [[nodiscard]] std::filesystem::path scratch_file(const char* name) const {
+    return std::filesystem::path(scratch_.path()) / name;
+  }
+  void say(const std::string& text) const {
+    if (progress_) progress_(text);
+  }
+  void note(Event event) {
+    event.at = LeaseClock::now();
+    notes_.note(event);
+  }
+  void wait(nanoseconds length) {
+    constexpr auto glance = 50ms;
+    const TimePoint end = saturating_add(LeaseClock::now(), length);
+    while (!stop_.stop_requested()) {
+      crew_.look_after();
+      const auto left = end - LeaseClock::now();
+      if (left <= 0ns) return;
+      (void)rig::pause(std::min<nanoseconds>(left, glance), stop_);
+    }
+  }
+
+  nanoseconds break_things() {
+    const TimePoint begin = LeaseClock::now();
+    for (int round = 1; round <= setup_.repetitions; ++round) {
+      say(round == 1 ? "breaking things" : "breaking things once more, as too little has happened");
+      if (!nemesis_.rage(setup_.length, stop_)) break;
+      if (round < setup_.repetitions && enough_has_happened()) break;
+    }
+    note({.kind = Kind::healed, .word = std::string(everything)});
+    return LeaseClock::now() - begin;
+  }
+
+  // To read a long history takes its time, so it is not read where it cannot be enough.
+  [[nodiscard]] bool enough_has_happened() const {
+    for (const auto& [kind, times] : nemesis_.struck()) {
+      if (times == 0) return false;
+    }
+    const auto history = read_histories(setup_.directory);
+    return shortfall(check(history, setup_.rules).counts, nemesis_.struck(), demands_).empty();
+  }
+
+  void watch_sound_times() {
+    say("nothing is broken any more; all must go on");
+    wait(setup_.rules.settled + setup_.sound);
+  }
+
+  void end_work() {
+    say("the workers end");
+    board_.call_it_a_day();
+    crew_.await_end(setup_.rules.recovery);
+  }
+
+  void probe() {
+    say("a new client takes each of the locks");
+    const Client client = connect(setup_.direct_url, {.label = "torture-probe", .lease = setup_.lease});
+    for (const std::string& lock : setup_.locks) {
+      std::error_code ec;
+      Lease lease = client.lock(lock).acquire({.wait = setup_.rules.recovery}, ec);
+      note({.kind = Kind::probed, .lock = lock, .yes = !ec, .word = ec ? ec.message() : std::string()});
+    }
+  }
+
+  void look_for_residue() {
+    say("looking for what was left behind");
+    const Client client = connect(setup_.direct_url, {.label = "torture-check", .lease = setup_.lease});
+    if (client.capabilities().can_list) {
+      for (const LockInfo& info : client.list()) {
+        if (std::find(setup_.locks.begin(), setup_.locks.end(), info.name) == setup_.locks.end()) continue;
+        if (info.held) note({.kind = Kind::residue, .lock = info.name, .word = "held by " + info.holder});
+        if (info.waiters.value_or(0) > 0) {
+          note({.kind = Kind::residue, .lock = info.name, .word = std::to_string(*info.waiters) + " waiters"});
+        }
+      }
+    }
+    if (!setup_.leftovers) return;
+    for (std::string& what : setup_.leftovers()) note({.kind = Kind::residue, .word = std::move(what)});
+  }
+
+  const Setup& setup_;
+  const Progress& progress_;
+  const std::stop_token& stop_;
+  rig::ScratchDirectory scratch_;
+  HistoryFile notes_;
+  Board board_;
+  Resource resource_;
+  Crew crew_;
+  Nemesis nemesis_;
+  Demands demands_{};
+};
+
+}  // namespace
+
+Outcome run(const Setup& setup, const Progress& progress, const std::stop_token& stop) {
+  return Run(setup, progress, stop)();
+}
+
+Outcome recheck(const std::filesystem::path& directory) {
+  Outcome outcome{.history = read_histories(directory), .directory = directory};
+  outcome.verdict = check(outcome.history, load_rules(directory / rules_file));
+  return outcome;
+}
+
+}  // namespace dlock::torture

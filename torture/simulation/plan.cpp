@@ -1,0 +1,34 @@
+#include "torture/simulation/plan.hpp"
+
+#include "torture/simulation/clocks.hpp"
+
+namespace dlock::torture::simulation {
+
+using namespace std::chrono_literals;
+
+Plan make_plan(Dice& dice) {
+  using memory::Strategy;
+  const auto strategy = dice.below(10);
+  // Within 1 % of each other, and of the service's clock.
+  constexpr std::int64_t spread = ProcessClock::true_rate / 1000 * 95 / 10;
+  const auto slowest =
+      ProcessClock::true_rate - static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(spread) + 1));
+  return {
+      .strategy = strategy < 6   ? Strategy::queue
+                  : strategy < 8 ? Strategy::watch
+                                 : Strategy::poll,
+      .processes = 2 + dice.below(4),
+      .workers = 1 + dice.below(3),
+      .locks = 1 + dice.below(3),
+      .latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms),
+      .direct = dice.chance(20),
+      .slowest_clock = slowest,
+      .fastest_clock = slowest + spread,
+      .chaos = dice.between(1s, 15s),
+      .lets_go = dice.chance(50),
+      .calm = dice.between(50ms, 1s),
+      .longest_rest = dice.between(10ms, 300ms),
+  };
+}
+
+}  // namespace dlock::torture::simulation

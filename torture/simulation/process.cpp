@@ -1,0 +1,152 @@
+#include "torture/simulation/process.hpp"
+
+#include <dlock/url.hpp>
+
+#include "core/lease_state.hpp"
+#include "torture/simulation/backend.hpp"
+
+namespace dlock::torture::simulation {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Mostly one of the two that differ the most.
+std::int64_t random_rate(Dice& dice, const Plan& plan) {
+  if (dice.chance(80)) return dice.chance(50) ? plan.slowest_clock : plan.fastest_clock;
+  return plan.slowest_clock +
+         static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(plan.fastest_clock - plan.slowest_clock)));
+}
+
+}  // namespace
+
+// Hears what became of the leases that were destroyed.
+struct SimulatedProcess::Watcher final : Observer {
+  explicit Watcher(SimulatedProcess& observed) : process(observed) {}
+
+  void released(const ReleasedEvent& event) override {
+    const auto found = process.forgotten_.find({event.name, event.token});
+    if (found == process.forgotten_.end()) return;
+    process.note({.kind = event.confirmed ? Kind::released : Kind::unreleased,
+                  .attempt = found->second,
+                  .lock = event.name,
+                  .yes = event.confirmed,
+                  .word = event.confirmed ? "" : "not confirmed"});
+    process.forgotten_.erase(found);
+  }
+
+  SimulatedProcess& process;
+};
+
+SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, const Plan& plan)
+    : number_(number),
+      world_(world),
+      service_(service),
+      clock_(std::make_shared<ProcessClock>(world.time, random_rate(world.dice, plan), world.dice.up_to(24h))),
+      engine_(std::make_shared<ProcessEngine>(world.dice.roll(), clock_)),
+      watcher_(std::make_shared<Watcher>(*this)) {
+  const ClientOptions options{
+      .label = std::to_string(number), .response_timeout = response_timeout, .observer = watcher_, .clock = clock_};
+  core_ = detail::ClientCore::create(engine_, Url::parse("memory://"), options,
+                                     [this](BackendHost& host, const BackendConfig& config) {
+                                       return std::make_unique<SimulatedBackend>(host, config, *clock_, service_);
+                                     });
+  note({.kind = Kind::started, .word = "simulated"});
+}
+
+SimulatedProcess::~SimulatedProcess() {
+  bury();
+}
+
+void SimulatedProcess::start_workers(Resource& resource, const Plan& plan) {
+  for (std::uint64_t i = 0; i < plan.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(*this, world_, resource, plan));
+    workers_.back()->start();
+  }
+}
+
+// --- What is done to it ----------------------------------------------------------------------------------------------
+
+void SimulatedProcess::stop() {
+  state_ = State::stopped;
+  world_.note({.kind = Kind::stopped, .subject = number_});
+}
+
+void SimulatedProcess::resume() {
+  if (state_ != State::stopped) return;
+  state_ = State::runs;
+  world_.note({.kind = Kind::resumed, .subject = number_});
+}
+
+void SimulatedProcess::quit() {
+  state_ = State::quits;
+  closed_ = true;
+  (void)engine_->submit([this] { core_->close(); });
+}
+
+void SimulatedProcess::kill() {
+  state_ = State::killed;
+  world_.note({.kind = Kind::killed, .subject = number_});
+}
+
+void SimulatedProcess::bury() {
+  state_ = alive() ? State::killed : state_;
+  if (!std::exchange(closed_, true)) {
+    service_.network->mute(number_);
+    service_.travel(true);
+    core_->close();
+    service_.travel(false);
+  }
+  workers_.clear();
+  core_.reset();
+}
+
+// --- Running it ------------------------------------------------------------------------------------------------------
+
+bool SimulatedProcess::ready() const {
+  if (state_ != State::runs && state_ != State::quits) return false;
+  if (engine_->queued() > 0) return true;
+  const auto timer = engine_->next_timer();
+  return timer && *timer <= engine_->now();
+}
+
+TimePoint SimulatedProcess::next() const {
+  if (state_ != State::runs && state_ != State::quits) return TimePoint::max();
+  const auto timer = engine_->next_timer();
+  return timer ? clock_->when(*timer) : TimePoint::max();
+}
+
+void SimulatedProcess::run_one() {
+  (void)engine_->run_one();
+  if (state_ != State::quits || !engine_->stopped() || engine_->queued() > 0) return;
+  note({.kind = Kind::ended});
+  state_ = State::ended;
+}
+
+// --- For its threads -------------------------------------------------------------------------------------------------
+
+void SimulatedProcess::note(Event event) {
+  if (state_ == State::killed || state_ == State::ended) return;
+  event.process = number_;
+  world_.note(std::move(event));
+}
+
+void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void()> user_code) {
+  if (!alive()) return;
+  ++own_timers_;
+  (void)engine_->schedule(engine_->now() + delay, [this, user_code = std::move(user_code)] {
+    --own_timers_;
+    (void)engine_->notify(user_code);
+  });
+}
+
+void SimulatedProcess::acquire(const std::string& lock, const AcquireOptions& options,
+                               std::function<void(std::error_code, Lease)> handler) {
+  core_->acquire(lock, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+    core->notify([handler, result = std::move(result)] {
+      handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+    });
+  });
+}
+
+}  // namespace dlock::torture::simulation

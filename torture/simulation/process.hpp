@@ -1,0 +1,95 @@
+// A simulated process: a client with its engine and clock, and the threads that use it. It runs when it is told to, may
+// stand still, and may be no more from one moment to the next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dlock/lease.hpp>
+#include <dlock/observer.hpp>
+
+#include "core/client_core.hpp"
+#include "torture/simulation/claims.hpp"
+#include "torture/simulation/engine.hpp"
+#include "torture/simulation/plan.hpp"
+#include "torture/simulation/service.hpp"
+#include "torture/simulation/worker.hpp"
+#include "torture/simulation/world.hpp"
+
+namespace dlock::torture::simulation {
+
+class SimulatedProcess {
+ public:
+  enum class State { runs, stopped, quits, ended, killed };
+
+  SimulatedProcess(int number, World& world, Service& service, const Plan& plan);
+  ~SimulatedProcess();
+
+  void start_workers(Resource& resource, const Plan& plan);
+
+  // --- What is done to it ---
+  void stop();
+  void resume();
+  // Closes its client, waits and leases included.
+  void quit();
+  // Nothing of it runs any more, nor is any of it noted. The service does not know yet.
+  void kill();
+  // The service finds the connection closed: it forgets what the process waited for. What it held runs out by itself.
+  void bury();
+
+  // --- Running it ---
+  // Whether it has something to run now.
+  [[nodiscard]] bool ready() const;
+  // When it will, if nothing happens before; TimePoint::max() for never.
+  [[nodiscard]] TimePoint next() const;
+  void run_one();
+
+  // --- What it is ---
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
+  [[nodiscard]] ProcessClock& clock() { return *clock_; }
+  [[nodiscard]] const std::string& holder() const { return core_->holder(); }
+  [[nodiscard]] Mutation mutation() const { return service_.mutation; }
+  // Timers of its client, not of its threads.
+  [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }
+
+  [[nodiscard]] Claims& claims() { return claims_; }
+
+  // --- For its threads ---
+  void note(Event event);
+  [[nodiscard]] std::uint64_t next_attempt() { return ++attempts_; }
+  void later(std::chrono::nanoseconds delay, std::function<void()> user_code);
+  void acquire(const std::string& lock, const AcquireOptions& options,
+               std::function<void(std::error_code, Lease)> handler);
+  // A lease is about to be destroyed: the observer will be told what became of it.
+  void forget_lease(const std::string& lock, FencingToken token, std::uint64_t attempt) {
+    forgotten_[{lock, token}] = attempt;
+  }
+
+ private:
+  struct Watcher;
+
+  const int number_;
+  World& world_;
+  Service& service_;
+  State state_ = State::runs;
+  const std::shared_ptr<ProcessClock> clock_;
+  const std::shared_ptr<ProcessEngine> engine_;
+  const std::shared_ptr<Watcher> watcher_;
+  std::shared_ptr<detail::ClientCore> core_;
+  bool closed_ = false;
+  std::uint64_t attempts_ = 0;
+  std::size_t own_timers_ = 0;
+  std::map<std::pair<std::string, FencingToken>, std::uint64_t> forgotten_;
+  Claims claims_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace dlock::torture::simulation

@@ -1,0 +1,197 @@
+#include "torture/simulation/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "torture/rig/sanitizers.hpp"
+#include "torture/simulation/nemesis.hpp"
+#include "torture/simulation/plan.hpp"
+#include "torture/simulation/process.hpp"
+#include "torture/simulation/resource.hpp"
+#include "torture/simulation/service.hpp"
+#include "torture/simulation/world.hpp"
+
+namespace dlock::torture::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+// After this no waiter of a queue relies any more on news that were lost: it has asked again.
+constexpr nanoseconds longest_check = 10s;
+constexpr nanoseconds sound_times = 6s;
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, Mutation mutation)
+      : world_(seed),
+        plan_(make_plan(world_.dice)),
+        service_(world_, plan_.strategy, plan_.latency, mutation),
+        resource_(world_, mutation == Mutation::blind_resource),
+        nemesis_(world_, service_, processes_, plan_, [this] { start_process(); }) {}
+
+  Simulated run();
+
+ private:
+  SimulatedProcess& start_process();
+  void run_until(TimePoint end);
+  [[nodiscard]] TimePoint next() const;
+  void quit_all();
+  void probe();
+  void watch_for_residue(TimePoint end);
+  void look_for_residue();
+
+  World world_;
+  const Plan plan_;
+  Service service_;
+  Resource resource_;
+  std::vector<std::unique_ptr<SimulatedProcess>> processes_;
+  Nemesis nemesis_;
+  std::vector<SimulatedProcess*> ready_;
+  bool quitting_ = false;
+};
+
+Simulated Simulation::run() {
+  for (std::uint64_t i = 0; i < plan_.processes; ++i) start_process();
+  nemesis_.begin();
+  run_until(world_.now() + plan_.chaos);
+  nemesis_.heal();
+  watch_for_residue(world_.now() + simulation_rules().settled);
+  run_until(world_.now() + sound_times);
+  quit_all();
+  probe();
+  look_for_residue();
+  return {.history = world_.take_history(), .mishaps = service_.network->counts()};
+}
+
+SimulatedProcess& Simulation::start_process() {
+  const int number = static_cast<int>(processes_.size()) + 1;
+  processes_.push_back(std::make_unique<SimulatedProcess>(number, world_, service_, plan_));
+  if (!quitting_) processes_.back()->start_workers(resource_, plan_);
+  return *processes_.back();
+}
+
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+// Whatever is due at one instant happens in any order: a task of this process, a task of that one.
+void Simulation::run_until(TimePoint end) {
+  while (true) {
+    ready_.clear();
+    for (const auto& process : processes_) {
+      if (process->ready()) ready_.push_back(process.get());
+    }
+    if (!ready_.empty()) {
+      ready_[world_.dice.below(ready_.size())]->run_one();
+      continue;
+    }
+    const TimePoint soon = next();
+    world_.time.now = std::max(world_.now(), std::min(soon, end));
+    if (soon > end) return;
+    world_.run_due();
+  }
+}
+
+TimePoint Simulation::next() const {
+  TimePoint first = world_.next();
+  for (const auto& process : processes_) first = std::min(first, process->next());
+  return first;
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Simulation::quit_all() {
+  quitting_ = true;
+  for (const auto& process : processes_) {
+    if (process->alive()) process->quit();
+  }
+  run_until(world_.now() + longest_lease);
+}
+
+void Simulation::probe() {
+  SimulatedProcess& prober = start_process();
+  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+    const std::string lock(1, static_cast<char>('a' + i));
+    bool granted = false;
+    prober.acquire(lock, {.wait = 1s, .lease = longest_lease},
+                   [&granted](std::error_code ec, Lease) { granted = !ec; });
+    run_until(world_.now() + 2s);
+    world_.note({.kind = Kind::probed, .lock = lock, .yes = granted, .word = granted ? "" : "timed out"});
+  }
+  prober.quit();
+  run_until(world_.now() + longest_lease);
+}
+
+// What those who have quit may have left is over by the end of the longest lease. From then on the service must not
+// know of anybody who wants nothing of a lock.
+void Simulation::watch_for_residue(TimePoint end) {
+  run_until(world_.now() + longest_lease + 1s);
+  while (world_.now() < end) {
+    for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+      const std::string lock(1, static_cast<char>('a' + i));
+      std::size_t claims = 0;
+      for (const auto& process : processes_) {
+        if (process->alive()) claims += process->claims().count(lock, world_.now());
+      }
+      const std::size_t owners = service_.store->residue(lock, service_.clock);
+      if (owners <= claims) continue;
+      world_.note({.kind = Kind::residue,
+                   .lock = lock,
+                   .word = fmt::format("lock {}: {} owners, though {} want it", lock, owners, claims)});
+    }
+    run_until(std::min(end, world_.now() + 500ms));
+  }
+}
+
+void Simulation::look_for_residue() {
+  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
+    const std::string lock(1, static_cast<char>('a' + i));
+    const std::size_t owners = service_.store->residue(lock, service_.clock);
+    if (owners == 0) continue;
+    world_.note({.kind = Kind::residue, .lock = lock, .word = fmt::format("lock {}: {} owners", lock, owners)});
+  }
+  for (const auto& process : processes_) {
+    if (process->alive() || process->state() == SimulatedProcess::State::quits) {
+      world_.note({.kind = Kind::residue, .word = fmt::format("process {} has not ended", process->number())});
+    } else if (process->state() == SimulatedProcess::State::ended && process->pending_timers() != 0) {
+      world_.note({.kind = Kind::residue, .word = fmt::format("timers of process {}", process->number())});
+    }
+  }
+}
+
+}  // namespace
+
+Simulated simulate(std::uint64_t seed, Mutation mutation) {
+  return Simulation(seed, mutation).run();
+}
+
+// Of the library's build, not of the test's: that is where the time goes.
+std::uint64_t simulation_seeds() {
+  if (rig::sanitized) return all_simulation_seeds / 100;
+#if defined(__OPTIMIZE__)
+  return all_simulation_seeds;
+#else
+  return all_simulation_seeds / 5;
+#endif
+}
+
+Rules simulation_rules() {
+  // A lock may be free for as long as this after everything was healed. Whoever was not told that its turn had come
+  // asks by itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost
+  // has a bound). By then the leases are over of those who died, and of owners that nobody knew to hold the lock: they
+  // are shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
+  const nanoseconds healing = std::max(longest_check, longest_lease) + 1s;
+  return {
+      .slack = response_timeout + 100ms,
+      .release = response_timeout + 100ms,
+      .loss_slack = 1ms,
+      .recovery = healing,
+      .settled = healing,
+      .hand_over = 250ms,
+  };
+}
+
+}  // namespace dlock::torture::simulation

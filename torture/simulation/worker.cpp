@@ -1,0 +1,165 @@
+#include "torture/simulation/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/error.hpp>
+#include <dlock/options.hpp>
+
+#include "torture/simulation/process.hpp"
+
+namespace dlock::torture::simulation {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string word_for(std::error_code ec, bool tried) {
+  if (ec == errc::timed_out) return tried ? "busy" : std::string(denied_as_timed_out);
+  if (ec == errc::cancelled) return std::string(denied_as_cancelled);
+  if (ec == errc::unavailable) return "unavailable";
+  if (ec == errc::ambiguous) return "ambiguous";
+  if (ec == errc::closed) return "closed";
+  return ec.message();
+}
+
+AcquireOptions random_options(Dice& dice) {
+  AcquireOptions options;
+  const auto kind = dice.below(10);
+  options.wait = kind < 2 ? Duration() : kind < 5 ? forever : Duration(dice.up_to(3s));
+  options.lease = dice.between(shortest_lease, dice.chance(50) ? longest_lease : 300ms);
+  options.renew = dice.chance(70);
+  return options;
+}
+
+}  // namespace
+
+void Worker::note(Kind kind, std::uint64_t attempt, Event event) {
+  event.kind = kind;
+  event.attempt = attempt;
+  event.lock = lock_;
+  process_.note(std::move(event));
+}
+
+// --- Taking a lock ---------------------------------------------------------------------------------------------------
+
+void Worker::start() {
+  process_.later(world_.dice.up_to(plan_.longest_rest), [this] { ask(); });
+}
+
+void Worker::rest() {
+  process_.claims().end(lock_, world_.now());
+  start();
+}
+
+void Worker::ask() {
+  on_lost_.reset();
+  lease_ = Lease();
+  lock_ = std::string(1, static_cast<char>('a' + world_.dice.below(plan_.locks)));
+  attempt_ = process_.next_attempt();
+  process_.claims().begin(lock_);
+  cancel_ = std::stop_source();
+  AcquireOptions options = random_options(world_.dice);
+  const bool tried = options.wait == Duration();
+  const bool unlimited = options.wait == forever;
+  const TimePoint deadline = process_.clock().when(saturating_add(process_.clock().now(), options.wait.value()));
+  note(Kind::asked, attempt_, {.until = unlimited ? TimePoint::max() : deadline});
+  if (process_.mutation() == Mutation::late_deadline && !unlimited) options.wait = options.wait.value() + 3s;
+  if (process_.mutation() != Mutation::deaf_to_cancel) options.cancel = cancel_.get_token();
+  waiting_ = true;
+  process_.acquire(lock_, options, [this, attempt = attempt_, tried](std::error_code ec, Lease lease) {
+    answered(attempt, tried, ec, std::move(lease));
+  });
+  if (!waiting_ || !world_.dice.chance(15)) return;
+  process_.later(world_.dice.up_to(1s), [this, attempt = attempt_] {
+    if (!waiting_ || attempt != attempt_) return;
+    note(Kind::cancelled, attempt);
+    cancel_.request_stop();
+  });
+}
+
+void Worker::answered(std::uint64_t attempt, bool tried, std::error_code ec, Lease lease) {
+  waiting_ = false;
+  if (ec) {
+    note(Kind::denied, attempt, {.word = word_for(ec, tried)});
+    return rest();
+  }
+  lease_ = std::move(lease);
+  // A client that is being closed gives back what it was granted before its program has heard of the grant.
+  const TimePoint until = lease_.held() ? process_.clock().when(lease_.valid_until()) : world_.now();
+  note(Kind::granted, attempt, {.token = lease_.token(), .until = until});
+  on_lost_.emplace(lease_.lost(), [this, attempt] { lost(attempt); });
+  if (world_.dice.chance(10)) return hold_on();
+  steps_left_ = world_.dice.below(5);
+  longest_step_ = world_.dice.between(1ms, world_.dice.chance(20) ? 1s : 50ms);
+  work();
+}
+
+// --- Working under it ------------------------------------------------------------------------------------------------
+
+void Worker::work() {
+  if (steps_left_ == 0) return let_go();
+  --steps_left_;
+  process_.later(world_.dice.up_to(longest_step_), [this] {
+    if (world_.dice.chance(40)) {
+      write();
+    } else {
+      look();
+    }
+    work();
+  });
+}
+
+void Worker::lost(std::uint64_t attempt) {
+  const auto tell = [this, lock = lock_, attempt] {
+    process_.note({.kind = Kind::lost, .attempt = attempt, .lock = lock});
+  };
+  if (process_.mutation() == Mutation::late_loss) return process_.later(1s, tell);
+  tell();
+}
+
+// To the very end of the lease, unless that is renewed: so that whoever believes in it for too long is seen to.
+void Worker::hold_on() {
+  const auto left = std::max(lease_.valid_until() - process_.clock().now(), std::chrono::nanoseconds(0));
+  process_.later(left - std::min(left, world_.dice.up_to(10ms)), [this] { look(); });
+  process_.later(left, [this] {
+    look();
+    let_go();
+  });
+}
+
+void Worker::look() {
+  const bool held = lease_.held();
+  note(Kind::looked, attempt_, {.yes = held});
+}
+
+// A write travels by itself: it may arrive when the process is no more, and the lock somebody else's.
+void Worker::write() {
+  look();
+  note(Kind::writing, attempt_, {.token = lease_.token()});
+  world_.later(world_.dice.up_to(world_.dice.chance(20) ? 2s : 5ms),
+               [&resource = resource_, lock = lock_, token = lease_.token()] { resource.serve(lock, token); });
+}
+
+// --- Giving it back --------------------------------------------------------------------------------------------------
+
+void Worker::let_go() {
+  note(Kind::releasing, attempt_);
+  if (world_.dice.chance(30)) {
+    const bool held = lease_.held();
+    if (held) process_.forget_lease(lock_, lease_.token(), attempt_);
+    lease_ = Lease();
+    if (!held) note(Kind::released, attempt_, {.yes = false});
+    return rest();
+  }
+  lease_.async_release([this, attempt = attempt_](std::error_code ec, bool was_ours) {
+    if (ec) {
+      note(Kind::unreleased, attempt, {.word = word_for(ec, false)});
+    } else {
+      note(Kind::released, attempt, {.yes = was_ours || process_.mutation() == Mutation::release_lies});
+    }
+    rest();
+  });
+}
+
+}  // namespace dlock::torture::simulation

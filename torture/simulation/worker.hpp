@@ -1,0 +1,57 @@
+// A thread of a simulated process: takes locks, works under them, gives them back, and notes what it sees.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+
+#include <dlock/lease.hpp>
+
+#include "torture/history/event.hpp"
+#include "torture/simulation/plan.hpp"
+#include "torture/simulation/resource.hpp"
+#include "torture/simulation/world.hpp"
+
+namespace dlock::torture::simulation {
+
+class SimulatedProcess;
+
+class Worker {
+ public:
+  Worker(SimulatedProcess& process, World& world, Resource& resource, const Plan& plan)
+      : process_(process), world_(world), resource_(resource), plan_(plan) {}
+
+  // Goes on until the process ends.
+  void start();
+
+ private:
+  void rest();
+  void ask();
+  void answered(std::uint64_t attempt, bool tried, std::error_code ec, Lease lease);
+  void work();
+  void lost(std::uint64_t attempt);
+  void hold_on();
+  void look();
+  void write();
+  void let_go();
+  void note(Kind kind, std::uint64_t attempt, Event event = {});
+
+  SimulatedProcess& process_;
+  World& world_;
+  Resource& resource_;
+  const Plan& plan_;
+
+  std::string lock_;
+  std::uint64_t attempt_ = 0;
+  bool waiting_ = false;
+  std::stop_source cancel_;
+  Lease lease_;
+  std::uint64_t steps_left_ = 0;
+  std::chrono::nanoseconds longest_step_{};
+  std::optional<std::stop_callback<std::function<void()>>> on_lost_;
+};
+
+}  // namespace dlock::torture::simulation
