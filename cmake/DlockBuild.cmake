@@ -78,15 +78,31 @@ function(dlock_precompile_test target)
   dlock_steady_precompiled(${target})
 endfunction()
 
+# Which directories below tests/ are built, as a regular expression: "unit/core|conformance/redis".
+set(DLOCK_TEST_ROOMS "." CACHE STRING "Regular expression of the directories below tests/ that are built")
+
+# dlock_add_rooms(DIRECTORY...): those of these directories with tests that are wanted.
+function(dlock_add_rooms)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests" OUTPUT_VARIABLE here)
+  foreach(room IN LISTS ARGN)
+    cmake_path(APPEND here "${room}" OUTPUT_VARIABLE path)
+    cmake_path(NORMAL_PATH path)
+    if(path MATCHES "${DLOCK_TEST_ROOMS}")
+      add_subdirectory(${room})
+    endif()
+  endforeach()
+endfunction()
+
 # A process for each test shows that they need nothing of each other; starting them all takes its time, above all those
 # of sanitizers.
 option(DLOCK_TESTS_APART "Let ctest run each test in a process of its own" ON)
 
-# dlock_add_test(NAME [NO_MAIN] [TIMEOUT seconds] [PROCESSORS n] [SHARDS n] SOURCES file... [LIBRARIES target...] [LABELS label...])
-# One GoogleTest executable; each of its tests becomes one for ctest, which takes so many processors when it runs. Where
-# a process has much to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
+# dlock_add_test(NAME [NO_MAIN] [APART] [TIMEOUT seconds] [SHARDS n] SOURCES file... [LIBRARIES target...]
+#   [LABELS label...])
+# One GoogleTest executable; each of its tests becomes one for ctest (with APART, in any build). Where a process has much
+# to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
 function(dlock_add_test name)
-  cmake_parse_arguments(arg "NO_MAIN" "PROCESSORS;SHARDS;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "NO_MAIN;APART" "SHARDS;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   dlock_target(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}")
@@ -99,55 +115,64 @@ function(dlock_add_test name)
   if(arg_LABELS)
     set(labels ${arg_LABELS})
   endif()
-  dlock_discover_tests(${name} LABELS ${labels} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
+  set(apart "")
+  if(arg_APART)
+    set(apart APART)
+  endif()
+  dlock_discover_tests(${name} ${apart} LABELS ${labels} TIMEOUT ${arg_TIMEOUT} SHARDS ${arg_SHARDS})
 endfunction()
 
-# dlock_discover_tests(PROGRAM LABELS label... [TIMEOUT seconds] [PROCESSORS n] [SHARDS n])
-# The tests of a program: in so many shards if that is given, otherwise each by itself, or all together in builds that
-# want it so. The more time they may take, the earlier ctest starts them.
+# dlock_discover_tests(PROGRAM [APART] LABELS label... [TIMEOUT seconds] [SHARDS n])
+# The tests of a program: each by itself, or, in builds that want it so and where shards are given, in so many shards.
+# The more time they may take, the earlier ctest starts them.
 function(dlock_discover_tests program)
-  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS;SHARDS" "LABELS" ${ARGN})
+  cmake_parse_arguments(arg "APART" "TIMEOUT;SHARDS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
-  endif()
-  if(NOT arg_SHARDS AND NOT DLOCK_TESTS_APART)
+  if(NOT arg_SHARDS AND NOT arg_APART AND NOT DLOCK_TESTS_APART)
     set(arg_SHARDS 1)
   endif()
   if(arg_SHARDS)
-    dlock_add_shards(${program} COMMAND ${program} LABELS ${arg_LABELS} PROCESSORS ${arg_PROCESSORS}
-      SHARDS ${arg_SHARDS})
+    dlock_add_shards(${program} COMMAND ${program} LABELS ${arg_LABELS} SHARDS ${arg_SHARDS})
   else()
-    gtest_discover_tests(${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-      PROCESSORS ${arg_PROCESSORS} COST ${arg_TIMEOUT} DISCOVERY_TIMEOUT 60)
+    gtest_discover_tests(${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT}
+      DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
 
-# dlock_add_shards(NAME COMMAND program [argument...] LABELS label... PROCESSORS n SHARDS n)
+# dlock_add_shards(NAME COMMAND program [argument...] LABELS label... SHARDS n)
 # The tests of one run of a GoogleTest program, divided among so many processes.
 function(dlock_add_shards name)
-  cmake_parse_arguments(arg "" "PROCESSORS;SHARDS" "COMMAND;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "SHARDS" "COMMAND;LABELS" ${ARGN})
+  # What has many shards takes long: it starts first.
+  math(EXPR cost "600 + ${arg_SHARDS}")
   foreach(shard RANGE 1 ${arg_SHARDS})
     math(EXPR index "${shard} - 1")
     set(test ${name}.${shard}_of_${arg_SHARDS})
     add_test(NAME ${test} COMMAND ${arg_COMMAND})
-    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 PROCESSORS ${arg_PROCESSORS} COST 600
+    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 COST ${cost}
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
 
-# dlock_add_conformance(PROGRAM SERVICE subject... SHARDS n [PROCESSORS n])
+# dlock_add_conformance(PROGRAM SERVICE ONE subject APART subject... VARIANTS subject... SHARDS n)
 # A conformance program that starts servers, which takes too long to have one for each test: every subject, called
-# <service>_<subject>, is divided into so many runs, and the tests of a run share their servers.
+# <service>_<subject>, is divided into so many runs, and the tests of a run share their servers. ONE stands for the
+# backend where one has to do (label "one"), APART are different ways (label "apart"), VARIANTS differ in little from one of
+# those (label "variant").
 function(dlock_add_conformance program service)
-  cmake_parse_arguments(arg "" "SHARDS;PROCESSORS" "" ${ARGN})
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
-  endif()
-  foreach(subject IN LISTS arg_UNPARSED_ARGUMENTS)
+  cmake_parse_arguments(arg "" "ONE;SHARDS" "APART;VARIANTS" ${ARGN})
+  foreach(subject IN LISTS arg_ONE arg_APART arg_VARIANTS)
+    set(labels integration conformance)
+    if(subject STREQUAL arg_ONE)
+      list(APPEND labels one)
+    elseif(subject IN_LIST arg_VARIANTS)
+      list(APPEND labels variant)
+    else()
+      list(APPEND labels apart)
+    endif()
     dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"
-      LABELS integration conformance PROCESSORS ${arg_PROCESSORS} SHARDS ${arg_SHARDS})
+      LABELS ${labels} SHARDS ${arg_SHARDS})
   endforeach()
 endfunction()

@@ -5,7 +5,10 @@ DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev 
   libxxhash-dev libhiredis-dev libssl-dev libzookeeper-mt-dev libpq-dev)
 # What the tests and the benchmarks need beyond that.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev groff-base redis-server openssl zookeeper
-  postgresql-15 pgbouncer python3-kazoo nftables faketime patch)
+  postgresql-15 pgbouncer python3-kazoo nftables faketime patch make)
+# Clang with its sanitizers. llvm-16 names functions in reports, and suppressions go by these names.
+DLOCK_SANITIZER_PACKAGES=(clang-16 libclang-rt-16-dev lld-16 llvm-16)
+DLOCK_LINT_PACKAGES=(git clang-16 clang-format-16 clang-tidy-16)
 
 # dlock_install_packages [PACKAGE...]: installs those that are missing; without arguments, everything that building,
 # testing and measuring needs. apt-get is not run when nothing is missing.
@@ -34,4 +37,35 @@ dlock_install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
     </dev/null >&2
+}
+
+# dlock_build PRESET [OPTION of cmake...]
+dlock_build() {
+  local preset=$1
+  local -a launcher=()
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it leaves out what uses precompiled headers
+  fi
+  cmake --preset "$preset" "${launcher[@]}" "${@:2}" >build/"$preset".log || {
+    cat build/"$preset".log
+    return 1
+  }
+  cmake --build --preset "$preset" --parallel "$(nproc)" -- --quiet
+}
+
+dlock_sanitizer_settings() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+  export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
+  export TSAN_OPTIONS="second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
+}
+
+# Whether the disk keeps up with what several servers write is no question of the tests: files are kept in memory, where
+# there is room for several servers, and programs can be run from there, as some tests do.
+dlock_keep_files_in_memory() {
+  [[ -z ${TMPDIR:-} ]] || return 0
+  [[ -w /dev/shm && ,$(findmnt --noheadings --output OPTIONS --target /dev/shm), != *,noexec,* ]] || return 0
+  (($(df --output=avail --block-size=1M /dev/shm | tail -1) >= 4096)) || return 0
+  (($(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo) >= 8192)) || return 0
+  export TMPDIR=/dev/shm
 }
