@@ -14,6 +14,7 @@
 #include <dlock/dlock.hpp>
 
 #include "suite/observing.hpp"
+#include "suite/thread.hpp"
 #include "suite/wait.hpp"
 #include "suite/worker.hpp"
 

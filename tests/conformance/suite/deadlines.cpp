@@ -1,7 +1,6 @@
 // Contract 8: deadlines hold, whatever the service does.
 #include <chrono>
 #include <optional>
-#include <thread>
 
 #include "suite/contract.hpp"
 
@@ -89,7 +88,7 @@ TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
   const Lease lease = take(lock);
   std::error_code error;
   {
-    const std::jthread waiting(
+    const Thread waiting(
         [&](const std::stop_token& stop) { (void)others.acquire({.wait = guard(), .cancel = stop}, error); });
   }
   EXPECT_EQ(error, errc::cancelled);

@@ -60,7 +60,7 @@ TEST_P(Contract, C01_AHundredThreadsCountWithoutLosingOne) {
   Room room;
   std::atomic<int> failures{0};
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (int i = 0; i < contenders; ++i) {
       threads.emplace_back([&, from = clients[static_cast<std::size_t>(i) % clients.size()]] {
         DistributedLock lock = from->lock(name());

@@ -135,7 +135,7 @@ TEST_P(Contract, C15_AClientMayBeDestroyedWhileThreadsWait) {
   std::deque<DistributedLock> locks;
   std::deque<std::error_code> errors(8);
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (std::error_code& error : errors) {
       locks.push_back(doomed->lock(name()));
       threads.emplace_back([&error, &lock = locks.back()] { (void)lock.acquire({.wait = guard()}, error); });

@@ -71,7 +71,7 @@ TEST_P(PlainLock, C01_AHundredContendersCountWithoutLosingOne) {
   std::atomic<int> counter{0};
   std::atomic<int> failures{0};
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (std::size_t i = 0; i < 100; ++i) {
       threads.emplace_back([&, lock = locks[i % locks.size()]] {
         if (!lock_in_time(*lock)) {
@@ -205,7 +205,7 @@ TEST_P(PlainLock, C11_AWaitingThreadIsWoken) {
   ASSERT_TRUE(mine->try_lock());
   bool entered = false;
   {
-    const std::jthread waiting([&] {
+    const Thread waiting([&] {
       entered = lock_in_time(*others);
       others->unlock();
     });
@@ -249,7 +249,7 @@ TEST_P(PlainLock, C15_EveryThreadOfOneObjectHasItsOwnTurn) {
   std::atomic<int> inside{0};
   std::atomic<int> wrong{0};
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
         for (int k = 0; k < 10; ++k) {
@@ -272,7 +272,7 @@ TEST_P(PlainLock, C15_UnlockOnAnotherThreadHasNoEffect) {
   const auto lock = make(name());
   ASSERT_TRUE(lock->try_lock());
   {
-    const std::jthread other([&] { lock->unlock(); });
+    const Thread other([&] { lock->unlock(); });
   }
   EXPECT_TRUE(lock->lease().held());
   EXPECT_FALSE(is_free(name()));
@@ -290,8 +290,8 @@ TEST_P(PlainLock, C15_TwoLocksAreTakenTogetherWithoutDeadlock) {
     }
   };
   {
-    const std::jthread one([&] { both(*a, *b); });
-    const std::jthread two([&] { both(*b, *a); });
+    const Thread one([&] { both(*a, *b); });
+    const Thread two([&] { both(*b, *a); });
   }
   EXPECT_EQ(turns.load(), 40);
   EXPECT_TRUE(is_free(name("a")));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "suite/contract.hpp"
@@ -58,7 +57,7 @@ TEST_P(Contract, C16_ARecursiveLockKeepsOtherThreadsOut) {
   bool entered = true;
   std::size_t count = 1;
   {
-    const std::jthread other([&] {
+    const Thread other([&] {
       entered = lock.try_lock();
       count = lock.hold_count();
     });

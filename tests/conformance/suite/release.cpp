@@ -2,7 +2,6 @@
 #include <chrono>
 #include <future>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "suite/contract.hpp"
@@ -68,8 +67,8 @@ TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
     bool first = false;
     bool second = false;
     {
-      const std::jthread one([&] { first = lease.release(); });
-      const std::jthread two([&] { second = lease.release(); });
+      const Thread one([&] { first = lease.release(); });
+      const Thread two([&] { second = lease.release(); });
     }
     EXPECT_NE(first, second);
     ASSERT_TRUE(is_free(name()));

@@ -4,7 +4,6 @@
 // shows.
 #include <deque>
 #include <optional>
-#include <thread>
 
 #include "suite/contract.hpp"
 
@@ -94,7 +93,7 @@ TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
     Pending next(lock, {});  // the hand-over goes on either way
-    std::jthread canceller([&] { waiting.cancel(); });
+    Thread canceller([&] { waiting.cancel(); });
     lease.reset();
     {
       const Outcome outcome = waiting.get();

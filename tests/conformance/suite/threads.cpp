@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "suite/contract.hpp"
@@ -28,7 +27,7 @@ TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
   Lease lease = take(lock);
   bool was_ours = false;
   {
-    const std::jthread other([&] { was_ours = lease.release(); });
+    const Thread other([&] { was_ours = lease.release(); });
   }
   EXPECT_TRUE(was_ours);
   EXPECT_TRUE(is_free(name()));
@@ -38,7 +37,7 @@ TEST_P(Contract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
   DistributedLock lock = client().lock(name());
   auto lease = std::make_unique<Lease>(take(lock));
   {
-    const std::jthread other([given = std::move(lease)]() mutable { given.reset(); });
+    const Thread other([given = std::move(lease)]() mutable { given.reset(); });
   }
   EXPECT_TRUE(is_free(name()));
 }
@@ -48,7 +47,7 @@ TEST_P(Contract, C15_ManyThreadsMayShareALockAndItsLeases) {
   Lease lease = take(lock);
   std::atomic<int> wrong{0};
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
         for (int k = 0; k < 50; ++k) {
@@ -67,7 +66,7 @@ TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
   std::atomic<int> granted{0};
   std::array<std::error_code, 16> errors;
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     for (std::size_t i = 0; i < errors.size(); ++i) {
       threads.emplace_back([&, i] {
         DistributedLock lock = shared.lock(name(std::to_string(i)));

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "suite/contract.hpp"
@@ -53,7 +52,7 @@ TEST_P(Contract, C11_AWaitingThreadIsWoken) {
   std::optional<Lease> lease = take(lock);
   std::error_code error = make_error_code(errc::protocol);
   {
-    const std::jthread waiting([&] { (void)others.acquire({.wait = guard()}, error); });
+    const Thread waiting([&] { (void)others.acquire({.wait = guard()}, error); });
     EXPECT_FALSE(is_free(name()));
     lease.reset();
   }
@@ -65,7 +64,7 @@ TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
   DistributedLock others = client().lock(name());
   for (int round = 0; round < 30; ++round) {
     std::optional<Lease> lease = take(lock);
-    std::jthread releasing([&] { lease.reset(); });
+    Thread releasing([&] { lease.reset(); });
     Pending waiting(others, {});
     ASSERT_TRUE(waiting.lease().release());
   }

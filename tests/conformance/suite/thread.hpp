@@ -1,0 +1,36 @@
+// A thread of a test: joined when it is destroyed, and an exception that leaves its body is a failure of the test
+// instead of the end of the program.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <stop_token>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace dlock::conformance {
+
+class Thread {
+ public:
+  // body(std::stop_token) or body(); the stop is requested before the thread is joined.
+  template <class Body>
+  explicit Thread(Body body)
+      : thread_([body = std::move(body)](const std::stop_token& stop) mutable {
+          try {
+            if constexpr (std::is_invocable_v<Body&, std::stop_token>) {
+              body(stop);
+            } else {
+              body();
+            }
+          } catch (const std::exception& e) {
+            ADD_FAILURE() << "a thread of the test ended with: " << e.what();
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace dlock::conformance
