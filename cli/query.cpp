@@ -128,7 +128,8 @@ Json capabilities_json(const Capabilities& c) {
           {"max_locks", c.max_locks == 0 ? Json() : Json(c.max_locks)},
           {"can_inspect", c.can_inspect},
           {"can_list", c.can_list},
-          {"can_break", c.can_break}};
+          {"can_break", c.can_break},
+          {"close_on_exec", c.close_on_exec}};
 }
 
 std::string guarantees(const Client& client) {

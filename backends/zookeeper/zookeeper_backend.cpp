@@ -56,6 +56,7 @@ Capabilities ZookeeperBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .close_on_exec = false,  // libzookeeper opens its socket and its pipe without the flag
       .min_lease = min_lease,
       .max_lease = std::max<std::chrono::nanoseconds>(options_.session_timeout, default_lease_),
   };

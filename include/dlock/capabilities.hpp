@@ -47,6 +47,7 @@ struct Capabilities {
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;
+  bool close_on_exec = true;  // a program that this process executes inherits none of the client's descriptors
   // Bounds on AcquireOptions::lease; outside them an acquire is refused with invalid_argument.
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);

@@ -139,6 +139,7 @@ TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
   const Json json = json_of("doctor");
   EXPECT_EQ(json["capabilities"]["backend"], "file");
   EXPECT_EQ(json["capabilities"]["can_break"], false);
+  EXPECT_EQ(json["capabilities"]["close_on_exec"], true);
   ASSERT_FALSE(json["findings"].empty());
   for (const Json& finding : json["findings"]) {
     EXPECT_THAT(finding["severity"].get<std::string>(), testing::AnyOf("ok", "note", "warning", "error"));

@@ -30,8 +30,7 @@ std::optional<Missing> FileFixture::missing(Feature feature) const {
     case Feature::requests:
       return not_applicable("there is no server that keeps or counts anything");
     case Feature::processes:
-    case Feature::close_on_exec:
-      return UrlFixture::missing(feature);
+      break;
   }
   return UrlFixture::missing(feature);
 }

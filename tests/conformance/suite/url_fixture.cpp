@@ -59,8 +59,6 @@ std::optional<Missing> UrlFixture::missing(Feature feature) const {
     case Feature::processes:
       if (caps.scope != Scope::process) return std::nullopt;
       return not_applicable("the locks are for one process");
-    case Feature::close_on_exec:
-      return std::nullopt;
   }
   return untested("unknown to this fixture");
 }

@@ -78,9 +78,6 @@ std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
   if (feature == Feature::step_clock) {
     return Missing{Missing::Kind::untested, "the clock of a ZooKeeper server cannot be stepped"};
   }
-  if (feature == Feature::close_on_exec) {
-    return Missing{Missing::Kind::not_applicable, "libzookeeper opens the descriptors, and without close-on-exec"};
-  }
   return std::nullopt;
 }
 

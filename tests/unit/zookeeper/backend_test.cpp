@@ -30,6 +30,7 @@ TEST_F(ZookeeperBackendTest, SaysWhatItCan) {
   EXPECT_EQ(queue.fencing, FencingDurability::service);
   EXPECT_TRUE(queue.fair && queue.wakes_waiters && queue.wakes_one && queue.counts_waiters);
   EXPECT_TRUE(queue.can_inspect && queue.can_list && queue.can_break);
+  EXPECT_FALSE(queue.close_on_exec);
   const Capabilities herd = make("strategy=sequential-herd")->capabilities();
   EXPECT_TRUE(herd.fair && herd.counts_waiters && !herd.wakes_one);
   const Capabilities single = make("strategy=ephemeral")->capabilities();

@@ -27,17 +27,16 @@
 namespace dlock::conformance {
 
 enum class Feature {
-  step_clock,     // clock()
-  kill_hold,      // kill_hold()
-  kill_session,   // kill_session()
-  stall,          // stall(), resume()
-  cut,            // cut(), heal()
-  lose_answer,    // lose_next_answer()
-  residue,        // residue()
-  requests,       // requests()
-  restart,        // restart()
-  processes,      // url() means the same service in another process
-  close_on_exec,  // descriptors that a client needs are opened by the backend itself, not by a library without the flag
+  step_clock,    // clock()
+  kill_hold,     // kill_hold()
+  kill_session,  // kill_session()
+  stall,         // stall(), resume()
+  cut,           // cut(), heal()
+  lose_answer,   // lose_next_answer()
+  residue,       // residue()
+  requests,      // requests()
+  restart,       // restart()
+  processes,     // url() means the same service in another process
 };
 
 // Why a feature is not there.
