@@ -1,11 +1,13 @@
 // What the programs of the suite say at their end, and their exit status.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <dlock/client.hpp>
 #include <dlock/conformance/suite.hpp>
 
 #include "mutants/run_program.hpp"
@@ -80,11 +82,29 @@ TEST(ConformanceProgram, KillsHoldsByBreakingLocks) {
 }
 
 TEST(ConformanceProgram, RefusesAUrlThatItCannotUse) {
-  EXPECT_EQ(program({"--url", "nosuch://host"}).status, 2);
+  EXPECT_EQ(program({"--url", "nosuch://host"}).status, exit_usage);
+}
+
+TEST(ConformanceProgram, SaysWhatIsWrongWithTheServiceInsteadOfRunningTests) {
+  const Finished finished = program({"--url", "file:///proc/self/locks"});
+  EXPECT_EQ(finished.status, exit_usage);
+  EXPECT_TRUE(finished.output.starts_with("dlock-conformance: cannot make directory /proc/self/locks: "))
+      << finished.output;
+  EXPECT_FALSE(says(finished, "[ RUN      ]")) << finished.output;
+}
+
+TEST(ConformanceProgram, SaysThatTheServiceIsOutOfReachWithoutThePassword) {
+  const auto schemes = backends();
+  if (std::find(schemes.begin(), schemes.end(), "redis") == schemes.end()) GTEST_SKIP() << "built without Redis";
+  const Finished finished = program({"--url", "redis://somebody:secret@127.0.0.1:1?connect_timeout=1s"});
+  EXPECT_EQ(finished.status, exit_usage);
+  EXPECT_TRUE(says(finished, "127.0.0.1:1")) << finished.output;
+  EXPECT_FALSE(says(finished, "secret")) << finished.output;
+  EXPECT_FALSE(says(finished, "[ RUN      ]")) << finished.output;
 }
 
 TEST(ConformanceProgram, RefusesArgumentsThatItDoesNotKnow) {
-  EXPECT_EQ(program({"--url", "memory://report", "--bogus"}).status, 2);
+  EXPECT_EQ(program({"--url", "memory://report", "--bogus"}).status, exit_usage);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace dlock::conformance {
 
 struct Finished {
   int status = -1;     // the exit status; -1: killed by a signal
-  std::string output;  // standard output
+  std::string output;  // on standard output and standard error
 };
 
 // Waits for the end; the guard is what the suite in that program takes for a hang.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dlock/conformance/suite.hpp>
+#include <dlock/dlock.hpp>
 
 namespace {
 
@@ -17,6 +18,16 @@ std::string subject_name(const std::string& url) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
   return name.empty() ? "url" : name;
+}
+
+// Takes a lock and gives it back, so that what is wrong with the service is said once, not by every test.
+void try_out(const std::string& url) {
+  const dlock::Client client = dlock::connect(url);
+  try {
+    if (auto lease = client.lock("dlock-conformance/try-out").try_acquire()) (void)lease->release();
+  } catch (const dlock::Error& e) {
+    throw dlock::Error(dlock::Failure{e.code(), client.url() + " gives no lock: " + e.detail()});
+  }
 }
 
 }  // namespace
@@ -30,8 +41,8 @@ int main(int argc, char** argv) {
       "GoogleTest's flags are taken too, e.g. --gtest_filter='*C06_*' or --gtest_list_tests.\n"
       "The suite takes locks named dlock-conformance/... and a few of one or two signs; give it a URL whose names are "
       "not in use.\n"
-      "Exit status: 0 all tests that apply passed, 1 some failed, 2 wrong usage, 3 nothing failed but some tests could "
-      "not be run.");
+      "Exit status: 0 all tests that apply passed, 1 some failed, 2 wrong usage or a service that gives no lock, "
+      "3 nothing failed but some tests could not be run.");
   std::string url;
   bool allow_untested = false;
   app.add_option("--url", url, "The service, e.g. redis://localhost")->required()->envname("DLOCK_URL");
@@ -44,9 +55,9 @@ int main(int argc, char** argv) {
   }
 
   try {
-    (void)dlock::connect(url);
+    try_out(url);
   } catch (const dlock::Error& e) {
-    std::cerr << "dlock-conformance: " << e.what() << '\n';
+    std::cerr << "dlock-conformance: " << dlock::printable(e.what()) << '\n';
     return conformance::exit_usage;
   }
   conformance::add_subject({subject_name(url), [url] { return std::make_unique<conformance::UrlFixture>(url); }});

@@ -33,7 +33,7 @@ void add_subject(Subject subject);
 // What run() returns.
 inline constexpr int exit_passed = 0;    // every test that applies passed
 inline constexpr int exit_failed = 1;    // some test failed, or none ran
-inline constexpr int exit_usage = 2;     // an argument that is not known
+inline constexpr int exit_usage = 2;     // an argument that is not known, or (dlock-conformance) a service of no use
 inline constexpr int exit_untested = 3;  // nothing failed, but some tests that apply could not be run
 
 // Runs the tests on all subjects; takes GoogleTest's flags from the command line. Call it first in main(), right after
