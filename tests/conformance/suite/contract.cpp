@@ -45,6 +45,9 @@ void engine_turn(Client& client) {
 void PrintTo(const Subject& subject, std::ostream* out) {
   *out << subject.name;
 }
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << (kind.name.empty() ? "lock" : kind.name);
+}
 
 void ContractBase::SetUp() {
   fixture_ = subject().make();
@@ -52,6 +55,7 @@ void ContractBase::SetUp() {
 }
 
 void ContractBase::TearDown() {
+  locks_.clear();
   clients_.clear();
   fixture_.reset();
 }
@@ -78,6 +82,10 @@ Client& ContractBase::client(ClientOptions options, Link link) {
 
 void ContractBase::close(Client& client) {
   clients_.remove_if([&](const Client& candidate) { return &candidate == &client; });
+}
+
+Lock& ContractBase::lock_of(const Client& client, const std::string& name) {
+  return *locks_.emplace_back(kind().make(client, name));
 }
 
 std::string ContractBase::name(std::string_view tail) const {
@@ -135,8 +143,7 @@ Client& ContractBase::probe() {
 }
 
 bool ContractBase::is_free(const std::string& name) {
-  DistributedLock lock = probe().lock(name);
-  return lock.try_acquire().has_value();
+  return lock_of(probe(), name).try_acquire().has_value();
 }
 
 void ContractBase::await_no_residue(const std::string& name) {

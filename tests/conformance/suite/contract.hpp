@@ -9,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
+#include "suite/kind.hpp"
 #include "suite/observing.hpp"
 #include "suite/thread.hpp"
 #include "suite/wait.hpp"
@@ -20,12 +22,14 @@
 
 namespace dlock::conformance {
 
-// All that GoogleTest is to print of a subject.
+// All that GoogleTest is to print of them.
 void PrintTo(const Subject& subject, std::ostream* out);
+void PrintTo(const Kind& kind, std::ostream* out);
 
 class ContractBase : public ::testing::Test {
  protected:
   [[nodiscard]] virtual const Subject& subject() const = 0;
+  [[nodiscard]] virtual const Kind& kind() const { return kinds().front(); }
   void SetUp() override;
   void TearDown() override;
 
@@ -37,6 +41,10 @@ class ContractBase : public ::testing::Test {
   // A client that lives until the end of the test, or until close().
   Client& client(ClientOptions options = {}, Link link = Link::steady);
   void close(Client& client);
+
+  // A lock of the kind that is tested; lives until the end of the test. By default its name is name().
+  Lock& lock_of(const Client& client, const std::string& name);
+  Lock& lock_of(const Client& client) { return lock_of(client, name()); }
 
   // A name that nobody else uses; the same tail gives the same name within one test.
   [[nodiscard]] std::string name(std::string_view tail = "") const;
@@ -74,15 +82,17 @@ class ContractBase : public ::testing::Test {
 
   std::unique_ptr<Fixture> fixture_;
   std::list<Client> clients_;
+  std::list<std::unique_ptr<Lock>> locks_;
   std::shared_ptr<ManualClock> clock_;
   std::optional<Capabilities> caps_;
   Client* probe_ = nullptr;
   std::string run_id_;
 };
 
-class Contract : public ContractBase, public ::testing::WithParamInterface<Subject> {
- private:
-  [[nodiscard]] const Subject& subject() const override { return GetParam(); }
+class Contract : public ContractBase, public ::testing::WithParamInterface<std::tuple<Subject, Kind>> {
+ protected:
+  [[nodiscard]] const Subject& subject() const override { return std::get<0>(GetParam()); }
+  [[nodiscard]] const Kind& kind() const override { return std::get<1>(GetParam()); }
 };
 
 // Skips the test, as not applicable or untested, when the fixture lacks the feature.

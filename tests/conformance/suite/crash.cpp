@@ -13,7 +13,7 @@ TEST_P(Contract, C07_AKilledHolderFreesTheLock) {
   DLOCK_NEEDS(processes);
   Worker holder = worker();
   (void)holder.acquire(name(), lease());
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   ASSERT_FALSE(lock.try_acquire().has_value());
   Pending waiting(lock, {});
   holder.kill();
@@ -25,14 +25,14 @@ TEST_P(Contract, C07_AKilledHolderFreesTheLockForWhoComesLater) {
   Worker holder = worker();
   (void)holder.acquire(name(), lease());
   holder.kill();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_TRUE(take(lock).held());
 }
 
 TEST_P(Contract, C07_AKilledWaiterDelaysNobody) {
   DLOCK_NEEDS(processes);
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Worker killed = worker();
   (void)killed.acquire(name("ready"), this->lease());  // it is up and connected
@@ -49,9 +49,9 @@ TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
   DLOCK_NEEDS(kill_session);
   step_time_if_possible();
   Client& doomed = client({.lease = lease(), .close_timeout = std::chrono::milliseconds(100)});
-  DistributedLock lock = doomed.lock(name());
+  Lock& lock = lock_of(doomed);
   const Lease lease = take(lock);
-  DistributedLock others = client().lock(name());
+  Lock& others = lock_of(client());
   Pending waiting(others, {});
   fixture().kill_session(doomed);
   pass_until(waiting.event(), "a killed session keeps its lock");
@@ -61,12 +61,12 @@ TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
 TEST_P(Contract, C07_AKilledSessionThatWaitedDelaysNobody) {
   DLOCK_NEEDS(kill_session);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::optional<Lease> lease = take(lock, renewed());
   Client& doomed = client({.lease = this->lease(), .close_timeout = std::chrono::milliseconds(100)});
-  DistributedLock dying_lock = doomed.lock(name());
+  Lock& dying_lock = lock_of(doomed);
   Pending dying(dying_lock, {});
-  DistributedLock others = client().lock(name());
+  Lock& others = lock_of(client());
   Pending behind(others, {});
   fixture().kill_session(doomed);
   lease.reset();
@@ -80,7 +80,7 @@ TEST_P(Contract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
   (void)holder.acquire(name(), lease());
   const pid_t child = std::stoi(holder.ask("spawn", "spawned "));
   holder.kill();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_TRUE(take(lock).held());
   EXPECT_EQ(::kill(child, 0), 0) << "the child was to be alive all the while";
 }

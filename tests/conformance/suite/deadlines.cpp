@@ -26,16 +26,16 @@ constexpr auto far_too_long = 10s;
 }  // namespace
 
 TEST_P(Contract, C08_ATryOfABusyLockReturns) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(others.try_acquire().has_value());
 }
 
 TEST_P(Contract, C08_AWaitEndsAtItsDeadline) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   const TimePoint start = now();
   const auto wait = this->lease() / 3;
@@ -48,8 +48,8 @@ TEST_P(Contract, C08_AWaitEndsAtItsDeadline) {
 TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   Pending waiting(others, {.wait = 5s});
   settle();
@@ -60,8 +60,8 @@ TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
 }
 
 TEST_P(Contract, C08_AWaitThatOverflowsWaits) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {.wait = std::chrono::hours::max()});
   EXPECT_FALSE(is_free(name()));
@@ -72,8 +72,8 @@ TEST_P(Contract, C08_AWaitThatOverflowsWaits) {
 
 TEST_P(Contract, C08_ACancelEndsAWait) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   Pending waiting(others, {});
   settle();
@@ -83,8 +83,8 @@ TEST_P(Contract, C08_ACancelEndsAWait) {
 }
 
 TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   std::error_code error;
   {
@@ -95,7 +95,7 @@ TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
 }
 
 TEST_P(Contract, C08_WhatIsCancelledBeforehandIsNotTried) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::stop_source cancelled;
   cancelled.request_stop();
   std::error_code error;
@@ -106,7 +106,7 @@ TEST_P(Contract, C08_WhatIsCancelledBeforehandIsNotTried) {
 }
 
 TEST_P(Contract, C08_ACancelAfterTheGrantHasNoEffect) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Pending granted(lock, {});
   Lease lease = granted.lease();
   granted.cancel();
@@ -116,7 +116,7 @@ TEST_P(Contract, C08_ACancelAfterTheGrantHasNoEffect) {
 
 TEST_P(Contract, C08_ATryOfAStalledServiceEnds) {
   DLOCK_NEEDS(stall);
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   fixture().stall();
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
@@ -129,7 +129,7 @@ TEST_P(Contract, C08_ATryOfAStalledServiceEnds) {
 TEST_P(Contract, C08_AWaitForAStalledServiceEndsAtItsDeadline) {
   DLOCK_NEEDS(stall);
   step_time_if_possible();
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   fixture().stall();
   const TimePoint start = now();
   Pending waiting(lock, {.wait = several_attempts});
@@ -143,7 +143,7 @@ TEST_P(Contract, C08_AWaitForAStalledServiceEndsAtItsDeadline) {
 TEST_P(Contract, C08_AWaitForAServiceCutOffEndsAtItsDeadline) {
   DLOCK_NEEDS(cut);
   step_time_if_possible();
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   fixture().cut();
   const TimePoint start = now();
   Pending waiting(lock, {.wait = several_attempts});
@@ -157,9 +157,9 @@ TEST_P(Contract, C08_AWaitForAServiceCutOffEndsAtItsDeadline) {
 TEST_P(Contract, C08_AWaiterThatIsCutOffEndsAtItsDeadline) {
   DLOCK_NEEDS(cut);
   step_time_if_possible();
-  DistributedLock holding = client().lock(name());
+  Lock& holding = lock_of(client());
   const Lease lease = take(holding, renewed());
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
   Pending waiting(lock, {.wait = several_attempts});
   settle();
   fixture().cut();
@@ -170,7 +170,7 @@ TEST_P(Contract, C08_AWaiterThatIsCutOffEndsAtItsDeadline) {
 
 TEST_P(Contract, C08_AReleaseToAStalledServiceEnds) {
   DLOCK_NEEDS(stall);
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   Lease lease = take(lock);
   fixture().stall();
   const auto start = std::chrono::steady_clock::now();
@@ -180,7 +180,7 @@ TEST_P(Contract, C08_AReleaseToAStalledServiceEnds) {
   EXPECT_FALSE(lease.held());
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   fixture().resume();
-  DistributedLock next = client().lock(name());
+  Lock& next = lock_of(client());
   EXPECT_TRUE(take(next).held()) << "the release is to be repeated until it has arrived";
 }
 
@@ -198,9 +198,9 @@ TEST_P(Contract, C08_AQuestionToAStalledServiceEnds) {
 TEST_P(Contract, C08_AnUnlimitedWaitSurvivesABrokenConnection) {
   DLOCK_NEEDS(cut);
   step_time_if_possible();
-  DistributedLock holding = client().lock(name());
+  Lock& holding = lock_of(client());
   std::optional<Lease> lease = take(holding, renewed());
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
   Pending waiting(lock, {});
   settle();
   fixture().cut();
@@ -214,9 +214,9 @@ TEST_P(Contract, C08_AnUnlimitedWaitSurvivesABrokenConnection) {
 TEST_P(Contract, C08_AnUnlimitedWaitSurvivesAHandOverThatItMissed) {
   DLOCK_NEEDS(cut);
   step_time_if_possible();
-  DistributedLock holding = client().lock(name());
+  Lock& holding = lock_of(client());
   std::optional<Lease> lease = take(holding, renewed());
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
   Pending waiting(lock, {});
   settle();
   fixture().cut();

@@ -1,4 +1,5 @@
 // Contract 1: two leases on one name are never both held at one instant.
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -14,7 +15,7 @@ DLOCK_CONFORMANCE_TESTS(exclusion)
 
 namespace {
 
-constexpr int contenders = 100;
+constexpr std::size_t contenders = 100;
 
 // What the lock protects: a counter whose increment is not atomic, and a sign on the door.
 class Room {
@@ -38,8 +39,8 @@ class Room {
 }  // namespace
 
 TEST_P(Contract, C01_WhileOneHoldsNobodyElseEnters) {
-  DistributedLock mine = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& mine = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(mine);
   EXPECT_TRUE(lease.held());
   EXPECT_FALSE(others.try_acquire().has_value());
@@ -48,24 +49,23 @@ TEST_P(Contract, C01_WhileOneHoldsNobodyElseEnters) {
 
 TEST_P(Contract, C01_LocksOfOneClientExcludeEachOtherToo) {
   Client& both = client();
-  DistributedLock mine = both.lock(name());
-  DistributedLock others = both.lock(name());
+  Lock& mine = lock_of(both);
+  Lock& others = lock_of(both);
   const Lease lease = take(mine);
   EXPECT_FALSE(mine.try_acquire().has_value());
   EXPECT_FALSE(others.try_acquire().has_value());
 }
 
 TEST_P(Contract, C01_AHundredThreadsCountWithoutLosingOne) {
-  std::vector<Client*> clients{&client(), &client(), &client(), &client()};
+  const std::array<Lock*, 4> locks{&lock_of(client()), &lock_of(client()), &lock_of(client()), &lock_of(client())};
   Room room;
   std::atomic<int> failures{0};
   {
     std::vector<Thread> threads;
-    for (int i = 0; i < contenders; ++i) {
-      threads.emplace_back([&, from = clients[static_cast<std::size_t>(i) % clients.size()]] {
-        DistributedLock lock = from->lock(name());
+    for (std::size_t i = 0; i < contenders; ++i) {
+      threads.emplace_back([&, lock = locks.at(i % locks.size())] {
         std::error_code error;
-        const Lease lease = lock.acquire({.wait = guard()}, error);
+        const Lease lease = lock->acquire({.wait = guard()}, error);
         if (error) {
           failures.fetch_add(1);
         } else {
@@ -76,23 +76,22 @@ TEST_P(Contract, C01_AHundredThreadsCountWithoutLosingOne) {
   }
   EXPECT_EQ(failures.load(), 0);
   EXPECT_EQ(room.meetings(), 0);
-  EXPECT_EQ(room.counter(), contenders);
+  EXPECT_EQ(room.counter(), static_cast<int>(contenders));
 }
 
 TEST_P(Contract, C01_AHundredAsynchronousContendersCountWithoutLosingOne) {
-  std::vector<DistributedLock> locks;
-  for (int i = 0; i < 4; ++i) locks.push_back(client().lock(name()));
+  const std::array<Lock*, 4> locks{&lock_of(client()), &lock_of(client()), &lock_of(client()), &lock_of(client())};
   Room room;
   std::vector<Pending> all;
-  for (int i = 0; i < contenders; ++i) {
-    all.emplace_back(locks[static_cast<std::size_t>(i) % locks.size()], AcquireOptions{}, [&room](Lease& lease) {
+  for (std::size_t i = 0; i < contenders; ++i) {
+    all.emplace_back(*locks.at(i % locks.size()), AcquireOptions{}, [&room](Lease& lease) {
       room.visit();
       release_soon(std::move(lease));
     });
   }
   for (Pending& each : all) EXPECT_FALSE(each.get().error);
   EXPECT_EQ(room.meetings(), 0);
-  EXPECT_EQ(room.counter(), contenders);
+  EXPECT_EQ(room.counter(), static_cast<int>(contenders));
 }
 
 TEST_P(Contract, C01_ProcessesCountWithoutLosingOne) {
@@ -117,8 +116,8 @@ TEST_P(Contract, C01_ProcessesCountWithoutLosingOne) {
 
 TEST_P(Contract, C01_ALeaseThatRanOutIsNotHeldWhenTheNextHolderEnters) {
   step_time_if_possible();
-  DistributedLock first_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& first_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   const Lease first = take(first_lock, fixed());
   bool both_held = false;
   Pending next(next_lock, {}, [&](Lease& lease) { both_held = lease.held() && first.held(); });
@@ -132,8 +131,8 @@ TEST_P(Contract, C01_AHolderCutOffIsNotHeldWhenTheNextHolderEnters) {
   DLOCK_NEEDS(cut);
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  DistributedLock first_lock = client({.lease = lease()}, Link::disturbed).lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& first_lock = lock_of(client({.lease = lease()}, Link::disturbed));
+  Lock& next_lock = lock_of(client());
   const Lease first = take(first_lock);
   fixture().cut();
   bool both_held = false;

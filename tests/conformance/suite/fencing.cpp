@@ -18,8 +18,8 @@ constexpr std::uint64_t token_limit = static_cast<std::uint64_t>(std::numeric_li
 }  // namespace
 
 TEST_P(Contract, C04_TokensGrowOverAThousandLeases) {
-  DistributedLock one = client().lock(name());
-  DistributedLock two = client().lock(name());
+  Lock& one = lock_of(client());
+  Lock& two = lock_of(client());
   FencingToken last;
   for (int i = 0; i < 1000; ++i) {
     auto lease = (i % 2 == 0 ? one : two).try_acquire();
@@ -35,7 +35,7 @@ TEST_P(Contract, C04_TokensGrowAcrossClients) {
   FencingToken last;
   for (int i = 0; i < 10; ++i) {
     Client& next = client();
-    DistributedLock lock = next.lock(name());
+    Lock& lock = lock_of(next);
     {
       const Lease lease = take(lock);
       EXPECT_GT(lease.token(), last);
@@ -47,7 +47,7 @@ TEST_P(Contract, C04_TokensGrowAcrossClients) {
 
 TEST_P(Contract, C04_TokensGrowAcrossProcesses) {
   DLOCK_NEEDS(processes);
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::uint64_t last = take(lock).token();
   for (int i = 0; i < 3; ++i) {
     Worker other = worker();
@@ -67,31 +67,31 @@ TEST_P(Contract, C04_TokensGrowPastAKilledProcess) {
   Worker killed = worker();
   const std::uint64_t before = killed.acquire(name(), lease());
   killed.kill();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_GT(take(lock).token(), before);
 }
 
 TEST_P(Contract, C04_TokensGrowAfterAKilledHold) {
   DLOCK_NEEDS(kill_hold);
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease killed = take(lock);
   fixture().kill_hold(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& next_lock = lock_of(client());
   EXPECT_GT(take(next_lock).token(), killed.token());
 }
 
 TEST_P(Contract, C04_TokensGrowAfterALeaseRanOut) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease expired = take(lock, fixed());
-  DistributedLock next_lock = client().lock(name());
+  Lock& next_lock = lock_of(client());
   Pending next(next_lock, {});
   pass_until(next.event(), "nobody enters after a lease has run out");
   EXPECT_GT(next.lease().token(), expired.token());
 }
 
 TEST_P(Contract, C04_WaitersGetTokensInTheOrderOfTheirGrants) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::optional<Lease> first = take(lock);
   FencingToken last = first->token();
   bool grew = true;  // written by one holder after the other
@@ -112,7 +112,7 @@ TEST_P(Contract, C04_ALeaseKeepsItsTokenWhenItIsRenewed) {
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "leases are not renewed one by one");
   step_time_if_possible();
   const auto observer = std::make_shared<RecordingObserver>();
-  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lock& lock = lock_of(client({.observer = observer}));
   const Lease lease = take(lock, renewed());
   const FencingToken token = lease.token();
   pass_until(observer->renewals(name()), "a lease is not renewed", 2);
@@ -122,16 +122,16 @@ TEST_P(Contract, C04_ALeaseKeepsItsTokenWhenItIsRenewed) {
 TEST_P(Contract, C04_TokensGrowWhenTheWallClockIsSetBack) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const FencingToken before = take(lock).token();
   fixture().clock()->step_wall(-std::chrono::hours(24));
-  DistributedLock later = client().lock(name());
+  Lock& later = lock_of(client());
   EXPECT_GT(take(later).token(), before);
 }
 
 TEST_P(Contract, C04_TokensGrowAcrossARestartOfTheService) {
   DLOCK_NEEDS(restart);
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const FencingToken before = take(lock).token();
   fixture().restart();
   EXPECT_GT(take(lock).token(), before);

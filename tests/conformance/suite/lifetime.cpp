@@ -52,7 +52,7 @@ TEST_P(Contract, C15_ALeaseMayOutliveItsClient) {
   std::optional<Lease> lease;
   {
     Client& gone = client();
-    DistributedLock lock = gone.lock(name());
+    Lock& lock = lock_of(gone);
     lease = take(lock);
     close(gone);
   }
@@ -67,7 +67,7 @@ TEST_P(Contract, C15_ALeaseMayOutliveItsClient) {
 
 TEST_P(Contract, C15_ALockMayOutliveItsClient) {
   Client& gone = client();
-  DistributedLock lock = gone.lock(name());
+  Lock& lock = lock_of(gone);
   close(gone);
   std::error_code error;
   const Lease none = lock.acquire({}, error);
@@ -79,7 +79,7 @@ TEST_P(Contract, C15_ALockMayOutliveItsClient) {
 
 TEST_P(Contract, C15_ClosingAClientFreesItsLocks) {
   Client& gone = client();
-  DistributedLock one = gone.lock(name("one"));
+  Lock& one = lock_of(gone, name("one"));
   DistributedLock two = gone.lock(name("two"));
   const Lease first = take(one);
   two.lock();
@@ -89,10 +89,10 @@ TEST_P(Contract, C15_ClosingAClientFreesItsLocks) {
 }
 
 TEST_P(Contract, C15_ClosingAClientEndsItsWaits) {
-  DistributedLock holding = client().lock(name());
+  Lock& holding = lock_of(client());
   const Lease lease = take(holding);
   Client& gone = client();
-  DistributedLock lock = gone.lock(name());
+  Lock& lock = lock_of(gone);
   std::deque<Pending> waiters;
   for (int i = 0; i < 100; ++i) waiters.emplace_back(lock, AcquireOptions{});
   close(gone);
@@ -100,22 +100,18 @@ TEST_P(Contract, C15_ClosingAClientEndsItsWaits) {
 }
 
 TEST_P(Contract, C15_AClientMayBeDestroyedInTheMiddleOfEverything) {
-  DistributedLock busy = client().lock(name("busy"));
+  Lock& busy = lock_of(client(), name("busy"));
   const Lease lease = take(busy);
   for (int round = 0; round < 10; ++round) {
     auto doomed = std::make_unique<Client>(fixture().make_client({}, Link::steady));
-    std::deque<DistributedLock> locks;
     std::deque<Pending> pending;
     std::deque<Lease> leases;
     for (int i = 0; i < 10; ++i) {
-      locks.push_back(doomed->lock(name("busy")));
-      pending.emplace_back(locks.back(), AcquireOptions{});
-      locks.push_back(doomed->lock(name("free" + std::to_string(i))));
-      leases.push_back(take(locks.back()));
+      pending.emplace_back(lock_of(*doomed, name("busy")), AcquireOptions{});
+      leases.push_back(take(lock_of(*doomed, name("free" + std::to_string(i)))));
     }
     for (int i = 0; i < 10; ++i) {
-      locks.push_back(doomed->lock(name("other" + std::to_string(i))));
-      pending.emplace_back(locks.back(), AcquireOptions{});
+      pending.emplace_back(lock_of(*doomed, name("other" + std::to_string(i))), AcquireOptions{});
       if (i % 2 == 0) leases[static_cast<std::size_t>(i)].async_release([](std::error_code, bool) {});
       pending[static_cast<std::size_t>(i)].cancel();
     }
@@ -129,16 +125,14 @@ TEST_P(Contract, C15_AClientMayBeDestroyedInTheMiddleOfEverything) {
 }
 
 TEST_P(Contract, C15_AClientMayBeDestroyedWhileThreadsWait) {
-  DistributedLock holding = client().lock(name());
+  Lock& holding = lock_of(client());
   const Lease lease = take(holding);
   auto doomed = std::make_unique<Client>(fixture().make_client({}, Link::steady));
-  std::deque<DistributedLock> locks;
   std::deque<std::error_code> errors(8);
   {
     std::vector<Thread> threads;
     for (std::error_code& error : errors) {
-      locks.push_back(doomed->lock(name()));
-      threads.emplace_back([&error, &lock = locks.back()] { (void)lock.acquire({.wait = guard()}, error); });
+      threads.emplace_back([&error, &lock = lock_of(*doomed)] { (void)lock.acquire({.wait = guard()}, error); });
     }
     EXPECT_FALSE(is_free(name()));
     doomed.reset();
@@ -155,10 +149,10 @@ TEST_P(Contract, C15_AClosedClientLeavesNoThreadAndNoDescriptor) {
   const auto descriptors = count("/proc/self/fd");
   for (int i = 0; i < 5; ++i) {
     Client gone = fixture().make_client({}, Link::steady);
-    DistributedLock lock = gone.lock(name());
-    const Lease lease = take(lock);
-    DistributedLock others = gone.lock(name());
-    Pending waiting(others, {});
+    const auto lock = kind().make(gone, name());
+    const Lease lease = take(*lock);
+    const auto others = kind().make(gone, name());
+    Pending waiting(*others, {});
   }
   // The kernel lists a thread that was joined for a moment longer.
   const auto end = std::chrono::steady_clock::now() + guard();
@@ -169,7 +163,7 @@ TEST_P(Contract, C15_AClosedClientLeavesNoThreadAndNoDescriptor) {
 
 TEST_P(Contract, C15_AMovedClientWorksOn) {
   Client moved = fixture().make_client({}, Link::steady);
-  DistributedLock lock = moved.lock(name());
+  Lock& lock = lock_of(moved);
   Lease lease = take(lock);
   const Client kept = std::move(moved);
   EXPECT_TRUE(lease.held());
@@ -178,7 +172,7 @@ TEST_P(Contract, C15_AMovedClientWorksOn) {
 }
 
 TEST_P(Contract, C15_AForkedChildHoldsNothing) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(in_forked_child([&] { return !lease.held(); }));
   EXPECT_TRUE(lease.held());
@@ -186,7 +180,7 @@ TEST_P(Contract, C15_AForkedChildHoldsNothing) {
 }
 
 TEST_P(Contract, C15_AForkedChildThatDestroysALeaseTouchesNothing) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   auto lease = std::make_unique<Lease>(take(lock));
   EXPECT_TRUE(in_forked_child([&] {
     lease.reset();
@@ -201,8 +195,8 @@ TEST_P(Contract, C15_AForkedChildThatDestroysALeaseTouchesNothing) {
 TEST_P(Contract, C15_NoDescriptorIsInheritedByAnExecutedProgram) {
   DLOCK_APPLIES_IF(caps().close_on_exec, "a library opens the descriptors, and without the flag");
   const auto before = inheritable_descriptors();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));

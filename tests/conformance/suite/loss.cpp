@@ -10,7 +10,7 @@ DLOCK_CONFORMANCE_TESTS(loss)
 TEST_P(Contract, C03_AKilledHoldIsSignalled) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   fixture().kill_hold(name());
@@ -23,7 +23,7 @@ TEST_P(Contract, C03_AKilledHoldIsSignalledWithinItsLease) {
   DLOCK_NEEDS(step_clock);
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "there is no lease of the lock's own");
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   const TimePoint valid_until = lease.valid_until();
@@ -35,7 +35,7 @@ TEST_P(Contract, C03_AKilledHoldIsSignalledWithinItsLease) {
 TEST_P(Contract, C03_TheEndOfALeaseIsSignalledNoLaterThanValidUntil) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, fixed());
   const LossEvent loss(lease);
   EXPECT_FALSE(loss.happened());
@@ -45,8 +45,8 @@ TEST_P(Contract, C03_TheEndOfALeaseIsSignalledNoLaterThanValidUntil) {
 
 TEST_P(Contract, C03_TheEndOfALeaseIsSignalledInTimeForTheNextHolder) {
   step_time_if_possible();
-  DistributedLock first_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& first_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   const Lease first = take(first_lock, fixed());
   bool signalled = false;
   // Looking is enough: it need not have been told before.
@@ -60,13 +60,13 @@ TEST_P(Contract, C03_AHolderCutOffIsToldInTimeForTheNextHolder) {
   DLOCK_NEEDS(cut);
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  DistributedLock first_lock = client({.lease = lease()}, Link::disturbed).lock(name());
+  Lock& first_lock = lock_of(client({.lease = lease()}, Link::disturbed));
   const Lease first = take(first_lock);
   const LossEvent loss(first);
   fixture().cut();
   pass_until(loss.event(), "a holder that is cut off is not told of its loss");
   EXPECT_FALSE(first.held());
-  DistributedLock next_lock = client().lock(name());
+  Lock& next_lock = lock_of(client());
   Pending next(next_lock, {});
   pass_until(next.event(), "nobody enters after the holder was cut off");
   EXPECT_FALSE(first.held());
@@ -76,7 +76,7 @@ TEST_P(Contract, C03_AHolderCutOffIsToldInTimeForTheNextHolder) {
 
 TEST_P(Contract, C03_AReleaseIsNoLoss) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   EXPECT_TRUE(lease.release());
@@ -88,7 +88,7 @@ TEST_P(Contract, C03_AReleaseIsNoLoss) {
 
 TEST_P(Contract, C03_AReleasedLeaseIsNotLostWhenItsClientGoes) {
   Client& gone = client();
-  DistributedLock lock = gone.lock(name());
+  Lock& lock = lock_of(gone);
   Lease lease = take(lock);
   const LossEvent loss(lease);
   EXPECT_TRUE(lease.release());
@@ -101,7 +101,7 @@ TEST_P(Contract, C03_ALossBeforeTheFirstLookIsSeenAtOnce) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   const auto observer = std::make_shared<RecordingObserver>();
-  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lock& lock = lock_of(client({.observer = observer}));
   const Lease lease = take(lock, renewed());
   fixture().kill_hold(name());
   pass_until(observer->losses(name()), "the observer is not told of a loss");
@@ -113,7 +113,7 @@ TEST_P(Contract, C03_ALossBeforeTheFirstLookIsSeenAtOnce) {
 TEST_P(Contract, C03_TheEndOfALeaseIsSeenAtOnceByWhoeverLooks) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, fixed());
   fixture().clock()->advance(lease.valid_until() - now());
   EXPECT_TRUE(lease.lost().stop_requested());
@@ -123,7 +123,7 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsToken) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   const auto observer = std::make_shared<RecordingObserver>();
-  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lock& lock = lock_of(client({.observer = observer}));
   Lease lease = take(lock, renewed());
   fixture().kill_hold(name());
   pass_until(observer->losses(name()), "the observer is not told of a loss");
@@ -137,7 +137,7 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsToken) {
 
 TEST_P(Contract, C03_ClosingTheClientIsALossForWhoeverStillHolds) {
   Client& gone = client();
-  DistributedLock lock = gone.lock(name());
+  Lock& lock = lock_of(gone);
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   close(gone);
@@ -149,8 +149,8 @@ TEST_P(Contract, C03_TheEndOfASessionIsTheLossOfAllItsLeases) {
   DLOCK_NEEDS(kill_session);
   step_time_if_possible();
   Client& doomed = client({.lease = lease(), .close_timeout = std::chrono::milliseconds(100)});
-  DistributedLock one = doomed.lock(name("one"));
-  DistributedLock two = doomed.lock(name("two"));
+  Lock& one = lock_of(doomed, name("one"));
+  Lock& two = lock_of(doomed, name("two"));
   const Lease first = take(one);
   const Lease second = take(two);
   const LossEvent first_loss(first);

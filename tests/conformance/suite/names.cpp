@@ -171,7 +171,7 @@ TEST_P(Contract, C14_LookAlikesAreDifferentLocks) {
   Client& holder = client();
   std::deque<Lease> leases;
   for (const std::string_view tail : look_alikes) {
-    DistributedLock lock = holder.lock(name() + "/" + std::string(tail));
+    Lock& lock = lock_of(holder, name() + "/" + std::string(tail));
     auto lease = lock.try_acquire();
     ASSERT_TRUE(lease.has_value()) << '"' << tail << "\" shares a lock with an earlier name";
     EXPECT_EQ(lease->name(), name() + "/" + std::string(tail));
@@ -180,7 +180,7 @@ TEST_P(Contract, C14_LookAlikesAreDifferentLocks) {
   // Each is still held, and releasing one frees that one alone.
   Client& other = client();
   for (std::size_t i = 0; i < leases.size(); ++i) {
-    DistributedLock lock = other.lock(leases[i].name());
+    Lock& lock = lock_of(other, leases[i].name());
     EXPECT_FALSE(lock.try_acquire().has_value()) << leases[i].name();
     EXPECT_TRUE(leases[i].release());
     EXPECT_TRUE(lock.try_acquire().has_value()) << leases[i].name();
@@ -194,14 +194,14 @@ TEST_P(Contract, C14_NamesThatConsistOfLittleElseAreLocks) {
   Client& holder = client();
   std::deque<Lease> leases;
   for (const std::string_view bare : {"."sv, ".."sv, "/"sv, "//"sv, "../.."sv, "-"sv, " "sv, "%"sv, "'"sv, "{}"sv}) {
-    DistributedLock lock = holder.lock(std::string(bare));
+    Lock& lock = lock_of(holder, std::string(bare));
     auto lease = lock.try_acquire();
     ASSERT_TRUE(lease.has_value()) << '"' << bare << '"';
     leases.push_back(std::move(*lease));
   }
   Client& other = client();
   for (Lease& lease : leases) {
-    EXPECT_FALSE(other.lock(lease.name()).try_acquire().has_value()) << '"' << lease.name() << '"';
+    EXPECT_FALSE(lock_of(other, lease.name()).try_acquire().has_value()) << '"' << lease.name() << '"';
     EXPECT_TRUE(lease.release());
   }
 }
@@ -212,12 +212,12 @@ TEST_P(Contract, C14_EveryLengthUpToTheLongestIsALock) {
   const std::string start = name() + "/";
   for (std::size_t length = start.size() + 1; length <= longest; length += length < longest - 20 ? 17 : 1) {
     const std::string padded = start + std::string(length - start.size(), 'x');
-    const auto lease = holder.lock(padded).try_acquire();
+    const auto lease = lock_of(holder, padded).try_acquire();
     ASSERT_TRUE(lease.has_value()) << length << " bytes";
-    EXPECT_FALSE(other.lock(padded).try_acquire().has_value()) << length << " bytes";
+    EXPECT_FALSE(lock_of(other, padded).try_acquire().has_value()) << length << " bytes";
   }
-  EXPECT_TRUE(holder.lock("\u0391").try_acquire().has_value());
-  EXPECT_TRUE(holder.lock("~").try_acquire().has_value());
+  EXPECT_TRUE(lock_of(holder, "\u0391").try_acquire().has_value());
+  EXPECT_TRUE(lock_of(holder, "~").try_acquire().has_value());
 }
 
 TEST_P(Contract, C14_LongNamesThatDifferInTheLastByteAreDifferentLocks) {
@@ -226,11 +226,11 @@ TEST_P(Contract, C14_LongNamesThatDifferInTheLastByteAreDifferentLocks) {
   const std::string padding(longest - 1 - start.size(), 'y');
   std::deque<Lease> leases;
   for (const char last : {'a', 'b', 'A', '0', '/', '.', ' '}) {
-    auto lease = holder.lock(start + padding + last).try_acquire();
+    auto lease = lock_of(holder, start + padding + last).try_acquire();
     ASSERT_TRUE(lease.has_value()) << "ending in '" << last << "'";
     leases.push_back(std::move(*lease));
   }
-  auto shorter = holder.lock(start + padding).try_acquire();
+  auto shorter = lock_of(holder, start + padding).try_acquire();
   ASSERT_TRUE(shorter.has_value());
   for (Lease& lease : leases) EXPECT_TRUE(lease.release());
 }
@@ -240,9 +240,9 @@ TEST_P(Contract, C14_LongNamesOfWideCharactersAreLocks) {
   const std::string start = name() + "/";
   std::string wide = start;
   while (wide.size() + 4 <= longest) wide += "\U0001f512";
-  const auto lease = holder.lock(wide).try_acquire();
+  const auto lease = lock_of(holder, wide).try_acquire();
   EXPECT_TRUE(lease.has_value());
-  EXPECT_FALSE(client().lock(wide).try_acquire().has_value());
+  EXPECT_FALSE(lock_of(client(), wide).try_acquire().has_value());
 }
 
 TEST_P(Contract, C14_NamesAreRefusedUnlessTheyAreProperText) {
@@ -296,9 +296,9 @@ TEST_P(Contract, C14_NamesAreRefusedUnlessTheyAreProperText) {
 
 TEST_P(Contract, C14_TheSameNameIsTheSameLockForAllClients) {
   const std::string shared = name("caf\u00e9 {1} %2F '\"");
-  const auto lease = client().lock(shared).try_acquire();
+  const auto lease = lock_of(client(), shared).try_acquire();
   ASSERT_TRUE(lease.has_value());
-  EXPECT_FALSE(client().lock(shared).try_acquire().has_value());
+  EXPECT_FALSE(lock_of(client(), shared).try_acquire().has_value());
 }
 
 TEST_P(Contract, C14_InspectTellsWhatIsHeld) {
@@ -307,7 +307,7 @@ TEST_P(Contract, C14_InspectTellsWhatIsHeld) {
   Client& asking = client();
   for (const std::string_view tail : {"plain"sv, "a/b"sv, "a%2Fb"sv, "caf\u00e9"sv, ".."sv, "{x}"sv, "'\""sv}) {
     const std::string full = name(tail);
-    const auto lease = holder.lock(full).try_acquire();
+    const auto lease = lock_of(holder, full).try_acquire();
     ASSERT_TRUE(lease.has_value());
     const LockInfo info = asking.inspect(full);
     EXPECT_EQ(info.name, full);
@@ -324,7 +324,7 @@ TEST_P(Contract, C14_ListTellsNamesByteByByte) {
   Client& holder = client();
   std::deque<Lease> leases;
   for (const std::string_view tail : look_alikes) {
-    leases.push_back(*holder.lock(name() + "/" + std::string(tail)).try_acquire());
+    leases.push_back(*lock_of(holder, name() + "/" + std::string(tail)).try_acquire());
   }
   const auto all = holder.list();
   for (const Lease& lease : leases) {

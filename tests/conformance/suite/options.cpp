@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
 // The same complaint in every form of acquire.
-void expect_refused(DistributedLock& lock, const AcquireOptions& options) {
+void expect_refused(Lock& lock, const AcquireOptions& options) {
   std::error_code error;
   (void)lock.acquire(options, error);
   EXPECT_EQ(error, errc::invalid_argument);
@@ -26,19 +26,19 @@ void expect_refused(DistributedLock& lock, const AcquireOptions& options) {
 }  // namespace
 
 TEST_P(Contract, C08_WaitsThatMakeNoSenseAreRefused) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   expect_refused(lock, {.wait = -1ns});
   expect_refused(lock, {.wait = std::chrono::hours::min()});
   expect_refused(lock, {.wait = Seconds(std::numeric_limits<double>::quiet_NaN())});
   expect_refused(lock, {.wait = Seconds(-std::numeric_limits<double>::infinity())});
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire_for(-1ns, {}, error).has_value());
+  EXPECT_FALSE(client().lock(name()).try_acquire_for(-1ns, {}, error).has_value());
   EXPECT_EQ(error, errc::invalid_argument);
   EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C08_WaitsBeyondAllBoundsAreUnlimited) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_TRUE(take(lock, {.wait = std::chrono::hours::max()}).held());
   EXPECT_TRUE(take(lock, {.wait = Seconds(std::numeric_limits<double>::infinity())}).held());
   EXPECT_TRUE(take(lock, {.wait = Seconds(1e300)}).held());
@@ -46,7 +46,7 @@ TEST_P(Contract, C08_WaitsBeyondAllBoundsAreUnlimited) {
 }
 
 TEST_P(Contract, C10_LeasesOutsideTheBoundsAreRefused) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   expect_refused(lock, {.lease = 0ns});
   expect_refused(lock, {.lease = -1s});
   expect_refused(lock, {.lease = Seconds(std::numeric_limits<double>::quiet_NaN())});
@@ -57,7 +57,7 @@ TEST_P(Contract, C10_LeasesOutsideTheBoundsAreRefused) {
 
 TEST_P(Contract, C10_LeasesAtTheBoundsAreAccepted) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_FALSE(Pending(lock, {.lease = caps().min_lease}).get().error);
   Pending longest(lock, {.lease = caps().max_lease});
   pass_until(longest.event(), "the shortest lease keeps the lock");
@@ -88,7 +88,7 @@ TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
   DLOCK_APPLIES_IF(caps().can_break, "the backend cannot break locks");
   Client& breaker = client();
   EXPECT_FALSE(breaker.break_lock(name()));
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock);
   EXPECT_TRUE(breaker.break_lock(name()));
   EXPECT_TRUE(is_free(name()));

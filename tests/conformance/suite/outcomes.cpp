@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 }  // namespace
 
 TEST_P(Contract, C09_BusyIsNotAnError) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   DistributedLock others = client().lock(name());
   const Lease lease = take(lock);
   std::error_code error = make_error_code(errc::protocol);
@@ -27,8 +27,8 @@ TEST_P(Contract, C09_BusyIsNotAnError) {
 }
 
 TEST_P(Contract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   std::error_code error;
   const Lease none = others.acquire({.wait = 0ns}, error);
@@ -43,7 +43,7 @@ TEST_P(Contract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
 }
 
 TEST_P(Contract, C09_AGrantClearsTheErrorCode) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::error_code error = make_error_code(errc::protocol);
   const auto lease = lock.try_acquire({}, error);
   EXPECT_TRUE(lease.has_value());
@@ -67,7 +67,7 @@ TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
 TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   DLOCK_NEEDS(cut);
   const ClientOptions impatient{.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
-  DistributedLock lock = client(impatient, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient, Link::disturbed));
   Lease lease = take(lock, {.lease = this->lease()});
   fixture().cut();
   if (caps().lease_kind == LeaseKind::session) {
@@ -81,15 +81,15 @@ TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   }
   EXPECT_FALSE(lease.held());
   fixture().heal();
-  DistributedLock next = client().lock(name());
+  Lock& next = lock_of(client());
   EXPECT_TRUE(take(next).held());
 }
 
 TEST_P(Contract, C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess) {
   DLOCK_NEEDS(lose_answer);
   step_time_if_possible();
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
+  Lock& others = lock_of(client());
   fixture().lose_next_answer();
   Pending trying(lock, {.wait = 0ns});
   pass_until(trying.event(), "a try whose answer is lost does not end");
@@ -108,7 +108,7 @@ TEST_P(Contract, C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess) {
 TEST_P(Contract, C09_AWaitWhoseAnswerIsLostEndsWithTheLock) {
   DLOCK_NEEDS(lose_answer);
   step_time_if_possible();
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
   fixture().lose_next_answer();
   Pending waiting(lock, {});
   pass_until(waiting.event(), "an acquire whose answer is lost waits for itself");
@@ -120,9 +120,9 @@ TEST_P(Contract, C09_AWaitWhoseAnswerIsLostEndsWithTheLock) {
 }
 
 TEST_P(Contract, C09_BusyLocksAreCountedAsBusyNotAsFailures) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Client& counting = client();
-  DistributedLock others = counting.lock(name());
+  Lock& others = lock_of(counting);
   const Lease lease = take(lock);
   (void)others.try_acquire();
   EXPECT_EQ(counting.stats().busy, 1U);

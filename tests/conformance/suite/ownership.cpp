@@ -9,8 +9,8 @@ DLOCK_CONFORMANCE_TESTS(ownership)
 
 TEST_P(Contract, C05_StaleReleaseNeverFreesTheNextHolder) {
   DLOCK_NEEDS(kill_hold);
-  DistributedLock stale_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& stale_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   Lease stale = take(stale_lock);
   fixture().kill_hold(name());
   Lease next = take(next_lock);
@@ -22,8 +22,8 @@ TEST_P(Contract, C05_StaleReleaseNeverFreesTheNextHolder) {
 
 TEST_P(Contract, C05_StaleReleaseAfterTheLeaseRanOutNeverFreesTheNextHolder) {
   step_time_if_possible();
-  DistributedLock stale_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& stale_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   Lease stale = take(stale_lock, fixed());
   Pending entering(next_lock, {});
   pass_until(entering.event(), "nobody enters after a lease has run out");
@@ -36,8 +36,8 @@ TEST_P(Contract, C05_StaleReleaseAfterTheLeaseRanOutNeverFreesTheNextHolder) {
 
 TEST_P(Contract, C05_DestroyingAStaleLeaseNeverFreesTheNextHolder) {
   DLOCK_NEEDS(kill_hold);
-  DistributedLock stale_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& stale_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   std::optional<Lease> stale = take(stale_lock);
   fixture().kill_hold(name());
   Lease next = take(next_lock);
@@ -49,8 +49,8 @@ TEST_P(Contract, C05_DestroyingAStaleLeaseNeverFreesTheNextHolder) {
 TEST_P(Contract, C05_StaleRenewalNeverTouchesTheNextHolder) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
-  DistributedLock stale_lock = client().lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& stale_lock = lock_of(client());
+  Lock& next_lock = lock_of(client());
   const Lease stale = take(stale_lock, renewed());
   const LossEvent loss(stale);
   fixture().kill_hold(name());
@@ -67,8 +67,8 @@ TEST_P(Contract, C05_AHolderCutOffNeverTouchesTheNextHolderWhenItIsBack) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
   Client& disturbed = client({.lease = lease()}, Link::disturbed);
-  DistributedLock stale_lock = disturbed.lock(name());
-  DistributedLock next_lock = client().lock(name());
+  Lock& stale_lock = lock_of(disturbed);
+  Lock& next_lock = lock_of(client());
   Lease stale = take(stale_lock);
   fixture().cut();
   Pending entering(next_lock, {});
@@ -76,7 +76,7 @@ TEST_P(Contract, C05_AHolderCutOffNeverTouchesTheNextHolderWhenItIsBack) {
   Lease next = entering.lease();
   fixture().heal();
   // That the client reaches the service again shows that whatever it had to send has arrived.
-  DistributedLock other = disturbed.lock(name("other"));
+  Lock& other = lock_of(disturbed, name("other"));
   Pending reconnecting(other, {});
   pass_until(reconnecting.event(), "a client that was cut off does not come back");
   EXPECT_FALSE(reconnecting.get().error);
@@ -87,8 +87,8 @@ TEST_P(Contract, C05_AHolderCutOffNeverTouchesTheNextHolderWhenItIsBack) {
 }
 
 TEST_P(Contract, C05_AWaiterThatGivesUpNeverTouchesTheHolder) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   Lease lease = take(lock);
   Pending waiting(others, {});
   waiting.cancel();
@@ -99,10 +99,10 @@ TEST_P(Contract, C05_AWaiterThatGivesUpNeverTouchesTheHolder) {
 }
 
 TEST_P(Contract, C05_ClosingAClientNeverTouchesTheLeasesOfOthers) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   Client& gone = client();
-  DistributedLock same = gone.lock(name());
+  Lock& same = lock_of(gone);
   Pending waiting(same, {});
   close(gone);
   EXPECT_EQ(waiting.get().error, errc::closed);
@@ -111,7 +111,7 @@ TEST_P(Contract, C05_ClosingAClientNeverTouchesTheLeasesOfOthers) {
 }
 
 TEST_P(Contract, C05_OwnersAreDifferentForEveryAcquire) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const OwnerId first = take(lock).owner();
   const OwnerId second = take(lock).owner();
   EXPECT_NE(first, OwnerId());

@@ -25,14 +25,14 @@ constexpr auto far_too_long = 10s;
 
 TEST_P(Contract, C13_AReleaseFreesTheLockAtOnce) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C13_ASecondReleaseSaysNo) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
   EXPECT_FALSE(lease.release());
@@ -44,7 +44,7 @@ TEST_P(Contract, C13_ASecondReleaseSaysNo) {
 
 TEST_P(Contract, C13_AReleaseOfAKilledHoldSaysNo) {
   DLOCK_NEEDS(kill_hold);
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   fixture().kill_hold(name());
   EXPECT_FALSE(lease.release());
@@ -53,7 +53,7 @@ TEST_P(Contract, C13_AReleaseOfAKilledHoldSaysNo) {
 
 TEST_P(Contract, C13_AReleaseOfALeaseThatRanOutSaysNo) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock, fixed());
   const LossEvent loss(lease);
   pass_until(loss.event(), "a lease of fixed length does not end");
@@ -61,7 +61,7 @@ TEST_P(Contract, C13_AReleaseOfALeaseThatRanOutSaysNo) {
 }
 
 TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   for (int round = 0; round < 20; ++round) {
     Lease lease = take(lock);
     bool first = false;
@@ -76,7 +76,7 @@ TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
 }
 
 TEST_P(Contract, C13_AnAsynchronousReleaseReports) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   std::promise<std::pair<std::error_code, bool>> answer;
   lease.async_release([&](std::error_code ec, bool was_ours) { answer.set_value({ec, was_ours}); });
@@ -90,15 +90,15 @@ TEST_P(Contract, C13_AnAsynchronousReleaseReports) {
 
 TEST_P(Contract, C13_DestroyingALeaseReleasesIt) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   { const Lease lease = take(lock); }
   EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C13_AssigningToALeaseReleasesWhatItHeld) {
   step_time_if_possible();
-  DistributedLock one = client().lock(name("one"));
-  DistributedLock two = client().lock(name("two"));
+  Lock& one = lock_of(client(), name("one"));
+  Lock& two = lock_of(client(), name("two"));
   Lease lease = take(one);
   lease = take(two);
   EXPECT_TRUE(is_free(name("one")));
@@ -109,7 +109,7 @@ TEST_P(Contract, C13_AssigningToALeaseReleasesWhatItHeld) {
 }
 
 TEST_P(Contract, C13_MovingALeaseKeepsTheLock) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   const FencingToken token = lease.token();
   Lease moved = std::move(lease);
@@ -120,14 +120,14 @@ TEST_P(Contract, C13_MovingALeaseKeepsTheLock) {
 
 TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
   DLOCK_NEEDS(stall);
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   std::optional<Lease> lease = take(lock);
   fixture().stall();
   const auto start = std::chrono::steady_clock::now();
   lease.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   fixture().resume();
-  DistributedLock next = client().lock(name());
+  Lock& next = lock_of(client());
   EXPECT_TRUE(take(next).held());
 }
 
@@ -145,7 +145,7 @@ TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
 TEST_P(Contract, C13_DestroyingAClientOfAStalledServiceIsBounded) {
   DLOCK_NEEDS(stall);
   Client& stalled = client(impatient(), Link::disturbed);
-  DistributedLock lock = stalled.lock(name());
+  Lock& lock = lock_of(stalled);
   const Lease lease = take(lock, {.lease = this->lease()});
   fixture().stall();
   const auto start = std::chrono::steady_clock::now();
@@ -153,23 +153,13 @@ TEST_P(Contract, C13_DestroyingAClientOfAStalledServiceIsBounded) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   EXPECT_FALSE(lease.held());
   fixture().resume();
-  DistributedLock next = client().lock(name());
+  Lock& next = lock_of(client());
   EXPECT_TRUE(take(next).held());
-}
-
-TEST_P(Contract, C13_UnlockOfALostLockIsQuiet) {
-  DLOCK_NEEDS(kill_hold);
-  DistributedLock lock = client().lock(name());
-  ASSERT_TRUE(lock.try_lock());
-  fixture().kill_hold(name());
-  lock.unlock();
-  EXPECT_FALSE(lock.lease().has_value());
-  EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C13_AReleaseIsObservedOnce) {
   const auto observer = std::make_shared<RecordingObserver>();
-  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lock& lock = lock_of(client({.observer = observer}));
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
   EXPECT_FALSE(lease.release());

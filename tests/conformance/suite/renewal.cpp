@@ -19,7 +19,7 @@ TEST_P(Contract, C10_RenewalKeepsALeaseAliveForSeveralTimesItsLength) {
   step_time_if_possible();
   const auto length = std::max<std::chrono::nanoseconds>(lease(), sturdy);
   const auto observer = std::make_shared<RecordingObserver>();
-  DistributedLock lock = client({.observer = observer}).lock(name());
+  Lock& lock = lock_of(client({.observer = observer}));
   Lease lease = take(lock, {.lease = length});
   const LossEvent loss(lease);
   const TimePoint first_valid_until = lease.valid_until();
@@ -35,7 +35,7 @@ TEST_P(Contract, C10_RenewalKeepsALeaseAliveForSeveralTimesItsLength) {
 TEST_P(Contract, C10_ALeaseStaysHeldForAsLongAsTheProcessRuns) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   for (int i = 0; i < 60; ++i) {
@@ -52,8 +52,8 @@ TEST_P(Contract, C10_NothingIsRenewedAfterRelease) {
   step_time_if_possible();
   const auto observer = std::make_shared<RecordingObserver>();
   Client& renewing = client({.observer = observer});
-  DistributedLock lock = renewing.lock(name());
-  DistributedLock other = renewing.lock(name("other"));
+  Lock& lock = lock_of(renewing);
+  Lock& other = lock_of(renewing, name("other"));
   Lease lease = take(lock, renewed());
   pass_until(observer->renewals(name()), "a lease is not renewed");
   EXPECT_TRUE(lease.release());
@@ -67,7 +67,7 @@ TEST_P(Contract, C10_NothingIsRenewedAfterRelease) {
 
 TEST_P(Contract, C10_ALeaseOfFixedLengthIsNotRenewed) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock, fixed());
   const LossEvent loss(lease);
   const TimePoint valid_until = lease.valid_until();
@@ -75,7 +75,7 @@ TEST_P(Contract, C10_ALeaseOfFixedLengthIsNotRenewed) {
   pass_until(loss.event(), "a lease of fixed length does not end");
   EXPECT_EQ(lease.valid_until(), valid_until);
   EXPECT_FALSE(lease.held());
-  DistributedLock others = client().lock(name());
+  Lock& others = lock_of(client());
   Pending next(others, {});
   pass_until(next.event(), "a lease of fixed length keeps the lock");
   EXPECT_TRUE(next.lease().held());
@@ -83,7 +83,7 @@ TEST_P(Contract, C10_ALeaseOfFixedLengthIsNotRenewed) {
 }
 
 TEST_P(Contract, C10_ALeaseOfFixedLengthCanBeReleasedEarlier) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease =
       take(lock,
            {.lease = std::clamp<std::chrono::nanoseconds>(std::chrono::seconds(30), caps().min_lease, caps().max_lease),
@@ -96,7 +96,7 @@ TEST_P(Contract, C10_ALeaseOfFixedLengthCanBeReleasedEarlier) {
 TEST_P(Contract, C10_RenewalNeverTakesAKilledHoldBack) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   fixture().kill_hold(name());
@@ -110,7 +110,7 @@ TEST_P(Contract, C10_RenewalNeverRevivesALeasePastItsDeadline) {
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "leases are not renewed one by one");
   step_time_if_possible();
   Client& stalled = client({}, Link::disturbed);
-  DistributedLock lock = stalled.lock(name());
+  Lock& lock = lock_of(stalled);
   Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   fixture().stall();
@@ -118,13 +118,13 @@ TEST_P(Contract, C10_RenewalNeverRevivesALeasePastItsDeadline) {
   if (stepping()) step(this->lease() / 10);  // past the margin, so that it is over in the service, too
   fixture().resume();
   // What was stalled has arrived when a later request is answered.
-  DistributedLock other = stalled.lock(name("other"));
+  Lock& other = lock_of(stalled, name("other"));
   Pending later(other, {});
   pass_until(later.event(), "a client that was stalled does not come back");
   settle();
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());
-  DistributedLock others = client().lock(name());
+  Lock& others = lock_of(client());
   Pending next(others, {});
   if (stepping()) settle();
   pass_until(next.event(), "a late renewal has revived a lease");
@@ -136,7 +136,7 @@ TEST_P(Contract, C10_ALeaseSurvivesAShortDisturbance) {
   DLOCK_NEEDS(cut);
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client({.lease = lease()}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({.lease = lease()}, Link::disturbed));
   Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   fixture().cut();
@@ -152,7 +152,7 @@ TEST_P(Contract, C10_AClockThatJumpsPastTheLeaseEndsIt) {
   DLOCK_NEEDS(step_clock);
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  DistributedLock lock = client({.lease = lease()}).lock(name());
+  Lock& lock = lock_of(client({.lease = lease()}));
   Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   fixture().clock()->advance(2 * this->lease());  // as after suspend: no renewal could be sent meanwhile

@@ -13,7 +13,7 @@ DLOCK_CONFORMANCE_TESTS(residue)
 
 TEST_P(Contract, C06_AReleasedLockLeavesNothing) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   EXPECT_TRUE(take(lock).release());
   await_no_residue(name());
   EXPECT_TRUE(is_free(name()));
@@ -21,8 +21,8 @@ TEST_P(Contract, C06_AReleasedLockLeavesNothing) {
 
 TEST_P(Contract, C06_ARefusedTryLeavesNothing) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   {
     const Lease lease = take(lock);
     EXPECT_FALSE(others.try_acquire().has_value());
@@ -33,8 +33,8 @@ TEST_P(Contract, C06_ARefusedTryLeavesNothing) {
 
 TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   {
     const Lease lease = take(lock);
     Pending waiting(others, {.wait = this->lease() / 10});
@@ -47,8 +47,8 @@ TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
 
 TEST_P(Contract, C06_AWaiterThatWasCancelledLeavesNothing) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   {
     const Lease lease = take(lock);
     Pending waiting(others, {});
@@ -60,9 +60,9 @@ TEST_P(Contract, C06_AWaiterThatWasCancelledLeavesNothing) {
 }
 
 TEST_P(Contract, C06_AWaiterBehindOneThatGaveUpIsServed) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock quitter = client().lock(name());
-  DistributedLock patient = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& quitter = lock_of(client());
+  Lock& patient = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Pending first(quitter, {});
   Pending second(patient, {});
@@ -74,10 +74,10 @@ TEST_P(Contract, C06_AWaiterBehindOneThatGaveUpIsServed) {
 
 TEST_P(Contract, C06_AWaiterOfAClosedClientLeavesNothing) {
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Client& gone = client();
-  DistributedLock others = gone.lock(name());
+  Lock& others = lock_of(gone);
   Pending waiting(others, {});
   close(gone);
   EXPECT_EQ(waiting.get().error, errc::closed);
@@ -87,8 +87,8 @@ TEST_P(Contract, C06_AWaiterOfAClosedClientLeavesNothing) {
 }
 
 TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   for (int round = 0; round < 40; ++round) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
@@ -107,8 +107,8 @@ TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
 }
 
 TEST_P(Contract, C06_AThousandWaitersThatGiveUpLeaveNothing) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   {
     const Lease lease = take(lock);
     std::deque<Pending> waiters;
@@ -122,8 +122,8 @@ TEST_P(Contract, C06_AThousandWaitersThatGiveUpLeaveNothing) {
 
 TEST_P(Contract, C06_AWaiterCancelledWhileUnreachableLeavesNothing) {
   DLOCK_NEEDS(cut);
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client({}, Link::disturbed));
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   // The waiter is known to have reached the service when a second one of the same client has.
@@ -140,8 +140,8 @@ TEST_P(Contract, C06_AWaiterCancelledWhileUnreachableLeavesNothing) {
 
 TEST_P(Contract, C06_AWaiterCancelledWhileTheServiceIsStalledLeavesNothing) {
   DLOCK_NEEDS(stall);
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client({}, Link::disturbed));
   std::optional<Lease> lease = take(lock);
   fixture().stall();
   Pending waiting(others, {});
@@ -157,8 +157,8 @@ TEST_P(Contract, C06_AWaiterCancelledWhileTheServiceIsStalledLeavesNothing) {
 TEST_P(Contract, C06_ATryThatWasNotAnsweredLeavesNothing) {
   DLOCK_NEEDS(stall);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client({}, Link::disturbed));
   fixture().stall();
   Pending trying(others, {.wait = std::chrono::seconds(0)});
   pass_until(trying.event(), "a try of a stalled service does not end");

@@ -85,8 +85,11 @@ int run(int argc, char** argv) {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Contract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
 
-INSTANTIATE_TEST_SUITE_P(, Contract, ::testing::ValuesIn(subjects()),
-                         [](const ::testing::TestParamInfo<Subject>& subject) { return subject.param.name; });
+INSTANTIATE_TEST_SUITE_P(, Contract, ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(kinds())),
+                         [](const ::testing::TestParamInfo<Contract::ParamType>& both) {
+                           const std::string& kind = std::get<1>(both.param).name;
+                           return std::get<0>(both.param).name + (kind.empty() ? "" : "_") + kind;
+                         });
 
 INSTANTIATE_TEST_SUITE_P(, PlainLock,
                          ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(adapters())),

@@ -23,7 +23,7 @@ constexpr std::uint32_t many = 1000;
 }  // namespace
 
 TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   bool was_ours = false;
   {
@@ -34,7 +34,7 @@ TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
 }
 
 TEST_P(Contract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   auto lease = std::make_unique<Lease>(take(lock));
   {
     const Thread other([given = std::move(lease)]() mutable { given.reset(); });
@@ -43,7 +43,7 @@ TEST_P(Contract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
 }
 
 TEST_P(Contract, C15_ManyThreadsMayShareALockAndItsLeases) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   std::atomic<int> wrong{0};
   {
@@ -83,19 +83,15 @@ TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
 TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
   Client& holder = client();
   Client& waiter = client();
-  std::deque<DistributedLock> locks;
   std::deque<Lease> leases;
   std::deque<Pending> waiters;
   const std::uint32_t limit = caps().max_locks == 0 ? many : std::min(caps().max_locks / 4, many);
   for (std::uint32_t i = 0; i < limit; ++i) {
-    auto lease = holder.lock(name(std::to_string(i))).try_acquire();
+    auto lease = lock_of(holder, name(std::to_string(i))).try_acquire();
     ASSERT_TRUE(lease.has_value()) << "lease number " << i;
     leases.push_back(std::move(*lease));
   }
-  for (const Lease& lease : leases) {
-    locks.push_back(waiter.lock(lease.name()));
-    waiters.emplace_back(locks.back(), AcquireOptions{});
-  }
+  for (const Lease& lease : leases) waiters.emplace_back(lock_of(waiter, lease.name()), AcquireOptions{});
   for (const Lease& lease : leases) ASSERT_TRUE(lease.held());
   EXPECT_EQ(holder.stats().held, limit);
   for (Lease& lease : leases) lease.async_release([](std::error_code /*ec*/, bool /*was_ours*/) {});
@@ -107,7 +103,7 @@ TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
 
 TEST_P(Contract, C15_AHandlerRunsOnceForEveryAcquire) {
   Client& shared = client();
-  DistributedLock lock = shared.lock(name());
+  Lock& lock = lock_of(shared);
   const auto calls = std::make_shared<std::atomic<int>>(0);
   const Lease lease = take(lock);
   for (int i = 0; i < 100; ++i) {
@@ -119,20 +115,21 @@ TEST_P(Contract, C15_AHandlerRunsOnceForEveryAcquire) {
 
 TEST_P(Contract, C15_AnAcquireInAHandlerDoesNotDeadlock) {
   Client& shared = client();
-  DistributedLock lock = shared.lock(name());
-  DistributedLock busy = shared.lock(name("busy"));
+  Lock& lock = lock_of(shared);
+  Lock& busy = lock_of(shared, name("busy"));
+  Lock& free = lock_of(shared, name("free"));
   const Lease held = take(busy);
   Event ended;
   std::string wrong;
   const auto blocking_call = [&] {
     try {
-      const Lease inner = shared.lock(name("free")).acquire();
+      const Lease inner = free.acquire({});
       if (!inner.held()) wrong = "an acquire ended without lease";
     } catch (const std::system_error& e) {
       if (e.code() != std::errc::resource_deadlock_would_occur) wrong = e.what();
     }
     try {
-      (void)busy.acquire();
+      (void)busy.acquire({});
       wrong = "an acquire of a lock that is held ended with success";
     } catch (const std::system_error& e) {
       if (e.code() != std::errc::resource_deadlock_would_occur) wrong = e.what();
@@ -149,8 +146,8 @@ TEST_P(Contract, C15_AnAcquireInAHandlerDoesNotDeadlock) {
 
 TEST_P(Contract, C15_AnAsynchronousAcquireInAHandlerIsServed) {
   Client& shared = client();
-  DistributedLock lock = shared.lock(name());
-  DistributedLock inner_lock = shared.lock(name("inner"));
+  Lock& lock = lock_of(shared);
+  Lock& inner_lock = lock_of(shared, name("inner"));
   std::optional<Pending> inner;
   Event started;
   Pending outer(lock, {}, [&](Lease& /*lease*/) {
@@ -163,8 +160,8 @@ TEST_P(Contract, C15_AnAsynchronousAcquireInAHandlerIsServed) {
 
 TEST_P(Contract, C15_AHandlerThatThrowsIsContained) {
   Client& shared = client();
-  DistributedLock lock = shared.lock(name());
-  DistributedLock after = shared.lock(name("after"));
+  Lock& lock = lock_of(shared);
+  Lock& after = lock_of(shared, name("after"));
   Event thrown;
   lock.async_acquire({}, [&thrown](std::error_code /*ec*/, const Lease& /*lease*/) {
     thrown.set();
@@ -184,7 +181,7 @@ TEST_P(Contract, C15_AnObserverThatThrowsIsContained) {
     void released(const ReleasedEvent& /*event*/) override { throw std::runtime_error("thrown"); }
   };
   Client& shared = client({.observer = std::make_shared<Throwing>()});
-  DistributedLock lock = shared.lock(name());
+  Lock& lock = lock_of(shared);
   EXPECT_TRUE(take(lock).release());
   EXPECT_TRUE(take(lock).release());
   settle();
@@ -197,8 +194,8 @@ TEST_P(Contract, C15_AWaitingAcquireCostsNoThread) {
   };
   Client& holder = client();
   Client& waiter = client();
-  DistributedLock lock = holder.lock(name());
-  DistributedLock others = waiter.lock(name());
+  Lock& lock = lock_of(holder);
+  Lock& others = lock_of(waiter);
   const Lease lease = take(lock);
   EXPECT_FALSE(others.try_acquire().has_value());  // whatever is made once is there now
   const auto before = threads();

@@ -8,7 +8,7 @@ DLOCK_CONFORMANCE_TESTS(validity)
 TEST_P(Contract, C02_ValidityIsCountedFromBeforeTheAnswer) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const TimePoint before = now();
   const Lease lease = take(lock, fixed());
   EXPECT_GT(lease.valid_until(), before);
@@ -21,7 +21,7 @@ TEST_P(Contract, C02_ValidityIsCountedFromBeforeTheRequestEvenIfTheAnswerIsLate)
   DLOCK_NEEDS(step_clock);
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  DistributedLock lock = client({}, Link::disturbed).lock(name());
+  Lock& lock = lock_of(client({}, Link::disturbed));
   fixture().stall();
   const TimePoint sent = now();
   Pending pending(lock, fixed());
@@ -34,7 +34,7 @@ TEST_P(Contract, C02_ValidityIsCountedFromBeforeTheRequestEvenIfTheAnswerIsLate)
 TEST_P(Contract, C02_HeldEndsAtValidUntilWithoutBeingTold) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock, fixed());
   ASSERT_NE(lease.valid_until(), TimePoint::max());
   EXPECT_TRUE(lease.held());
@@ -48,7 +48,7 @@ TEST_P(Contract, C02_AHolderThatWasStoppedPastItsLeaseSeesThatFirst) {
   Worker holder = worker();
   (void)holder.acquire(name(), lease());
   holder.stop();
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock);
   holder.send("held");
   holder.resume();
@@ -71,14 +71,14 @@ TEST_P(Contract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
 }
 
 TEST_P(Contract, C02_AReleasedLeaseIsNotHeld) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
   EXPECT_FALSE(lease.held());
 }
 
 TEST_P(Contract, C02_AnEmptyLeaseIsNotHeld) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Lease lease = take(lock);
   const Lease moved = std::move(lease);
   EXPECT_TRUE(moved.held());
@@ -87,7 +87,7 @@ TEST_P(Contract, C02_AnEmptyLeaseIsNotHeld) {
 }
 
 TEST_P(Contract, C02_ALeaseKnowsItsName) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const Lease lease = take(lock);
   EXPECT_EQ(lease.name(), name());
   EXPECT_EQ(lock.name(), name());

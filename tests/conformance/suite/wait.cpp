@@ -33,11 +33,10 @@ void Event::wait(const std::string& what, std::size_t times) const {
   if (!wait_for(guard(), times)) throw Hang(what);
 }
 
-Pending::Pending(DistributedLock& lock, const AcquireOptions& options, OnGrant on_grant) {
+Pending::Pending(Lock& lock, AcquireOptions options, OnGrant on_grant) {
   state_->name = lock.name();
-  AcquireOptions cancellable = options;
-  cancellable.cancel = state_->cancel.get_token();
-  lock.async_acquire(cancellable, [state = state_, on_grant = std::move(on_grant)](std::error_code ec, Lease lease) {
+  options.cancel = state_->cancel.get_token();
+  lock.async_acquire(options, [state = state_, on_grant = std::move(on_grant)](std::error_code ec, Lease lease) {
     if (!ec && on_grant) on_grant(lease);
     state->outcome = {ec, std::move(lease)};
     state->ended.set();
@@ -61,7 +60,7 @@ Lease Pending::lease() {
   return std::move(outcome.lease);
 }
 
-Lease take(DistributedLock& lock, const AcquireOptions& options) {
+Lease take(Lock& lock, const AcquireOptions& options) {
   return Pending(lock, options).lease();
 }
 

@@ -16,8 +16,9 @@
 
 #include <dlock/clock.hpp>
 #include <dlock/lease.hpp>
-#include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+
+#include "suite/kind.hpp"
 
 namespace dlock::conformance {
 
@@ -73,7 +74,7 @@ class Pending {
   using OnGrant = std::function<void(Lease&)>;
 
   // options.cancel is replaced; see cancel().
-  Pending(DistributedLock& lock, const AcquireOptions& options, OnGrant on_grant = nullptr);
+  Pending(Lock& lock, AcquireOptions options, OnGrant on_grant = nullptr);
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&&) = delete;
   ~Pending();
@@ -97,7 +98,7 @@ class Pending {
 };
 
 // An acquire that must succeed; throws Hang after the guard, whatever the client's clock says.
-[[nodiscard]] Lease take(DistributedLock& lock, const AcquireOptions& options = {});
+[[nodiscard]] Lease take(Lock& lock, const AcquireOptions& options = {});
 
 // Releases without waiting for the answer; for handlers, which must not block.
 void release_soon(Lease lease);

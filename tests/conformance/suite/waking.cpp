@@ -11,8 +11,8 @@ namespace dlock::conformance {
 DLOCK_CONFORMANCE_TESTS(waking)
 
 TEST_P(Contract, C11_AWaiterIsWokenByARelease) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));
@@ -25,8 +25,8 @@ TEST_P(Contract, C11_AWaiterIsWokenWhileTimeStandsStill) {
   DLOCK_NEEDS(step_clock);
   DLOCK_APPLIES_IF(caps().wakes_waiters, "waiters are not woken, they poll");
   step_time_if_possible();
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   for (int i = 0; i < 20; ++i) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
@@ -38,7 +38,7 @@ TEST_P(Contract, C11_AWaiterIsWokenWhileTimeStandsStill) {
 }
 
 TEST_P(Contract, C11_AWaiterOfTheSameClientIsWoken) {
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::optional<Lease> lease = take(lock);
   Pending waiting(lock, {});
   EXPECT_FALSE(is_free(name()));
@@ -47,8 +47,8 @@ TEST_P(Contract, C11_AWaiterOfTheSameClientIsWoken) {
 }
 
 TEST_P(Contract, C11_AWaitingThreadIsWoken) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   std::error_code error = make_error_code(errc::protocol);
   {
@@ -60,8 +60,8 @@ TEST_P(Contract, C11_AWaitingThreadIsWoken) {
 }
 
 TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   for (int round = 0; round < 30; ++round) {
     std::optional<Lease> lease = take(lock);
     Thread releasing([&] { lease.reset(); });
@@ -72,8 +72,8 @@ TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
 
 TEST_P(Contract, C11_AWaiterIsWokenWhenAHoldIsKilled) {
   DLOCK_NEEDS(kill_hold);
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));
@@ -85,7 +85,7 @@ TEST_P(Contract, C11_AWaiterIsWokenAcrossProcesses) {
   DLOCK_NEEDS(processes);
   Worker holder = worker();
   (void)holder.acquire(name(), std::chrono::nanoseconds(0));
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   Pending waiting(lock, {});
   EXPECT_FALSE(is_free(name()));
   EXPECT_EQ(holder.ask("release", "released "), "1");
@@ -93,8 +93,8 @@ TEST_P(Contract, C11_AWaiterIsWokenAcrossProcesses) {
 }
 
 TEST_P(Contract, C12_EveryWaiterHasItsTurn) {
-  DistributedLock one = client().lock(name());
-  DistributedLock two = client().lock(name());
+  Lock& one = lock_of(client());
+  Lock& two = lock_of(client());
   std::optional<Lease> lease = take(one);
   std::deque<Pending> waiters;
   for (int i = 0; i < 50; ++i) {
@@ -108,8 +108,8 @@ TEST_P(Contract, C12_EveryWaiterHasItsTurn) {
 
 TEST_P(Contract, C12_WaitersOfAClientAreServedInOrderWhereFair) {
   DLOCK_APPLIES_IF(caps().fair, "waiters may overtake each other");
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   std::vector<int> order;  // written by one holder after the other
   std::deque<Pending> waiters;
@@ -129,13 +129,11 @@ TEST_P(Contract, C12_WaitersOfAClientAreServedInOrderWhereFair) {
 TEST_P(Contract, C12_WaitersOfManyClientsAreServedInOrderWhereFair) {
   DLOCK_APPLIES_IF(caps().fair, "waiters may overtake each other");
   DLOCK_APPLIES_IF(caps().counts_waiters, "nobody can tell in which order waiters arrived");
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   std::optional<Lease> lease = take(lock);
-  std::deque<DistributedLock> locks;
   std::deque<Pending> waiters;
   for (std::uint64_t i = 1; i <= 5; ++i) {
-    locks.push_back(client().lock(name()));
-    waiters.emplace_back(locks.back(), AcquireOptions{});
+    waiters.emplace_back(lock_of(client()), AcquireOptions{});
     await_waiters(name(), i);
   }
   lease.reset();
@@ -148,7 +146,7 @@ TEST_P(Contract, C12_WaitersOfManyClientsAreServedInOrderWhereFair) {
 TEST_P(Contract, C12_AHandOverCostsTheSameHoweverManyWait) {
   DLOCK_NEEDS(requests);
   DLOCK_APPLIES_IF(caps().wakes_one, "a release wakes more than one waiter");
-  DistributedLock lock = client().lock(name());
+  Lock& lock = lock_of(client());
   const auto cost = [&](int count) {
     std::optional<Lease> lease = take(lock);
     std::deque<Pending> waiters;
@@ -167,8 +165,8 @@ TEST_P(Contract, C12_AHandOverCostsTheSameHoweverManyWait) {
 }
 
 TEST_P(Contract, C12_AWaiterThatGivesUpInTheMiddleBreaksNoLine) {
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
   std::deque<Pending> waiters;
   for (int i = 0; i < 9; ++i) {
@@ -185,8 +183,8 @@ TEST_P(Contract, C12_AWaiterThatGivesUpInTheMiddleBreaksNoLine) {
 
 TEST_P(Contract, C12_WaitersAreCounted) {
   DLOCK_APPLIES_IF(caps().counts_waiters, "waiters are not counted");
-  DistributedLock lock = client().lock(name());
-  DistributedLock others = client().lock(name());
+  Lock& lock = lock_of(client());
+  Lock& others = lock_of(client());
   const Lease lease = take(lock);
   {
     std::deque<Pending> waiters;

@@ -1,0 +1,68 @@
+// The kinds of locks that the contract is tested with, as far as it says the same of all: ways to get a lease. Whether
+// it is held or lost, its token and its release are the lease's own, whatever it is a lease of.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <dlock/client.hpp>
+#include <dlock/lease.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock::conformance {
+
+// A lock of any kind; the functions are those of DistributedLock.
+class Lock {
+ public:
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  virtual ~Lock() = default;
+
+  [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  virtual Lease acquire(const AcquireOptions& options) = 0;
+  virtual Lease acquire(const AcquireOptions& options, std::error_code& ec) = 0;
+  [[nodiscard]] virtual std::optional<Lease> try_acquire() = 0;
+  [[nodiscard]] virtual std::optional<Lease> try_acquire(const AcquireOptions& options, std::error_code& ec) = 0;
+  virtual void async_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler) = 0;
+};
+
+class ExclusiveLock final : public Lock {
+ public:
+  explicit ExclusiveLock(DistributedLock lock) : lock_(std::move(lock)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept override { return lock_.name(); }
+  Lease acquire(const AcquireOptions& options) override { return lock_.acquire(options); }
+  Lease acquire(const AcquireOptions& options, std::error_code& ec) override { return lock_.acquire(options, ec); }
+  [[nodiscard]] std::optional<Lease> try_acquire() override { return lock_.try_acquire(); }
+  [[nodiscard]] std::optional<Lease> try_acquire(const AcquireOptions& options, std::error_code& ec) override {
+    return lock_.try_acquire(options, ec);
+  }
+  void async_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler) override {
+    lock_.async_acquire(options, std::move(handler));
+  }
+
+ private:
+  DistributedLock lock_;
+};
+
+struct Kind {
+  std::string name;  // becomes part of the tests' names; empty: the plain lock
+  std::function<std::unique_ptr<Lock>(const Client&, const std::string& name)> make;
+};
+
+// The plain lock comes first.
+[[nodiscard]] inline const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{{"", [](const Client& client, const std::string& name) {
+                                        return std::make_unique<ExclusiveLock>(client.lock(name));
+                                      }}};
+  return all;
+}
+
+}  // namespace dlock::conformance
