@@ -6,6 +6,7 @@
 
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
-  conformance::add_subject({"file", [] { return std::make_unique<conformance::FileFixture>(); }});
+  conformance::add_subject(
+      {.name = "file", .make = [] { return std::make_unique<conformance::FileFixture>(); }, .client_tests = false});
   return conformance::run(argc, argv);
 }

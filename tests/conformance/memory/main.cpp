@@ -8,8 +8,9 @@
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
   for (const std::string strategy : {"queue", "watch", "poll"}) {
-    conformance::add_subject(
-        {"memory_" + strategy, [strategy] { return std::make_unique<conformance::MemoryFixture>(strategy); }});
+    conformance::add_subject({.name = "memory_" + strategy,
+                              .make = [strategy] { return std::make_unique<conformance::MemoryFixture>(strategy); },
+                              .client_tests = strategy == "queue"});
   }
   return conformance::run(argc, argv);
 }

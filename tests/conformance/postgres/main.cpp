@@ -9,7 +9,9 @@ int main(int argc, char** argv) {
   using namespace dlock::conformance;
   using dlock::postgres::Strategy;
   const auto add = [](const std::string& name, PostgresSetup setup, Strategy strategy) {
-    add_subject({"postgres_" + name, [=] { return std::make_unique<PostgresFixture>(setup, strategy); }});
+    add_subject({.name = "postgres_" + name,
+                 .make = [=] { return std::make_unique<PostgresFixture>(setup, strategy); },
+                 .client_tests = false});
   };
   add("table", PostgresSetup::direct, Strategy::table);
   add("optimistic", PostgresSetup::direct, Strategy::optimistic);

@@ -95,6 +95,10 @@ class Contract : public ContractBase, public ::testing::WithParamInterface<std::
   [[nodiscard]] const Kind& kind() const override { return std::get<1>(GetParam()); }
 };
 
+// Tests whose outcome is the client's alone, whatever the backend: of options, refused names, handlers, reentrancy.
+// They run only on subjects that want them.
+class ClientContract : public Contract {};
+
 // Skips the test, as not applicable or untested, when the fixture lacks the feature.
 #define DLOCK_NEEDS(feature) \
   if (const auto lacking = this->lacks(Feature::feature)) GTEST_SKIP() << *lacking

@@ -59,7 +59,7 @@ TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
   EXPECT_EQ(waiting.get().error, errc::timed_out);
 }
 
-TEST_P(Contract, C08_AWaitThatOverflowsWaits) {
+TEST_P(ClientContract, C08_AWaitThatOverflowsWaits) {
   Lock& lock = lock_of(client());
   Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);
@@ -82,7 +82,7 @@ TEST_P(Contract, C08_ACancelEndsAWait) {
   EXPECT_EQ(waiting.get().error, errc::cancelled);
 }
 
-TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
+TEST_P(ClientContract, C08_ACancelEndsAWaitingThread) {
   Lock& lock = lock_of(client());
   Lock& others = lock_of(client());
   const Lease lease = take(lock);
@@ -94,7 +94,7 @@ TEST_P(Contract, C08_ACancelEndsAWaitingThread) {
   EXPECT_EQ(error, errc::cancelled);
 }
 
-TEST_P(Contract, C08_WhatIsCancelledBeforehandIsNotTried) {
+TEST_P(ClientContract, C08_WhatIsCancelledBeforehandIsNotTried) {
   Lock& lock = lock_of(client());
   std::stop_source cancelled;
   cancelled.request_stop();
@@ -105,7 +105,7 @@ TEST_P(Contract, C08_WhatIsCancelledBeforehandIsNotTried) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C08_ACancelAfterTheGrantHasNoEffect) {
+TEST_P(ClientContract, C08_ACancelAfterTheGrantHasNoEffect) {
   Lock& lock = lock_of(client());
   Pending granted(lock, {});
   Lease lease = granted.lease();

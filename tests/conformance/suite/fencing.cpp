@@ -137,7 +137,7 @@ TEST_P(Contract, C04_TokensGrowAcrossARestartOfTheService) {
   EXPECT_GT(take(lock).token(), before);
 }
 
-TEST_P(Contract, C04_AnEmptyLeaseHasNoToken) {
+TEST_P(ClientContract, C04_AnEmptyLeaseHasNoToken) {
   EXPECT_EQ(Lease().token().value(), 0U);
 }
 

@@ -65,7 +65,7 @@ TEST_P(Contract, C15_ALeaseMayOutliveItsClient) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C15_ALockMayOutliveItsClient) {
+TEST_P(ClientContract, C15_ALockMayOutliveItsClient) {
   Client& gone = client();
   Lock& lock = lock_of(gone);
   close(gone);
@@ -161,7 +161,7 @@ TEST_P(Contract, C15_AClosedClientLeavesNoThreadAndNoDescriptor) {
   EXPECT_LE(count("/proc/self/fd"), descriptors);
 }
 
-TEST_P(Contract, C15_AMovedClientWorksOn) {
+TEST_P(ClientContract, C15_AMovedClientWorksOn) {
   Client moved = fixture().make_client({}, Link::steady);
   Lock& lock = lock_of(moved);
   Lease lease = take(lock);

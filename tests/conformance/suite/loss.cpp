@@ -135,7 +135,7 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsToken) {
   EXPECT_TRUE(observer->last_loss().reason.code);
 }
 
-TEST_P(Contract, C03_ClosingTheClientIsALossForWhoeverStillHolds) {
+TEST_P(ClientContract, C03_ClosingTheClientIsALossForWhoeverStillHolds) {
   Client& gone = client();
   Lock& lock = lock_of(gone);
   const Lease lease = take(lock);
@@ -164,7 +164,7 @@ TEST_P(Contract, C03_TheEndOfASessionIsTheLossOfAllItsLeases) {
   EXPECT_TRUE(is_free(name("two")));
 }
 
-TEST_P(Contract, C03_AnEmptyLeaseIsNeverLost) {
+TEST_P(ClientContract, C03_AnEmptyLeaseIsNeverLost) {
   EXPECT_FALSE(Lease().lost().stop_requested());
 }
 

@@ -245,7 +245,7 @@ TEST_P(Contract, C14_LongNamesOfWideCharactersAreLocks) {
   EXPECT_FALSE(lock_of(client(), wide).try_acquire().has_value());
 }
 
-TEST_P(Contract, C14_NamesAreRefusedUnlessTheyAreProperText) {
+TEST_P(ClientContract, C14_NamesAreRefusedUnlessTheyAreProperText) {
   Client& asked = client();
   const std::string too_long(longest + 1, 'z');
   const std::vector<std::string_view> refused = {

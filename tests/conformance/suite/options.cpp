@@ -25,7 +25,7 @@ void expect_refused(Lock& lock, const AcquireOptions& options) {
 
 }  // namespace
 
-TEST_P(Contract, C08_WaitsThatMakeNoSenseAreRefused) {
+TEST_P(ClientContract, C08_WaitsThatMakeNoSenseAreRefused) {
   Lock& lock = lock_of(client());
   expect_refused(lock, {.wait = -1ns});
   expect_refused(lock, {.wait = std::chrono::hours::min()});
@@ -37,7 +37,7 @@ TEST_P(Contract, C08_WaitsThatMakeNoSenseAreRefused) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C08_WaitsBeyondAllBoundsAreUnlimited) {
+TEST_P(ClientContract, C08_WaitsBeyondAllBoundsAreUnlimited) {
   Lock& lock = lock_of(client());
   EXPECT_TRUE(take(lock, {.wait = std::chrono::hours::max()}).held());
   EXPECT_TRUE(take(lock, {.wait = Seconds(std::numeric_limits<double>::infinity())}).held());
@@ -45,7 +45,7 @@ TEST_P(Contract, C08_WaitsBeyondAllBoundsAreUnlimited) {
   EXPECT_TRUE(take(lock, {.wait = forever}).held());
 }
 
-TEST_P(Contract, C10_LeasesOutsideTheBoundsAreRefused) {
+TEST_P(ClientContract, C10_LeasesOutsideTheBoundsAreRefused) {
   Lock& lock = lock_of(client());
   expect_refused(lock, {.lease = 0ns});
   expect_refused(lock, {.lease = -1s});

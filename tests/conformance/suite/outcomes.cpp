@@ -26,7 +26,7 @@ TEST_P(Contract, C09_BusyIsNotAnError) {
   EXPECT_NO_THROW(EXPECT_FALSE(others.try_lock()));
 }
 
-TEST_P(Contract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
+TEST_P(ClientContract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
   Lock& lock = lock_of(client());
   Lock& others = lock_of(client());
   const Lease lease = take(lock);
@@ -42,7 +42,7 @@ TEST_P(Contract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
   }
 }
 
-TEST_P(Contract, C09_AGrantClearsTheErrorCode) {
+TEST_P(ClientContract, C09_AGrantClearsTheErrorCode) {
   Lock& lock = lock_of(client());
   std::error_code error = make_error_code(errc::protocol);
   const auto lease = lock.try_acquire({}, error);
@@ -119,7 +119,7 @@ TEST_P(Contract, C09_AWaitWhoseAnswerIsLostEndsWithTheLock) {
   await_no_residue(name());
 }
 
-TEST_P(Contract, C09_BusyLocksAreCountedAsBusyNotAsFailures) {
+TEST_P(ClientContract, C09_BusyLocksAreCountedAsBusyNotAsFailures) {
   Lock& lock = lock_of(client());
   Client& counting = client();
   Lock& others = lock_of(counting);

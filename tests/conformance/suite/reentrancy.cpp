@@ -17,7 +17,7 @@ TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
   EXPECT_FALSE(lock.try_lock());
 }
 
-TEST_P(Contract, C16_LockingTwiceOnOneThreadIsRefused) {
+TEST_P(ClientContract, C16_LockingTwiceOnOneThreadIsRefused) {
   DistributedLock lock = client().lock(name());
   ASSERT_TRUE(lock.try_lock());
   EXPECT_FALSE(lock.try_lock());
@@ -31,7 +31,7 @@ TEST_P(Contract, C16_LockingTwiceOnOneThreadIsRefused) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C16_ARecursiveLockCountsForItsThread) {
+TEST_P(ClientContract, C16_ARecursiveLockCountsForItsThread) {
   RecursiveLock lock(client().lock(name()));
   lock.lock();
   const FencingToken token = lock.lease().token();
@@ -51,7 +51,7 @@ TEST_P(Contract, C16_ARecursiveLockCountsForItsThread) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C16_ARecursiveLockKeepsOtherThreadsOut) {
+TEST_P(ClientContract, C16_ARecursiveLockKeepsOtherThreadsOut) {
   RecursiveLock lock(client().lock(name()));
   const std::scoped_lock guarded(lock);
   bool entered = true;
@@ -67,7 +67,7 @@ TEST_P(Contract, C16_ARecursiveLockKeepsOtherThreadsOut) {
   EXPECT_EQ(lock.hold_count(), 1U);
 }
 
-TEST_P(Contract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
+TEST_P(ClientContract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
   step_time_if_possible();
   const auto half = std::max(lease() / 2, caps().min_lease);
   DistributedLock inner = client().lock(name());
@@ -80,7 +80,7 @@ TEST_P(Contract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
   lock.unlock();
 }
 
-TEST_P(Contract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
+TEST_P(ClientContract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   DistributedLock inner = client().lock(name());

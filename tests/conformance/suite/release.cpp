@@ -31,7 +31,7 @@ TEST_P(Contract, C13_AReleaseFreesTheLockAtOnce) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C13_ASecondReleaseSaysNo) {
+TEST_P(ClientContract, C13_ASecondReleaseSaysNo) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
@@ -60,7 +60,7 @@ TEST_P(Contract, C13_AReleaseOfALeaseThatRanOutSaysNo) {
   EXPECT_FALSE(lease.release());
 }
 
-TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
+TEST_P(ClientContract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
   Lock& lock = lock_of(client());
   for (int round = 0; round < 20; ++round) {
     Lease lease = take(lock);
@@ -95,7 +95,7 @@ TEST_P(Contract, C13_DestroyingALeaseReleasesIt) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C13_AssigningToALeaseReleasesWhatItHeld) {
+TEST_P(ClientContract, C13_AssigningToALeaseReleasesWhatItHeld) {
   step_time_if_possible();
   Lock& one = lock_of(client(), name("one"));
   Lock& two = lock_of(client(), name("two"));
@@ -108,7 +108,7 @@ TEST_P(Contract, C13_AssigningToALeaseReleasesWhatItHeld) {
   EXPECT_TRUE(is_free(name("two")));
 }
 
-TEST_P(Contract, C13_MovingALeaseKeepsTheLock) {
+TEST_P(ClientContract, C13_MovingALeaseKeepsTheLock) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   const FencingToken token = lease.token();
@@ -157,7 +157,7 @@ TEST_P(Contract, C13_DestroyingAClientOfAStalledServiceIsBounded) {
   EXPECT_TRUE(take(next).held());
 }
 
-TEST_P(Contract, C13_AReleaseIsObservedOnce) {
+TEST_P(ClientContract, C13_AReleaseIsObservedOnce) {
   const auto observer = std::make_shared<RecordingObserver>();
   Lock& lock = lock_of(client({.observer = observer}));
   Lease lease = take(lock);

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <iostream>
+#include <ranges>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,19 +85,41 @@ int run(int argc, char** argv) {
   return report->exit_status(*::testing::UnitTest::GetInstance());
 }
 
+namespace {
+
+// Those that get the tests of the client too.
+std::vector<Subject> client_subjects() {
+  std::vector<Subject> some = subjects();
+  std::erase_if(some, [](const Subject& each) { return !each.client_tests; });
+  return some;
+}
+
+// What other lock types add to the first is the client's.
+std::vector<PlainLock::ParamType> plain_locks() {
+  std::vector<PlainLock::ParamType> all;
+  for (const Subject& subject : subjects()) all.emplace_back(subject, adapters().front());
+  for (const Subject& subject : client_subjects()) {
+    for (const Adapter& adapter : adapters() | std::views::drop(1)) all.emplace_back(subject, adapter);
+  }
+  return all;
+}
+
+constexpr auto name_of = [](const auto& info) {
+  const auto& [subject, variant] = info.param;
+  return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
+};
+
+}  // namespace
+
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Contract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClientContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
 
-INSTANTIATE_TEST_SUITE_P(, Contract, ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(kinds())),
-                         [](const ::testing::TestParamInfo<Contract::ParamType>& both) {
-                           const std::string& kind = std::get<1>(both.param).name;
-                           return std::get<0>(both.param).name + (kind.empty() ? "" : "_") + kind;
-                         });
+using ::testing::Combine;
+using ::testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(, PlainLock,
-                         ::testing::Combine(::testing::ValuesIn(subjects()), ::testing::ValuesIn(adapters())),
-                         [](const ::testing::TestParamInfo<PlainLock::ParamType>& both) {
-                           return std::get<0>(both.param).name + "_" + std::get<1>(both.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, Contract, Combine(ValuesIn(subjects()), ValuesIn(kinds())), name_of);
+INSTANTIATE_TEST_SUITE_P(, ClientContract, Combine(ValuesIn(client_subjects()), ValuesIn(kinds())), name_of);
+INSTANTIATE_TEST_SUITE_P(, PlainLock, ValuesIn(plain_locks()), name_of);
 
 }  // namespace dlock::conformance

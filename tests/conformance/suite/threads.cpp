@@ -22,7 +22,7 @@ constexpr std::uint32_t many = 1000;
 
 }  // namespace
 
-TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
+TEST_P(ClientContract, C15_ALeaseMayBeReleasedOnAnotherThread) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   bool was_ours = false;
@@ -33,7 +33,7 @@ TEST_P(Contract, C15_ALeaseMayBeReleasedOnAnotherThread) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
+TEST_P(ClientContract, C15_ALeaseMayBeDestroyedOnAnotherThread) {
   Lock& lock = lock_of(client());
   auto lease = std::make_unique<Lease>(take(lock));
   {
@@ -101,7 +101,7 @@ TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
   EXPECT_EQ(waiter.stats().waiting, 0U);
 }
 
-TEST_P(Contract, C15_AHandlerRunsOnceForEveryAcquire) {
+TEST_P(ClientContract, C15_AHandlerRunsOnceForEveryAcquire) {
   Client& shared = client();
   Lock& lock = lock_of(shared);
   const auto calls = std::make_shared<std::atomic<int>>(0);
@@ -158,7 +158,7 @@ TEST_P(Contract, C15_AnAsynchronousAcquireInAHandlerIsServed) {
   EXPECT_TRUE(inner->lease().held());
 }
 
-TEST_P(Contract, C15_AHandlerThatThrowsIsContained) {
+TEST_P(ClientContract, C15_AHandlerThatThrowsIsContained) {
   Client& shared = client();
   Lock& lock = lock_of(shared);
   Lock& after = lock_of(shared, name("after"));
@@ -175,7 +175,7 @@ TEST_P(Contract, C15_AHandlerThatThrowsIsContained) {
   EXPECT_EQ(shared.stats().callback_exceptions, 1U);
 }
 
-TEST_P(Contract, C15_AnObserverThatThrowsIsContained) {
+TEST_P(ClientContract, C15_AnObserverThatThrowsIsContained) {
   struct Throwing final : Observer {
     void acquired(const AcquiredEvent& /*event*/) override { throw std::runtime_error("thrown"); }
     void released(const ReleasedEvent& /*event*/) override { throw std::runtime_error("thrown"); }

@@ -70,14 +70,14 @@ TEST_P(Contract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C02_AReleasedLeaseIsNotHeld) {
+TEST_P(ClientContract, C02_AReleasedLeaseIsNotHeld) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   EXPECT_TRUE(lease.release());
   EXPECT_FALSE(lease.held());
 }
 
-TEST_P(Contract, C02_AnEmptyLeaseIsNotHeld) {
+TEST_P(ClientContract, C02_AnEmptyLeaseIsNotHeld) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   const Lease moved = std::move(lease);
@@ -86,7 +86,7 @@ TEST_P(Contract, C02_AnEmptyLeaseIsNotHeld) {
   EXPECT_FALSE(Lease().held());
 }
 
-TEST_P(Contract, C02_ALeaseKnowsItsName) {
+TEST_P(ClientContract, C02_ALeaseKnowsItsName) {
   Lock& lock = lock_of(client());
   const Lease lease = take(lock);
   EXPECT_EQ(lease.name(), name());

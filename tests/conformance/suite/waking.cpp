@@ -46,7 +46,7 @@ TEST_P(Contract, C11_AWaiterOfTheSameClientIsWoken) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_P(Contract, C11_AWaitingThreadIsWoken) {
+TEST_P(ClientContract, C11_AWaitingThreadIsWoken) {
   Lock& lock = lock_of(client());
   Lock& others = lock_of(client());
   std::optional<Lease> lease = take(lock);

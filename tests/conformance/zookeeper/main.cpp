@@ -8,7 +8,9 @@
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
   const auto add = [](const std::string& name, ZooKeeperSetup setup, const std::string& strategy) {
-    add_subject({"zookeeper_" + name, [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); }});
+    add_subject({.name = "zookeeper_" + name,
+                 .make = [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); },
+                 .client_tests = false});
   };
   add("sequential", ZooKeeperSetup::standalone, "sequential");
   add("herd", ZooKeeperSetup::standalone, "sequential-herd");

@@ -25,6 +25,8 @@ namespace dlock::conformance {
 struct Subject {
   std::string name;  // letters, digits and underscores: becomes part of the tests' names
   std::function<std::unique_ptr<Fixture>()> make;
+  // Also those tests whose outcome is the client's alone, whatever the backend. One subject of many is enough.
+  bool client_tests = true;
 };
 
 // Before run().
