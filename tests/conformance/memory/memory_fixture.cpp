@@ -52,9 +52,10 @@ class MemoryFixture::Disturbance final : public memory::FaultInjector {
   std::atomic<std::uint64_t> requests_{0};
 };
 
-MemoryFixture::MemoryFixture(std::string_view strategy)
+MemoryFixture::MemoryFixture(std::string_view strategy, BackendFactory backend)
     : space_(unique_space()),
       url_("memory://" + space_ + "?strategy=" + std::string(strategy)),
+      backend_(std::move(backend)),
       store_(memory::MemoryStore::named(space_)),
       disturbance_(std::make_shared<Disturbance>()) {}
 
@@ -68,7 +69,7 @@ Client MemoryFixture::make_client(ClientOptions options, Link link) {
   } else if (options.label.empty()) {
     options.label = "steady-" + number;
   }
-  return connect(url_, std::move(options));
+  return connect(url_, std::move(options), backend_);
 }
 
 std::optional<Missing> MemoryFixture::missing(Feature feature) const {

@@ -8,13 +8,14 @@
 
 #include <dlock/conformance/fixture.hpp>
 
+#include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
 
 namespace dlock::conformance {
 
 class MemoryFixture final : public Fixture {
  public:
-  explicit MemoryFixture(std::string_view strategy);
+  explicit MemoryFixture(std::string_view strategy, BackendFactory backend = memory::make_memory_backend);
   ~MemoryFixture() override;
 
   [[nodiscard]] std::string url() const override { return url_; }
@@ -37,6 +38,7 @@ class MemoryFixture final : public Fixture {
 
   std::string space_;
   std::string url_;
+  BackendFactory backend_;
   std::shared_ptr<memory::MemoryStore> store_;
   std::shared_ptr<Disturbance> disturbance_;
   std::shared_ptr<ManualClock> clock_;

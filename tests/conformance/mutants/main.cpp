@@ -6,7 +6,8 @@
 
 #include <dlock/conformance/suite.hpp>
 
-#include "mutants/mutant_fixture.hpp"
+#include "memory/memory_fixture.hpp"
+#include "mutants/mutant_backend.hpp"
 
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
@@ -23,6 +24,9 @@ int main(int argc, char** argv) {
     --argc;
     ++argv;
   }
-  conformance::add_subject({"mutant", [mutation] { return std::make_unique<conformance::MutantFixture>(mutation); }});
+  conformance::add_subject({"mutant", [mutation] {
+                              return std::make_unique<conformance::MemoryFixture>(
+                                  "queue", conformance::mutant_backend(mutation));
+                            }});
   return conformance::run(argc, argv);
 }

@@ -1,168 +1,203 @@
 #include "mutants/mutant_backend.hpp"
 
-#include <chrono>
+#include <algorithm>
+#include <cctype>
 #include <future>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/memory/memory_backend.hpp"
 
 namespace dlock::conformance {
 
 namespace {
 
-constexpr auto retry_pause = std::chrono::milliseconds(20);
-
-Failure cut_off() {
-  return {make_error_code(errc::unavailable), "the connection is cut"};
-}
-
-}  // namespace
-
-// A request in the service's queue, or on its way there.
-class MutantBackend::Waiting final : public Contention {
+class MutantBackend final : public Backend {
  public:
-  Waiting(MutantBackend& backend, LockRequest request, GrantSink& sink)
-      : backend_(backend), request_(std::move(request)), sink_(sink), timer_(backend.host_.executor()) {
-    backend_.waiting_[request_.owner] = this;
-  }
-  ~Waiting() override {
-    backend_.waiting_.erase(request_.owner);
-    if (done_ || !asked_ || backend_.service_->mutation() == Mutation::residue_on_give_up) return;
-    backend_.clean_up(request_.name, request_.owner);
-  }
+  MutantBackend(BackendHost& host, const BackendConfig& config, Mutation mutation)
+      : host_(host),
+        disturbed_(config.holder.find(":disturbed") != std::string::npos),
+        mutation_(mutation),
+        correct_(memory::make_memory_backend(host, config)) {}
 
-  void ask() {
-    if (backend_.unreachable()) {
-      timer_.arm(saturating_add(backend_.now(), retry_pause), [this] { ask(); });
-      return sink_.unreachable(cut_off());
-    }
-    const TimePoint now = backend_.now();
-    const auto answer = backend_.service_->acquire(request_, std::exchange(asked_, true) ? nullptr : &backend_, now);
-    if (answer.granted) return finish(answer.token, now);
-    look_at(answer.lease_ends);
-    sink_.busy();
-  }
-
-  void finish(FencingToken token, TimePoint since) {
-    if (std::exchange(done_, true)) return;
-    timer_.disarm();
-    sink_.granted(backend_.make_grant(request_, token, since));
-  }
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return correct_->capabilities(); }
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void inspect(const std::string& name, Handler<LockInfo> done) override { correct_->inspect(key(name), done); }
+  void list(Handler<std::vector<LockInfo>> done) override { correct_->list(std::move(done)); }
+  void break_lock(const std::string& name, Handler<bool> done) override { correct_->break_lock(key(name), done); }
+  void close(std::function<void()> done) override { correct_->close(std::move(done)); }
 
  private:
-  // Nobody else tells the service that a lease has run out.
-  void look_at(TimePoint when) {
-    timer_.arm(when, [this] {
-      if (const auto next = backend_.service_->look(request_.name, backend_.now())) look_at(*next);
-    });
+  class Acquire;
+  class Request;
+
+  [[nodiscard]] bool is(Mutation mutation) const noexcept { return mutation_ == mutation; }
+  [[nodiscard]] std::string key(std::string name) const;
+  [[nodiscard]] Grant with_key(Grant grant) const;
+  void send(Request& request);
+
+  BackendHost& host_;
+  const bool disturbed_;  // a client whose connection a test cuts
+  const Mutation mutation_;
+  const std::unique_ptr<Backend> correct_;
+  std::vector<Request*> waiting_;                    // in the order of their arrival
+  std::vector<std::unique_ptr<Request>> forgotten_;  // requests of which nobody hears any more
+};
+
+// What the core asked for.
+class MutantBackend::Acquire final : public Contention {
+ public:
+  Acquire(MutantBackend& owner, const LockRequest& asked, GrantSink& out);
+  ~Acquire() override;
+
+  MutantBackend& backend;
+  GrantSink& sink;
+  std::unique_ptr<Request> request;
+};
+
+// What the correct backend is asked for.
+class MutantBackend::Request final : public GrantSink {
+ public:
+  Request(MutantBackend& backend, LockRequest what, Acquire* whose)
+      : asked(std::move(what)), acquire(whose), backend_(backend) {
+    backend_.waiting_.push_back(this);
+  }
+  ~Request() { std::erase(backend_.waiting_, this); }
+
+  void granted(Grant grant) override {
+    over = true;
+    std::erase(backend_.waiting_, this);
+    if (acquire == nullptr || (waited_ && backend_.is(Mutation::lost_wake_up))) return;
+    if (backend_.is(Mutation::last_comes_first)) change_places_with_the_last();
+    if (backend_.is(Mutation::token_repeats)) grant.token = FencingToken(grant.token.value() >> 20U << 20U);
+    if (backend_.is(Mutation::late_loss)) grant.valid_until += asked.lease;
+    if (backend_.is(Mutation::early_expiry)) grant.valid_until += asked.lease / 2;
+    grant.name = asked.name;
+    grant.lease = asked.lease;
+    acquire->sink.granted(std::move(grant));
+  }
+
+  void busy() override {
+    waited_ = true;
+    if (acquire == nullptr) return;
+    if (asked.wait) return acquire->sink.busy();
+    if (backend_.is(Mutation::busy_is_error)) return failed({errc::unavailable, "somebody else holds the lock"});
+    if (!backend_.is(Mutation::two_holders)) return acquire->sink.busy();
+    granted(
+        {asked.name, asked.owner, FencingToken(1), lease_valid_until(backend_.host_.executor().now(), asked.lease)});
+  }
+
+  void unreachable(Failure why) override {
+    if (acquire != nullptr) acquire->sink.unreachable(std::move(why));
+  }
+
+  void failed(Failure why) override {
+    over = true;
+    if (acquire == nullptr) return;
+    if (backend_.is(Mutation::failure_is_busy)) return acquire->sink.busy();
+    acquire->sink.failed(std::move(why));
+  }
+
+  const LockRequest asked;
+  Acquire* acquire;  // nullptr: nobody hears of it
+  bool over = false;
+  std::unique_ptr<Contention> contention;
+
+ private:
+  void change_places_with_the_last() {
+    const auto last = std::find_if(backend_.waiting_.rbegin(), backend_.waiting_.rend(),
+                                   [this](const Request* each) { return each->asked.name == asked.name; });
+    if (last == backend_.waiting_.rend()) return;
+    std::swap(acquire->request, (*last)->acquire->request);
+    std::swap(acquire, (*last)->acquire);
   }
 
   MutantBackend& backend_;
-  const LockRequest request_;
-  GrantSink& sink_;
-  Timer timer_;
-  bool asked_ = false;
-  bool done_ = false;
+  bool waited_ = false;
 };
 
-MutantBackend::MutantBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MutantService> service)
-    : host_(host), holder_(config.holder), service_(std::move(service)) {}
+MutantBackend::Acquire::Acquire(MutantBackend& owner, const LockRequest& asked, GrantSink& out)
+    : backend(owner), sink(out), request(std::make_unique<Request>(owner, asked, this)) {}
 
-MutantBackend::~MutantBackend() {
-  service_->detach(*this);
+MutantBackend::Acquire::~Acquire() {
+  request->acquire = nullptr;
+  const bool forgets =
+      backend.is(Mutation::residue_on_give_up) || (backend.is(Mutation::forgotten_clean_up) && backend.disturbed_);
+  if (forgets && !request->over) backend.forgotten_.push_back(std::move(request));
 }
 
-Capabilities MutantBackend::capabilities() const noexcept {
-  return {.backend = "mutant",
-          .scope = Scope::process,
-          .lease_kind = LeaseKind::per_lock,
-          .fencing = FencingDurability::service,
-          .fair = true,
-          .wakes_one = true,
-          .counts_waiters = true,
-          .can_inspect = true,
-          .can_break = true};
+std::string MutantBackend::key(std::string name) const {
+  if (is(Mutation::folded_case)) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  }
+  if (is(Mutation::decoded_name)) {
+    for (auto at = name.find("%2F"); at != std::string::npos; at = name.find("%2F")) name.replace(at, 3, "/");
+  }
+  return name;
 }
 
-TimePoint MutantBackend::valid_until(TimePoint since, std::chrono::nanoseconds lease) const {
-  return lease_valid_until(since, service_->mutation() == Mutation::late_loss ? 2 * lease : lease);
+Grant MutantBackend::with_key(Grant grant) const {
+  grant.name = key(grant.name);
+  return grant;
 }
 
-Grant MutantBackend::make_grant(const LockRequest& request, FencingToken token, TimePoint since) const {
-  return {request.name, request.owner, token, valid_until(since, request.lease), request.lease};
+void MutantBackend::send(Request& request) {
+  LockRequest sent = request.asked;
+  sent.name = key(sent.name);
+  if (is(Mutation::early_expiry)) sent.lease /= 2;
+  request.contention = correct_->contend(sent, request);
 }
 
 std::unique_ptr<Contention> MutantBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (service_->mutation() == Mutation::blocks) std::promise<void>().get_future().wait();
-  if (request.wait) {
-    auto waiting = std::make_unique<Waiting>(*this, request, sink);
-    waiting->ask();
-    return waiting;
-  }
-  if (unreachable()) {
-    if (service_->mutation() == Mutation::failure_is_busy) {
-      sink.busy();
-    } else {
-      sink.failed(cut_off());
-    }
-    return nullptr;
-  }
-  const TimePoint sent = now();
-  const auto answer = service_->acquire(request, nullptr, sent);
-  if (answer.granted) {
-    sink.granted(make_grant(request, answer.token, sent));
-  } else if (service_->mutation() == Mutation::busy_is_error) {
-    sink.failed({make_error_code(errc::unavailable), "somebody else holds the lock"});
-  } else {
-    sink.busy();
-  }
-  return nullptr;
-}
-
-void MutantBackend::granted(const OwnerId& owner, FencingToken token, TimePoint since) {
-  host_.executor().post([this, owner, token, since, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
-    if (const auto found = waiting_.find(owner); found != waiting_.end()) found->second->finish(token, since);
-  });
+  if (is(Mutation::blocks)) std::promise<void>().get_future().wait();
+  auto acquire = std::make_unique<Acquire>(*this, request, sink);
+  send(*acquire->request);
+  return acquire;
 }
 
 void MutantBackend::renew(const Grant& grant, RenewHandler done) {
-  using Status = RenewOutcome::Status;
-  if (unreachable()) return done({Status::failed, {}, cut_off()});
-  const TimePoint sent = now();
-  if (!service_->renew(grant.name, grant.owner, grant.lease, sent)) {
-    return done({Status::lost, {}, {make_error_code(errc::lost), "somebody else holds the lock, or nobody"}});
-  }
-  done({Status::renewed, valid_until(sent, grant.lease), {}});
+  correct_->renew(with_key(grant), [this, grant, done = std::move(done)](RenewOutcome outcome) {
+    using Status = RenewOutcome::Status;
+    if (outcome.status == Status::lost && (is(Mutation::renewal_revives) || is(Mutation::renewal_lies))) {
+      outcome = {Status::renewed, lease_valid_until(host_.executor().now(), grant.lease), {}};
+      if (is(Mutation::renewal_revives)) {
+        LockRequest again{
+            .name = grant.name, .owner = grant.owner, .holder = "revived", .lease = grant.lease, .wait = true};
+        send(*forgotten_.emplace_back(std::make_unique<Request>(*this, std::move(again), nullptr)));
+      }
+    }
+    if (is(Mutation::late_loss)) outcome.valid_until += grant.lease;
+    done(std::move(outcome));
+  });
 }
 
 void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
-  if (unreachable()) {
-    clean_up(grant.name, grant.owner);
-    return done({Status::failed, cut_off()});
+  if (is(Mutation::release_waits_for_lease)) return done({Status::released, {}});
+  if (is(Mutation::blind_release)) {
+    return correct_->break_lock(grant.name, [done = std::move(done)](const Result<bool>&) {
+      done({Status::released, {}});
+    });
   }
-  done({service_->release(grant.name, grant.owner, now()) ? Status::released : Status::not_owner, {}});
+  correct_->release(with_key(grant), [this, done = std::move(done)](ReleaseOutcome outcome) {
+    if (outcome.status == Status::not_owner && is(Mutation::release_lies)) outcome.status = Status::released;
+    done(std::move(outcome));
+  });
 }
 
-void MutantBackend::clean_up(const std::string& name, const OwnerId& owner) {
-  if (!unreachable()) {
-    (void)service_->release(name, owner, now());  // whether it held or waited does not matter any more
-    clean_ups_.erase(owner);
-    return;
-  }
-  if (service_->mutation() == Mutation::forgotten_clean_up) return;
-  auto& timer = clean_ups_[owner];
-  if (!timer) timer = std::make_unique<Timer>(host_.executor());
-  timer->arm(saturating_add(now(), retry_pause), [this, name, owner] { clean_up(name, owner); });
-}
+}  // namespace
 
-void MutantBackend::inspect(const std::string& name, Handler<LockInfo> done) {
-  if (unreachable()) return done(cut_off());
-  done(service_->inspect(name, now()));
-}
-
-void MutantBackend::break_lock(const std::string& name, Handler<bool> done) {
-  if (unreachable()) return done(cut_off());
-  done(service_->break_lock(name, now()));
+BackendFactory mutant_backend(Mutation mutation) {
+  return [mutation](BackendHost& host, const BackendConfig& config) {
+    return std::make_unique<MutantBackend>(host, config, mutation);
+  };
 }
 
 }  // namespace dlock::conformance

@@ -60,7 +60,7 @@ TEST_P(Contract, C13_AReleaseOfALeaseThatRanOutSaysNo) {
   EXPECT_FALSE(lease.release());
 }
 
-TEST_P(ClientContract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
+TEST_P(Contract, C13_OnlyOneOfTwoReleasesAtOnceSaysYes) {
   Lock& lock = lock_of(client());
   for (int round = 0; round < 20; ++round) {
     Lease lease = take(lock);
