@@ -48,6 +48,14 @@ TEST(Report, ARunOfNothingIsAFailure) {
   EXPECT_EQ(mutant({"--gtest_filter=*NoSuchTest*"}).status, exit_failed);
 }
 
+TEST(Report, AnExceptionInAThreadIsAFailureAndTheRunGoesOn) {
+  const Finished finished =
+      mutant({"--mutation=busy_is_error", "--gtest_filter=*C15_ManyThreadsMayShareALockAndItsLeases*"});
+  EXPECT_EQ(finished.status, exit_failed);
+  EXPECT_TRUE(says(finished, "a thread of the test ended with: somebody else holds the lock")) << finished.output;
+  EXPECT_TRUE(says(finished, "dlock-conformance: 0 passed, 1 failed")) << finished.output;
+}
+
 TEST(Report, ATestThatNeverEndsIsGivenUp) {
   const Finished finished =
       mutant({"--mutation=blocks", "--gtest_filter=*C13_ASecondReleaseSaysNo*"}, std::chrono::milliseconds(200));
