@@ -22,6 +22,15 @@
 
 namespace dlock::conformance {
 
+// Short, so that a test which lets them run out in real time is quick.
+inline ClientOptions impatient() {
+  constexpr std::chrono::milliseconds soon(100);
+  return {.response_timeout = soon, .connect_timeout = soon, .close_timeout = soon};
+}
+
+// Whatever is documented to be bounded by those options ends long before this, even on a busy machine.
+inline constexpr std::chrono::seconds far_too_long(10);
+
 // All that GoogleTest is to print of them.
 void PrintTo(const Subject& subject, std::ostream* out);
 void PrintTo(const Kind& kind, std::ostream* out);

@@ -12,16 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Short, so that a test which lets them run out in real time is quick.
-ClientOptions impatient() {
-  return {.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
-}
-
 // Long enough for several attempts of an impatient client.
 constexpr auto several_attempts = 500ms;
-
-// Whatever is documented to be bounded by the options above ends long before this, even on a busy machine.
-constexpr auto far_too_long = 10s;
 
 }  // namespace
 

@@ -17,11 +17,11 @@ constexpr std::uint64_t token_limit = static_cast<std::uint64_t>(std::numeric_li
 
 }  // namespace
 
-TEST_P(Contract, C04_TokensGrowOverAThousandLeases) {
+TEST_P(Contract, C04_TokensGrowWithEveryLease) {
   Lock& one = lock_of(client());
   Lock& two = lock_of(client());
   FencingToken last;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 200; ++i) {
     auto lease = (i % 2 == 0 ? one : two).try_acquire();
     ASSERT_TRUE(lease.has_value());
     ASSERT_GT(lease->token(), last);

@@ -52,8 +52,7 @@ TEST_P(ClientContract, C09_AGrantClearsTheErrorCode) {
 
 TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
   DLOCK_NEEDS(cut);
-  const ClientOptions impatient{.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
-  DistributedLock lock = client(impatient, Link::disturbed).lock(name());
+  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
   fixture().cut();
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -66,8 +65,7 @@ TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
 
 TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   DLOCK_NEEDS(cut);
-  const ClientOptions impatient{.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
-  Lock& lock = lock_of(client(impatient, Link::disturbed));
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
   Lease lease = take(lock, {.lease = this->lease()});
   fixture().cut();
   if (caps().lease_kind == LeaseKind::session) {

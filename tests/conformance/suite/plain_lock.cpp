@@ -178,9 +178,7 @@ TEST_P(PlainLock, C08_ATryUntilADeadlineTakesAnyTimePoint) {
 TEST_P(PlainLock, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
   DLOCK_NEEDS(cut);
   using std::chrono::milliseconds;
-  const ClientOptions impatient{
-      .response_timeout = milliseconds(100), .connect_timeout = milliseconds(100), .close_timeout = milliseconds(100)};
-  const auto lock = make(name(), {}, impatient, Link::disturbed);
+  const auto lock = make(name(), {}, impatient(), Link::disturbed);
   fixture().cut();
   EXPECT_THROW((void)lock->try_lock(), Error);
   EXPECT_THROW((void)lock->try_lock_for(milliseconds(1)), Error);

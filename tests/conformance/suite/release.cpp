@@ -10,19 +10,6 @@ namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(release)
 
-namespace {
-
-using namespace std::chrono_literals;
-
-ClientOptions impatient() {
-  return {.response_timeout = 100ms, .connect_timeout = 100ms, .close_timeout = 100ms};
-}
-
-// Whatever is documented to be bounded by the options above ends long before this, even on a busy machine.
-constexpr auto far_too_long = 10s;
-
-}  // namespace
-
 TEST_P(Contract, C13_AReleaseFreesTheLockAtOnce) {
   step_time_if_possible();
   Lock& lock = lock_of(client());

@@ -158,7 +158,7 @@ TEST_P(Contract, C06_ATryThatWasNotAnsweredLeavesNothing) {
   DLOCK_NEEDS(stall);
   step_time_if_possible();
   Lock& lock = lock_of(client());
-  Lock& others = lock_of(client({}, Link::disturbed));
+  Lock& others = lock_of(client(impatient(), Link::disturbed));
   fixture().stall();
   Pending trying(others, {.wait = std::chrono::seconds(0)});
   pass_until(trying.event(), "a try of a stalled service does not end");
