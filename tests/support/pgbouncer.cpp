@@ -41,11 +41,10 @@ void PgBouncer::write_configuration(const PostgresServer& server) const {
   std::string more;
   for (const std::string& line : config_.lines) more += line + "\n";
   write(directory_.path() + "/pgbouncer.ini",
-        std::string("[databases]\n") + PostgresServer::database +
-            " = host=127.0.0.1 port=" + std::to_string(server.port()) + " dbname=" + PostgresServer::database +
-            "\n[pgbouncer]\n" + "listen_addr = 127.0.0.1\nlisten_port = " + std::to_string(port_) +
-            "\nunix_socket_dir =\n" + "auth_type = scram-sha-256\nauth_file = " + directory_.path() +
-            "/users.txt\npool_mode = " + config_.pool_mode +
+        std::string("[databases]\n") + PostgresServer::database + " = host=127.0.0.1 port=" +
+            std::to_string(server.port()) + " dbname=" + PostgresServer::database + "\n[pgbouncer]\n" +
+            "listen_addr = 127.0.0.1\nlisten_port = " + std::to_string(port_) + "\nunix_socket_dir =\n" +
+            "auth_type = md5\nauth_file = " + directory_.path() + "/users.txt\npool_mode = " + config_.pool_mode +
             "\ndefault_pool_size = " + std::to_string(config_.pool_size) + "\nmax_client_conn = 200\n" + more);
 }
 

@@ -39,8 +39,9 @@ class Template {
     file.close();
     give_away(script);
     // One process, without a port; it reads a statement from each line.
-    (void)rig::run_command(unprivileged({"sh", "-c", R"(exec "$0" --single -F -D "$1" template1 < "$2")",
-                                         postgres_program("postgres"), cluster(), script}));
+    (void)rig::run_command(
+        unprivileged({"sh", "-c", R"(exec "$0" --single -F -c password_encryption=md5 -D "$1" template1 < "$2")",
+                      postgres_program("postgres"), cluster(), script}));
   }
   [[nodiscard]] std::string cluster() const { return directory_.path() + "/data"; }
 

@@ -70,6 +70,8 @@ class PostgresServer {
   // an error.
   void run(const std::string& sql) { admin().run(sql); }
   [[nodiscard]] std::string value(const std::string& sql) { return admin().value(sql); }
+  // Until it is so in the server's view. Throws std::runtime_error for an error, and when the hang guard runs out.
+  void await(const std::string& condition);
   // Ends all sessions of the role "locker"; answers how many there were.
   int terminate_clients();
 
