@@ -15,6 +15,7 @@
 #include "postgres/advisory_backend.hpp"
 #include "postgres/postgres_test.hpp"
 #include "tests/support/postgres_connection.hpp"
+#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::size_t clients = 3;
 constexpr std::size_t threads_of_each = 4;
 constexpr std::size_t names = 3;
+constexpr auto duration = rig::sanitized ? 2s : 4s;
 
 // What a lock protects, and what shows that it does.
 struct Resource {
@@ -84,7 +86,7 @@ class AdvisoryStressTest : public PostgresTest {
     }
   }
 
-  void run(std::chrono::seconds duration, const std::string& disturbance, const std::string& pause) {
+  void run(const std::string& disturbance, const std::string& pause) {
     const std::uint64_t seed = std::random_device{}();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::vector<Client> all;
@@ -123,7 +125,7 @@ class AdvisoryStressTest : public PostgresTest {
 };
 
 TEST_F(AdvisoryStressTest, NobodyIsEverTogetherWithAnotherAndNothingIsLeft) {
-  run(4s, "pg_cancel_backend", "0.002");
+  run("pg_cancel_backend", "0.002");
   EXPECT_EQ(together_, 0);
   EXPECT_EQ(backward_, 0);
 }
@@ -131,7 +133,7 @@ TEST_F(AdvisoryStressTest, NobodyIsEverTogetherWithAnotherAndNothingIsLeft) {
 // The server has freed the lock by the time the holder hears that its session was ended, so that two may be at work for
 // a moment. Their tokens tell them apart.
 TEST_F(AdvisoryStressTest, NothingIsLeftBySessionsThatTheServerEnds) {
-  run(4s, "pg_terminate_backend", "0.1");
+  run("pg_terminate_backend", "0.1");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "live_connection.hpp"
-#include "tests/support/postgres_server.hpp"
+#include "postgres/shared_server.hpp"
 
 namespace dlock::test {
 
@@ -13,14 +13,9 @@ namespace {
 
 using postgres::Problem;
 
-class PostgresAnswersTest : public testing::Test {
+class PostgresAnswersTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
 };
-std::unique_ptr<PostgresServer> PostgresAnswersTest::shared;
 
 TEST_F(PostgresAnswersTest, RowsOfATransactionWhoseCommitIsRefusedDoNotCount) {
   LiveConnection connection(server.url());

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "live_connection.hpp"
+#include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"
-#include "tests/support/postgres_server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
@@ -19,22 +19,9 @@ using postgres::Problem;
 using postgres::Purpose;
 using postgres::Statement;
 
-class PostgresConnectionTest : public testing::Test {
+class PostgresConnectionTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
-
-  // The server does the waiting between two looks.
-  void await_in_server(const std::string& condition) const {
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
-    }
-  }
 };
-std::unique_ptr<PostgresServer> PostgresConnectionTest::shared;
 
 TEST_F(PostgresConnectionTest, KnowsWhatItIsConnectedTo) {
   LiveConnection connection(server.url());
@@ -216,13 +203,13 @@ TEST_F(PostgresConnectionTest, AWaiterThatIsGivenUpLeavesTheQueue) {
   ASSERT_TRUE(connection.open());
   server.run("SELECT pg_advisory_lock(18)");
   const auto answer = connection.ask("SELECT pg_advisory_lock(18)");
-  await_in_server("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
+  server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
   connection.break_off();
   EXPECT_EQ(answer->outcome().problem, Problem::unknown_outcome);
   EXPECT_EQ(connection.lost().detail, "given up");
-  await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
+  server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
   server.run("SELECT pg_advisory_unlock(18)");
-  await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
+  server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
 }
 
 TEST_F(PostgresConnectionTest, AWrongPasswordIsRefusedAndNotShown) {

@@ -10,9 +10,9 @@
 
 #include "held_lock.hpp"
 #include "live_services.hpp"
+#include "postgres/shared_server.hpp"
 #include "strategies.hpp"
 #include "tests/support/pgbouncer.hpp"
-#include "tests/support/postgres_server.hpp"
 
 namespace dlock::test {
 
@@ -47,10 +47,8 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-class PostgresDiagnosisTest : public testing::Test {
+class PostgresDiagnosisTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override {
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     server.run("ALTER ROLE locker RESET ALL");
@@ -76,11 +74,7 @@ class PostgresDiagnosisTest : public testing::Test {
     server.run("SELECT pg_stat_force_next_flush()");
     server.run("SELECT 1");
   }
-
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
 };
-std::unique_ptr<PostgresServer> PostgresDiagnosisTest::shared;
 
 TEST_F(PostgresDiagnosisTest, IsContentWithAServerThatIsSetUp) {
   set_up();

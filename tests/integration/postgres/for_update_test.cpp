@@ -17,9 +17,9 @@
 
 #include "held_lock.hpp"
 #include "live_connection.hpp"
+#include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_locks.hpp"
-#include "tests/support/postgres_server.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
@@ -29,10 +29,8 @@ namespace {
 
 using postgres::Strategy;
 
-class PostgresForUpdateTest : public testing::Test {
+class PostgresForUpdateTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override {
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     server.run("ALTER ROLE locker RESET ALL");
@@ -63,11 +61,7 @@ class PostgresForUpdateTest : public testing::Test {
     return std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
   }
   void end_holder(const std::string& name) const { server.run(PostgresLock(Strategy::for_update, name).take_away()); }
-
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
 };
-std::unique_ptr<PostgresServer> PostgresForUpdateTest::shared;
 
 // --- Exclusion -------------------------------------------------------------------------------------------------------
 

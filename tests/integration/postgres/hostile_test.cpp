@@ -12,7 +12,7 @@
 #include "backends/postgres/advisory_key.hpp"
 #include "backends/postgres/statements.hpp"
 #include "live_services.hpp"
-#include "tests/support/postgres_server.hpp"
+#include "postgres/shared_server.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"
 
 namespace dlock::test {
@@ -64,10 +64,8 @@ std::vector<std::string> hostile_locks() {
   return {sorted.begin(), sorted.end()};
 }
 
-class PostgresHostileTest : public testing::Test {
+class PostgresHostileTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override {
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     ASSERT_FALSE(LiveServices(server.url()).set_up());
@@ -121,12 +119,9 @@ class PostgresHostileTest : public testing::Test {
   // One by one, then many at once.
   void throw_names_at(const postgres::RowStatements& s, bool optimistic);
 
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
   std::unique_ptr<LiveConnection> connection;
   const std::vector<std::string> names = hostile_locks();
 };
-std::unique_ptr<PostgresServer> PostgresHostileTest::shared;
 
 void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool optimistic) {
   const std::string channel = "a\"b'c;--";

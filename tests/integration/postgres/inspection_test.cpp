@@ -9,8 +9,8 @@
 #include "backends/postgres/schema_statements.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
+#include "postgres/shared_server.hpp"
 #include "strategies.hpp"
-#include "tests/support/postgres_server.hpp"
 
 namespace dlock::test {
 
@@ -18,10 +18,8 @@ namespace {
 
 using postgres::Strategy;
 
-class PostgresInspectionTest : public testing::TestWithParam<Strategy> {
+class PostgresInspectionTest : public OnSharedServer<testing::TestWithParam<Strategy>> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override { drop_schema(); }
   void drop_schema() const { server.run("DROP SCHEMA IF EXISTS dlock CASCADE"); }
 
@@ -37,11 +35,7 @@ class PostgresInspectionTest : public testing::TestWithParam<Strategy> {
       server.run("SELECT pg_sleep(0.01)");
     }
   }
-
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
 };
-std::unique_ptr<PostgresServer> PostgresInspectionTest::shared;
 
 TEST_P(PostgresInspectionTest, NothingIsHeldWhereThereIsNoSchema) {
   LiveServices services(server.url(strategy()));

@@ -3,24 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <dlock/dlock.hpp>
-
 #include "backends/postgres/options.hpp"
-#include "event_log.hpp"
+#include "network/room.hpp"
 #include "strategies.hpp"
-#include "suite/wait.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
-#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::postgres {
 
@@ -32,19 +26,12 @@ inline void PrintTo(Strategy strategy, std::ostream* out) {
 
 namespace dlock::test {
 
-using namespace std::chrono_literals;
-using conformance::Event;
-using conformance::LossEvent;
-using conformance::Outcome;
-using conformance::Pending;
-using conformance::take;
 using postgres::Strategy;
 
 // What this bounds ends long before far_too_long, even on a busy machine.
 inline ClientOptions impatient(Duration lease = 10min) {
   return {.lease = lease, .response_timeout = 300ms, .connect_timeout = 1s, .close_timeout = 300ms};
 }
-inline constexpr auto far_too_long = 15s;
 
 // A lease that runs out after every test would have failed: what is free before then was freed. Where a lock lives in a
 // session, the client's is the one that counts, so it is the client's everywhere.
@@ -82,25 +69,8 @@ class PostgresTest : public ::testing::Test {
         "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE usename = '" + role + "'"));
   }
 
-  // Until it is so in the server's view; throws when the guard runs out.
-  void await_in_server(const std::string& condition) {
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    // The server does the waiting between two looks.
-    while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
-      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang(condition);
-    }
-  }
-
-  // Until the lease counts for longer than it does now; throws when the guard runs out.
-  void await_renewal(const Lease& lease) { await_renewal(lease, server); }
-  static void await_renewal(const Lease& lease, PostgresServer& clock) {
-    const TimePoint before = lease.valid_until();
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    while (lease.valid_until() <= before) {
-      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("a lease is not renewed");
-      clock.run("SELECT pg_sleep(0.01)");
-    }
-  }
+  // Until it is so in the server's view.
+  void await_in_server(const std::string& condition) { server.await(condition); }
 
   PostgresServer server;
   rig::TcpProxy proxy;

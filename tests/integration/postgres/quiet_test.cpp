@@ -9,7 +9,7 @@
 #include "backends/postgres/statements.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
-#include "tests/support/postgres_server.hpp"
+#include "postgres/shared_server.hpp"
 
 namespace dlock::test {
 
@@ -17,10 +17,8 @@ namespace {
 
 using postgres::Durability;
 
-class PostgresQuietTest : public testing::Test {
+class PostgresQuietTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override {
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     ASSERT_FALSE(LiveServices(server.url()).set_up());
@@ -63,12 +61,9 @@ class PostgresQuietTest : public testing::Test {
     EXPECT_TRUE(by_it.transaction) << what;
   }
 
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
   std::unique_ptr<PostgresConnection> sql;
   const HeldLock::Strategy table = HeldLock::Strategy::table;
 };
-std::unique_ptr<PostgresServer> PostgresQuietTest::shared;
 
 TEST_F(PostgresQuietTest, TheUsualUpsertWritesWhenItIsBusy) {
   const HeldLock lock(server.url(), table, "lock");

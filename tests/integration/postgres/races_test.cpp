@@ -13,7 +13,7 @@
 
 #include "backends/postgres/statements.hpp"
 #include "live_services.hpp"
-#include "tests/support/postgres_server.hpp"
+#include "postgres/shared_server.hpp"
 
 namespace dlock::test {
 
@@ -86,10 +86,8 @@ class Locker {
   PostgresConnection sql_;
 };
 
-class PostgresRaceTest : public testing::Test {
+class PostgresRaceTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override {
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     ASSERT_FALSE(LiveServices(server.url()).set_up());
@@ -97,11 +95,7 @@ class PostgresRaceTest : public testing::Test {
   }
 
   void await_waiting(int pid) {
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (server.value("SELECT pg_sleep(0.005) IS NULL OR count(*) > 0 FROM pg_locks WHERE NOT granted AND pid = " +
-                        std::to_string(pid)) != "t") {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "it does not wait";
-    }
+    server.await("EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = " + std::to_string(pid) + ")");
   }
   // A row whose lock is free, last held a while ago.
   void make_free_row(const Taking& taking) {
@@ -147,11 +141,7 @@ class PostgresRaceTest : public testing::Test {
   bool expiry_is_counted_from_after(const std::string& moment) {
     return server.value("SELECT expires_at - interval '60 s' >= '" + moment + "' FROM dlock.lease") == "t";
   }
-
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
 };
-std::unique_ptr<PostgresServer> PostgresRaceTest::shared;
 
 // --- Tokens and expiries come after the wait -------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@
 #include <dlock/dlock.hpp>
 
 #include "event_log.hpp"
+#include "postgres/shared_server.hpp"
 #include "suite/wait.hpp"
-#include "tests/support/postgres_server.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
@@ -32,13 +32,8 @@ using conformance::take;
 // A lease that runs out after every test would have failed: what is free before then was freed.
 constexpr auto long_lease = 10min;
 
-class PostgresRowsTest : public testing::TestWithParam<const char*> {
+class PostgresRowsTest : public OnSharedServer<testing::TestWithParam<const char*>> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
-
   PostgresRowsTest() {
     (void)client().initialize();
     server.run("TRUNCATE dlock.lease, dlock.optimistic");
@@ -69,7 +64,6 @@ class PostgresRowsTest : public testing::TestWithParam<const char*> {
            "' AND waiting_until > clock_timestamp() + interval '5 s')";
   }
 };
-std::unique_ptr<PostgresServer> PostgresRowsTest::shared;
 
 INSTANTIATE_TEST_SUITE_P(Strategies, PostgresRowsTest, testing::Values("table", "optimistic"),
                          [](const auto& strategy) { return std::string(strategy.param); });

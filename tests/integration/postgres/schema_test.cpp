@@ -11,8 +11,8 @@
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/schema_statements.hpp"
 #include "live_services.hpp"
+#include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"
-#include "tests/support/postgres_server.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"
 
 namespace dlock::test {
@@ -35,10 +35,8 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-class PostgresSchemaTest : public testing::Test {
+class PostgresSchemaTest : public OnSharedServer<> {
  protected:
-  static void SetUpTestSuite() { shared = std::make_unique<PostgresServer>(); }
-  static void TearDownTestSuite() { shared.reset(); }
   void SetUp() override { drop_schema(); }
   void TearDown() override { drop_schema(); }
   void drop_schema(const std::string& name = "dlock") const {
@@ -52,23 +50,13 @@ class PostgresSchemaTest : public testing::Test {
     for (auto at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 2)) text.insert(at, 1, '\\');
     return "E'" + text + "'";
   }
-  // The server does the waiting between two looks.
-  void await_in_server(const std::string& condition) const {
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << condition;
-    }
-  }
   void create_role(const std::string& role) const {
     server.run("DROP ROLE IF EXISTS " + role);
     server.run("CREATE ROLE " + role + " LOGIN PASSWORD 'secret'");
   }
 
-  static std::unique_ptr<PostgresServer> shared;
-  PostgresServer& server = *shared;
   const std::string everything = std::to_string(layout().size());
 };
-std::unique_ptr<PostgresServer> PostgresSchemaTest::shared;
 
 TEST_F(PostgresSchemaTest, IsMadeOnceAndForAll) {
   LiveServices services(server.url());
@@ -80,7 +68,7 @@ TEST_F(PostgresSchemaTest, IsMadeOnceAndForAll) {
   EXPECT_EQ(server.value("SELECT version FROM dlock.meta"), "1");
   EXPECT_EQ(services.initialize().value(), Made{});
   // A session ends a moment after its connection.
-  await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE '%setup%')");
+  server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE '%setup%')");
 }
 
 // As many at once as there are, many times: none may fail, and of each thing one may say that it made it.
@@ -139,7 +127,7 @@ TEST_F(PostgresSchemaTest, WaitsForSomebodyWhoIsMakingIt) {
   std::optional<Failure> why_not;
   {
     const std::jthread waiting([&] { why_not = services.set_up(); });
-    await_in_server("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
+    server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
     other.run("COMMIT");
   }
   EXPECT_FALSE(why_not) << why_not->detail;

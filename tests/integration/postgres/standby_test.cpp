@@ -79,7 +79,7 @@ TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
     EXPECT_FALSE(lease.release(error));
   } else {
     // The row was replicated, and the lease is renewed at the new primary.
-    await_renewal(lease, standby);
+    await_renewal(lease);
     EXPECT_TRUE(lease.held());
     EXPECT_TRUE(lease.release());
   }

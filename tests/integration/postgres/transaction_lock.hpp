@@ -65,11 +65,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   [[nodiscard]] bool is_free() const { return client().lock(name).try_acquire().has_value(); }
   void await_waiter() const {
     const auto strategy = GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (server.value("SELECT pg_sleep(0.01) IS NULL OR (" + PostgresLock(strategy, name).waiters() + ") > 0") !=
-           "t") {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up);
-    }
+    server.await("(" + PostgresLock(strategy, name).waiters() + ") > 0");
   }
   [[nodiscard]] static std::optional<Error> error_of(const std::function<void()>& call) {
     try {

@@ -125,10 +125,7 @@ TEST_P(PostgresTransactionLockTest, ANewNameIsHeldBeforeAnybodyCanSeeItsRow) {
     auto waiting = std::async(std::launch::async,
                               [&] { return lock_in_transaction(other.connection(), name, options()).value() > 0; });
     const std::string pid = std::to_string(PQbackendPID(other.connection()));
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (server.value("SELECT pg_sleep(0.01) IS NULL OR cardinality(pg_blocking_pids(" + pid + ")) > 0") != "t") {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up);
-    }
+    server.await("cardinality(pg_blocking_pids(" + pid + ")) > 0");
     if (commits) {
       program.commit();
     } else {

@@ -7,13 +7,6 @@ namespace dlock::test {
 
 namespace {
 
-void await(const std::string& what, const std::function<bool()>& condition) {
-  const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang(what);
-  }
-}
-
 // Where the proxy leads is what a name or a virtual address leads to: new connections lead to the promoted server, and
 // those that stand stay.
 void fail_over(RedisServer& from, RedisServer& to, rig::TcpProxy& proxy) {
@@ -130,7 +123,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
 }
 
-INSTANTIATE_TEST_SUITE_P(, DemotedMasterTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, DemotedMasterTest, all_strategies(), Room::strategy_name);
 
 }  // namespace
 

@@ -123,7 +123,7 @@ TEST_P(InteroperationTest, TheCommandLineOfRedisSeesTheLock) {
   EXPECT_EQ(rig::run_command({"redis-cli", "-p", port, "SET", "seen by redis-cli", "x", "NX", "PX", "1000"}), "\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(, InteroperationTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, InteroperationTest, all_strategies(), Room::strategy_name);
 
 }  // namespace
 

@@ -25,20 +25,6 @@ class ReconnectionTest : public RedisStrategyTest {
   }
 };
 
-TEST_P(ReconnectionTest, AHolderSurvivesTheLossOfItsConnections) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.observer = log}, strategy());
-  DistributedLock lock = client.lock("held");
-  Lease lease = take(lock, {.lease = 2s});
-  for (std::size_t i = 1; i <= 3; ++i) {
-    proxy.drop(i % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
-    log->renewals.wait("nothing is renewed on the new connection", i);
-  }
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(log->losses.count(), 0U);
-  EXPECT_TRUE(lease.release());
-}
-
 TEST_P(ReconnectionTest, AHolderAuthenticatesAgain) {
   const Client client = steady({}, strategy());
   DistributedLock lock = client.lock("held");
@@ -64,23 +50,6 @@ TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItsSubscriberIsAway) {
   }
 }
 
-TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItIsCutOff) {
-  const Client holding = steady({}, strategy());
-  const Client waiting_client = disturbed({}, strategy());
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
-  std::optional<Lease> lease = take(lock);
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
-  proxy.refuse(true);
-  proxy.drop();
-  lease.reset();
-  EXPECT_FALSE(waiting.done());
-  proxy.refuse(false);
-  EXPECT_TRUE(waiting.lease().release());
-  await_no_residue("waited-for");
-}
-
 TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
   const Client holding = steady({}, strategy());
   const Client waiting_client = disturbed({.response_timeout = 500ms}, strategy());
@@ -97,26 +66,7 @@ TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_P(ReconnectionTest, AClientThatWasThereBeforeTheServerConnectsLater) {
-  proxy.refuse(true);
-  const Client client = disturbed(impatient(), strategy());
-  DistributedLock lock = client.lock("late");
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  Pending waiting(lock, {});
-  proxy.refuse(false);
-  EXPECT_TRUE(waiting.lease().release());
-}
-
-TEST_P(ReconnectionTest, ASlowLineDeliversEverything) {
-  proxy.set({.drip_bytes = 7, .drip_interval = 1ms});
-  const Client client = disturbed({}, strategy());
-  DistributedLock lock = client.lock("slow");
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(take(lock).release());
-}
-
-INSTANTIATE_TEST_SUITE_P(, ReconnectionTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, ReconnectionTest, all_strategies(), Room::strategy_name);
 
 }  // namespace
 

@@ -3,40 +3,23 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <dlock/dlock.hpp>
-
 #include "backends/redis/keys.hpp"
-#include "event_log.hpp"
-#include "suite/wait.hpp"
+#include "network/room.hpp"
 #include "tests/support/redis_server.hpp"
-#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
-
-using namespace std::chrono_literals;
-using conformance::Event;
-using conformance::LossEvent;
-using conformance::Outcome;
-using conformance::Pending;
-using conformance::take;
 
 // Short, for tests that let them run out in real time.
 inline ClientOptions impatient() {
   return {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms};
 }
-
-// Whatever the options above bound ends long before this, even on a busy machine.
-inline constexpr auto far_too_long = 15s;
 
 // A lease that runs out after every test would have failed: what is free before then was freed.
 inline constexpr auto long_lease = 10min;
@@ -63,19 +46,15 @@ class RedisTest : public ::testing::Test {
   [[nodiscard]] std::int64_t residue(const std::string& name) {
     return server.command({"EXISTS", keys(name).lock}).integer + server.command({"ZCARD", keys(name).queue}).integer;
   }
-  // What is cleaned up in the background is gone at some time; throws when the guard runs out.
+  // What is cleaned up in the background is gone at some time.
   void await_no_residue(const std::string& name) {
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    while (residue(name) != 0) {
-      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("something is left of " + name);
-    }
+    await("something is left of " + name, [&] { return residue(name) == 0; });
   }
   // Until the server knows of so many waiters.
   void await_waiters(const std::string& name, std::int64_t count) {
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    while (server.command({"ZCARD", keys(name).queue}).integer != count) {
-      if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang("waiters do not arrive at " + name);
-    }
+    await("waiters do not arrive at " + name, [&] {
+      return server.command({"ZCARD", keys(name).queue}).integer == count;
+    });
   }
 
   RedisServer server;
@@ -83,17 +62,14 @@ class RedisTest : public ::testing::Test {
 };
 
 // The ways to wait, for tests that are to hold for all of them.
-class RedisStrategyTest : public RedisTest, public ::testing::WithParamInterface<const char*> {
+class RedisStrategyTest : public RedisTest, public ::testing::WithParamInterface<std::string> {
  protected:
   explicit RedisStrategyTest(RedisConfig config = {}) : RedisTest(std::move(config)) {}
-  [[nodiscard]] std::string strategy() const { return std::string("strategy=") + GetParam(); }
+  [[nodiscard]] std::string strategy() const { return "strategy=" + GetParam(); }
 };
 
 inline auto all_strategies() {
-  return ::testing::Values("queue", "broadcast", "poll");
-}
-inline std::string strategy_name(const ::testing::TestParamInfo<const char*>& info) {
-  return info.param;
+  return ::testing::ValuesIn(service_kind().strategies);
 }
 
 }  // namespace dlock::test

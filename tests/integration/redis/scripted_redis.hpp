@@ -55,4 +55,11 @@ inline ScriptedServer::Script answer_commands(std::function<ScriptedServer::Answ
   };
 }
 
+// Says yes to everything until a script is to be run, and then what it was told to say.
+inline ScriptedServer::Script polite_until_asked(ScriptedServer::Answer answer) {
+  return answer_commands([answer = std::move(answer)](const RedisCommand& command) {
+    return command.front().starts_with("EVAL") ? answer : ScriptedServer::Answer{.bytes = "+OK\r\n"};
+  });
+}
+
 }  // namespace dlock::test

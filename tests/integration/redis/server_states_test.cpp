@@ -1,6 +1,4 @@
 // States that a real server can be in, and what they mean for those who lock.
-#include <algorithm>
-
 #include "redis/redis_test.hpp"
 
 namespace dlock::test {
@@ -13,12 +11,6 @@ class ServerStateTest : public RedisTest {
     (void)server.command({"CONFIG", "SET", option, value});
   }
 };
-
-bool warns_of(const std::vector<Finding>& findings, const std::string& word) {
-  return std::any_of(findings.begin(), findings.end(), [&](const Finding& each) {
-    return each.severity >= Finding::Severity::warning && each.message.find(word) != std::string::npos;
-  });
-}
 
 TEST_F(ServerStateTest, WithoutMemoryNothingIsAcquiredButEverythingIsReleased) {
   const Client client = steady(impatient());
@@ -56,7 +48,7 @@ TEST_F(ServerStateTest, EvictionIsWarnedOf) {
   EXPECT_TRUE(take(lock).release());
   log->warned.wait("eviction of locks is not warned of");
   EXPECT_EQ(log->warnings_with("volatile-lru"), 1U);
-  EXPECT_TRUE(warns_of(client.diagnose(), "volatile-lru"));
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::warning, "volatile-lru"));
 }
 
 TEST_F(ServerStateTest, AServerThatKeepsLocksIsNotWarnedOf) {
@@ -66,7 +58,7 @@ TEST_F(ServerStateTest, AServerThatKeepsLocksIsNotWarnedOf) {
   EXPECT_TRUE(take(lock).release());
   const auto findings = client.diagnose();
   EXPECT_FALSE(findings.empty());
-  EXPECT_FALSE(warns_of(findings, "evict"));
+  EXPECT_FALSE(mentions(findings, Finding::Severity::warning, "evict"));
   EXPECT_EQ(log->warned.count(), 0U);
 }
 

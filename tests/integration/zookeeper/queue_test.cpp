@@ -153,8 +153,7 @@ TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
   DistributedLock lock = client.lock("reaped");
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(take(lock).release());
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    while (zk.get(path("reaped"))) ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "the node stays";
+    await("the node stays", [&] { return !zk.get(path("reaped")); });
   }
 }
 

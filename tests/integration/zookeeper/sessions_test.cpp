@@ -42,7 +42,7 @@ class Crowd {
 
 class SessionsTest : public ZooKeeperTest {
  protected:
-  using ZooKeeperTest::ZooKeeperTest;
+  explicit SessionsTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::move(config)) {}
 
   [[nodiscard]] std::int64_t connections() const { return server.figure("zk_num_alive_connections"); }
 };

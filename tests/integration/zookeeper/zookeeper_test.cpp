@@ -42,11 +42,13 @@ std::size_t Tree::residue(const std::string& name) {
 }
 
 void Tree::await_residue(const std::string& name, std::size_t count) {
-  const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-  while (residue(name) != count) {
-    if (std::chrono::steady_clock::now() > give_up) {
-      throw conformance::Hang(std::to_string(residue(name)) + " instead of " + std::to_string(count) + " at " + name);
-    }
+  await("not so many are at " + name, [&] { return residue(name) == count; });
+}
+
+void Tree::remove_all() {
+  const auto top = zk.children("/").value();
+  for (const std::string& each : top) {
+    if (each != "zookeeper") zk.remove_all("/" + each);
   }
 }
 

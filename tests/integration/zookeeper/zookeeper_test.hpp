@@ -3,39 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <dlock/dlock.hpp>
-
 #include "backends/zookeeper/node_name.hpp"
-#include "event_log.hpp"
-#include "suite/wait.hpp"
+#include "network/room.hpp"
 #include "tests/support/zookeeper_client.hpp"
 #include "tests/support/zookeeper_server.hpp"
-#include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
-
-using namespace std::chrono_literals;
-using conformance::Event;
-using conformance::LossEvent;
-using conformance::Outcome;
-using conformance::Pending;
-using conformance::take;
 
 // What this bounds ends long before far_too_long, even on a busy machine.
 inline ClientOptions impatient() {
   return {.response_timeout = 300ms, .connect_timeout = 2s, .close_timeout = 300ms};
 }
-inline constexpr auto far_too_long = 15s;
 
 // A session that is kept through every disturbance of a test: what is free before it ends was freed. The longer a
 // session, the longer the client library waits before it tries a server again (a sixtieth of it).
@@ -60,9 +45,11 @@ class Tree {
 
   // Holders and waiters.
   [[nodiscard]] std::size_t residue(const std::string& name);
-  // What is cleaned up in the background is gone at some time; these throw when the guard runs out.
+  // What is cleaned up in the background is gone at some time.
   void await_residue(const std::string& name, std::size_t count);
   void await_no_residue(const std::string& name) { await_residue(name, 0); }
+  // All nodes but the servers' own.
+  void remove_all();
 
   ZooKeeperClient zk;
 };
@@ -70,12 +57,16 @@ class Tree {
 // A standalone server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class ZooKeeperTest : public ::testing::Test, public Tree {
  protected:
-  // So that the base class finds the server started.
-  struct Place {
-    explicit Place(ZooKeeperConfig config) : server(std::move(config)) {}
-    ZooKeeperServer server;
-  };
-  explicit ZooKeeperTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::make_unique<Place>(std::move(config))) {}
+  // The server is one that all such tests of the process share, until one fails.
+  ZooKeeperTest() : ZooKeeperTest(shared() ? shared() : shared() = std::make_shared<ZooKeeperServer>()) {
+    remove_all();
+  }
+  // A server of the test's own.
+  explicit ZooKeeperTest(ZooKeeperConfig config)
+      : ZooKeeperTest(std::make_shared<ZooKeeperServer>(std::move(config))) {}
+  void TearDown() override {
+    if (HasFailure()) shared().reset();
+  }
 
   [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
     return connect(server.url(parameters), std::move(options));
@@ -91,13 +82,14 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
   void heal() { proxy.refuse(false); }
 
  private:
-  explicit ZooKeeperTest(std::unique_ptr<Place> place)
-      : Tree(place->server.address()),
-        place_(std::move(place)),
-        server(place_->server),
-        proxy(rig::Endpoint::loopback(server.port())) {}
+  explicit ZooKeeperTest(const std::shared_ptr<ZooKeeperServer>& started)
+      : Tree(started->address()), server_(started), server(*server_), proxy(rig::Endpoint::loopback(server.port())) {}
+  static std::shared_ptr<ZooKeeperServer>& shared() {
+    static std::shared_ptr<ZooKeeperServer> server;
+    return server;
+  }
 
-  std::unique_ptr<Place> place_;
+  std::shared_ptr<ZooKeeperServer> server_;
 
  protected:
   ZooKeeperServer& server;
@@ -105,12 +97,11 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
 };
 
 // The ways to wait, for tests that are to hold for all of them.
-class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamInterface<const char*> {
+class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamInterface<std::string> {
  protected:
-  explicit ZooKeeperStrategyTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::move(config)) {}
-
+  [[nodiscard]] static bool queued() { return GetParam() != "ephemeral"; }
   [[nodiscard]] static std::string with_strategy(const std::string& parameters) {
-    return std::string("strategy=") + GetParam() + "&" + parameters;
+    return "strategy=" + GetParam() + "&" + parameters;
   }
   [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
     return ZooKeeperTest::steady(std::move(options), with_strategy(parameters));
@@ -126,12 +117,7 @@ class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamI
 };
 
 inline auto all_strategies() {
-  return ::testing::Values("sequential", "sequential-herd", "ephemeral");
-}
-inline std::string strategy_name(const ::testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  for (char& each : name) each = each == '-' ? '_' : each;
-  return name;
+  return ::testing::ValuesIn(service_kind().strategies);
 }
 
 }  // namespace dlock::test

@@ -1,4 +1,4 @@
-// A server that dies and comes back, with and without its data.
+// A server that dies and comes back without its data.
 #include "redis/redis_test.hpp"
 
 namespace dlock::test {
@@ -6,51 +6,6 @@ namespace dlock::test {
 namespace {
 
 class ForgetfulServerTest : public RedisStrategyTest {};
-
-class DurableServerTest : public RedisStrategyTest {
- protected:
-  DurableServerTest() : RedisStrategyTest({.append_only = true}) {}
-};
-
-TEST_P(DurableServerTest, AHolderKeepsItsLockAcrossARestart) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.observer = log}, strategy());
-  DistributedLock lock = client.lock("held");
-  Lease lease = take(lock, {.lease = 6s});
-  server.kill();
-  server.start();
-  log->renewals.wait("nothing is renewed after the restart");
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(is_held_by("held", lease));
-  EXPECT_EQ(log->losses.count(), 0U);
-  EXPECT_TRUE(lease.release());
-}
-
-TEST_P(DurableServerTest, AWaiterIsServedAfterARestart) {
-  const Client holding = steady({}, strategy());
-  const Client waiting_client = steady({}, strategy());
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
-  std::optional<Lease> lease = take(lock, {.lease = long_lease});
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
-  server.kill();
-  server.start();
-  EXPECT_TRUE(is_held_by("waited-for", *lease));
-  EXPECT_FALSE(waiting.done());
-  std::error_code error;
-  (void)lease->release(error);  // may be too early for its connection; the release is repeated then
-  EXPECT_GT(waiting.lease().token(), lease->token());
-}
-
-TEST_P(DurableServerTest, TokensGrowAcrossARestart) {
-  const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("counted");
-  const FencingToken before = take(lock).token();
-  server.stop();
-  server.start();
-  EXPECT_GT(take(lock).token(), before);
-}
 
 TEST_P(ForgetfulServerTest, AHolderIsToldThatTheServerForgotTheLock) {
   const auto log = std::make_shared<EventLog>();
@@ -80,20 +35,6 @@ TEST_P(ForgetfulServerTest, AWaiterIsServedByTheServerThatForgotTheHolder) {
   const Lease next = waiting.lease();
   EXPECT_GT(next.token(), lease.token());
   EXPECT_TRUE(is_held_by("waited-for", next));
-}
-
-TEST_P(ForgetfulServerTest, AWaitOutlastsAServerThatIsDown) {
-  server.stop();
-  const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("patient");
-  const auto log = std::make_shared<EventLog>();
-  Pending waiting(lock, {});
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable);
-  EXPECT_FALSE(waiting.done());
-  server.start();
-  EXPECT_TRUE(waiting.lease().held());
 }
 
 TEST_P(ForgetfulServerTest, TokensGrowAcrossARestartAndFlushAll) {
@@ -127,8 +68,7 @@ TEST_P(ForgetfulServerTest, AScriptFlushIsNotNoticedByAnybody) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DurableServerTest, all_strategies(), strategy_name);
-INSTANTIATE_TEST_SUITE_P(, ForgetfulServerTest, all_strategies(), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, ForgetfulServerTest, all_strategies(), Room::strategy_name);
 
 }  // namespace
 

@@ -1,8 +1,4 @@
-// Servers that are not Redis, are broken, or mean harm. Whatever they say: no crash, an error by the deadline, bounded
-// memory.
-#include <algorithm>
-#include <vector>
-
+// What a server says that speaks the protocol: answers that make no sense, and errors.
 #include "redis/redis_test.hpp"
 #include "redis/scripted_redis.hpp"
 #include "tests/support/hostile_server.hpp"
@@ -11,106 +7,13 @@ namespace dlock::test {
 
 namespace {
 
-using Answer = ScriptedServer::Answer;
-
-// The most that a client may take in from a connection before it gives up; the buffers of the kernel are part of it.
-constexpr std::uint64_t most_accepted = 64U << 20U;
-
-std::string repeated(const std::string& text, int times) {
-  std::string result;
-  for (int i = 0; i < times; ++i) result += text;
-  return result;
-}
-
 std::string bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-}
-
-// Says yes to everything until a script is to be run, and then what it was told to say.
-ScriptedServer::Script polite_until_asked(Answer answer) {
-  return answer_commands([answer = std::move(answer)](const RedisCommand& command) {
-    return command.front().starts_with("EVAL") ? answer : Answer{.bytes = "+OK\r\n"};
-  });
 }
 
 std::string url_of(const ScriptedServer& server, const std::string& parameters = {}) {
   return "redis://127.0.0.1:" + std::to_string(server.port()) + (parameters.empty() ? "" : "?" + parameters);
 }
-
-void expect_errors_in_time(const ScriptedServer& server, const std::string& strategy) {
-  const Client client = connect(url_of(server, "strategy=" + strategy), impatient());
-  DistributedLock lock = client.lock("hostile");
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_TRUE(is_error_of_hostile_server(error)) << "try: " << error.message();
-  (void)lock.acquire({.wait = 400ms}, error);
-  EXPECT_TRUE(is_error_of_hostile_server(error)) << "wait: " << error.message();
-  EXPECT_THROW((void)client.inspect("hostile"), Error);
-  EXPECT_THROW((void)client.list(), Error);
-  EXPECT_THROW((void)client.break_lock("hostile"), Error);
-  const auto findings = client.diagnose();
-  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(),
-                          [](const Finding& each) { return each.severity != Finding::Severity::ok; }));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 3 * far_too_long);
-  const auto counters = server.counters();
-  EXPECT_LT(counters.sent, most_accepted * std::max<std::size_t>(counters.accepted, 1));
-}
-
-class HostileServerTest : public ::testing::TestWithParam<Hostility> {};
-
-TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadline) {
-  const ScriptedServer server(rude(GetParam().answer));
-  expect_errors_in_time(server, "queue");
-}
-
-TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadlineAfterAnOrderlyStart) {
-  const ScriptedServer server(polite_until_asked(GetParam().answer));
-  for (const char* strategy : {"queue", "broadcast", "poll"}) {
-    const Client client = connect(url_of(server, std::string("strategy=") + strategy), impatient());
-    DistributedLock lock = client.lock("hostile");
-    const auto start = std::chrono::steady_clock::now();
-    std::error_code error;
-    EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-    EXPECT_TRUE(error) << "whatever this is, it is not \"busy\"";
-    (void)lock.acquire({.wait = 400ms}, error);
-    EXPECT_TRUE(error);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  }
-  const auto counters = server.counters();
-  EXPECT_LT(counters.sent, most_accepted * std::max<std::size_t>(counters.accepted, 1));
-}
-
-const Hostility hostilities[] = {
-    {"http", {.bytes = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", .close = true}},
-    {"http_open", {.bytes = "HTTP/1.1 400 Bad Request\r\nContent-Length: 1000000\r\n\r\n"}},
-    {"garbage", {.bytes = std::string("\x00\xff\x15\x03\x01\x00\x02\x02\x28 what?\r\n", 18)}},
-    {"endless_garbage", {.repeat = std::string("\x7f\x00\xfe", 3)}},
-    {"endless_inline", {.bytes = "+", .repeat = "never ends "}},
-    {"endless_error", {.bytes = "-", .repeat = "ERR never ends "}},
-    {"endless_number", {.bytes = ":", .repeat = "1"}},
-    {"endless_replies", {.repeat = "+OK\r\n"}},
-    {"endless_arrays", {.repeat = "*2\r\n:7\r\n$1\r\n1\r\n"}},
-    {"giant_bulk", {.bytes = "$536870912\r\n", .repeat = "x"}},
-    {"giant_bulk_header", {.bytes = "$9223372036854775807\r\n", .repeat = "x"}},
-    {"overflowing_bulk", {.bytes = "$99999999999999999999999999\r\n", .repeat = "x"}},
-    {"negative_bulk", {.bytes = "$-7\r\nabc\r\n"}},
-    {"bulk_without_end", {.bytes = "$5\r\nhello, no line end here\r\n"}},
-    {"giant_array", {.bytes = "*4294967295\r\n", .repeat = ":1\r\n"}},
-    {"overflowing_array", {.bytes = "*99999999999999999999\r\n"}},
-    {"negative_array", {.bytes = "*-5\r\n"}},
-    {"nested_arrays", {.bytes = repeated("*1\r\n", 100'000)}},
-    {"endless_nesting", {.repeat = "*1\r\n"}},
-    {"wide_nesting", {.repeat = "*1024\r\n"}},
-    {"unknown_type", {.bytes = "%1\r\n+key\r\n+value\r\n"}},
-    {"half_a_reply", {.bytes = "*2\r\n:1\r\n$16\r\n17"}},
-    {"half_a_reply_and_end", {.bytes = "*2\r\n:1\r\n$16\r\n17", .close = true}},
-    {"silence", {}},
-    {"end", {.close = true}},
-};
-
-INSTANTIATE_TEST_SUITE_P(, HostileServerTest, ::testing::ValuesIn(hostilities),
-                         [](const auto& test) { return std::string(test.param.name); });
 
 // Well-formed replies that make no sense as an answer to an acquire.
 class SenselessAnswerTest : public ::testing::TestWithParam<Hostility> {};

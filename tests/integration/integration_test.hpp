@@ -1,0 +1,56 @@
+// What the tests on real services share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "event_log.hpp"
+#include "suite/wait.hpp"
+
+namespace dlock::test {
+
+using namespace std::chrono_literals;
+using conformance::Event;
+using conformance::LossEvent;
+using conformance::Outcome;
+using conformance::Pending;
+using conformance::take;
+
+// What short timeouts bound ends long before this, even on a busy machine.
+inline constexpr auto far_too_long = 15s;
+
+// Looks again and again, without keeping a processor busy; throws when the guard runs out.
+template <class Condition>
+void await(const std::string& what, Condition condition) {
+  const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+  const Event between_looks;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) throw conformance::Hang(what);
+    (void)between_looks.wait_for(2ms);
+  }
+}
+
+// Until the lease counts for longer than it does now.
+inline void await_renewal(const Lease& lease) {
+  await("a lease is not renewed", [&lease, before = lease.valid_until()] { return lease.valid_until() > before; });
+}
+
+// What an acquire or a release may say that the service did not answer.
+inline void expect_unanswered(std::error_code error) {
+  EXPECT_TRUE(error == errc::ambiguous || error == errc::unavailable) << error.message();
+}
+
+// Whether any finding of that severity, or a worse one, says this.
+inline bool mentions(const std::vector<Finding>& findings, Finding::Severity severity, const std::string& text) {
+  return std::any_of(findings.begin(), findings.end(), [&](const Finding& each) {
+    return each.severity >= severity && each.message.find(text) != std::string::npos;
+  });
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,143 @@
+// Connections that break in the middle of an exchange, at every possible place.
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "network/room.hpp"
+#include "torture/rig/sanitizers.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+constexpr std::size_t wanted_cuts = rig::sanitized ? 20 : 60;
+
+// A seed of its own for every run; DLOCK_SEED repeats one.
+std::uint64_t seed() {
+  const char* given = std::getenv("DLOCK_SEED");  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+  const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  std::cout << "DLOCK_SEED=" << value << '\n';
+  return value;
+}
+
+class CutTest : public Room {
+ protected:
+  CutTest() {
+    // How much goes to and fro when a client connects, acquires and releases.
+    warm_up(steady());
+    warm_up(disturbed());
+    to_server_ = proxy.counters().to_server.passed;
+    to_client_ = proxy.counters().to_client.passed;
+  }
+  std::uint64_t pick(std::uint64_t most) { return std::uniform_int_distribution<std::uint64_t>(0, most)(random_); }
+
+  // Somewhere in the exchanges of an acquire and its release, or in those of setting up the connection.
+  void arm_cut() {
+    const bool asking = pick(1) == 0;
+    proxy.cut_after(asking ? rig::Direction::to_server : rig::Direction::to_client,
+                    pick(asking ? to_server_ : to_client_), pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
+  }
+
+  // What the server and the lease say of each other.
+  void expect_truth(const Outcome& outcome) {
+    // The server is asked first: a lease that is held afterwards was held then.
+    const LockInfo info = witness.inspect("cut");
+    if (!outcome.lease.held()) return;
+    EXPECT_FALSE(outcome.error) << outcome.error.message();
+    EXPECT_TRUE(info.held);
+    EXPECT_EQ(info.token, outcome.lease.token());
+    expect_growth(outcome.lease);
+    ++grants;
+  }
+  void expect_growth(const Lease& lease) {
+    EXPECT_GT(lease.token(), last_token_);
+    last_token_ = lease.token();
+  }
+  // Whoever comes next gets the lock, and nobody else believes to hold it then.
+  void expect_free_for_others(const Lease& other) {
+    const Lease lease = take(others, {.wait = conformance::guard()});
+    EXPECT_FALSE(other.held());
+    expect_growth(lease);
+  }
+  void expect_enough(std::size_t rounds) {
+    proxy.pass();
+    EXPECT_GE(proxy.counters().cuts, wanted_cuts);
+    EXPECT_GT(grants, 0U);
+    std::cout << rounds << " rounds, " << grants << " grants\n";
+    await_no_residue("cut");
+  }
+
+  const Client witness = steady();
+  DistributedLock others = witness.lock("cut");
+  // Not so long that a client library which goes by it takes long to try again.
+  const Client client = disturbed({.lease = 15s, .response_timeout = 1s});
+  DistributedLock lock = client.lock("cut");
+  std::size_t grants = 0;
+
+ private:
+  std::mt19937_64 random_{seed()};
+  std::uint64_t to_server_ = 0;
+  std::uint64_t to_client_ = 0;
+  FencingToken last_token_;
+};
+
+TEST_P(CutTest, AcquiresLeaveNoOrphanAndNoWrongBelief) {
+  std::size_t rounds = 0;
+  for (; proxy.counters().cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
+    arm_cut();
+    const auto wait = pick(1) == 0 ? 0ms : 500ms;
+    Outcome outcome = Pending(lock, {.wait = wait, .renew = pick(1) == 0}).get();
+    expect_truth(outcome);
+    // A release that is cut as well may say that it does not know; the lock is freed all the same.
+    std::error_code ignored;
+    (void)outcome.lease.release(ignored);
+    expect_free_for_others(outcome.lease);
+  }
+  expect_enough(rounds);
+}
+
+TEST_P(CutTest, WaitsLeaveNoOrphanAndNoWrongBelief) {
+  std::size_t rounds = 0;
+  for (; proxy.counters().cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
+    Lease holder = take(others, {.wait = conformance::guard()});
+    expect_growth(holder);
+    const auto before = proxy.counters();
+    arm_cut();
+    Pending waiting(lock, {.wait = 500ms});
+    // The hand-over may meet the cut, or come before or after it.
+    (void)proxy.wait_until(
+        [&](const auto& now) { return now.cuts > before.cuts || now.to_server.passed > before.to_server.passed; });
+    EXPECT_TRUE(holder.release());
+    Outcome outcome = waiting.get();
+    expect_truth(outcome);
+    std::error_code ignored;
+    (void)outcome.lease.release(ignored);
+    expect_free_for_others(outcome.lease);
+  }
+  expect_enough(rounds);
+}
+
+TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
+  for (std::uint64_t length = 0;; ++length) {
+    // A connection of its own for each, which stands before the answer is cut.
+    const Client cut_client = disturbed(impatient());
+    warm_up(cut_client);
+    const auto cuts = proxy.counters().cuts;
+    proxy.cut_after(rig::Direction::to_client, length, rig::Ending::close);
+    DistributedLock cut_lock = cut_client.lock("cut");
+    Outcome outcome = Pending(cut_lock, {.wait = 0ns}).get();
+    expect_truth(outcome);
+    const bool was_cut = proxy.counters().cuts > cuts;
+    outcome.lease = Lease();
+    expect_free_for_others(outcome.lease);
+    if (!was_cut) break;
+    ASSERT_LT(length, 1000U);
+  }
+  proxy.pass();
+}
+
+INSTANTIATE_TEST_SUITE_P(, CutTest, ::testing::ValuesIn(service_kind().strategies), Room::strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

@@ -1,0 +1,118 @@
+// Encrypted connections, and those that should have been: who the server is, is checked.
+#include "network/room.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class TlsTest : public Room {
+ protected:
+  explicit TlsTest(const std::string& names = ThrowawayCertificate::usual_names) : Room(names) {}
+
+  // What a try and a wait say, which both end in time, and at once where the certificate is to blame.
+  static std::string refusal(const std::string& url, bool at_once = true) {
+    std::string said;
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      const Client client = connect(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
+      DistributedLock lock = client.lock("refused");
+      std::error_code error;
+      EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+      EXPECT_TRUE(is_error_of_hostile_server(error)) << error.message();
+      (void)lock.acquire({.wait = at_once ? 1min : 500ms});
+      ADD_FAILURE() << "it is not refused";
+    } catch (const Error& error) {
+      said = error.what();
+      EXPECT_TRUE(!at_once || error.code() == errc::access_denied || error.code() == errc::invalid_argument) << said;
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+    return said;
+  }
+};
+
+TEST_P(TlsTest, LocksAndWaiters) {
+  const Client client = steady();
+  const Client other = steady();
+  DistributedLock lock = client.lock("encrypted");
+  DistributedLock others = other.lock("encrypted");
+  Lease lease = take(lock);
+  Pending waiting(others, {});
+  await_waiter("encrypted");
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_P(TlsTest, TheDoctorSeesThatItIsVerified) {
+  EXPECT_TRUE(mentions(steady().diagnose(), Finding::Severity::ok, "TLS, and the server's certificate is verified"));
+}
+
+TEST_P(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
+  const ThrowawayCertificate other;
+  EXPECT_NE(refusal(service.tls_url(service.port(), other.authority())).find("certificate"), std::string::npos);
+}
+
+TEST_P(TlsTest, ACertificateOfAnUnknownAuthorityIsRefused) {
+  (void)refusal(service.tls_url(service.port(), {}));
+}
+
+TEST_P(TlsTest, AnAuthorityThatCannotBeReadIsNamed) {
+  const std::string said = refusal(service.tls_url(service.port(), "/nowhere/ca.crt"));
+  EXPECT_NE(said.find("/nowhere/ca.crt"), std::string::npos) << said;
+}
+
+class OtherHostTlsTest : public TlsTest {
+ protected:
+  OtherHostTlsTest() : TlsTest("DNS:elsewhere.example,IP:127.0.0.2") {}
+};
+
+TEST_P(OtherHostTlsTest, ACertificateOfAnotherHostIsRefused) {
+  (void)refusal(service.tls_url(service.port(), service.authority()));
+}
+
+TEST_P(TlsTest, APlainClientOfAnEncryptedPortEndsInTime) {
+  (void)refusal(service.plain_url(service.port()), false);
+}
+
+TEST_P(TlsTest, AnEncryptedClientOfAPlainPortEndsInTime) {
+  const auto plain = service_kind().start({});
+  (void)refusal(service.tls_url(plain->port(), service.authority()), false);
+}
+
+TEST_P(TlsTest, ASilentServerEndsInTime) {
+  proxy.set({.mode = rig::Traffic::Mode::swallow});
+  (void)refusal(service.tls_url(proxy.port(), service.authority()), false);
+}
+
+TEST_P(TlsTest, AHandshakeCutAnywhereEndsInTime) {
+  // The server's part of the handshake is about 1.5 kB.
+  for (std::uint64_t length = 0; length < 2000; length += 97) {
+    proxy.cut_after(rig::Direction::to_client, length, length % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
+    const Client client = disturbed(impatient());
+    DistributedLock lock = client.lock("cut");
+    std::error_code error;
+    const auto lease = lock.try_acquire({}, error);
+    EXPECT_NE(lease.has_value(), static_cast<bool>(error)) << error.message();
+    proxy.pass();
+  }
+  expect_free_and_clean("cut");
+}
+
+TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
+  const Client client = steady();
+  const Client other = disturbed();
+  DistributedLock lock = client.lock("encrypted");
+  DistributedLock others = other.lock("encrypted");
+  Lease lease = take(lock);
+  Pending waiting(others, {});
+  await_waiter("encrypted");
+  proxy.drop();
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(service_kind().strategies), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(service_kind().strategies), Room::strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test

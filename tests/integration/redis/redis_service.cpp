@@ -1,0 +1,103 @@
+// Redis as the rooms have it: with an append-only file, and a user who has to authenticate on every connection.
+#include "backends/redis/keys.hpp"
+#include "network/room.hpp"
+#include "redis/scripted_redis.hpp"
+#include "tests/support/redis_server.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+RedisConfig config_with(const std::string& tls_names) {
+  RedisConfig config{.append_only = true, .tls = !tls_names.empty(), .tls_names = tls_names, .password = "root"};
+  config.user = RedisUser{};
+  config.user->rights.emplace_back("+scan");  // to list locks
+  return config;
+}
+
+class RedisService final : public Service {
+ public:
+  explicit RedisService(const std::string& tls_names) : server_(config_with(tls_names)) {}
+
+  [[nodiscard]] std::uint16_t port() const override { return server_.port(); }
+  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters) const override {
+    return server_.url_at(port, parameters);
+  }
+  [[nodiscard]] std::string plain_url(std::uint16_t port) const override {
+    return "redis://locker:locker-secret@127.0.0.1:" + std::to_string(port);
+  }
+  [[nodiscard]] std::string tls_url(std::uint16_t port, const std::string& authority) const override {
+    return "rediss" + plain_url(port).substr(5) + (authority.empty() ? "" : "?tls_ca=" + authority);
+  }
+  [[nodiscard]] std::string authority() const override { return server_.certificate().authority(); }
+  [[nodiscard]] std::string url_of_stranger(const std::string& password, const std::string& parameters) override {
+    return "redis://locker:" + password + "@127.0.0.1:" + std::to_string(port()) + "?" + parameters;
+  }
+  void stop() override { server_.stop(); }
+  void kill() override { server_.kill(); }
+  void start() override { server_.start(); }
+  void freeze() override { server_.freeze(); }
+  void thaw() override { server_.thaw(); }
+  void clear() override { (void)server_.command({"FLUSHALL"}); }
+  [[nodiscard]] std::size_t residue(const std::string& /*strategy*/, const std::string& name) override {
+    const redis::Keys keys = redis::keys_of("dlock:", name);
+    EXPECT_NE(server_.command({"PTTL", keys.lock}).integer, -1) << "a lock without an end";
+    return static_cast<std::size_t>(server_.command({"EXISTS", keys.lock}).integer) + waiters(name);
+  }
+  [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {
+    return strategy != "queue" || waiters(name) > 0;
+  }
+
+ private:
+  [[nodiscard]] std::size_t waiters(const std::string& name) {
+    return static_cast<std::size_t>(server_.command({"ZCARD", redis::keys_of("dlock:", name).queue}).integer);
+  }
+
+  RedisServer server_;
+};
+
+std::string repeated(const std::string& text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+}  // namespace
+
+const ServiceKind& service_kind() {
+  static const ServiceKind kind{
+      .strategies = {"queue", "broadcast", "poll"},
+      .start = [](const std::string& tls_names) { return std::make_unique<RedisService>(tls_names); },
+      .short_lease = 1s,
+      .connect_timeout = 300ms,
+      .hostile_url = [](std::uint16_t port) { return "redis://127.0.0.1:" + std::to_string(port) + "?"; },
+      .polite_until_asked = polite_until_asked,
+      .hostilities =
+          {
+              {"http_open", {.bytes = "HTTP/1.1 400 Bad Request\r\nContent-Length: 1000000\r\n\r\n"}},
+              {"endless_garbage", {.repeat = std::string("\x7f\x00\xfe", 3)}},
+              {"endless_inline", {.bytes = "+", .repeat = "never ends "}},
+              {"endless_error", {.bytes = "-", .repeat = "ERR never ends "}},
+              {"endless_number", {.bytes = ":", .repeat = "1"}},
+              {"endless_replies", {.repeat = "+OK\r\n"}},
+              {"endless_arrays", {.repeat = "*2\r\n:7\r\n$1\r\n1\r\n"}},
+              {"giant_bulk", {.bytes = "$536870912\r\n", .repeat = "x"}},
+              {"giant_bulk_header", {.bytes = "$9223372036854775807\r\n", .repeat = "x"}},
+              {"overflowing_bulk", {.bytes = "$99999999999999999999999999\r\n", .repeat = "x"}},
+              {"negative_bulk", {.bytes = "$-7\r\nabc\r\n"}},
+              {"bulk_without_end", {.bytes = "$5\r\nhello, no line end here\r\n"}},
+              {"giant_array", {.bytes = "*4294967295\r\n", .repeat = ":1\r\n"}},
+              {"overflowing_array", {.bytes = "*99999999999999999999\r\n"}},
+              {"negative_array", {.bytes = "*-5\r\n"}},
+              {"nested_arrays", {.bytes = repeated("*1\r\n", 100'000)}},
+              {"endless_nesting", {.repeat = "*1\r\n"}},
+              {"wide_nesting", {.repeat = "*1024\r\n"}},
+              {"unknown_type", {.bytes = "%1\r\n+key\r\n+value\r\n"}},
+              {"half_a_reply", {.bytes = "*2\r\n:1\r\n$16\r\n17"}},
+              {"half_a_reply_and_end", {.bytes = "*2\r\n:1\r\n$16\r\n17", .close = true}},
+          },
+  };
+  return kind;
+}
+
+}  // namespace dlock::test
