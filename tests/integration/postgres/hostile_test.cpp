@@ -14,6 +14,7 @@
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"
+#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
 
@@ -26,7 +27,7 @@ using Params = std::vector<postgres::Parameter>;
 
 // In the order of their bytes, none twice.
 std::vector<std::string> hostile_locks() {
-  std::vector<std::string> names = postgres::hostile_names(60, 512);
+  std::vector<std::string> names = postgres::hostile_names(rig::sanitized ? 10 : 60, 512);
   for (const char* name : {"NULL",
                            "null",
                            "{}",

@@ -14,7 +14,7 @@ class CrowdTest : public RedisStrategyTest {
  protected:
   // Waiters behind the proxy, in the queue, and known to hear.
   void gather(const std::string& name, int count) {
-    crowd_client_.emplace(disturbed(impatient()));
+    crowd_client_.emplace(disturbed({.response_timeout = 30s, .close_timeout = 300ms}));
     crowd_lock_.emplace(crowd_client_->lock(name));
     for (int i = 0; i < count; ++i) crowd_.emplace_back(*crowd_lock_, AcquireOptions{.lease = long_lease});
     await_waiters(name, count);

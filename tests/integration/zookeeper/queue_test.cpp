@@ -177,9 +177,15 @@ TEST_F(QueueTest, AMegabyteOfWatchesSurvivesABrokenConnection) {
   std::vector<Lease> leases;
   std::vector<DistributedLock> waiting_for;
   std::vector<Pending> waiting;
+  {
+    std::vector<Pending> granted;
+    for (std::size_t i = 0; i < locks; ++i) {
+      DistributedLock others = other_client.lock(name(i));
+      granted.emplace_back(others, AcquireOptions{});
+    }
+    for (Pending& each : granted) leases.push_back(each.lease());
+  }
   for (std::size_t i = 0; i < locks; ++i) {
-    DistributedLock others = other_client.lock(name(i));
-    leases.push_back(take(others));
     waiting_for.push_back(client.lock(name(i)));
     waiting.emplace_back(waiting_for.back(), AcquireOptions{});
   }
