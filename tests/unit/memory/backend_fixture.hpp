@@ -20,22 +20,7 @@ namespace dlock::memory {
 
 using namespace std::chrono_literals;
 
-// One acquire and what was reported about it.
-struct Attempt final : GrantSink {
-  void granted(Grant g) override {
-    EXPECT_FALSE(grant) << "granted twice";
-    grant = std::move(g);
-  }
-  void busy() override { ++busy_reports; }
-  void unreachable(Failure why) override { unreachable_reports.push_back(why.code); }
-  void failed(Failure why) override { failure = why.code; }
-
-  std::optional<Grant> grant;
-  int busy_reports = 0;
-  std::vector<std::error_code> unreachable_reports;
-  std::optional<std::error_code> failure;
-  std::unique_ptr<Contention> contention;
-};
+using test::Attempt;
 
 // Decides by a function that the test may change at any time.
 struct ScriptedFaults final : FaultInjector {
@@ -55,9 +40,9 @@ class BackendTest : public testing::Test {
 
   std::unique_ptr<Attempt> contend(MemoryBackend& backend, bool wait = true, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
-    const LockRequest request{
+    attempt->request = {
         .name = "lock", .owner = host.new_owner_id(), .holder = "host:1:x", .lease = lease, .wait = wait};
-    attempt->contention = backend.contend(request, *attempt);
+    attempt->contention = backend.contend(attempt->request, *attempt);
     engine.run();
     return attempt;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/memory/backend_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::memory {
 namespace {
@@ -130,7 +131,7 @@ TEST_F(MemoryBackendTest, NothingOfAKilledSessionArrives) {
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::failed);
   const auto attempt = contend(*a, false);
   engine.advance(2s);
-  EXPECT_EQ(attempt->failure, errc::ambiguous);
+  EXPECT_TRUE(failed(*attempt, errc::ambiguous));
   EXPECT_EQ(residue(), 1U);
 }
 

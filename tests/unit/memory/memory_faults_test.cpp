@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/memory/backend_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::memory {
 namespace {
 
 using Fate = Delivery::Fate;
 using testing::ElementsAre;
+using testing::Field;
 using testing::Gt;
 using testing::SizeIs;
 
@@ -26,7 +28,7 @@ TEST_F(MemoryFaultsTest, ALostRequestIsRepeated) {
   disturb(Operation::enqueue, {.fate = Fate::lost});
   const auto attempt = contend(*a);
   engine.advance(2s);
-  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(errc::ambiguous));
+  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(Field(&Failure::code, errc::ambiguous)));
   heal();
   engine.advance(1s);
   EXPECT_TRUE(attempt->grant);
@@ -48,7 +50,7 @@ TEST_F(MemoryFaultsTest, ALostReplyOfATryIsCleanedUp) {
   auto attempt = contend(*a, false);
   EXPECT_EQ(residue(), 1U);
   engine.advance(2s);
-  EXPECT_EQ(attempt->failure, errc::ambiguous);
+  EXPECT_TRUE(failed(*attempt, errc::ambiguous));
   attempt->contention.reset();
   engine.run();
   EXPECT_EQ(residue(), 0U);
@@ -325,7 +327,7 @@ TEST_F(MemoryFaultsTest, AHandOverThatWasAlreadyFoundOutIsIgnored) {
 TEST_F(MemoryFaultsTest, AWaiterSurvivesAnOutage) {
   disturb_everything({.fate = Fate::refused});
   const auto attempt = contend(*a);
-  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(errc::unavailable));
+  EXPECT_THAT(attempt->unreachable_reports, ElementsAre(Field(&Failure::code, errc::unavailable)));
   engine.advance(60s);
   EXPECT_THAT(attempt->unreachable_reports, SizeIs(testing::AllOf(Gt(50U), testing::Lt(200U))));
   heal();
