@@ -28,10 +28,14 @@ class TryMachineTest : public testing::Test {
   static TryOutcome failed(errc code) {
     return {.status = TryOutcome::Status::failed, .failure = {code, "as the test says"}};
   }
-  // A machine that watches and waits.
-  [[nodiscard]] TryMachine waiting(TryPolicy policy = {}) {
+  [[nodiscard]] TryMachine started(TryPolicy policy = {}) {
     TryMachine m = machine(true, policy);
     (void)m.start();
+    return m;
+  }
+  // A machine that watches and waits.
+  [[nodiscard]] TryMachine waiting(TryPolicy policy = {}) {
+    TryMachine m = started(policy);
     (void)m.tried(busy(), kNow);
     (void)m.watching(true, kNow);
     (void)m.tried(busy(), kNow);
@@ -53,8 +57,7 @@ TEST_F(TryMachineTest, AnUncontendedAcquireIsOneTryAndNoWatch) {
 }
 
 TEST_F(TryMachineTest, BusyIsReportedThenWatchedThenTriedAgain) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   const auto first = m.tried(busy(), kNow);
   EXPECT_EQ(first.report, Report::busy);
   EXPECT_FALSE(first.final);
@@ -68,8 +71,7 @@ TEST_F(TryMachineTest, BusyIsReportedThenWatchedThenTriedAgain) {
 }
 
 TEST_F(TryMachineTest, WithoutAWatchItPolls) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   (void)m.tried(busy(), kNow);
   const auto unwatched = m.watching(false, kNow);
   EXPECT_FALSE(unwatched.attempt);
@@ -96,8 +98,7 @@ TEST_F(TryMachineTest, AChangeDuringATryLeadsToAnother) {
 }
 
 TEST_F(TryMachineTest, AChangeWhileTheWatchStartsIsCoveredByTheTryThatFollows) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   (void)m.tried(busy(), kNow);
   EXPECT_FALSE(m.changed().attempt);
   EXPECT_TRUE(m.watching(true, kNow).attempt);
@@ -105,8 +106,7 @@ TEST_F(TryMachineTest, AChangeWhileTheWatchStartsIsCoveredByTheTryThatFollows) {
 }
 
 TEST_F(TryMachineTest, AChangeCutsABackOffShort) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   (void)m.tried(failed(errc::unavailable), kNow);
   EXPECT_TRUE(m.changed().attempt);
 }
@@ -168,8 +168,7 @@ TEST_F(TryMachineTest, ALeaseThatIsOverAlreadyIsNoReasonForABusyLoop) {
 }
 
 TEST_F(TryMachineTest, BacksOffWhileTheServiceIsUnreachable) {
-  TryMachine m = machine(true, {.backoff_min = 20ms, .backoff_max = 1s});
-  (void)m.start();
+  TryMachine m = started({.backoff_min = 20ms, .backoff_max = 1s});
   nanoseconds expected = 20ms;
   for (int i = 0; i < 20; ++i) {
     const auto step = m.tried(failed(errc::unavailable), kNow);
@@ -184,8 +183,7 @@ TEST_F(TryMachineTest, BacksOffWhileTheServiceIsUnreachable) {
 }
 
 TEST_F(TryMachineTest, AnAnswerResetsTheBackOff) {
-  TryMachine m = machine(true, {.backoff_min = 20ms, .backoff_max = 1s});
-  (void)m.start();
+  TryMachine m = started({.backoff_min = 20ms, .backoff_max = 1s});
   for (int i = 0; i < 10; ++i) {
     (void)m.tried(failed(errc::unavailable), kNow);
     (void)m.timer();
@@ -199,8 +197,7 @@ TEST_F(TryMachineTest, AnAnswerResetsTheBackOff) {
 
 TEST_F(TryMachineTest, ABackOffOfZeroOrForeverIsNeitherABusyLoopNorAnOverflow) {
   for (const nanoseconds bound : {nanoseconds(0), nanoseconds::max()}) {
-    TryMachine m = machine(true, {.backoff_min = bound, .backoff_max = bound});
-    (void)m.start();
+    TryMachine m = started({.backoff_min = bound, .backoff_max = bound});
     for (int i = 0; i < 3; ++i) {
       const auto step = m.tried(failed(errc::unavailable), kNow);
       ASSERT_TRUE(step.wake);
@@ -226,8 +223,7 @@ TEST_F(TryMachineTest, ARequestThatDoesNotWaitIsOneTry) {
 TEST_F(TryMachineTest, WhatTryingAgainCannotMendIsFinal) {
   for (const errc code :
        {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol, errc::closed}) {
-    TryMachine m = machine();
-    (void)m.start();
+    TryMachine m = started();
     const auto step = m.tried(failed(code), kNow);
     EXPECT_EQ(step.report, Report::failed);
     EXPECT_TRUE(step.final);
@@ -236,8 +232,7 @@ TEST_F(TryMachineTest, WhatTryingAgainCannotMendIsFinal) {
 }
 
 TEST_F(TryMachineTest, RemembersAnUnknownOutcomeUntilItIsResolved) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   EXPECT_FALSE(m.outcome_unknown());
   EXPECT_EQ(m.tried(failed(errc::ambiguous), kNow).report, Report::unreachable);
   EXPECT_TRUE(m.outcome_unknown());
@@ -250,8 +245,7 @@ TEST_F(TryMachineTest, RemembersAnUnknownOutcomeUntilItIsResolved) {
 }
 
 TEST_F(TryMachineTest, AGrantResolvesAnUnknownOutcome) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   (void)m.tried(failed(errc::ambiguous), kNow);
   (void)m.timer();
   (void)m.tried(granted(), kNow);
@@ -259,8 +253,7 @@ TEST_F(TryMachineTest, AGrantResolvesAnUnknownOutcome) {
 }
 
 TEST_F(TryMachineTest, AFinalErrorLeavesAnUnknownOutcomeUnknown) {
-  TryMachine m = machine();
-  (void)m.start();
+  TryMachine m = started();
   (void)m.tried(failed(errc::ambiguous), kNow);
   (void)m.timer();
   EXPECT_TRUE(m.tried(failed(errc::access_denied), kNow).final);
