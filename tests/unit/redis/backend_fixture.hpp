@@ -26,23 +26,40 @@ using test::Attempt;
 
 class BackendTest : public testing::Test {
  protected:
+  ~BackendTest() override { server.answer = nullptr; }  // what a test has put there is gone
+
   std::unique_ptr<RedisBackend> make(const std::string& url = "redis://localhost") {
     const BackendConfig config{
         .url = Url::parse(url), .holder = "host:1:test", .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
     return std::make_unique<RedisBackend>(host, parse_options(config), server.wires());
   }
 
-  std::unique_ptr<Attempt> contend(RedisBackend& backend, bool wait, std::chrono::nanoseconds lease = 30s) {
+  std::unique_ptr<Attempt> contend(bool wait, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {
         .name = "lock", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = lease, .wait = wait};
-    attempt->contention = backend.contend(attempt->request, *attempt);
+    attempt->contention = backend->contend(attempt->request, *attempt);
     engine.run();
     return attempt;
   }
 
+  void release(const Attempt& attempt) {
+    release_answer.reset();
+    backend->release(*attempt.grant, [this](const ReleaseOutcome& outcome) { release_answer = outcome; });
+  }
+  [[nodiscard]] std::optional<ReleaseOutcome::Status> release_status() const {
+    return release_answer ? std::optional(release_answer->status) : std::nullopt;
+  }
+  void renew(const Attempt& attempt) {
+    renewed.reset();
+    backend->renew(*attempt.grant, [this](const RenewOutcome& outcome) { renewed = outcome; });
+  }
+  void close() {
+    backend->close([this] { closed = true; });
+  }
+
   // Waits for locks of different names.
-  std::vector<std::unique_ptr<Attempt>> contend_many(RedisBackend& backend, std::size_t count) {
+  std::vector<std::unique_ptr<Attempt>> contend_many(std::size_t count) {
     std::vector<std::unique_ptr<Attempt>> attempts(count);
     for (std::size_t i = 0; i < count; ++i) {
       attempts[i] = std::make_unique<Attempt>();
@@ -51,7 +68,7 @@ class BackendTest : public testing::Test {
                               .holder = "host:1:test",
                               .lease = 30s,
                               .wait = true};
-      attempts[i]->contention = backend.contend(attempts[i]->request, *attempts[i]);
+      attempts[i]->contention = backend->contend(attempts[i]->request, *attempts[i]);
     }
     engine.run();
     return attempts;
@@ -83,6 +100,10 @@ class BackendTest : public testing::Test {
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   FakeServer server;
+  std::unique_ptr<RedisBackend> backend = make();
+  std::optional<ReleaseOutcome> release_answer;
+  std::optional<RenewOutcome> renewed;
+  bool closed = false;
 };
 
 }  // namespace dlock::redis

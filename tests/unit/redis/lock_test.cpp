@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::redis {
 
@@ -17,8 +18,7 @@ using RenewStatus = RenewOutcome::Status;
 // H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
 TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
   server.dialling = FakeServer::Dialling::refuse;
-  const auto backend = make();
-  const auto attempt = contend(*backend, true, 10s);
+  const auto attempt = contend(true, 10s);
   engine.advance(3s);
   server.dialling = FakeServer::Dialling::accept;
   TimePoint sent;
@@ -36,9 +36,8 @@ TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
 
 // H3
 TEST_F(RedisLockTest, EveryAcquireHasAValueOfItsOwnAndARetryKeepsIt) {
-  const auto backend = make();
-  const auto first = contend(*backend, true);
-  const auto second = contend(*backend, true);
+  const auto first = contend(true);
+  const auto second = contend(true);
   engine.advance(10s);  // unanswered, so asked again and again
   std::set<std::string> values;
   for (const Words& call : server.calls("acquire")) values.insert(value_in(call));
@@ -49,20 +48,17 @@ TEST_F(RedisLockTest, EveryAcquireHasAValueOfItsOwnAndARetryKeepsIt) {
 // H5
 TEST_F(RedisLockTest, LeasesAreSentInWholeMillisecondsRoundedUp) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  (void)contend(*backend, false, 20ms + 1ns);
+  (void)contend(false, 20ms + 1ns);
   EXPECT_EQ(server.calls("acquire").at(0).at(8), "21");
 }
 
 // H13
 TEST_F(RedisLockTest, ATryWhoseAnswerNeverCameIsTakenBackOnTheNextConnection) {
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   set({.acquire = "", .renew = "", .release = nobodys()});
   server.cut();
   engine.advance(100ms);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::ambiguous);
+  ASSERT_TRUE(failed(*attempt, errc::ambiguous));
   attempt->contention.reset();
   engine.run();
   const auto releases = server.calls("release");
@@ -74,14 +70,12 @@ TEST_F(RedisLockTest, ATryWhoseAnswerNeverCameIsTakenBackOnTheNextConnection) {
 }
 
 TEST_F(RedisLockTest, WhatCannotBeTakenBackIsTriedUntilItMustHaveRunOut) {
-  const auto backend = make();
-  auto attempt = contend(*backend, false, 30s);
+  auto attempt = contend(false, 30s);
   server.dialling = FakeServer::Dialling::refuse;
   server.cut();
   engine.run();
   attempt.reset();
-  bool closed = false;
-  backend->close([&] { closed = true; });
+  close();
   engine.advance(40s);
   EXPECT_FALSE(closed);
   engine.advance(10s);
@@ -91,11 +85,10 @@ TEST_F(RedisLockTest, WhatCannotBeTakenBackIsTriedUntilItMustHaveRunOut) {
 TEST_F(RedisLockTest, AnAnswerThatMakesNoSenseIsFinalAndTakenBack) {
   set({.acquire = "+OK\r\n"});
   for (const bool wait : {false, true}) {
-    const auto backend = make();
+    backend = make();
     server.commands.clear();
-    auto attempt = contend(*backend, wait);
-    ASSERT_TRUE(attempt->failure);
-    EXPECT_EQ(attempt->failure->code, errc::protocol);
+    auto attempt = contend(wait);
+    ASSERT_TRUE(failed(*attempt, errc::protocol));
     attempt.reset();
     engine.run();
     EXPECT_EQ(server.calls("release").size(), 1U);
@@ -104,44 +97,38 @@ TEST_F(RedisLockTest, AnAnswerThatMakesNoSenseIsFinalAndTakenBack) {
 
 TEST_F(RedisLockTest, ARenewalCountsFromWhenItWasSent) {
   set({.acquire = granted(7), .renew = number(1)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   engine.advance(10s);
-  std::optional<RenewOutcome> outcome;
-  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  renew(*attempt);
   const TimePoint sent = engine.now();
   engine.run();
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, RenewStatus::renewed);
-  EXPECT_EQ(outcome->valid_until, lease_valid_until(sent, 30s));
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->status, RenewStatus::renewed);
+  EXPECT_EQ(renewed->valid_until, lease_valid_until(sent, 30s));
 }
 
 // H4
 TEST_F(RedisLockTest, ARenewalOfWhatIsNotOursIsALoss) {
   set({.acquire = granted(7), .renew = number(0)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
-  std::optional<RenewOutcome> outcome;
-  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  const auto attempt = contend(false);
+  renew(*attempt);
   engine.run();
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, RenewStatus::lost);
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->status, RenewStatus::lost);
 }
 
 // H18: its time limit is its own; others go on using the connection.
 TEST_F(RedisLockTest, ARenewalEndsInAQuarterOfTheLeaseAndItsLateAnswerIsNobodyElses) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false, 2s);
-  std::optional<RenewOutcome> outcome;
-  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  const auto attempt = contend(false, 2s);
+  renew(*attempt);
   engine.advance(500ms);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, RenewStatus::failed);
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->status, RenewStatus::failed);
   EXPECT_EQ(server.dialled, 1);
 
   set({});
-  const auto next = contend(*backend, false);
+  const auto next = contend(false);
   server.connections.front()->reply(number(1) + granted(8));
   engine.run();
   ASSERT_TRUE(next->grant);
@@ -155,45 +142,40 @@ TEST_F(RedisLockTest, AReleaseSaysWhoseTheLockWas) {
                                                          {somebody_elses(), ReleaseStatus::not_owner}};
   for (const auto& [reply, expected] : cases) {
     set({.acquire = granted(7), .renew = "", .release = reply});
-    const auto backend = make();
-    const auto attempt = contend(*backend, false);
-    std::optional<ReleaseStatus> status;
-    backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+    backend = make();
+    const auto attempt = contend(false);
+    release(*attempt);
     engine.run();
-    EXPECT_EQ(status, expected);
+    EXPECT_EQ(release_status(), expected);
   }
 }
 
 // A crowd of dead waiters is more than one call removes.
 TEST_F(RedisLockTest, AReleaseGoesOnUntilALivingWaiterHasTheLock) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   int calls = 0;
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
     if (script_in(command) != &release_script()) return "";
     return ++calls == 1 ? released(true) : nobodys(calls < 20);
   };
-  std::optional<ReleaseStatus> status;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  release(*attempt);
   engine.run();
-  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(release_status(), ReleaseStatus::released);
   EXPECT_EQ(calls, 20);
 }
 
 TEST_F(RedisLockTest, AReleaseThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
     if (script_in(command) != &release_script()) return "";
     (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(released(true)); });
     return "";
   };
-  std::optional<ReleaseStatus> status;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  release(*attempt);
   engine.advance(2s);
-  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(release_status(), ReleaseStatus::released);
   const auto before = server.calls("release").size();
   engine.advance(10s);
   EXPECT_EQ(server.calls("release").size(), before);
@@ -201,19 +183,17 @@ TEST_F(RedisLockTest, AReleaseThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
 
 TEST_F(RedisLockTest, AReleaseThatIsCutOffWhileItGoesOnIsARelease) {
   set({.acquire = granted(7), .renew = "", .release = released(true)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   int calls = 0;
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
     if (script_in(command) != &release_script()) return "";
     return ++calls == 1 ? released(true) : "";
   };
-  std::optional<ReleaseStatus> status;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  release(*attempt);
   engine.run();
   server.cut();
   engine.run();
-  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(release_status(), ReleaseStatus::released);
 }
 
 TEST_F(RedisLockTest, ATryGoesOnUntilNoDeadWaiterIsBeforeIt) {
@@ -224,8 +204,8 @@ TEST_F(RedisLockTest, ATryGoesOnUntilNoDeadWaiterIsBeforeIt) {
   };
   for (const char* url : {"redis://localhost", "redis://localhost?strategy=poll"}) {
     calls = 0;
-    const auto backend = make(url);
-    const auto attempt = contend(*backend, false);
+    backend = make(url);
+    const auto attempt = contend(false);
     EXPECT_TRUE(attempt->grant);
     EXPECT_EQ(attempt->busy_reports, 0) << "nobody has the lock";
   }
@@ -237,8 +217,7 @@ TEST_F(RedisLockTest, ATryThatIsNeverDoneEndsInTime) {
     (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(busy(-2, -1)); });
     return "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   engine.advance(2s);
   EXPECT_TRUE(attempt->reported());
   const auto before = server.calls("acquire").size();
@@ -249,33 +228,28 @@ TEST_F(RedisLockTest, ATryThatIsNeverDoneEndsInTime) {
 // H14
 TEST_F(RedisLockTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
   set({.acquire = granted(7), .renew = "", .release = ""});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
-  std::optional<ReleaseStatus> status;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
+  const auto attempt = contend(false);
+  release(*attempt);
   engine.run();
   set({.acquire = "", .renew = "", .release = nobodys()});
   server.cut();
   engine.advance(100ms);
-  EXPECT_EQ(status, ReleaseStatus::released);
+  EXPECT_EQ(release_status(), ReleaseStatus::released);
   EXPECT_EQ(server.calls("release").size(), 2U);
 }
 
 TEST_F(RedisLockTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   server.dialling = FakeServer::Dialling::refuse;
   server.cut();
   engine.run();
-  std::optional<ReleaseOutcome> outcome;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
+  release(*attempt);
   engine.advance(100ms);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, ReleaseStatus::failed);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  bool closed = false;
-  backend->close([&] { closed = true; });
+  ASSERT_TRUE(release_answer);
+  EXPECT_EQ(release_answer->status, ReleaseStatus::failed);
+  EXPECT_EQ(release_answer->failure.code, errc::unavailable);
+  close();
   EXPECT_FALSE(closed);
   server.dialling = FakeServer::Dialling::accept;
   engine.advance(2s);
@@ -290,11 +264,9 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
     if (script_in(command) == &acquire_script()) return granted(7);
     return script_in(command) == &release_script() ? released() : "";
   };
-  const auto backend = make("redis://localhost?replicas_ack=2");
-  const auto attempt = contend(*backend, false);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::unavailable);
-  EXPECT_NE(attempt->failure->detail.find("1 of 2"), std::string::npos);
+  backend = make("redis://localhost?replicas_ack=2");
+  const auto attempt = contend(false);
+  ASSERT_TRUE(failed(*attempt, errc::unavailable, "1 of 2"));
   EXPECT_EQ(server.calls("release").size(), 1U);
   EXPECT_EQ(server.commands.at(1).at(0), "WAIT");
 }
@@ -308,8 +280,8 @@ TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
     if (script_in(command) == &renew_script()) renewing = &wire;
     return "";
   };
-  const auto backend = make("redis://localhost?replicas_ack=1");
-  const auto attempt = contend(*backend, false);
+  backend = make("redis://localhost?replicas_ack=1");
+  const auto attempt = contend(false);
   backend->renew({"lock", attempt->request.owner, FencingToken(7), {}, 30s}, [](const RenewOutcome&) {});
   engine.run();
   ASSERT_TRUE(waiting != nullptr && renewing != nullptr);

@@ -36,8 +36,8 @@ class RefusingServerTest : public OutageTest, public testing::WithParamInterface
 
 TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndLessAndLess) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make(url());
-  const auto attempts = contend_many(*backend, crowd);
+  backend = make(url());
+  const auto attempts = contend_many(crowd);
   engine.advance(1s);
   set({.acquire = refusal()});
   engine.advance(10s);
@@ -52,8 +52,8 @@ TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndLessAndLess) {
 
 TEST_P(RefusingServerTest, StartsNoStormWhenItBegins) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make(url());
-  const auto attempts = contend_many(*backend, crowd);
+  backend = make(url());
+  const auto attempts = contend_many(crowd);
   engine.advance(1s);
   set({.acquire = refusal()});
   const auto before = server.commands.size();
@@ -65,8 +65,8 @@ TEST_P(RefusingServerTest, StartsNoStormWhenItBegins) {
 
 TEST_P(RefusingServerTest, ServesEverybodySoonOnceItWorksAgain) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make(url());
-  const auto attempts = contend_many(*backend, crowd);
+  backend = make(url());
+  const auto attempts = contend_many(crowd);
   engine.advance(1s);
   set({.acquire = refusal()});
   engine.advance(1min);
@@ -78,8 +78,8 @@ TEST_P(RefusingServerTest, ServesEverybodySoonOnceItWorksAgain) {
 
 TEST_P(RefusingServerTest, KeepsALoneWaiterNoLongerThanItsOwnBackOff) {
   set({.acquire = busy()});
-  const auto backend = make(url());
-  const auto attempt = contend(*backend, true);
+  backend = make(url());
+  const auto attempt = contend(true);
   engine.advance(1s);
   set({.acquire = refusal()});
   engine.advance(1min);
@@ -102,8 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make();
-  const auto attempts = contend_many(*backend, crowd);
+  const auto attempts = contend_many(crowd);
   engine.advance(1s);
   server.answer = [](FakeWire& wire, const Words& command) -> std::string {
     if (script_in(command) != nullptr) wire.close({errc::unavailable, "closed"});
@@ -121,8 +120,7 @@ TEST_F(OutageTest, AServerThatRefusesSubscriptionsIsAskedForThemLessAndLess) {
     if (command.front() == "SUBSCRIBE") return "-ERR not here\r\n";
     return script_in(command) != nullptr ? busy() : "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   engine.advance(1min);
   EXPECT_LE(subscriptions(), 150U);
   EXPECT_GE(subscriptions(), 30U);
@@ -141,8 +139,7 @@ TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
     }
     return script_in(command) != nullptr ? busy() : "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   engine.advance(1min);
   EXPECT_LE(server.dialled, 150);
 }
@@ -150,32 +147,28 @@ TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
 // Contract: a holder's renewals are retried quickly, whatever waiters do.
 TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto holder = contend(*backend, false, 10s);
+  const auto holder = contend(false, 10s);
   ASSERT_TRUE(holder->grant);
   set({.acquire = readonly, .renew = readonly});
-  const auto attempts = contend_many(*backend, crowd);
+  const auto attempts = contend_many(crowd);
   engine.advance(10s);
   for (int i = 0; i < 5; ++i) {
-    std::optional<RenewOutcome> outcome;
     const auto before = server.calls("renew").size();
-    backend->renew(*holder->grant, [&](const RenewOutcome& o) { outcome = o; });
+    renew(*holder);
     engine.advance(60ms);
     EXPECT_EQ(server.calls("renew").size(), before + 1) << "it was not sent";
-    EXPECT_TRUE(outcome);
+    EXPECT_TRUE(renewed);
   }
   set({.acquire = readonly, .renew = number(1)});
-  std::optional<RenewOutcome> outcome;
-  backend->renew(*holder->grant, [&](const RenewOutcome& o) { outcome = o; });
+  renew(*holder);
   engine.advance(60ms);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, RenewOutcome::Status::renewed);
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->status, RenewOutcome::Status::renewed);
 }
 
 TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make();
-  const auto attempts = contend_many(*backend, crowd);
+  const auto attempts = contend_many(crowd);
   engine.advance(1min);
   server.dialling = FakeServer::Dialling::refuse;
   server.cut();
@@ -188,8 +181,7 @@ TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
 
 TEST_F(OutageTest, WhoGaveUpIsCleanedUpAfterOneByOneAndThenAtOnce) {
   set({.acquire = busy(30'000, 50), .renew = "", .release = readonly});
-  const auto backend = make();
-  auto attempts = contend_many(*backend, crowd);
+  auto attempts = contend_many(crowd);
   set({.acquire = readonly, .renew = "", .release = readonly});
   attempts.clear();
   engine.advance(10s);
@@ -197,19 +189,17 @@ TEST_F(OutageTest, WhoGaveUpIsCleanedUpAfterOneByOneAndThenAtOnce) {
   engine.advance(10s);
   EXPECT_LE(server.commands.size() - before, 60U);
   set({.acquire = readonly, .renew = "", .release = nobodys()});
-  bool closed = false;
-  backend->close([&] { closed = true; });
+  close();
   engine.advance(3s);
   EXPECT_TRUE(closed);
 }
 
 TEST_F(OutageTest, ATryIsMadeWhateverWaitersKnow) {
   set({.acquire = "-LOADING Redis is loading the dataset in memory\r\n"});
-  const auto backend = make();
-  const auto waiting = contend(*backend, true);
+  const auto waiting = contend(true);
   engine.advance(1min);
   set({.acquire = granted(7)});
-  const auto attempt = contend(*backend, false);
+  const auto attempt = contend(false);
   EXPECT_TRUE(attempt->grant);
   EXPECT_TRUE(waiting->grant) << "its success is news for those who wait";
 }

@@ -18,6 +18,11 @@ const Failure ambiguous{errc::ambiguous, "cut"};
 QueueMachine machine() {
   return QueueMachine([] { return std::uint64_t{0}; });
 }
+QueueMachine asking() {
+  auto m = machine();
+  (void)m.start();
+  return m;
+}
 AcquireAnswer busy_at(std::uint64_t rank, std::optional<std::chrono::milliseconds> free_in = 30s) {
   return {.granted = false, .token = {}, .free_in = free_in, .rank = rank};
 }
@@ -35,8 +40,7 @@ TEST(QueueMachine, AsksOnceWhereTheLockIsFree) {
 }
 
 TEST(QueueMachine, WaitsForNewsAndThenAsks) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   const auto step = m.answered(busy_at(3), true, now);
   EXPECT_EQ(step.report, Report::busy);
   EXPECT_FALSE(step.ask);
@@ -46,8 +50,7 @@ TEST(QueueMachine, WaitsForNewsAndThenAsks) {
 }
 
 TEST(QueueMachine, NewsThatComeWhileAskingAreNotForgotten) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   EXPECT_FALSE(m.news().ask);
   const auto step = m.answered(busy_at(0), true, now);
   EXPECT_EQ(step.report, Report::busy);
@@ -57,24 +60,21 @@ TEST(QueueMachine, NewsThatComeWhileAskingAreNotForgotten) {
 }
 
 TEST(QueueMachine, ARecoveredConnectionDoesNotRepeatAQuestionUnderWay) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   EXPECT_FALSE(m.recovered().ask);
   EXPECT_FALSE(m.answered(busy_at(0), true, now).ask);
   EXPECT_TRUE(m.recovered().ask);
 }
 
 TEST(QueueMachine, TheFirstInLineLooksWhenTheLeaseEnds) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   const auto step = m.answered(busy_at(0, 40ms), true, now);
   EXPECT_GT(*step.wake, now + 40ms);
   EXPECT_LT(*step.wake, now + 50ms);
 }
 
 TEST(QueueMachine, WhoeverIsToldThatDeadWaitersAreInTheWayAsksOnAtOnce) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   AcquireAnswer answer = busy_at(9'000, 0ms);
   answer.more = true;
   const auto step = m.answered(answer, true, now);
@@ -83,8 +83,7 @@ TEST(QueueMachine, WhoeverIsToldThatDeadWaitersAreInTheWayAsksOnAtOnce) {
 }
 
 TEST(QueueMachine, ALockWithoutAnEndIsPolledAndNeverTakenForExpired) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   const auto step = m.answered(busy_at(0, std::nullopt), true, now);
   EXPECT_GT(*step.wake, now + 100ms);
   EXPECT_LE(*step.wake, now + head_poll);
@@ -93,30 +92,26 @@ TEST(QueueMachine, ALockWithoutAnEndIsPolledAndNeverTakenForExpired) {
 TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
   std::optional<TimePoint> before;
   for (const std::uint64_t rank : {0U, 1U, 5U, 15U}) {
-    auto m = machine();
-    (void)m.start();
+    auto m = asking();
     const auto wake = m.answered(busy_at(rank), true, now).wake;
     if (before) {
       EXPECT_GT(*wake, *before) << rank;
     }
     before = wake;
   }
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   EXPECT_LE(*m.answered(busy_at(1'000'000'000), true, now).wake, now + longest_poll);
 }
 
 TEST(QueueMachine, WhoeverHearsNothingAsksBeforeAGrantRunsOut) {
   for (const std::uint64_t rank : {0U, 1U, 5U, 100U}) {
-    auto m = machine();
-    (void)m.start();
+    auto m = asking();
     EXPECT_LT(*m.answered(busy_at(rank), false, now).wake, now + grant_for) << rank;
   }
 }
 
 TEST(QueueMachine, BacksOffWhileTheServiceIsUnreachable) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   std::chrono::nanoseconds longest{};
   for (int i = 0; i < 20; ++i) {
     const auto step = m.failed(unavailable, now);
@@ -131,8 +126,7 @@ TEST(QueueMachine, BacksOffWhileTheServiceIsUnreachable) {
 }
 
 TEST(QueueMachine, AnAnswerThatNeverCameMayHaveQueuedUs) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   EXPECT_EQ(m.failed(ambiguous, now).report, Report::unreachable);
   EXPECT_TRUE(m.maybe_known());
   EXPECT_TRUE(m.unanswered());
@@ -143,8 +137,7 @@ TEST(QueueMachine, AnAnswerThatNeverCameMayHaveQueuedUs) {
 }
 
 TEST(QueueMachine, AnAnswerThatMakesNoSenseIsFinalAndMayHaveQueuedUs) {
-  auto m = machine();
-  (void)m.start();
+  auto m = asking();
   EXPECT_EQ(m.failed({errc::protocol, "?"}, now).report, Report::failed);
   EXPECT_TRUE(m.maybe_known());
   EXPECT_FALSE(m.timer().ask);
@@ -153,8 +146,7 @@ TEST(QueueMachine, AnAnswerThatMakesNoSenseIsFinalAndMayHaveQueuedUs) {
 
 TEST(QueueMachine, ARefusalIsFinal) {
   for (const errc code : {errc::access_denied, errc::unsupported, errc::invalid_argument}) {
-    auto m = machine();
-    (void)m.start();
+    auto m = asking();
     EXPECT_EQ(m.failed({code, "no"}, now).report, Report::failed);
     EXPECT_FALSE(m.maybe_known());
   }

@@ -28,8 +28,7 @@ class RedisWaitingTest : public BackendTest {
 
 TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   EXPECT_TRUE(attempt->grant);
   EXPECT_EQ(server.commands.size(), 1U);
   EXPECT_EQ(server.dialled, 1);
@@ -37,8 +36,7 @@ TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
 
 TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainWhenItCanHear) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   ASSERT_EQ(asked(), 2U);
   EXPECT_EQ(mode_in(server.calls("acquire")[0]), "blind");
   EXPECT_EQ(mode_in(server.calls("acquire")[1]), "queue");
@@ -48,9 +46,8 @@ TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainWhenItCanHear) {
 
 TEST_F(RedisWaitingTest, OneSubscriptionServesAllWaiters) {
   set({.acquire = busy()});
-  const auto backend = make();
   std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 10; ++i) attempts.push_back(contend(*backend, true));
+  for (int i = 0; i < 10; ++i) attempts.push_back(contend(true));
   EXPECT_EQ(server.dialled, 2);
   EXPECT_EQ(std::count_if(server.commands.begin(), server.commands.end(),
                           [](const Words& command) { return command.front() == "SUBSCRIBE"; }),
@@ -59,8 +56,7 @@ TEST_F(RedisWaitingTest, OneSubscriptionServesAllWaiters) {
 
 TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   const auto before = asked();
   set({.acquire = granted(9)});
   server.publish(channel(), last_value());
@@ -73,8 +69,7 @@ TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
 
 TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   set({.acquire = granted(9)});
   engine.advance(250ms);
   EXPECT_TRUE(attempt->grant);
@@ -83,8 +78,7 @@ TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
 // A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
 TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   set({.acquire = granted(9)});
   engine.advance(250ms);
   ASSERT_TRUE(attempt->grant);
@@ -96,8 +90,7 @@ TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
 
 TEST_F(RedisWaitingTest, SenselessMessagesAreIgnored) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   const auto before = asked();
   for (const std::string text : {"", "hello", ":", "x:00000000000000000000000000000001"}) {
     server.publish(channel(), text);
@@ -111,9 +104,8 @@ TEST_F(RedisWaitingTest, SenselessMessagesAreIgnored) {
 // H23
 TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make();
   std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend, true));
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(true));
   const auto before = asked();
   server.connections.back()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
@@ -125,9 +117,8 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
 // The server may have been restarted, and the queue forgotten.
 TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
   set({.acquire = busy(30'000, 50)});
-  const auto backend = make();
   std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend, true));
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(true));
   const auto before = asked();
   server.connections.front()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
@@ -138,8 +129,7 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
 // A master that was demoted keeps its subscribers, and the new one counts nobody there.
 TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   ASSERT_EQ(server.connections.size(), 2U);
   set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
   engine.advance(250ms);
@@ -159,8 +149,7 @@ TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsS
     if (command.front() == "PUBLISH" && elsewhere) return number(0);
     return script_in(command) != nullptr ? busy() : "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind") << "a release would take it for dead";
   const int dialled = server.dialled;
   elsewhere = false;
@@ -176,8 +165,7 @@ TEST_F(RedisWaitingTest, WhereConnectionsNeverLeadToOneServerItPollsAndLeavesThe
     if (command.front() == "PING") return "+PONG\r\n";
     return script_in(command) != nullptr ? busy() : "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   engine.advance(1min);
   const int dialled = server.dialled;
   EXPECT_LE(dialled, 20);
@@ -192,8 +180,7 @@ TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
   int dialled = 0;
   bool lost_its_place = true;
   set({.acquire = busy()});
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
   dialled = server.dialled;
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
@@ -214,8 +201,7 @@ TEST_F(RedisWaitingTest, WithoutTheRightToPublishItPolls) {
     if (command.front() == "PUBLISH") return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
     return script_in(command) != nullptr ? busy(30'000, 30) : "";
   };
-  const auto backend = make();
-  const auto attempt = contend(*backend, true);
+  const auto attempt = contend(true);
   const int dialled = server.dialled;
   const auto before = asked();
   engine.advance(3s);
@@ -230,9 +216,8 @@ TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
       return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
     return script_in(command) != nullptr ? busy() : "";
   };
-  const auto backend = make();
-  const auto first = contend(*backend, true);
-  const auto second = contend(*backend, true);
+  const auto first = contend(true);
+  const auto second = contend(true);
   const int dialled = server.dialled;
   const auto before = asked();
   engine.advance(1500ms);
@@ -244,9 +229,8 @@ TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
 
 TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
   set({.acquire = granted(7), .renew = "", .release = "*3\r\n:1\r\n:0\r\n:0\r\n"});
-  const auto backend = make();
   for (int i = 0; i < 3; ++i) {
-    const auto attempt = contend(*backend, false);
+    const auto attempt = contend(false);
     backend->release(*attempt->grant, [](const ReleaseOutcome&) {});
     engine.run();
   }
@@ -255,8 +239,7 @@ TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
 
 TEST_F(RedisWaitingTest, GivingUpLeavesTheQueueBehindTheLastQuestion) {
   set({.acquire = ""});  // the question is under way
-  const auto backend = make();
-  auto attempt = contend(*backend, true);
+  auto attempt = contend(true);
   attempt.reset();
   engine.run();
   ASSERT_EQ(server.commands.size(), 2U);
@@ -266,8 +249,7 @@ TEST_F(RedisWaitingTest, GivingUpLeavesTheQueueBehindTheLastQuestion) {
 
 TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
   server.dialling = FakeServer::Dialling::silence;
-  const auto backend = make();
-  auto attempt = contend(*backend, true);
+  auto attempt = contend(true);
   attempt.reset();
   server.dialling = FakeServer::Dialling::accept;
   engine.advance(1min);
@@ -277,10 +259,9 @@ TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
 // The release went ahead of the script's second sending; that would take the lock for nobody.
 TEST_F(RedisWaitingTest, AForgottenScriptIsNotRepeatedForAWaiterThatGaveUp) {
   set({.acquire = granted(7)});
-  const auto backend = make();
-  (void)contend(*backend, false);  // from now on the script is known by its hash
+  (void)contend(false);  // from now on the script is known by its hash
   server.answer = nullptr;
-  auto attempt = contend(*backend, true);
+  auto attempt = contend(true);
   ASSERT_EQ(asked(), 2U);
   attempt.reset();
   engine.run();
@@ -291,8 +272,7 @@ TEST_F(RedisWaitingTest, AForgottenScriptIsNotRepeatedForAWaiterThatGaveUp) {
 
 TEST_F(RedisWaitingTest, AGrantToSomebodyWhoGaveUpIsHandedOn) {
   set({.acquire = busy(), .renew = "", .release = ""});
-  const auto backend = make();
-  auto attempt = contend(*backend, true);
+  auto attempt = contend(true);
   const std::string value = last_value();
   attempt.reset();
   engine.run();
@@ -308,9 +288,9 @@ TEST_F(RedisWaitingTest, AGrantToSomebodyWhoGaveUpIsHandedOn) {
 
 TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
   set({.acquire = busy(30'000, -1)});
-  const auto backend = make("redis://localhost?strategy=broadcast");
-  const auto first = contend(*backend, true);
-  const auto second = contend(*backend, true);
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto first = contend(true);
+  const auto second = contend(true);
   EXPECT_EQ(channel(), "dlock:w:lock:dlock:lock");
   const auto before = asked();
   server.publish(channel(), "");
@@ -321,9 +301,9 @@ TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
 
 TEST_F(RedisWaitingTest, TheLastWatcherEndsTheSubscription) {
   set({.acquire = busy(30'000, -1)});
-  const auto backend = make("redis://localhost?strategy=broadcast");
-  auto first = contend(*backend, true);
-  auto second = contend(*backend, true);
+  backend = make("redis://localhost?strategy=broadcast");
+  auto first = contend(true);
+  auto second = contend(true);
   first.reset();
   engine.run();
   const auto unsubscribed = [&] {
@@ -338,8 +318,8 @@ TEST_F(RedisWaitingTest, TheLastWatcherEndsTheSubscription) {
 
 TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
   set({.acquire = busy(30'000, -1)});
-  const auto backend = make("redis://localhost?strategy=poll");
-  const auto attempt = contend(*backend, true);
+  backend = make("redis://localhost?strategy=poll");
+  const auto attempt = contend(true);
   engine.advance(1s);
   EXPECT_GE(asked(), 6U);
   EXPECT_EQ(server.dialled, 1);
