@@ -176,6 +176,20 @@ class PostgresAdvisory : public testing::Test {
     engine.run();
     return attempt;
   }
+  // Somebody else has it, and gives it to us: it lives on a connection of the pool.
+  Attempt& get_after_waiting(const std::string& name) {
+    table.seize(key(name));
+    Attempt& attempt = wait_for(name);
+    table.give_back(key(name));
+    engine.run();
+    return attempt;
+  }
+  // From now on, the others as ever.
+  void answer(const Statement& statement, const FakeReply& reply) {
+    table.instead = [&statement, reply](const FakeQuery& query) -> std::optional<FakeReply> {
+      return query.uses(statement) ? std::optional(reply) : std::nullopt;
+    };
+  }
   void release_soon(const Attempt& attempt) {
     locks->release(*attempt.grant, [this](const ReleaseOutcome& outcome) { released.push_back(outcome); });
   }

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include "advisory_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -165,9 +166,7 @@ TEST_F(PostgresAdvisoryHolder, ALeaseLongerThanTheSessionsIsRefused) {
   auto attempt = std::make_unique<Attempt>();
   attempt->request = {.name = "a", .owner = host.new_owner_id(), .holder = "me", .lease = 13s};
   attempt->contention = locks->contend(attempt->request, *attempt);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
-  EXPECT_NE(attempt->failure->detail.find("lease"), std::string::npos);
+  ASSERT_TRUE(failed(*attempt, errc::invalid_argument, "lease"));
   EXPECT_NE(attempt->failure->detail.find("URL"), std::string::npos);
 }
 
@@ -224,9 +223,7 @@ TEST_F(PostgresAdvisoryHolder, HoldsOnlySoManyLocksAndSaysSo) {
   const auto& b = try_now("b");
   const auto& c = try_now("c");
   EXPECT_TRUE(a.grant && b.grant);
-  ASSERT_TRUE(c.failure);
-  EXPECT_EQ(c.failure->code, errc::unavailable);
-  EXPECT_NE(c.failure->detail.find("advisory locks"), std::string::npos);
+  ASSERT_TRUE(failed(c, errc::unavailable, "advisory locks"));
   EXPECT_EQ(release(a), Released::released);
   EXPECT_TRUE(try_now("c").grant);
 }

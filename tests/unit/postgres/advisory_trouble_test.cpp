@@ -5,6 +5,7 @@
 
 #include "advisory_fixture.hpp"
 #include "array_elements.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -59,9 +60,7 @@ TEST_F(PostgresAdvisoryTrouble, ATryIsTriedAgainOnlyWithinItsTime) {
   refuse(sql().try_lock, "40001", 1000);
   const auto& a = try_now("a");
   engine.advance(4s);
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unavailable);
-  EXPECT_NE(a.failure->detail.find("40001"), std::string::npos);
+  ASSERT_TRUE(failed(a, errc::unavailable, "40001"));
   EXPECT_EQ(table.size(), 0U);
 }
 
@@ -116,16 +115,13 @@ TEST_F(PostgresAdvisoryTrouble, ARefusedUnlockGivesTheSessionUp) {
   const auto& b = try_now("b");
   refuse(sql().unlock, "57014");
   EXPECT_EQ(release(a), Released::failed);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, b.request.owner);
+  ASSERT_TRUE(lost(host, b.request.owner));
 }
 
 TEST_F(PostgresAdvisoryTrouble, AMissingPermissionIsFinal) {
   refuse(sql().try_lock, "42501");
   const auto& a = wait_for("a");
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::access_denied);
-  EXPECT_NE(a.failure->detail.find("GRANT"), std::string::npos);
+  ASSERT_TRUE(failed(a, errc::access_denied, "GRANT"));
   engine.advance(10s);
   EXPECT_EQ(count(sql().try_lock), 1U);
 }
@@ -148,8 +144,7 @@ TEST_F(PostgresAdvisoryTrouble, ATryThatWaitedForTheTokensRowIsUnlockedAndCostsN
   const auto& held = try_now("held");
   refuse(sql().try_lock, "55P03");
   const auto& a = try_now("a");
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unavailable) << "it is not said that somebody else has the lock";
+  ASSERT_TRUE(failed(a, errc::unavailable)) << "it is not said that somebody else has the lock";
   EXPECT_EQ(a.busy_reports, 0);
   EXPECT_EQ(last(sql().unlock).param(0), key("a"));
   EXPECT_FALSE(table.held(key("a")));
@@ -218,8 +213,7 @@ TEST_F(PostgresAdvisoryTrouble, ASchemaThatMayNotBeMadeIsFinal) {
   set_up_fails = Failure{errc::access_denied, "run \"dlock init\""};
   refuse(sql().try_lock, "3F000", 100);
   const auto& a = wait_for("a");
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::access_denied);
+  ASSERT_TRUE(failed(a, errc::access_denied));
 }
 
 TEST_F(PostgresAdvisoryTrouble, WhoGivesUpWhileTheSchemaIsMadeHearsNothing) {
@@ -239,26 +233,19 @@ TEST_F(PostgresAdvisoryTrouble, BehindAPoolerNoLockIsTaken) {
   const auto& a = try_now("a");
   const auto& b = wait_for("b");
   for (const auto* attempt : {&a, &b}) {
-    ASSERT_TRUE(attempt->failure);
-    EXPECT_EQ(attempt->failure->code, errc::unsupported);
-    EXPECT_NE(attempt->failure->detail.find("pooler=session"), std::string::npos);
+    ASSERT_TRUE(failed(*attempt, errc::unsupported, "pooler=session"));
   }
   EXPECT_TRUE(server.queries.empty());
 }
 
 TEST_F(PostgresAdvisoryTrouble, AnAnswerOfAnotherSessionIsNoGrant) {
   const auto& held = try_now("held");
-  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.uses(sql().try_lock)) return FakeReply::of({{"5", "4711"}});
-    return std::nullopt;
-  };
+  answer(sql().try_lock, FakeReply::of({{"5", "4711"}}));
   const auto& a = try_now("a");
   EXPECT_FALSE(a.grant);
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unsupported);
+  ASSERT_TRUE(failed(a, errc::unsupported));
   EXPECT_EQ(last(sql().unlock).param(0), key("a"));
-  ASSERT_EQ(host.losses.size(), 1U);  // the session is given up
-  EXPECT_EQ(host.losses[0].owner, held.request.owner);
+  ASSERT_TRUE(lost(host, held.request.owner));  // the session is given up
 }
 
 TEST_F(PostgresAdvisoryTrouble, ASilentSessionThatTheServerWouldNotEndIsWarnedOf) {
@@ -304,8 +291,7 @@ TEST_F(PostgresAdvisoryTrouble, ATryWhoseAnswerIsLostIsAmbiguousAndAWaitBeginsAg
   auto& b = contend("b", true);
   engine.run();
   table.forget(1);
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::ambiguous);
+  ASSERT_TRUE(failed(a, errc::ambiguous));
   engine.advance(1s);
   EXPECT_TRUE(b.grant);
   EXPECT_EQ(table.holder(key("b")), 2);
@@ -316,8 +302,7 @@ TEST_F(PostgresAdvisoryTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitG
   const auto& a = try_now("a");
   const auto& b = wait_for("b");
   engine.advance(100ms);
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unavailable);
+  ASSERT_TRUE(failed(a, errc::unavailable));
   EXPECT_FALSE(b.unreachable_reports.empty());
   engine.advance(10s);
   EXPECT_LT(server.dialled, 40);
@@ -344,9 +329,7 @@ TEST_F(PostgresAdvisoryTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
   };
   const auto& a = try_now("a");
   engine.advance(dialling.response_timeout - 1ms);  // before the core says that nothing came
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unavailable);
-  EXPECT_NE(a.failure->detail.find("standby"), std::string::npos) << a.failure->detail;
+  ASSERT_TRUE(failed(a, errc::unavailable, "standby"));
   EXPECT_EQ(tries, 2);
 }
 
@@ -364,8 +347,7 @@ TEST_F(PostgresAdvisoryTrouble, AStandbyIsLeftForAnotherServer) {
   const auto& held = try_now("held");
   refuse(sql().try_lock, "25006");
   const auto& a = try_now("a");
-  EXPECT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, held.request.owner);
+  ASSERT_TRUE(lost(host, held.request.owner));
   table.forget(1);
   engine.advance(1s);
   EXPECT_EQ(server.dialled, 2);
@@ -422,8 +404,7 @@ TEST_F(PostgresAdvisoryTrouble, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
   EXPECT_TRUE(host.losses.empty());
   EXPECT_FALSE(b.unreachable_reports.empty());
   engine.advance(7s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  ASSERT_TRUE(lost(host, a.request.owner));
   table.forget(1);
   table.holds_tries = false;
   server.release();
@@ -446,8 +427,7 @@ TEST_F(PostgresAdvisoryTrouble, ALockWhoseLeaseRanOutWhileWeSleptIsLostAndUnlock
   const auto& a = try_now("a");
   engine.sleep_through(13s);  // and the server has not ended the session
   engine.advance(5s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  ASSERT_TRUE(lost(host, a.request.owner));
   EXPECT_FALSE(table.held(key("a")));
   EXPECT_EQ(release(a), Released::not_owner);
 }

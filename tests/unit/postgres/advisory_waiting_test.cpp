@@ -5,6 +5,7 @@
 #include <string>
 
 #include "advisory_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -62,10 +63,7 @@ TEST_F(PostgresAdvisoryWaiting, WaitsForALockOfTheSameClientWithoutTrying) {
 }
 
 TEST_F(PostgresAdvisoryWaiting, ALockLivesWhereItWasGrantedAndIsReleasedThere) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   const int member = last(sql().lock_slice).connection;
   engine.advance(1min);
   EXPECT_TRUE(host.losses.empty());
@@ -79,10 +77,7 @@ TEST_F(PostgresAdvisoryWaiting, ALockLivesWhereItWasGrantedAndIsReleasedThere) {
 
 TEST_F(PostgresAdvisoryWaiting, AConnectionIsUsedAgain) {
   for (int i = 0; i < 3; ++i) {
-    table.seize(key("a"));
-    const auto& a = wait_for("a");
-    table.give_back(key("a"));
-    engine.run();
+    const auto& a = get_after_waiting("a");
     ASSERT_TRUE(a.grant);
     EXPECT_EQ(release(a), Released::released);
   }
@@ -90,10 +85,7 @@ TEST_F(PostgresAdvisoryWaiting, AConnectionIsUsedAgain) {
 }
 
 TEST_F(PostgresAdvisoryWaiting, ATryIsBusyWhileTheLockIsOnAnotherConnectionOfOurs) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   ASSERT_TRUE(a.grant);
   EXPECT_EQ(try_now("a").busy_reports, 1);
 }
@@ -149,8 +141,7 @@ TEST_F(PostgresAdvisoryWaiting, AFinalErrorOfAWaitIsReported) {
   const auto& a = wait_for("a");
   end_slices("42501");
   engine.run();
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::access_denied);
+  ASSERT_TRUE(failed(a, errc::access_denied));
   EXPECT_EQ(count(sql().unlock), 1U);
 }
 
@@ -228,22 +219,15 @@ TEST_F(PostgresAdvisoryWaiting, AWaitWhoseConnectionBreaksBeginsAgain) {
 
 TEST_F(PostgresAdvisoryWaiting, WithItsConnectionALockIsLostAndNoOther) {
   const auto& other = try_now("other");
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   break_connection(table.holder(key("a")));
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  ASSERT_TRUE(lost(host, a.request.owner));
   EXPECT_EQ(release(a), Released::not_owner);
   EXPECT_EQ(release(other), Released::released);
 }
 
 TEST_F(PostgresAdvisoryWaiting, AReleaseThatIsNotAnsweredGivesTheConnectionUp) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   table.holds_unlocks = true;
   release_soon(a);
   engine.advance(4s);
@@ -253,10 +237,7 @@ TEST_F(PostgresAdvisoryWaiting, AReleaseThatIsNotAnsweredGivesTheConnectionUp) {
 }
 
 TEST_F(PostgresAdvisoryWaiting, AReleaseWhoseAnswerIsLostIsFailed) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   table.holds_unlocks = true;
   release_soon(a);
   break_connection(table.holder(key("a")));
@@ -268,23 +249,16 @@ TEST_F(PostgresAdvisoryWaiting, AReleaseWhoseAnswerIsLostIsFailed) {
 TEST_F(PostgresAdvisoryWaiting, AnAnswerOfAnotherSessionIsNoGrant) {
   table.seize(key("a"));
   const auto& a = wait_for("a");
-  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.uses(sql().lock_slice)) return FakeReply::of({{"5", "4711"}});
-    return std::nullopt;
-  };
+  answer(sql().lock_slice, FakeReply::of({{"5", "4711"}}));
   server.release();
   engine.run();
-  ASSERT_TRUE(a.failure);
-  EXPECT_EQ(a.failure->code, errc::unsupported);
+  ASSERT_TRUE(failed(a, errc::unsupported));
   EXPECT_EQ(count(sql().unlock), 1U);
   EXPECT_EQ(server.open(), 1U);
 }
 
 TEST_F(PostgresAdvisoryWaiting, CloseWaitsForAnUnlockOnAnotherConnection) {
-  table.seize(key("a"));
-  auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  auto& a = get_after_waiting("a");
   a.contention.reset();
   release_soon(a);
   bool closed = false;
@@ -296,14 +270,10 @@ TEST_F(PostgresAdvisoryWaiting, CloseWaitsForAnUnlockOnAnotherConnection) {
 }
 
 TEST_F(PostgresAdvisoryWaiting, ALockWhoseLeaseRanOutWhileWeSleptIsLostAndUnlocked) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  table.give_back(key("a"));
-  engine.run();
+  const auto& a = get_after_waiting("a");
   engine.sleep_through(13s);
   engine.advance(5s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, a.request.owner);
+  ASSERT_TRUE(lost(host, a.request.owner));
   EXPECT_FALSE(table.held(key("a")));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "for_update_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -16,8 +17,7 @@ using Status = ReleaseOutcome::Status;
 // --- Waiting in the server -------------------------------------------------------------------------------------------
 
 TEST_F(ForUpdateTest, AWaiterStandsInTheServersQueue) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   EXPECT_EQ(attempt->busy_reports, 1);
   EXPECT_FALSE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 2U);
@@ -31,8 +31,7 @@ TEST_F(ForUpdateTest, AWaiterStandsInTheServersQueue) {
 }
 
 TEST_F(ForUpdateTest, NobodyWaitsForEver) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   const int ms = std::stoi(server.queries[1].commands[2].params[0].value());
   EXPECT_GE(ms, 30'000);
   EXPECT_LE(ms, 60'000);
@@ -40,16 +39,14 @@ TEST_F(ForUpdateTest, NobodyWaitsForEver) {
 
 TEST_F(ForUpdateTest, AWaiterAsksNothingElseMeanwhile) {
   server.replies_to_heartbeats = true;
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   engine.advance(25s);
   EXPECT_EQ(server.queries.size(), 2U);
   EXPECT_EQ(server.open(), 1U);
 }
 
 TEST_F(ForUpdateTest, AfterASliceTheNextOneBegins) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   for (std::size_t slice = 3; slice < 6; ++slice) {
     engine.advance(31s);
     server.reply = [](const FakeQuery&) { return FakeReply::refused("55P03", 3); };
@@ -67,8 +64,7 @@ TEST_F(ForUpdateTest, AfterASliceTheNextOneBegins) {
 }
 
 TEST_F(ForUpdateTest, AServerThatForgetsTheSliceIsGivenUp) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   engine.advance(70s);
   EXPECT_FALSE(attempt->unreachable_reports.empty());
   EXPECT_GE(server.dialled, 2);
@@ -77,8 +73,7 @@ TEST_F(ForUpdateTest, AServerThatForgetsTheSliceIsGivenUp) {
 
 TEST_F(ForUpdateTest, AGrantAfterALongWaitIsConfirmedBeforeItIsReported) {
   server.replies_to_heartbeats = true;
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   engine.advance(25s);  // longer than the lease
   bool answers = false;
   rows.locked.erase("a");
@@ -98,8 +93,7 @@ TEST_F(ForUpdateTest, AGrantAfterALongWaitIsConfirmedBeforeItIsReported) {
 
 TEST_F(ForUpdateTest, AGrantThatCannotBeConfirmedIsNone) {
   server.replies_to_heartbeats = true;
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   engine.advance(25s);
   rows.locked.erase("a");
   int connection = 0;
@@ -121,8 +115,7 @@ TEST_F(ForUpdateTest, AGrantThatCannotBeConfirmedIsNone) {
 
 TEST_F(ForUpdateTest, ADeadlockOrACancelledQueryIsTriedAgain) {
   for (const char* const state : {"40P01", "40001", "57014"}) {
-    take_elsewhere("a");
-    const auto attempt = wait_for("a");
+    const auto attempt = wait_for_taken("a");
     rows.open.clear();
     server.reply = [&](const FakeQuery& query) {
       return query.uses(locks->statements().lock) ? FakeReply::refused(state, 3) : rows.reply(query);
@@ -151,8 +144,7 @@ TEST_F(ForUpdateTest, AServerThatLacksSomethingIsAskedAgainLater) {
 }
 
 TEST_F(ForUpdateTest, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   server.dialling = FakeServer::Dialling::fail;
   server.break_connections();
   rows.open.clear();
@@ -195,9 +187,7 @@ TEST_F(ForUpdateTest, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
   };
   const auto attempt = contend("a", false);
   engine.advance(options.response_timeout - 1ms);  // before the core says that nothing came
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::unavailable);
-  EXPECT_NE(attempt->failure->detail.find("standby"), std::string::npos) << attempt->failure->detail;
+  ASSERT_TRUE(failed(*attempt, errc::unavailable, "standby"));
   EXPECT_EQ(server.dialled, 2);
 }
 
@@ -237,8 +227,7 @@ TEST_F(ForUpdateTest, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
 // --- Giving up -------------------------------------------------------------------------------------------------------
 
 TEST_F(ForUpdateTest, AWaiterThatGivesUpLeavesTheQueueByClosingItsConnection) {
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   attempt->contention.reset();
   EXPECT_EQ(server.open(), 0U);
   EXPECT_FALSE(attempt->grant);
@@ -262,8 +251,7 @@ TEST_F(ForUpdateTest, WhatIsGrantedToATryThatWasGivenUpIsRolledBackBehindIt) {
 
 TEST_F(ForUpdateTest, AGrantThatIsBeingConfirmedAndGivenUpIsRolledBack) {
   server.replies_to_heartbeats = true;
-  take_elsewhere("a");
-  const auto attempt = wait_for("a");
+  const auto attempt = wait_for_taken("a");
   engine.advance(25s);
   rows.locked.erase("a");
   server.reply = [&](const FakeQuery& query) { return is_heartbeat(query) ? FakeReply::held() : rows.reply(query); };
@@ -309,9 +297,7 @@ TEST_F(ForUpdateTest, ARollbackThatIsNotAnsweredClosesTheConnection) {
 TEST_F(ForUpdateTest, APoolerIsRefusedBeforeAnythingIsAsked) {
   server.info.pooled = true;
   const auto attempt = wait_for("a");
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::unsupported);
-  EXPECT_NE(attempt->failure->detail.find("pooler=session"), std::string::npos);
+  ASSERT_TRUE(failed(*attempt, errc::unsupported, "pooler=session"));
   engine.advance(1s);
   EXPECT_TRUE(server.queries.empty());
   EXPECT_EQ(server.open(), 0U);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -119,6 +120,14 @@ class ForUpdateTest : public testing::Test, private Commands::Observer {
     auto attempt = contend(name, true);
     engine.run();
     return attempt;
+  }
+  [[nodiscard]] std::unique_ptr<test::Attempt> wait_for_taken(const std::string& name) {
+    take_elsewhere(name);
+    return wait_for(name);
+  }
+  // As many as there may be connections.
+  [[nodiscard]] std::array<std::unique_ptr<test::Attempt>, 3> take_all() {
+    return {try_lock("a"), try_lock("b"), try_lock("c")};
   }
   // Somebody else lets go, or takes hold.
   void take_elsewhere(const std::string& name) { rows.locked[name] = 0; }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "for_update_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -73,8 +74,7 @@ TEST_F(ForUpdateTest, ARowThatSomebodyInsertsAndDoesNotCommitIsBusy) {
 TEST_F(ForUpdateTest, ARowThatIsRemovedAgainAndAgainIsAnError) {
   server.reply = [](const FakeQuery&) { return FakeReply{}; };
   const auto attempt = try_lock("a");
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  ASSERT_TRUE(failed(*attempt, errc::protocol));
 }
 
 TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
@@ -85,8 +85,7 @@ TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
       return reply;
     };
     const auto attempt = try_lock("a");
-    ASSERT_TRUE(attempt->failure) << token;
-    EXPECT_EQ(attempt->failure->code, errc::protocol);
+    ASSERT_TRUE(failed(*attempt, errc::protocol)) << token;
     EXPECT_TRUE(rows.locked.empty());
   }
 }
@@ -110,34 +109,28 @@ TEST_F(ForUpdateTest, ATryEndsInTime) {
   server.reply = [](const FakeQuery&) { return FakeReply::refused("40001", 1); };
   const auto refused = contend("a", false);
   engine.advance(2s);
-  ASSERT_TRUE(refused->failure);
-  EXPECT_EQ(refused->failure->code, errc::unavailable);
+  ASSERT_TRUE(failed(*refused, errc::unavailable));
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   const auto unanswered = contend("a", false);
   engine.advance(2s);
-  ASSERT_TRUE(unanswered->failure);
-  EXPECT_EQ(unanswered->failure->code, errc::ambiguous);
+  ASSERT_TRUE(failed(*unanswered, errc::ambiguous));
   EXPECT_EQ(server.open(), 0U) << "what is granted late goes with the connection";
   server.dialling = FakeServer::Dialling::silence;
   const auto unreachable = contend("a", false);
   engine.advance(2s);
-  ASSERT_TRUE(unreachable->failure);
-  EXPECT_EQ(unreachable->failure->code, errc::unavailable);
+  ASSERT_TRUE(failed(*unreachable, errc::unavailable));
 }
 
 TEST_F(ForUpdateTest, AMissingPermissionIsFinalAndNamesTheGrant) {
   server.reply = [](const FakeQuery&) { return FakeReply::refused("42501", 1); };
   const auto attempt = wait_for("a");
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::access_denied);
-  EXPECT_NE(attempt->failure->detail.find("GRANT USAGE ON SCHEMA"), std::string::npos);
+  ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT USAGE ON SCHEMA"));
 }
 
 TEST_F(ForUpdateTest, AWrongPasswordIsFinal) {
   server.dialling = FakeServer::Dialling::refuse_password;
   const auto attempt = wait_for("a");
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  ASSERT_TRUE(failed(*attempt, errc::access_denied));
 }
 
 TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
@@ -149,8 +142,7 @@ TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
   };
   const auto attempt = contend("a", true);
   engine.advance(10s);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  ASSERT_TRUE(failed(*attempt, errc::access_denied));
   EXPECT_GT(attempts_to_make_it, 0);
 }
 
@@ -158,9 +150,7 @@ TEST_F(ForUpdateTest, ALeaseLongerThanTheSessionLivesIsRefused) {
   test::Attempt attempt;
   attempt.request = {.name = "a", .owner = host.new_owner_id(), .holder = "h", .lease = lease + 1ms, .wait = true};
   attempt.contention = locks->contend(attempt.request, attempt);
-  ASSERT_TRUE(attempt.failure);
-  EXPECT_EQ(attempt.failure->code, errc::invalid_argument);
-  EXPECT_NE(attempt.failure->detail.find("lease"), std::string::npos);
+  ASSERT_TRUE(failed(attempt, errc::invalid_argument, "lease"));
   EXPECT_EQ(server.dialled, 0);
   EXPECT_EQ(locks->capabilities().max_lease, lease);
 }
@@ -182,8 +172,7 @@ TEST_F(ForUpdateTest, ABrokenConnectionIsALostLock) {
   const auto attempt = try_lock("a");
   server.break_connections();
   engine.run();
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, attempt->grant->owner);
+  ASSERT_TRUE(lost(host, attempt->grant->owner));
   EXPECT_EQ(host.losses[0].why.code, errc::lost);
   EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
 }
@@ -233,8 +222,7 @@ TEST_F(ForUpdateTest, LocksDoNotShareAConnection) {
   EXPECT_EQ(server.open(), 2U);
   server.break_connections("gone", 1);
   engine.run();
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, a->grant->owner);
+  ASSERT_TRUE(lost(host, a->grant->owner));
   EXPECT_EQ(release(*b->grant).status, Status::released);
 }
 

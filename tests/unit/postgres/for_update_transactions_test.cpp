@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "for_update_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -16,20 +17,14 @@ using Status = ReleaseOutcome::Status;
 using State = ConnectionEvent::State;
 
 TEST_F(ForUpdateTest, ATryIsToldWhichLimitIsReached) {
-  const auto a = try_lock("a");
-  const auto b = try_lock("b");
-  const auto c = try_lock("c");
+  const auto [a, b, c] = take_all();
   const auto d = try_lock("d");
-  ASSERT_TRUE(d->failure);
-  EXPECT_EQ(d->failure->code, errc::unavailable);
-  EXPECT_NE(d->failure->detail.find("max_connections=3"), std::string::npos);
+  ASSERT_TRUE(failed(*d, errc::unavailable, "max_connections=3"));
   EXPECT_EQ(server.open(), 3U);
 }
 
 TEST_F(ForUpdateTest, WaitersGetConnectionsInTheirOrder) {
-  const auto a = try_lock("a");
-  const auto b = try_lock("b");
-  const auto c = try_lock("c");
+  const auto [a, b, c] = take_all();
   const auto d = wait_for("d");
   const auto e = wait_for("e");
   ASSERT_EQ(d->unreachable_reports.size(), 1U);
@@ -43,9 +38,7 @@ TEST_F(ForUpdateTest, WaitersGetConnectionsInTheirOrder) {
 }
 
 TEST_F(ForUpdateTest, WhoComesLaterDoesNotOvertakeThoseWhoWaitForAConnection) {
-  const auto a = try_lock("a");
-  const auto b = try_lock("b");
-  const auto c = try_lock("c");
+  const auto [a, b, c] = take_all();
   const auto d = wait_for("d");
   locks->release(*a->grant, [](const ReleaseOutcome&) {});
   while (server.count(locks->statements().commit) == 1 && engine.run_one()) {
@@ -58,9 +51,7 @@ TEST_F(ForUpdateTest, WhoComesLaterDoesNotOvertakeThoseWhoWaitForAConnection) {
 }
 
 TEST_F(ForUpdateTest, AConnectionThatBreaksMakesRoom) {
-  const auto a = try_lock("a");
-  const auto b = try_lock("b");
-  const auto c = try_lock("c");
+  const auto [a, b, c] = take_all();
   const auto d = wait_for("d");
   server.break_connections("gone", 2);
   engine.run();
@@ -69,8 +60,7 @@ TEST_F(ForUpdateTest, AConnectionThatBreaksMakesRoom) {
 }
 
 TEST_F(ForUpdateTest, AWaiterThatGaveUpMakesRoom) {
-  take_elsewhere("a");
-  const auto first = wait_for("a");
+  const auto first = wait_for_taken("a");
   const auto b = try_lock("b");
   const auto c = try_lock("c");
   const auto d = wait_for("d");
@@ -80,9 +70,7 @@ TEST_F(ForUpdateTest, AWaiterThatGaveUpMakesRoom) {
 }
 
 TEST_F(ForUpdateTest, WhoGivesUpWaitingForAConnectionIsPassedOver) {
-  const auto a = try_lock("a");
-  const auto b = try_lock("b");
-  const auto c = try_lock("c");
+  const auto [a, b, c] = take_all();
   const auto d = wait_for("d");
   const auto e = wait_for("e");
   d->contention.reset();

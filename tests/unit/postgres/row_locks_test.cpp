@@ -37,7 +37,6 @@ class PostgresTableLocks : public RowsTest {
 // --- On the wire -----------------------------------------------------------------------------------------------------
 
 TEST_P(PostgresRowLocks, ALoneAcquireAndALoneReleaseAreOneStatementEach) {
-  const auto client = make();
   const auto attempt = client->contend("x");
   engine.run();
   ASSERT_TRUE(attempt->grant);
@@ -49,7 +48,6 @@ TEST_P(PostgresRowLocks, ALoneAcquireAndALoneReleaseAreOneStatementEach) {
 }
 
 TEST_P(PostgresRowLocks, AcquiresOfOneTurnAreOneQuery) {
-  const auto client = make();
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 64; ++i) attempts.push_back(client->contend("x" + std::to_string(i)));
   engine.run();
@@ -62,7 +60,6 @@ TEST_P(PostgresRowLocks, AcquiresOfOneTurnAreOneQuery) {
 
 TEST_P(PostgresRowLocks, ATryThatFindsItBusyAsksOnce) {
   rows.give_to("x", "somebody", 24h);
-  const auto client = make();
   const auto attempt = client->contend("x", false);
   engine.advance(1h);
   EXPECT_EQ(attempt->busy_reports, 1);
@@ -72,7 +69,6 @@ TEST_P(PostgresRowLocks, ATryThatFindsItBusyAsksOnce) {
 
 TEST_P(PostgresRowLocks, ALeaseCountsFromWhenItsRequestWasSent) {
   server.dialling = FakeServer::Dialling::fail;
-  const auto client = make();
   const auto attempt = client->contend("x", true, 10s);
   engine.advance(3s);
   EXPECT_FALSE(attempt->unreachable_reports.empty());
@@ -91,7 +87,6 @@ TEST_P(PostgresRowLocks, ALeaseCountsFromWhenItsRequestWasSent) {
 }
 
 TEST_P(PostgresRowLocks, SaysWhatItCan) {
-  const auto client = make();
   const Capabilities can = client->locks->capabilities();
   EXPECT_EQ(can.strategy, to_string(GetParam()));
   EXPECT_EQ(can.lease_kind, LeaseKind::per_lock);
@@ -101,7 +96,7 @@ TEST_P(PostgresRowLocks, SaysWhatItCan) {
 }
 
 TEST_P(PostgresRowLocks, NamesAreSharedAmongConnections) {
-  const auto client = make(Pooler::detect, 2);
+  client = make(Pooler::detect, 2);
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 64; ++i) attempts.push_back(client->contend("x" + std::to_string(i)));
   engine.run();
@@ -173,7 +168,6 @@ TEST_P(PostgresRowLocks, OneReleaseWakesOneOfAClientsWaiters) {
 }
 
 TEST_P(PostgresRowLocks, NothingIsNotifiedWhereNobodyWaits) {
-  const auto client = make();
   for (int i = 0; i < 5; ++i) {
     const auto attempt = client->contend("x");
     engine.run();
@@ -199,7 +193,6 @@ TEST_P(PostgresRowLocks, AWakeUpThatIsLostIsMadeUpForByAsking) {
 // A lease that runs out tells nobody.
 TEST_F(PostgresTableLocks, WhoWaitsIsThereWhenALeaseRunsOut) {
   rows.give_to("x", "somebody", 5300ms);
-  const auto client = make();
   const auto waiting = client->contend("x");
   engine.advance(5299ms);
   EXPECT_FALSE(waiting->grant);
@@ -211,7 +204,6 @@ TEST_P(PostgresRowLocks, ARowThatIsBeingChangedIsLookedAtAgainSoon) {
   rows.give_to("x", "somebody", 24h);
   rows.free("x");
   rows.rows["x"].locked = true;
-  const auto client = make();
   const auto waiting = client->contend("x");
   engine.advance(1s);
   EXPECT_FALSE(waiting->grant);
@@ -222,7 +214,6 @@ TEST_P(PostgresRowLocks, ARowThatIsBeingChangedIsLookedAtAgainSoon) {
 }
 
 TEST_P(PostgresRowLocks, AnErrorThatPassesIsWaitedFor) {
-  const auto client = make();
   for (const char* const sqlstate : {"40001", "55P03", "53300", "57P01", "25006", "26000"}) {
     reply_to("acquire", FakeReply::refused(sqlstate));
     const auto waiting = client->contend("x");
@@ -238,7 +229,6 @@ TEST_P(PostgresRowLocks, AnErrorThatPassesIsWaitedFor) {
 }
 
 TEST_P(PostgresRowLocks, AnErrorThatStaysIsFinal) {
-  const auto client = make();
   const std::pair<const char*, errc> cases[] = {
       {"42501", errc::access_denied}, {"22P05", errc::invalid_argument}, {"XX000", errc::protocol}};
   for (const auto& [sqlstate, code] : cases) {
@@ -258,7 +248,6 @@ TEST_P(PostgresRowLocks, AnErrorThatStaysIsFinal) {
 TEST_P(PostgresRowLocks, BehindAPoolerWaitersAskAndTheUserIsWarnedOnce) {
   server.info.pooled = true;
   rows.give_to("x", "somebody", 24h);
-  const auto client = make();
   const auto first = client->contend("x");
   const auto second = client->contend("x");
   engine.advance(1min);
@@ -274,7 +263,7 @@ TEST_P(PostgresRowLocks, BehindAPoolerWaitersAskAndTheUserIsWarnedOnce) {
 TEST_P(PostgresRowLocks, WhoSaysThatThereIsAPoolerIsNotWarned) {
   server.info.pooled = true;
   rows.give_to("x", "somebody", 24h);
-  const auto client = make(Pooler::transaction);
+  client = make(Pooler::transaction);
   const auto waiting = client->contend("x");
   engine.advance(1min);
   EXPECT_TRUE(client->host.warnings.empty());
@@ -290,7 +279,6 @@ TEST_P(PostgresRowLocks, WhoSaysThatThereIsAPoolerIsNotWarned) {
 // --- Renewing and releasing ------------------------------------------------------------------------------------------
 
 TEST_P(PostgresRowLocks, ARenewalCountsFromWhenItWasSent) {
-  const auto client = make();
   const auto attempt = client->contend("x", true, 10s);
   engine.advance(3s);
   reply_to("renew_many", FakeReply::held());
@@ -306,7 +294,6 @@ TEST_P(PostgresRowLocks, ARenewalCountsFromWhenItWasSent) {
 }
 
 TEST_P(PostgresRowLocks, ALockOfSomebodyElseIsLost) {
-  const auto client = make();
   const auto attempt = client->contend("x");
   engine.run();
   rows.give_to("x", "somebody", 24h);
@@ -319,7 +306,6 @@ TEST_P(PostgresRowLocks, ALockOfSomebodyElseIsLost) {
 }
 
 TEST_F(PostgresTableLocks, ALeaseThatRanOutOnTheServerIsNotBroughtBack) {
-  const auto client = make();
   const auto attempt = client->contend("x", true, 1s);
   engine.advance(1s);
   client->renew(*attempt->grant);
@@ -328,7 +314,6 @@ TEST_F(PostgresTableLocks, ALeaseThatRanOutOnTheServerIsNotBroughtBack) {
 }
 
 TEST_P(PostgresRowLocks, ARenewalIsAnsweredWithinAQuarterOfTheLease) {
-  const auto client = make();
   const auto attempt = client->contend("x", true, 2s);
   engine.run();
   reply_to("renew_many", FakeReply::held());
@@ -343,7 +328,6 @@ TEST_P(PostgresRowLocks, ARenewalIsAnsweredWithinAQuarterOfTheLease) {
 }
 
 TEST_P(PostgresRowLocks, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
-  const auto client = make();
   const auto stuck = client->contend("x");
   const auto other = client->contend("y");
   engine.run();
@@ -370,7 +354,6 @@ TEST_P(PostgresRowLocks, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
 
 // Others who wait have it marked, for example.
 TEST_P(PostgresRowLocks, ARowThatSomebodyHasLockedForAMomentIsAskedForAgain) {
-  const auto client = make();
   const auto attempt = client->contend("x");
   engine.run();
   for (const auto moment : {0ms, 2ms, 30ms}) {
@@ -394,7 +377,6 @@ TEST_P(PostgresRowLocks, ARowThatSomebodyHasLockedForAMomentIsAskedForAgain) {
 }
 
 TEST_P(PostgresRowLocks, ARowThatIsLockedIsNotAskedForPastTheDeadline) {
-  const auto client = make();
   const auto attempt = client->contend("x", true, 40ms);
   engine.run();
   rows.rows["x"].locked = true;
@@ -405,7 +387,6 @@ TEST_P(PostgresRowLocks, ARowThatIsLockedIsNotAskedForPastTheDeadline) {
 }
 
 TEST_P(PostgresRowLocks, AReleaseWhoseAnswerIsLostWasARelease) {
-  const auto client = make();
   const auto attempt = client->contend("x");
   engine.run();
   lose_answers_to("release");
@@ -417,7 +398,6 @@ TEST_P(PostgresRowLocks, AReleaseWhoseAnswerIsLostWasARelease) {
 }
 
 TEST_P(PostgresRowLocks, AReleaseThatCannotBeSentGoesOnInTheBackground) {
-  const auto client = make();
   const auto attempt = client->contend("x");
   engine.run();
   server.dialling = FakeServer::Dialling::fail;

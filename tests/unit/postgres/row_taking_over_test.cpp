@@ -23,7 +23,6 @@ TEST_F(PostgresTakingOver, ADeadHoldersLockIsTakenOverWhenItStoodStillForOneLeas
   const auto held = holder->contend("x", true, 10s);
   engine.advance(4s);
   const TimePoint first_seen = engine.now();
-  const auto client = make();
   const auto waiting = client->contend("x", true, 60s);
   engine.advance(10s - 1ns);
   EXPECT_FALSE(waiting->grant) << "one lease of the holder's, from when it was first seen";
@@ -38,7 +37,6 @@ TEST_F(PostgresTakingOver, ItStandsStillFromWhenTheAnswerThatShowedItArrived) {
   const auto holder = make();
   const auto held = holder->contend("x", true, 10s);
   engine.run();
-  const auto client = make();
   // The server looked early, and its answer is under way for long.
   next_reply = [](const FakeQuery&) { return FakeReply::held(); };
   const auto waiting = client->contend("x");
@@ -72,7 +70,7 @@ TEST_F(PostgresTakingOver, NobodyTakesOverBeforeTheHolderKnowsThatItIsOver) {
     server.release();
     engine.run();
     ASSERT_TRUE(held->grant);
-    const auto client = make();
+    client = make();
     const auto waiting = client->contend(name);
     while (!waiting->grant) {
       engine.advance(1ms);
@@ -87,7 +85,6 @@ TEST_F(PostgresTakingOver, ARenewalStartsItAgain) {
   const auto holder = make();
   const auto held = holder->contend("x", true, 10s);
   engine.run();
-  const auto client = make();
   const auto waiting = client->contend("x");
   for (int i = 0; i < 5; ++i) {
     engine.advance(9s);
@@ -126,7 +123,6 @@ TEST_F(PostgresTakingOver, WhatOneClientSawIsNotAnothers) {
 // Tries that do not wait take over, too, when they are far enough apart.
 TEST_F(PostgresTakingOver, TriesFromTimeToTimeTakeOver) {
   rows.give_to("x", "somebody", 10s);
-  const auto client = make();
   const auto first = client->contend("x", false);
   engine.advance(10s);
   const auto second = client->contend("x", false);

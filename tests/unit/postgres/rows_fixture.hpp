@@ -102,6 +102,8 @@ class RowsTest : public testing::Test {
     };
   }
 
+  ~RowsTest() override { next_reply = nullptr; }  // what a test has put there is gone
+
   [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect, std::size_t connections = 1) {
     return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), connections);
   }
@@ -146,6 +148,7 @@ class RowsTest : public testing::Test {
   FakeServer server{engine};
   FakeLockTable rows;
   std::function<std::optional<FakeReply>(const FakeQuery&)> next_reply;
+  std::unique_ptr<RowClient> client = make();
 };
 
 }  // namespace dlock::postgres

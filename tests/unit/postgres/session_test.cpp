@@ -89,6 +89,11 @@ class PostgresSession : public testing::Test {
   std::optional<Session> session{std::in_place, engine, dialling, Purpose{}, Upkeep::kept_up, user};
 };
 
+class PostgresReadySession : public PostgresSession {
+ protected:
+  PostgresReadySession() { connect(); }
+};
+
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresSession, ConnectsWhenItIsFirstWanted) {
@@ -177,8 +182,7 @@ TEST_F(PostgresSession, AfterAFinalRefusalItWaitsUntilItIsWanted) {
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresSession, WhatWasUnderWayHasAnUnknownOutcome) {
-  connect();
+TEST_F(PostgresReadySession, WhatWasUnderWayHasAnUnknownOutcome) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   (void)ask("a");
   engine.run();
@@ -194,8 +198,7 @@ TEST_F(PostgresSession, WhatWasUnderWayHasAnUnknownOutcome) {
   EXPECT_EQ(session->epoch(), 2U);
 }
 
-TEST_F(PostgresSession, WhatIsAskedWhileItBreaksWaitsForTheNextConnection) {
-  connect();
+TEST_F(PostgresReadySession, WhatIsAskedWhileItBreaksWaitsForTheNextConnection) {
   server.reply = [](const FakeQuery& query) { return query.connection == 1 ? FakeReply::lost() : FakeReply{}; };
   Query first = query("a");
   first.done = [&](const Outcome&, const Results&) { (void)ask("b"); };
@@ -212,8 +215,7 @@ TEST_F(PostgresSession, AServerThatThrowsUsOutAgainAndAgainIsNotStormed) {
   EXPECT_LT(server.dialled, 100);
 }
 
-TEST_F(PostgresSession, MayBeDestroyedByWhoeverHearsFromIt) {
-  connect();
+TEST_F(PostgresReadySession, MayBeDestroyedByWhoeverHearsFromIt) {
   user.when_down = [&] { session.reset(); };
   server.break_connections();
   engine.run();
@@ -258,8 +260,7 @@ TEST_F(PostgresSession, MadeOnceItIsOverWhenThereIsNoConnection) {
   EXPECT_TRUE(session->over());
 }
 
-TEST_F(PostgresSession, NothingIsCalledOnceItIsStopped) {
-  connect();
+TEST_F(PostgresReadySession, NothingIsCalledOnceItIsStopped) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   (void)ask("a");
   session->stop();
@@ -270,8 +271,7 @@ TEST_F(PostgresSession, NothingIsCalledOnceItIsStopped) {
 
 // --- Deadlines -------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresSession, AnAnswerThatIsLateIsUnknownAndTheConnectionStays) {
-  connect();
+TEST_F(PostgresReadySession, AnAnswerThatIsLateIsUnknownAndTheConnectionStays) {
   server.reply = [](const FakeQuery& query) { return query.sql() == "a" ? FakeReply::held() : FakeReply{}; };
   (void)ask("a", 100ms);
   engine.advance(100ms);
@@ -285,8 +285,7 @@ TEST_F(PostgresSession, AnAnswerThatIsLateIsUnknownAndTheConnectionStays) {
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(PostgresSession, AServerThatDoesNotAnswerLosesTheConnection) {
-  connect();
+TEST_F(PostgresReadySession, AServerThatDoesNotAnswerLosesTheConnection) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   (void)ask("a");
   engine.advance(3900ms);
@@ -296,8 +295,7 @@ TEST_F(PostgresSession, AServerThatDoesNotAnswerLosesTheConnection) {
   EXPECT_EQ(user.heard.at(1), "broken");
 }
 
-TEST_F(PostgresSession, AnAnswerThatArrivedWhileWeSleptCounts) {
-  connect();
+TEST_F(PostgresReadySession, AnAnswerThatArrivedWhileWeSleptCounts) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   (void)ask("a", 100ms);
   engine.run();
@@ -307,8 +305,7 @@ TEST_F(PostgresSession, AnAnswerThatArrivedWhileWeSleptCounts) {
   EXPECT_EQ(answers, Words{"a = "});
 }
 
-TEST_F(PostgresSession, AStatementThatBlocksHasUntilItsDeadline) {
-  connect();
+TEST_F(PostgresReadySession, AStatementThatBlocksHasUntilItsDeadline) {
   server.reply = [](const FakeQuery& query) { return query.sql() == "wait" ? FakeReply::held() : FakeReply{}; };
   (void)session->request({.query = query("wait"), .deadline = engine.now() + 1min, .blocks = true});
   engine.advance(59s);
@@ -333,8 +330,7 @@ TEST_F(PostgresSession, WithdrawnRequestsAreNotAnswered) {
   EXPECT_TRUE(answers.empty());
 }
 
-TEST_F(PostgresSession, WhatTheServerRefusesIsAnAnswer) {
-  connect();
+TEST_F(PostgresReadySession, WhatTheServerRefusesIsAnAnswer) {
   server.reply = [](const FakeQuery&) { return FakeReply::refused("40001"); };
   (void)ask("a");
   engine.run();
@@ -344,8 +340,7 @@ TEST_F(PostgresSession, WhatTheServerRefusesIsAnAnswer) {
 
 // --- Health ----------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresSession, AsksWhetherSomebodyIsThereWhenNothingWasHeard) {
-  connect();
+TEST_F(PostgresReadySession, AsksWhetherSomebodyIsThereWhenNothingWasHeard) {
   engine.advance(1900ms);
   EXPECT_EQ(server.heartbeats, 0);
   (void)ask("a");
@@ -358,8 +353,7 @@ TEST_F(PostgresSession, AsksWhetherSomebodyIsThereWhenNothingWasHeard) {
   EXPECT_TRUE(session->idle());
 }
 
-TEST_F(PostgresSession, ASilentServerLosesTheConnection) {
-  connect();
+TEST_F(PostgresReadySession, ASilentServerLosesTheConnection) {
   server.replies_to_heartbeats = true;
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   engine.advance(3900ms);
@@ -368,8 +362,7 @@ TEST_F(PostgresSession, ASilentServerLosesTheConnection) {
   EXPECT_EQ(user.heard.at(1), "broken");
 }
 
-TEST_F(PostgresSession, AHeartbeatThatIsRefusedEndsTheSession) {
-  connect();
+TEST_F(PostgresReadySession, AHeartbeatThatIsRefusedEndsTheSession) {
   server.replies_to_heartbeats = true;
   server.reply = [](const FakeQuery&) { return FakeReply::refused("25P02"); };
   engine.advance(2s);
@@ -411,8 +404,7 @@ TEST_F(PostgresSession, IsKeptAsLongAsItsLocksAreSafe) {
   EXPECT_TRUE(session->over());
 }
 
-TEST_F(PostgresSession, HandsOnNotifications) {
-  connect();
+TEST_F(PostgresReadySession, HandsOnNotifications) {
   server.notify("dlock", "orders/42");
   engine.run();
   EXPECT_EQ(user.heard, (Words{"ready", "dlock:orders/42"}));
