@@ -32,6 +32,11 @@ class BackendTest : public testing::Test {
   using ReleaseStatus = ReleaseOutcome::Status;
   static constexpr auto parent = "/dlock/lock";
 
+  ~BackendTest() override {
+    ensemble.fate = nullptr;  // what a test has put there is gone
+    host.on_extended = nullptr;
+  }
+
   std::unique_ptr<ZookeeperBackend> make(const std::string& query = {}, const std::string& path = {}) {
     return make_backend<ZookeeperBackend>(query, path);
   }
@@ -45,26 +50,30 @@ class BackendTest : public testing::Test {
     return std::make_unique<AnyBackend>(host, parse_options(config), config.lease, ensemble.handles(), nobody_answers);
   }
 
-  std::unique_ptr<Attempt> start(Backend& backend, bool wait = true, const std::string& name = "lock",
+  std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock",
                                  std::chrono::nanoseconds lease = 10s) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {
         .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = lease, .wait = wait};
-    attempt->contention = backend.contend(attempt->request, *attempt);
+    attempt->contention = of.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(Backend& backend, bool wait = true, const std::string& name = "lock",
+  std::unique_ptr<Attempt> contend(Backend& of, bool wait = true, const std::string& name = "lock",
                                    std::chrono::nanoseconds lease = 10s) {
-    auto attempt = start(backend, wait, name, lease);
+    auto attempt = start(of, wait, name, lease);
     engine.run();
     return attempt;
   }
 
-  std::optional<ReleaseOutcome> release(Backend& backend, const Attempt& attempt) {
+  std::optional<ReleaseOutcome> release(Backend& of, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
-    backend.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
+    of.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
     engine.run();
     return outcome;
+  }
+
+  void close() {
+    backend->close([this] { is_closed = true; });
   }
 
   // A node in the queue that somebody else's session has, its path.
@@ -107,6 +116,8 @@ class BackendTest : public testing::Test {
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   FakeEnsemble ensemble{engine};
+  std::unique_ptr<ZookeeperBackend> backend = make();
+  bool is_closed = false;
 
  private:
   int others_ = 0;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::zookeeper {
 
@@ -31,14 +32,12 @@ class ForeignLockersTest : public BackendTest {
   }
 
   void expect_refused(const std::string& query, const std::string& named) {
-    const auto backend = make(query);
+    backend = make(query);
     const std::size_t before = ensemble.children(parent).size();
     for (const bool wait : {true, false}) {
       const auto attempt = contend(*backend, wait);
       EXPECT_FALSE(attempt->grant) << query;
-      ASSERT_TRUE(attempt->failure) << query;
-      EXPECT_EQ(attempt->failure->code, errc::protocol) << query;
-      EXPECT_NE(attempt->failure->detail.find(parent), std::string::npos) << attempt->failure->detail;
+      ASSERT_TRUE(failed(*attempt, errc::protocol, parent)) << query;
       // With strategy=ephemeral the node that is in the way says enough.
       if (query.find("ephemeral") != std::string::npos) continue;
       EXPECT_NE(attempt->failure->detail.find(named), std::string::npos) << attempt->failure->detail;
@@ -47,7 +46,7 @@ class ForeignLockersTest : public BackendTest {
     EXPECT_EQ(ensemble.children(parent).size(), before) << "ours is gone";
   }
   void expect_granted(const std::string& query) {
-    const auto backend = make(query);
+    backend = make(query);
     for (const bool wait : {true, false}) {
       const auto attempt = contend(*backend, wait);
       ASSERT_TRUE(attempt->grant) << query << (attempt->failure ? attempt->failure->detail : "");
@@ -95,7 +94,6 @@ TEST_F(ForeignLockersTest, WhatCuratorsSemaphoreLeavesBehindIsInNobodysWay) {
 // Our list shows only `locks`; when we look below it, the other has gone on to `leases`.
 TEST_F(ForeignLockersTest, OneWhoMovesWhileWeLookIsNotMissed) {
   put_waiter();
-  const auto backend = make();
   ensemble.fate = [this](const FakeRequest& request) {
     if (request.kind != Kind::get || !request.path.ends_with("/locks")) return Fate::answer;
     ensemble.fate = nullptr;
@@ -105,27 +103,24 @@ TEST_F(ForeignLockersTest, OneWhoMovesWhileWeLookIsNotMissed) {
   };
   const auto attempt = contend(*backend);
   EXPECT_FALSE(attempt->grant);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  ASSERT_TRUE(failed(*attempt, errc::protocol));
 }
 
 // A connection that breaks while we look: what was not seen is not taken for empty.
 TEST_F(ForeignLockersTest, WhatCouldNotBeLookedAtIsLookedAtAgain) {
   put_lease();
-  const auto backend = make();
   next(Kind::get, Fate::lose_answer);
   const auto attempt = contend(*backend);
   EXPECT_FALSE(attempt->grant);
   EXPECT_FALSE(attempt->failure);
   engine.advance(1s);
   EXPECT_FALSE(attempt->grant);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  ASSERT_TRUE(failed(*attempt, errc::protocol));
 }
 
 // The others are looked for when the list is; each waiter in the herd lists anew.
 TEST_F(ForeignLockersTest, AWaiterOfTheHerdThatSeesASemaphoreComeIsRefused) {
-  const auto backend = make("strategy=sequential-herd");
+  backend = make("strategy=sequential-herd");
   const std::string theirs = put_member();
   const auto attempt = contend(*backend);
   ASSERT_EQ(attempt->busy_reports, 1);
@@ -133,14 +128,13 @@ TEST_F(ForeignLockersTest, AWaiterOfTheHerdThatSeesASemaphoreComeIsRefused) {
   ensemble.remove(theirs);
   engine.run();
   EXPECT_FALSE(attempt->grant);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::protocol);
+  ASSERT_TRUE(failed(*attempt, errc::protocol));
 }
 
 TEST_F(ForeignLockersTest, QuestionsAboutASemaphoreAreRefusedAndNothingOfItIsBroken) {
   const std::string theirs = put_lease();
   for (const std::string query : queues) {
-    const auto backend = make(query);
+    backend = make(query);
     std::optional<Result<LockInfo>> info;
     backend->inspect("lock", [&](Result<LockInfo> result) { info = std::move(result); });
     std::optional<Result<bool>> broken;
@@ -158,7 +152,6 @@ TEST_F(ForeignLockersTest, QuestionsAboutASemaphoreAreRefusedAndNothingOfItIsBro
 
 TEST_F(ForeignLockersTest, QuestionsAreAnsweredBesideWhatASemaphoreLeavesBehind) {
   (void)ensemble.put(std::string(parent) + "/leases");
-  const auto backend = make();
   const auto ask = [&] {
     std::optional<Result<LockInfo>> info;
     backend->inspect("lock", [&](Result<LockInfo> result) { info = std::move(result); });

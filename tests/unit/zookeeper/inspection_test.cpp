@@ -1,7 +1,11 @@
 // Questions about locks, and breaking them.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backend_fixture.hpp"
 
@@ -14,32 +18,29 @@ class InspectionTest : public BackendTest {
   template <class T>
   using Answer = std::optional<Result<T>>;
 
-  Answer<LockInfo> inspect(ZookeeperBackend& backend, const std::string& name = "lock") {
-    Answer<LockInfo> answer;
-    backend.inspect(name, [&](Result<LockInfo> result) { answer = std::move(result); });
+  template <class T>
+  Answer<T> answer_to(const std::function<void(Backend::Handler<T>)>& question) {
+    Answer<T> answer;
+    question([&](Result<T> result) { answer = std::move(result); });
     engine.run();
     return answer;
   }
-  Answer<std::vector<LockInfo>> list(ZookeeperBackend& backend) {
-    Answer<std::vector<LockInfo>> answer;
-    backend.list([&](Result<std::vector<LockInfo>> result) { answer = std::move(result); });
-    engine.run();
-    return answer;
+  Answer<LockInfo> inspect(const std::string& name = "lock") {
+    return answer_to<LockInfo>([&](auto done) { backend->inspect(name, std::move(done)); });
   }
-  Answer<bool> break_lock(ZookeeperBackend& backend, const std::string& name = "lock") {
-    Answer<bool> answer;
-    backend.break_lock(name, [&](Result<bool> result) { answer = std::move(result); });
-    engine.run();
-    return answer;
+  Answer<std::vector<LockInfo>> list() {
+    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(std::move(done)); });
+  }
+  Answer<bool> break_lock(const std::string& name = "lock") {
+    return answer_to<bool>([&](auto done) { backend->break_lock(name, std::move(done)); });
   }
 };
 
 TEST_F(InspectionTest, TheFirstInTheQueueIsTheHolder) {
-  const auto backend = make();
   const std::string holder = put_member(parent, "web-3:4711:billing");
   (void)put_member();
   (void)put_member();
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && info->ok());
   EXPECT_TRUE(info->value().held);
   EXPECT_EQ(info->value().name, "lock");
@@ -51,9 +52,8 @@ TEST_F(InspectionTest, TheFirstInTheQueueIsTheHolder) {
 
 // Hazard 24.
 TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
-  const auto backend = make();
   (void)put_member();
-  (void)inspect(*backend);
+  (void)inspect();
   const auto first = std::find_if(ensemble.requests.begin(), ensemble.requests.end(),
                                   [](const FakeRequest& request) { return request.path == parent; });
   ASSERT_NE(first, ensemble.requests.end());
@@ -61,13 +61,12 @@ TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
 }
 
 TEST_F(InspectionTest, AFreeLockIsFree) {
-  const auto backend = make();
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && info->ok());
   EXPECT_FALSE(info->value().held);
   EXPECT_EQ(info->value().waiters, 0U);
   (void)ensemble.put(parent);
-  info = inspect(*backend);
+  info = inspect();
   ASSERT_TRUE(info && info->ok());
   EXPECT_FALSE(info->value().held);
 }
@@ -75,8 +74,8 @@ TEST_F(InspectionTest, AFreeLockIsFree) {
 TEST_F(InspectionTest, AnEphemeralLockIsSeenByEveryStrategy) {
   (void)ensemble.put(parent, "web-3:4711:billing", 77);
   for (const std::string query : {"", "strategy=ephemeral"}) {
-    const auto backend = make(query);
-    auto info = inspect(*backend);
+    backend = make(query);
+    auto info = inspect();
     ASSERT_TRUE(info && info->ok());
     EXPECT_TRUE(info->value().held);
     EXPECT_EQ(info->value().holder, "web-3:4711:billing");
@@ -85,38 +84,34 @@ TEST_F(InspectionTest, AnEphemeralLockIsSeenByEveryStrategy) {
 }
 
 TEST_F(InspectionTest, ForeignDataIsNotShownUnlessItIsText) {
-  const auto backend = make();
   (void)put_member(parent, std::string("\x00\xff\x12", 3));
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && info->ok());
   EXPECT_TRUE(info->value().held);
   EXPECT_EQ(info->value().holder, "");
 }
 
 TEST_F(InspectionTest, AHolderThatGoesMeanwhileIsLookedForAgain) {
-  const auto backend = make();
   const std::string first = put_member(parent, "first");
   (void)put_member(parent, "second");
   ensemble.fate = [&](const FakeRequest& request) {
     if (request.kind == Kind::get && request.path == first) ensemble.remove(first);
     return Fate::answer;
   };
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && info->ok());
   EXPECT_EQ(info->value().holder, "second");
 }
 
 TEST_F(InspectionTest, AQueueThatMakesNoSenseIsReported) {
-  const auto backend = make();
   (void)ensemble.put(parent + std::string("/x__lock__"), {}, 77, true);
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && !info->ok());
   EXPECT_EQ(info->failure().code, errc::protocol);
 }
 
 TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
   ensemble.dialling = FakeEnsemble::Dialling::silence;
-  const auto backend = make();
   Answer<LockInfo> info;
   backend->inspect("lock", [&](Result<LockInfo> result) { info = std::move(result); });
   Answer<std::vector<LockInfo>> infos;
@@ -137,17 +132,15 @@ TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
 }
 
 TEST_F(InspectionTest, MissingRightsAreSaid) {
-  const auto backend = make();
   (void)put_member();
-  (void)inspect(*backend);
+  (void)inspect();
   next(Kind::children, Fate::forbid);
-  auto info = inspect(*backend);
+  auto info = inspect();
   ASSERT_TRUE(info && !info->ok());
   EXPECT_EQ(info->failure().code, errc::access_denied);
 }
 
 TEST_F(InspectionTest, AListHasWhateverIsALock) {
-  const auto backend = make();
   (void)put_member("/dlock/b");
   (void)put_member("/dlock/a%2Fx");
   (void)ensemble.put("/dlock/free");
@@ -155,7 +148,7 @@ TEST_F(InspectionTest, AListHasWhateverIsALock) {
   (void)ensemble.put("/dlock/data", "somebody's");
   (void)ensemble.put("/dlock/not%a%name");
   (void)ensemble.put("/dlock/foreign/x__lock__", {}, 77, true);
-  auto infos = list(*backend);
+  auto infos = list();
   ASSERT_TRUE(infos && infos->ok());
   std::string names;
   for (const LockInfo& info : infos->value()) names += info.name + (info.held ? "+ " : "- ");
@@ -163,35 +156,32 @@ TEST_F(InspectionTest, AListHasWhateverIsALock) {
 }
 
 TEST_F(InspectionTest, AListOfNothingIsEmpty) {
-  const auto backend = make();
-  auto infos = list(*backend);
+  auto infos = list();
   ASSERT_TRUE(infos && infos->ok());
   EXPECT_TRUE(infos->value().empty());
 }
 
 TEST_F(InspectionTest, WithoutAPrefixZookeepersOwnNodeIsNotListed) {
-  const auto backend = make("prefix=");
+  backend = make("prefix=");
   (void)ensemble.put("/zookeeper/quota");
   (void)put_member("/mine");
-  auto infos = list(*backend);
+  auto infos = list();
   ASSERT_TRUE(infos && infos->ok());
   ASSERT_EQ(infos->value().size(), 1U);
   EXPECT_EQ(infos->value()[0].name, "mine");
 }
 
 TEST_F(InspectionTest, AListOfManyIsWhole) {
-  const auto backend = make();
   for (int i = 0; i < 300; ++i) (void)put_member("/dlock/l" + std::to_string(i));
-  auto infos = list(*backend);
+  auto infos = list();
   ASSERT_TRUE(infos && infos->ok());
   EXPECT_EQ(infos->value().size(), 300U);
 }
 
 TEST_F(InspectionTest, BreakingRemovesTheHoldersNodeOnly) {
-  const auto backend = make();
   const std::string holder = put_member();
   const std::string waiter = put_member();
-  auto broken = break_lock(*backend);
+  auto broken = break_lock();
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_TRUE(broken->value());
   EXPECT_FALSE(ensemble.exists(holder));
@@ -199,16 +189,15 @@ TEST_F(InspectionTest, BreakingRemovesTheHoldersNodeOnly) {
 }
 
 TEST_F(InspectionTest, BreakingAFreeLockSaysSo) {
-  const auto backend = make();
-  auto broken = break_lock(*backend);
+  auto broken = break_lock();
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_FALSE(broken->value());
 }
 
 TEST_F(InspectionTest, BreakingAnEphemeralLockRemovesItsNode) {
-  const auto backend = make("strategy=ephemeral");
+  backend = make("strategy=ephemeral");
   (void)ensemble.put(parent, "me", 77);
-  auto broken = break_lock(*backend);
+  auto broken = break_lock();
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_TRUE(broken->value());
   EXPECT_FALSE(ensemble.exists(parent));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend_fixture.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::zookeeper {
 
@@ -13,7 +14,6 @@ namespace {
 using SequentialTest = BackendTest;
 
 TEST_F(SequentialTest, AFreeLockIsOneRoundTrip) {
-  const auto backend = make();
   (void)ensemble.put(parent);
   (void)contend(*backend, true, "warm-up");  // connects
   const std::size_t before = ensemble.requests.size();
@@ -25,7 +25,6 @@ TEST_F(SequentialTest, AFreeLockIsOneRoundTrip) {
 }
 
 TEST_F(SequentialTest, TheNodeIsAsOthersExpectIt) {
-  const auto backend = make();
   const auto attempt = contend(*backend);
   const auto nodes = own_nodes();
   ASSERT_EQ(nodes.size(), 1U);
@@ -37,7 +36,6 @@ TEST_F(SequentialTest, TheNodeIsAsOthersExpectIt) {
 
 // Hazard 12: never the sequence number, which begins anew with the parent.
 TEST_F(SequentialTest, TheTokenIsTheTransactionThatMadeTheNode) {
-  const auto backend = make();
   std::uint64_t last = 0;
   for (int i = 0; i < 3; ++i) {
     const auto attempt = contend(*backend);
@@ -51,7 +49,6 @@ TEST_F(SequentialTest, TheTokenIsTheTransactionThatMadeTheNode) {
 }
 
 TEST_F(SequentialTest, ALeaseCountsFromWhenItsRequestWasSent) {
-  const auto backend = make();
   (void)ensemble.put(parent);
   (void)contend(*backend, true, "warm-up");
   const TimePoint start = engine.now();
@@ -69,7 +66,6 @@ TEST_F(SequentialTest, ALeaseCountsFromWhenItsRequestWasSent) {
 
 // Hazard 3, 22: two acquires of one session are two nodes.
 TEST_F(SequentialTest, EveryAcquireHasANodeOfItsOwn) {
-  const auto backend = make();
   const auto first = contend(*backend);
   const auto second = contend(*backend);
   EXPECT_TRUE(first->grant);
@@ -79,7 +75,6 @@ TEST_F(SequentialTest, EveryAcquireHasANodeOfItsOwn) {
 }
 
 TEST_F(SequentialTest, WaitersAreServedInTheirOrder) {
-  const auto backend = make();
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend));
   for (int i = 0; i < 5; ++i) {
@@ -90,7 +85,6 @@ TEST_F(SequentialTest, WaitersAreServedInTheirOrder) {
 }
 
 TEST_F(SequentialTest, AWaiterWatchesOnlyTheOneBeforeIt) {
-  const auto backend = make();
   const std::string holder = put_member();
   const auto first = contend(*backend);
   const std::string before = own_nodes().at(0);
@@ -106,7 +100,6 @@ TEST_F(SequentialTest, AWaiterWatchesOnlyTheOneBeforeIt) {
 
 // Two small questions at once, however long the queue is behind us.
 TEST_F(SequentialTest, TheNextInLineAsksForNoList) {
-  const auto backend = make();
   const std::string holder = put_member();
   const auto attempt = contend(*backend);
   for (int i = 0; i < 5; ++i) (void)put_member();
@@ -119,7 +112,6 @@ TEST_F(SequentialTest, TheNextInLineAsksForNoList) {
 }
 
 TEST_F(SequentialTest, AHandOverCostsTheSameHoweverManyWait) {
-  const auto backend = make();
   const auto cost = [&](int waiters) {
     std::vector<std::unique_ptr<Attempt>> attempts;
     for (int i = 0; i < waiters; ++i) attempts.push_back(contend(*backend, true, "l" + std::to_string(waiters)));
@@ -135,7 +127,6 @@ TEST_F(SequentialTest, AHandOverCostsTheSameHoweverManyWait) {
 
 // Hazard 7: whoever goes between the list and the watch is not waited for.
 TEST_F(SequentialTest, AHolderThatGoesBetweenTheListAndTheWatchIsNotWaitedFor) {
-  const auto backend = make();
   const std::string holder = put_member();
   ensemble.fate = [&](const FakeRequest& request) {
     if (request.kind == Kind::get && request.watch != 0) {
@@ -151,7 +142,6 @@ TEST_F(SequentialTest, AHolderThatGoesBetweenTheListAndTheWatchIsNotWaitedFor) {
 
 // Hazard 8.
 TEST_F(SequentialTest, AWaiterThatGivesUpHandsNothingOn) {
-  const auto backend = make();
   const std::string holder = put_member();
   const std::string quitter = put_member();
   const auto attempt = contend(*backend);
@@ -164,7 +154,6 @@ TEST_F(SequentialTest, AWaiterThatGivesUpHandsNothingOn) {
 }
 
 TEST_F(SequentialTest, AChangeOfTheHoldersDataIsNoHandOver) {
-  const auto backend = make();
   const std::string holder = put_member();
   const auto attempt = contend(*backend);
   ensemble.set_data(holder, "__REVOKE__");
@@ -177,7 +166,7 @@ TEST_F(SequentialTest, AChangeOfTheHoldersDataIsNoHandOver) {
 }
 
 TEST_F(SequentialTest, WaitersOfTheSameNodeShareAWatch) {
-  const auto backend = make("strategy=sequential-herd");
+  backend = make("strategy=sequential-herd");
   (void)put_member();
   const auto first = contend(*backend);
   const auto second = contend(*backend);
@@ -191,7 +180,7 @@ TEST_F(SequentialTest, WaitersOfTheSameNodeShareAWatch) {
 }
 
 TEST_F(SequentialTest, AHerdListsAnewAtEveryChange) {
-  const auto backend = make("strategy=sequential-herd");
+  backend = make("strategy=sequential-herd");
   const std::string holder = put_member();
   const auto attempt = contend(*backend);
   std::size_t before = ensemble.requests.size();
@@ -207,7 +196,6 @@ TEST_F(SequentialTest, AHerdListsAnewAtEveryChange) {
 }
 
 TEST_F(SequentialTest, ALostEventIsMadeUpForByLooking) {
-  const auto backend = make();
   const std::string holder = put_member();
   const auto attempt = contend(*backend);
   ensemble.fate = nullptr;
@@ -222,7 +210,6 @@ TEST_F(SequentialTest, ALostEventIsMadeUpForByLooking) {
 
 // Hazard 23.
 TEST_F(SequentialTest, ATryOfABusyLockWritesNothing) {
-  const auto backend = make();
   (void)put_member();
   const auto attempt = contend(*backend, false);
   EXPECT_EQ(attempt->busy_reports, 1);
@@ -236,13 +223,11 @@ TEST_F(SequentialTest, ATryOfABusyLockWritesNothing) {
 }
 
 TEST_F(SequentialTest, ATryOfAFreeLockIsGranted) {
-  const auto backend = make();
   const auto attempt = contend(*backend, false);
   EXPECT_TRUE(attempt->grant);
 }
 
 TEST_F(SequentialTest, ATryThatIsOvertakenTakesItsNodeBack) {
-  const auto backend = make();
   (void)ensemble.put(parent);
   ensemble.fate = [&](const FakeRequest& request) {
     if (request.kind == Kind::create) {
@@ -261,7 +246,7 @@ TEST_F(SequentialTest, ATryThatIsOvertakenTakesItsNodeBack) {
 
 // Hazard 13.
 TEST_F(SequentialTest, MissingParentsAreMadeAsContainers) {
-  const auto backend = make("prefix=/a/b/c");
+  backend = make("prefix=/a/b/c");
   const auto attempt = contend(*backend);
   EXPECT_TRUE(attempt->grant);
   EXPECT_TRUE(ensemble.exists("/a/b/c/lock"));
@@ -274,7 +259,6 @@ TEST_F(SequentialTest, MissingParentsAreMadeAsContainers) {
 }
 
 TEST_F(SequentialTest, AParentThatWasReapedIsMadeAgain) {
-  const auto backend = make();
   const auto first = contend(*backend);
   (void)release(*backend, *first);
   ensemble.remove(parent);
@@ -283,7 +267,6 @@ TEST_F(SequentialTest, AParentThatWasReapedIsMadeAgain) {
 }
 
 TEST_F(SequentialTest, AParentThatIsReapedAgainAndAgainIsReported) {
-  const auto backend = make();
   ensemble.fate = [&](const FakeRequest& request) {
     if (request.kind == Kind::create && request.node == NodeKind::ephemeral_sequential && ensemble.exists(parent)) {
       ensemble.remove(parent);
@@ -304,13 +287,13 @@ TEST_F(SequentialTest, AParentThatIsReapedAgainAndAgainIsReported) {
 
 // Hazard 26.
 TEST_F(SequentialTest, AMissingChrootIsSaid) {
-  const auto backend = make({}, "/apps/mine");
   ensemble.remove("/");  // what is the root of the session
-  for (const bool wait : {false, true}) {
-    const auto attempt = contend(*backend, wait);
-    ASSERT_TRUE(attempt->failure);
-    EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
-    EXPECT_NE(attempt->failure->detail.find("/apps/mine"), std::string::npos);
+  for (const std::string query : {"", "prefix=", "strategy=ephemeral&prefix="}) {
+    for (const bool wait : {false, true}) {
+      backend = make(query, "/apps/mine");
+      const auto attempt = contend(*backend, wait);
+      ASSERT_TRUE(failed(*attempt, errc::invalid_argument, "/apps/mine")) << query;
+    }
   }
 }
 

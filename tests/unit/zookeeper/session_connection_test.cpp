@@ -159,8 +159,7 @@ TEST_F(SessionWatchTest, AWatchMayForgetAnotherOneWhileTheyFire) {
 
 // --- The end ---
 
-TEST_F(SessionTest, ClosingEndsTheSessionAtTheServer) {
-  connect();
+TEST_F(ReadySessionTest, ClosingEndsTheSessionAtTheServer) {
   (void)ensemble.put("/a/node", "", session.id());
   bool closed = false;
   session.close([&] { closed = true; });
@@ -197,8 +196,7 @@ TEST_F(SessionTest, ClosingWhileConnectingOrPausing) {
   EXPECT_EQ(ensemble.closed, 2);
 }
 
-TEST_F(SessionTest, ClosingWaitsForSessionsThatAreStillBeingEnded) {
-  connect();
+TEST_F(ReadySessionTest, ClosingWaitsForSessionsThatAreStillBeingEnded) {
   ensemble.expire();
   while (user.heard.back() != "lost") ASSERT_TRUE(engine.run_one());
   bool closed = false;

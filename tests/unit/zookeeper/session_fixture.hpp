@@ -58,4 +58,9 @@ class SessionTest : public testing::Test {
   Session session{engine, options, ensemble.handles(), user};
 };
 
+class ReadySessionTest : public SessionTest {
+ protected:
+  ReadySessionTest() { connect(); }
+};
+
 }  // namespace dlock::zookeeper

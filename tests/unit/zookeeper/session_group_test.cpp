@@ -44,7 +44,7 @@ TEST_F(SessionGroupTest, ABurstOpensNone) {
 
 TEST_F(SessionGroupTest, WhereMostFindItNotBusyNoneIsOpened) {
   const auto group = make_connected();
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 6; ++i) {
     Attempts attempts;
     add(*group, attempts, 10);
     hold_creates();

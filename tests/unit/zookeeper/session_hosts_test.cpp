@@ -97,8 +97,7 @@ TEST_F(SessionTest, HostsThatRefuseAreLeftToTheClientLibrary) {
 }
 
 // To end its handle might end the session, and let others in.
-TEST_F(SessionTest, ASessionThatMayHoldLocksIsNotGivenUpForASilentHost) {
-  connect();
+TEST_F(ReadySessionTest, ASessionThatMayHoldLocksIsNotGivenUpForASilentHost) {
   ensemble.disconnect();
   ensemble.dialling = Dialling::silence;
   engine.advance(session.valid_until() - engine.now() - 1ns);

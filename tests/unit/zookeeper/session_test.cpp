@@ -15,8 +15,7 @@ TEST_F(SessionTest, NothingIsConnectedBeforeItIsWanted) {
   EXPECT_EQ(session.epoch(), 0U);
 }
 
-TEST_F(SessionTest, ComesUpWhenItIsWanted) {
-  connect();
+TEST_F(ReadySessionTest, ComesUpWhenItIsWanted) {
   EXPECT_TRUE(session.ready());
   EXPECT_EQ(user.heard, Words{"new"});
   EXPECT_EQ(session.epoch(), 1U);
@@ -29,8 +28,7 @@ TEST_F(SessionTest, ItsUserIsNeverToldInsideACall) {
   EXPECT_TRUE(user.heard.empty());
 }
 
-TEST_F(SessionTest, WantingItAgainChangesNothing) {
-  connect();
+TEST_F(ReadySessionTest, WantingItAgainChangesNothing) {
   for (int i = 0; i < 10; ++i) connect();
   EXPECT_EQ(ensemble.dialled, 1);
 }
@@ -45,16 +43,14 @@ TEST_F(SessionTest, IsValidForTheGrantedTimeoutAfterItWasAskedFor) {
 }
 
 // The leader hears late from those who are connected to others; should that one fail, it counts from what it heard.
-TEST_F(SessionTest, IsValidForTheGrantedTimeoutAfterTheHeartbeatBeforeTheLast) {
-  connect();
+TEST_F(ReadySessionTest, IsValidForTheGrantedTimeoutAfterTheHeartbeatBeforeTheLast) {
   const TimePoint start = engine.now();
   engine.advance(5s);
   EXPECT_EQ(session.valid_until(), lease_valid_until(start + 2250ms, 9s));
 }
 
 // A process that was stopped for a while, and whose server fails right after its next heartbeat.
-TEST_F(SessionTest, AHeartbeatAfterAGapExtendsNothingByItself) {
-  connect();
+TEST_F(ReadySessionTest, AHeartbeatAfterAGapExtendsNothingByItself) {
   const TimePoint start = engine.now();
   engine.manual_clock().advance(6s);
   engine.run();
@@ -63,8 +59,7 @@ TEST_F(SessionTest, AHeartbeatAfterAGapExtendsNothingByItself) {
   EXPECT_EQ(session.valid_until(), lease_valid_until(start + 6s, 9s));
 }
 
-TEST_F(SessionTest, ASlowAnswerExtendsFromWhenItsRequestWasSent) {
-  connect();
+TEST_F(ReadySessionTest, ASlowAnswerExtendsFromWhenItsRequestWasSent) {
   answer_with(Fate::hold_answer);
   engine.advance(2250ms);
   const TimePoint sent = engine.now();
@@ -74,8 +69,7 @@ TEST_F(SessionTest, ASlowAnswerExtendsFromWhenItsRequestWasSent) {
   EXPECT_EQ(session.valid_until(), safe_after(sent));
 }
 
-TEST_F(SessionTest, IsKeptAliveByAHeartbeatEveryQuarterOfTheTimeout) {
-  connect();
+TEST_F(ReadySessionTest, IsKeptAliveByAHeartbeatEveryQuarterOfTheTimeout) {
   const auto before = ensemble.heartbeats();
   engine.advance(27s);
   EXPECT_EQ(ensemble.heartbeats() - before, 12U);
@@ -86,8 +80,7 @@ TEST_F(SessionTest, IsKeptAliveByAHeartbeatEveryQuarterOfTheTimeout) {
 
 // A server that is cut off from the others goes on answering reads, and as the leader even syncs, while the others end
 // the session.
-TEST_F(SessionTest, TheHeartbeatIsAWrite) {
-  connect();
+TEST_F(ReadySessionTest, TheHeartbeatIsAWrite) {
   engine.advance(1h);
   EXPECT_GT(ensemble.heartbeats(), 0U);
   EXPECT_EQ(ensemble.heartbeats(), ensemble.requests.size());
@@ -100,15 +93,13 @@ TEST_F(SessionTest, AHeartbeatThatIsForbiddenIsOneAllTheSame) {
   EXPECT_EQ(user.heard, Words{"new"});
 }
 
-TEST_F(SessionTest, AHeartbeatThatWasNotCarriedOutIsNone) {
-  connect();
+TEST_F(ReadySessionTest, AHeartbeatThatWasNotCarriedOutIsNone) {
   answer_with(Fate::refuse);
   engine.advance(session.valid_until() - engine.now());
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
 }
 
-TEST_F(SessionTest, AnsweredWritesStandInForHeartbeats) {
-  connect();
+TEST_F(ReadySessionTest, AnsweredWritesStandInForHeartbeats) {
   const auto before = ensemble.heartbeats();
   for (int i = 0; i < 30; ++i) {
     engine.advance(1s);
@@ -120,8 +111,7 @@ TEST_F(SessionTest, AnsweredWritesStandInForHeartbeats) {
   EXPECT_GE(user.alive.size(), 10U) << "the user is told all the same";
 }
 
-TEST_F(SessionTest, WhatWasHeardLongAgoTakesNothingBack) {
-  connect();
+TEST_F(ReadySessionTest, WhatWasHeardLongAgoTakesNothingBack) {
   engine.advance(3s);
   const TimePoint valid_until = session.valid_until();
   session.heard(engine.now() - 2s);
@@ -130,8 +120,7 @@ TEST_F(SessionTest, WhatWasHeardLongAgoTakesNothingBack) {
 
 // --- Suspended ---
 
-TEST_F(SessionTest, ADisconnectSuspendsAndLosesNothing) {
-  connect();
+TEST_F(ReadySessionTest, ADisconnectSuspendsAndLosesNothing) {
   const TimePoint valid_until = session.valid_until();
   ensemble.disconnect();
   engine.run();
@@ -152,8 +141,7 @@ TEST_F(SessionTest, ADisconnectSuspendsAndLosesNothing) {
       << "a heartbeat follows the reconnection at once";
 }
 
-TEST_F(SessionTest, AReconnectionAloneExtendsNothing) {
-  connect();
+TEST_F(ReadySessionTest, AReconnectionAloneExtendsNothing) {
   const TimePoint valid_until = session.valid_until();
   ensemble.disconnect();
   engine.advance(5s);
@@ -167,8 +155,7 @@ TEST_F(SessionTest, AReconnectionAloneExtendsNothing) {
 
 // --- Lost ---
 
-TEST_F(SessionTest, IsLostAtItsDeadlineWhenTheServersAreOutOfReach) {
-  connect();
+TEST_F(ReadySessionTest, IsLostAtItsDeadlineWhenTheServersAreOutOfReach) {
   const TimePoint deadline = session.valid_until();
   ensemble.disconnect();
   engine.advance(deadline - engine.now() - 1ns);
@@ -178,8 +165,7 @@ TEST_F(SessionTest, IsLostAtItsDeadlineWhenTheServersAreOutOfReach) {
   EXPECT_EQ(user.reasons.back().code, errc::lost);
 }
 
-TEST_F(SessionTest, IsLostAtItsDeadlineWhenOnlyTheAnswersStayAway) {
-  connect();
+TEST_F(ReadySessionTest, IsLostAtItsDeadlineWhenOnlyTheAnswersStayAway) {
   answer_with(Fate::hold_answer);
   const TimePoint deadline = session.valid_until();
   engine.advance(deadline - engine.now());
@@ -187,8 +173,7 @@ TEST_F(SessionTest, IsLostAtItsDeadlineWhenOnlyTheAnswersStayAway) {
 }
 
 // Somebody else may count on its being over.
-TEST_F(SessionTest, ASessionPastItsDeadlineIsClosedEvenIfTheServerStillKnowsIt) {
-  connect();
+TEST_F(ReadySessionTest, ASessionPastItsDeadlineIsClosedEvenIfTheServerStillKnowsIt) {
   (void)ensemble.put("/a/node", "", session.id());
   answer_with(Fate::hold_answer);
   engine.advance(session.valid_until() - engine.now());
@@ -200,8 +185,7 @@ TEST_F(SessionTest, ASessionPastItsDeadlineIsClosedEvenIfTheServerStillKnowsIt) 
   EXPECT_EQ(user.heard, (Words{"new", "lost", "new"}));
 }
 
-TEST_F(SessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnythingRuns) {
-  connect();
+TEST_F(ReadySessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnythingRuns) {
   engine.manual_clock().advance(10s);
   EXPECT_FALSE(session.ready());
   session.heard(engine.now());
@@ -210,8 +194,7 @@ TEST_F(SessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnythingR
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
 }
 
-TEST_F(SessionTest, AReconnectionPastTheDeadlineComesTooLate) {
-  connect();
+TEST_F(ReadySessionTest, AReconnectionPastTheDeadlineComesTooLate) {
   ensemble.disconnect();
   engine.run();
   engine.manual_clock().advance(10s);
@@ -220,8 +203,7 @@ TEST_F(SessionTest, AReconnectionPastTheDeadlineComesTooLate) {
   EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
 }
 
-TEST_F(SessionTest, AnExpiryIsALossAndANewSessionFollows) {
-  connect();
+TEST_F(ReadySessionTest, AnExpiryIsALossAndANewSessionFollows) {
   const auto first = session.id();
   ensemble.expire();
   engine.run();
@@ -237,8 +219,7 @@ TEST_F(SessionTest, AnExpiryIsALossAndANewSessionFollows) {
   EXPECT_EQ(ensemble.closed, 1) << "the handle of the expired session";
 }
 
-TEST_F(SessionTest, AnExpiryIsHeardOfAfterReconnecting) {
-  connect();
+TEST_F(ReadySessionTest, AnExpiryIsHeardOfAfterReconnecting) {
   ensemble.disconnect();
   ensemble.expire();
   engine.advance(1s);
@@ -248,8 +229,7 @@ TEST_F(SessionTest, AnExpiryIsHeardOfAfterReconnecting) {
   EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
 }
 
-TEST_F(SessionTest, EveryRequestOfALostSessionIsAnsweredBeforeTheNextOneIsReady) {
-  connect();
+TEST_F(ReadySessionTest, EveryRequestOfALostSessionIsAnsweredBeforeTheNextOneIsReady) {
   answer_with(Fate::hold_answer);
   std::vector<Problem> answers;
   std::uint64_t epoch = 0;
@@ -265,8 +245,7 @@ TEST_F(SessionTest, EveryRequestOfALostSessionIsAnsweredBeforeTheNextOneIsReady)
 }
 
 // Whoever hears of the loss can still stop before somebody else is let in.
-TEST_F(SessionTest, ALossIsToldBeforeTheSessionIsClosed) {
-  connect();
+TEST_F(ReadySessionTest, ALossIsToldBeforeTheSessionIsClosed) {
   bool was_closed = false;
   user.when_lost = [&] { was_closed = ensemble.closed > 0; };
   answer_with(Fate::hold_answer);
@@ -277,8 +256,7 @@ TEST_F(SessionTest, ALossIsToldBeforeTheSessionIsClosed) {
 }
 
 // All clients that lose their sessions at the same moment would dial at the same moment.
-TEST_F(SessionTest, WhoeverWantsALostSessionBackWaitsForItsTurn) {
-  connect();
+TEST_F(ReadySessionTest, WhoeverWantsALostSessionBackWaitsForItsTurn) {
   user.when_lost = [&] { session.want(); };
   engine.advance(1s);
   ensemble.expire();
@@ -299,8 +277,7 @@ TEST_F(SessionTest, ASessionThatKeepsEndingIsNotMadeAnewWithoutPause) {
 }
 
 // Two servers of one ensemble that disagree about the bounds.
-TEST_F(SessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
-  connect();
+TEST_F(ReadySessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
   ensemble.disconnect();
   ensemble.granted = 4s;
   ensemble.reconnect();
@@ -310,8 +287,7 @@ TEST_F(SessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
 
 // --- Rest ------------------------------------------------------------------------------------------------------------
 
-TEST_F(SessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
-  connect();
+TEST_F(ReadySessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
   const std::uint64_t epoch = session.epoch();
   bool fired = false;
   const auto watch = session.watch([&] { fired = true; });
@@ -344,8 +320,7 @@ TEST_F(SessionTest, ARestEndsAttempts) {
   }
 }
 
-TEST_F(SessionTest, ARestIsNoWayBackFromTheEnd) {
-  connect();
+TEST_F(ReadySessionTest, ARestIsNoWayBackFromTheEnd) {
   session.close([] {});
   session.rest();
   session.want();
