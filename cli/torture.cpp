@@ -1,4 +1,5 @@
 // dlock torture: breaks everything around the locks of a service, and says whether they kept their promises.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <dlock/client.hpp>
+#include <dlock/duration.hpp>
 
 #include "bench/targets/detour.hpp"
 #include "cli/commands.hpp"
@@ -53,20 +55,26 @@ bench::UrlText with_short_times(const std::string& url) {
   return text;
 }
 
+nanoseconds time_in(const bench::UrlText& url, const char* parameter) {
+  return parse_duration(*url.parameter(parameter))->value();  // connect() has found it good
+}
+
 struct Service {
   Capabilities capabilities;
   nanoseconds lease;  // for how long it keeps a lock, as it has said
 };
 
 // Takes a lock, so that a service that cannot be used is known at once.
-Service look_at(const std::string& url, const std::string& lock) {
-  const Client client = connect(url, {.label = "torture"});
-  Service service{.capabilities = client.capabilities(), .lease = 2s};
+Service look_at(const bench::UrlText& url, const std::string& lock) {
+  const Client client = connect(url.text(), {.label = "torture"});
+  // Where a lock is kept for as long as its process lives, nothing takes longer for a long lease.
+  Service service{.capabilities = client.capabilities(), .lease = std::min<nanoseconds>(time_in(url, "lease"), 2s)};
   if (service.capabilities.scope == Scope::process) {
     throw UsageError(fmt::format("--url: locks of {}:// are within one process, and torture kills processes",
                                  service.capabilities.backend));
   }
-  const Lease held = client.lock(lock).acquire({.wait = 10s});
+  const nanoseconds patience = 5 * std::min<nanoseconds>(time_in(url, "connect_timeout"), 2s);
+  const Lease held = client.lock(lock).acquire({.wait = patience});
   const TimePoint until = held.valid_until();
   if (until != TimePoint::max()) service.lease = until - LeaseClock::now();
   return service;
@@ -121,7 +129,7 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
   const bench::UrlText url = with_short_times(service_url(arguments.url));
   setup.direct_url = url.text();
-  const Service service = look_at(setup.direct_url, setup.locks.front());
+  const Service service = look_at(url, setup.locks.front());
   std::optional<bench::Detour> detour;
   setup.url = setup.direct_url;
   if (const auto hosts = bench::hosts_for_proxies(url); !hosts.empty()) {
@@ -132,6 +140,7 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
     say("the network is left alone: no proxy can stand between clients and this service");
   }
   setup.lease = service.lease;
+  setup.sound = std::min<nanoseconds>(2 * service.lease, 4s);
   setup.rules = rules_for(service);
   setup.length = std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::ratio<60>>(wanted.minutes));
   setup.workers = wanted.workers;

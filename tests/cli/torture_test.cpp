@@ -13,6 +13,8 @@ using testing::Not;
 
 class Torture : public CliTest {
  protected:
+  // With a short lease, so that little time is enough to break things and to settle.
+  [[nodiscard]] std::string hasty() const { return url() + "?lease=300ms"; }
   [[nodiscard]] std::string path(const std::string& name) const { return scratch_.path() + "/" + name; }
   [[nodiscard]] Finished torture(const std::vector<std::string>& words) const {
     std::vector<std::string> command{dlock_path(), "torture"};
@@ -27,7 +29,7 @@ class Torture : public CliTest {
 TEST_F(Torture, EndsWithAVerdictAndKeepsTheHistory) {
   const std::string history = path("history");
   const Finished result =
-      torture({"--url", url(), "--minutes", "0.2", "--seed", "7", "--workers", "3", "--directory", history});
+      torture({"--url", hasty(), "--minutes", "0.05", "--seed", "7", "--workers", "3", "--directory", history});
   EXPECT_EQ(result.status, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("seed           7\n"));
   EXPECT_THAT(result.out, HasSubstr("holder killed"));
@@ -79,7 +81,7 @@ TEST_F(Torture, WhatCannotBeTorturedIsRefusedBeforeAnythingIsBroken) {
 }
 
 TEST_F(Torture, AServiceThatCannotBeReachedIsSaidWithoutThePassword) {
-  const Finished result = torture({"--url", "redis://somebody:hunter2@127.0.0.1:1"});
+  const Finished result = torture({"--url", "redis://somebody:hunter2@127.0.0.1:1?connect_timeout=200ms"});
   EXPECT_EQ(result.status, 69);
   EXPECT_THAT(result.err, HasSubstr("127.0.0.1:1"));
   EXPECT_THAT(result.err + result.out, Not(HasSubstr("hunter2")));
@@ -87,7 +89,7 @@ TEST_F(Torture, AServiceThatCannotBeReachedIsSaidWithoutThePassword) {
 
 TEST_F(Torture, AnInterruptionEndsTheBreakingAndWhatHappenedIsChecked) {
   const std::string history = path("interrupted");
-  Process process({dlock_path(), "torture", "--url", url(), "--minutes", "60", "--directory", history});
+  Process process({dlock_path(), "torture", "--url", hasty(), "--minutes", "60", "--directory", history});
   EXPECT_THAT(process.error_line(), HasSubstr("breaking things"));
   process.signal(SIGINT);
   const Finished result = process.finish();
