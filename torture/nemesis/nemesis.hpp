@@ -46,6 +46,8 @@ class Nemesis {
 
   // Until the time is over and everything that was broken is mended. False: a stop was requested.
   bool rage(std::chrono::nanoseconds length, const std::stop_token& stop);
+  // Breaks nothing for so long, but replaces workers that have ended. False: a stop was requested.
+  bool wait(std::chrono::nanoseconds length, const std::stop_token& stop);
   // How often each kind of fault was struck; all kinds are there.
   [[nodiscard]] const std::map<std::string, std::size_t>& struck() const noexcept { return struck_; }
 
@@ -60,7 +62,6 @@ class Nemesis {
   [[nodiscard]] std::chrono::nanoseconds how_long(Linger linger);
   void mend(Strike& strike);
   void one_or_two(const std::stop_token& stop);
-  bool wait(std::chrono::nanoseconds length, const std::stop_token& stop);
 
   std::vector<Fault> faults_;
   const std::chrono::nanoseconds lease_;

@@ -9,7 +9,6 @@
 
 #include "torture/nemesis/network_faults.hpp"
 #include "torture/nemesis/process_faults.hpp"
-#include "torture/rig/pause.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/run/rules_file.hpp"
 #include "torture/worker/resource.hpp"
@@ -66,18 +65,19 @@ class Run {
     Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
     const Capabilities capabilities = connect(setup_.direct_url).capabilities();
     demands_ = possible(setup_.demands, capabilities);
-    Rules rules = setup_.rules;
     outcome.known_hole = setup_.known_hole;
     if (outcome.known_hole.without.empty()) outcome.known_hole = known_hole(capabilities);
-    rules.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
-    save(rules, setup_.directory / rules_file);
+    rules_.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
+    save(rules_, setup_.directory / rules_file);
     outcome.ran = break_things();
     watch_sound_times();
     end_work();
-    probe();
-    look_for_residue();
+    if (!found_) {
+      probe();
+      look_for_residue();
+    }
     outcome.history = read_histories(setup_.directory);
-    outcome.verdict = check(outcome.history, rules);
+    outcome.verdict = check(outcome.history, rules_);
     outcome.struck = nemesis_.struck();
     outcome.missing = shortfall(outcome.verdict.counts, outcome.struck, demands_);
     outcome.interrupted = stop_.stop_requested();
@@ -123,22 +123,29 @@ class Run {
     event.at = LeaseClock::now();
     notes_.note(event);
   }
-  void wait(nanoseconds length) {
-    constexpr auto glance = 50ms;
+
+  // Step by step, until the time is over or the run is to end.
+  void spend(nanoseconds length, const std::function<void(nanoseconds)>& step) {
     const TimePoint end = saturating_add(LeaseClock::now(), length);
-    while (!stop_.stop_requested()) {
-      crew_.look_after();
-      const auto left = end - LeaseClock::now();
-      if (left <= 0ns) return;
-      (void)rig::pause(std::min<nanoseconds>(left, glance), stop_);
+    for (nanoseconds left = length; left > 0ns && !over(); left = end - LeaseClock::now()) {
+      step(std::min<nanoseconds>(left, 1s));
     }
+  }
+  bool over() {
+    if (!found_ && !setup_.until_found.empty()) {
+      const Verdict verdict = check(read_histories(setup_.directory), rules_);
+      found_ = std::any_of(verdict.found.begin(), verdict.found.end(),
+                           [&](const auto& each) { return setup_.until_found.contains(each.first); });
+    }
+    return found_ || stop_.stop_requested();
   }
 
   nanoseconds break_things() {
     const TimePoint begin = LeaseClock::now();
     for (int round = 1; round <= setup_.repetitions; ++round) {
       say(round == 1 ? "breaking things" : "breaking things once more, as too little has happened");
-      if (!nemesis_.rage(setup_.length, stop_)) break;
+      spend(setup_.length, [&](nanoseconds length) { (void)nemesis_.rage(length, stop_); });
+      if (over()) break;
       if (round < setup_.repetitions && enough_has_happened()) break;
     }
     note({.kind = Kind::healed, .word = std::string(everything)});
@@ -156,13 +163,13 @@ class Run {
 
   void watch_sound_times() {
     say("nothing is broken any more; all must go on");
-    wait(setup_.rules.settled + setup_.sound);
+    spend(setup_.rules.settled + setup_.sound, [&](nanoseconds length) { (void)nemesis_.wait(length, stop_); });
   }
 
   void end_work() {
     say("the workers end");
     board_.call_it_a_day();
-    crew_.await_end(setup_.rules.recovery);
+    crew_.await_end(found_ ? 0ns : setup_.rules.recovery);
   }
 
   void probe() {
@@ -200,7 +207,9 @@ class Run {
   Resource resource_;
   Crew crew_;
   Nemesis nemesis_;
+  Rules rules_ = setup_.rules;
   Demands demands_{};
+  bool found_ = false;
 };
 
 }  // namespace

@@ -58,6 +58,7 @@ struct Setup {
   KnownHole known_hole{};  // instead of that of the strategy
   // How often the breaking is repeated where too little has happened.
   int repetitions = 3;
+  std::set<Rule> until_found{};  // a violation of one of these ends the run at once
 };
 
 struct Outcome {

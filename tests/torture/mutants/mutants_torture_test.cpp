@@ -56,7 +56,9 @@ TEST_P(MutantTest, IsFoundOut) {
                                     .seed = static_cast<std::uint64_t>(round),
                                     .keep = false,
                                     .repetitions = 1,
-                                    .only = mutant.only});
+                                    .only = mutant.only,
+                                    .until_found = mutant.rules,
+                                    .recovery = 4s});  // the service is up all the time
     const auto& found = outcome.verdict.found;
     const auto by =
         std::find_if(found.begin(), found.end(), [&](const auto& each) { return mutant.rules.contains(each.first); });

@@ -91,9 +91,9 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.lease = 1s;
   setup.repetitions = options.repetitions;
   setup.only = options.only;
-  // A session may take twice its time to end, and a connection one second to be set up.
-  setup.rules.recovery = 8s;
-  setup.rules.settled = 8s;
+  setup.until_found = options.until_found;
+  setup.rules.recovery = options.recovery;
+  setup.rules.settled = options.recovery;
   setup.directory = directory_for(name, setup.seed);
   std::vector<std::unique_ptr<rig::TcpProxy>> proxies;
   std::vector<std::uint16_t> ports;

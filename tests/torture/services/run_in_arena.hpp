@@ -29,6 +29,9 @@ struct RunOptions {
   bool keep = true;              // the history of a run with a violation
   int repetitions = 5;           // as in Setup
   std::set<std::string> only{};  // as in Setup
+  std::set<Rule> until_found{};  // as in Setup
+  // As in the rules: a session may take twice its time to end, and a connection one second to be set up.
+  std::chrono::nanoseconds recovery = std::chrono::seconds(8);
   OwnNetwork network{};
 };
 
