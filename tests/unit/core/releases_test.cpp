@@ -35,6 +35,7 @@ constexpr OwnerId b{2, 2};
 
 class ReleasesTest : public testing::Test {
  protected:
+  ReleasesTest() { start(); }
   void start(std::chrono::nanoseconds patience = 0s) {
     releases.emplace(engine, 4s, patience,
                      [this](const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
@@ -82,7 +83,6 @@ class ReleasesTest : public testing::Test {
 // --- Locks that are held ---------------------------------------------------------------------------------------------
 
 TEST_F(ReleasesTest, AReleaseIsOneRequest) {
-  start();
   release(grant());
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].name, "x");
@@ -98,7 +98,6 @@ TEST_F(ReleasesTest, AReleaseIsOneRequest) {
 }
 
 TEST_F(ReleasesTest, ALockOfSomebodyElseIsNotReleased) {
-  start();
   release(grant());
   reply(false);
   ASSERT_EQ(outcomes.size(), 1U);
@@ -108,7 +107,6 @@ TEST_F(ReleasesTest, ALockOfSomebodyElseIsNotReleased) {
 }
 
 TEST_F(ReleasesTest, AnUnansweredReleaseIsAskedForAgain) {
-  start();
   release(grant());
   const TimePoint deadline = asked[0].deadline;
   engine.advance(1s);
@@ -122,7 +120,6 @@ TEST_F(ReleasesTest, AnUnansweredReleaseIsAskedForAgain) {
 
 // Nobody else can have had the lock meanwhile, so it must have been the attempt that was not answered.
 TEST_F(ReleasesTest, ALockThatIsGoneAfterAnUnansweredReleaseWasReleasedByIt) {
-  start();
   release(grant(30s));
   reply(ambiguous);
   reply(false);
@@ -130,7 +127,6 @@ TEST_F(ReleasesTest, ALockThatIsGoneAfterAnUnansweredReleaseWasReleasedByIt) {
 }
 
 TEST_F(ReleasesTest, WhatIsGoneAfterItsLeaseWasNotNecessarilyReleasedByIt) {
-  start();
   const Grant short_lived = grant(1s);
   release(short_lived);
   engine.advance(short_lived.valid_until - engine.now());
@@ -140,7 +136,6 @@ TEST_F(ReleasesTest, WhatIsGoneAfterItsLeaseWasNotNecessarilyReleasedByIt) {
 }
 
 TEST_F(ReleasesTest, ConnectionsThatBreakEachTimeAreNotTriedForEver) {
-  start();
   release(grant());
   for (int i = 0; i < 7; ++i) reply(ambiguous);
   EXPECT_TRUE(outcomes.empty());
@@ -152,7 +147,6 @@ TEST_F(ReleasesTest, ConnectionsThatBreakEachTimeAreNotTriedForEver) {
 }
 
 TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
-  start();
   release(grant());
   engine.advance(4s);
   reply(ambiguous);
@@ -161,7 +155,6 @@ TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
 }
 
 TEST_F(ReleasesTest, WhatCouldNotBeAskedFailsAndGoesOnUntilItIsConfirmed) {
-  start();
   release(grant());
   reply(unavailable);
   ASSERT_EQ(outcomes.size(), 1U);
@@ -180,7 +173,6 @@ TEST_F(ReleasesTest, WhatCouldNotBeAskedFailsAndGoesOnUntilItIsConfirmed) {
 }
 
 TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {
-  start();
   release(grant(30s, a));
   release(grant(30s, b));
   reply(0, ambiguous);
@@ -192,7 +184,6 @@ TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {
 }
 
 TEST_F(ReleasesTest, WhoeverIsAnsweredMayEndIt) {
-  start();
   when_released = [&] { releases.reset(); };
   for (const Result<bool>& answer : {Result<bool>(true), Result<bool>(unavailable)}) {
     asked.clear();
@@ -205,7 +196,6 @@ TEST_F(ReleasesTest, WhoeverIsAnsweredMayEndIt) {
 }
 
 TEST_F(ReleasesTest, AnswersMayComeInsideTheCall) {
-  start();
   answer_at_once = true;
   release(grant());
   EXPECT_EQ(outcomes.at(0).status, Status::released);
@@ -222,7 +212,6 @@ TEST_F(ReleasesTest, AnswersMayComeInsideTheCall) {
 // --- Owners that gave up ---------------------------------------------------------------------------------------------
 
 TEST_F(ReleasesTest, WhoGivesUpIsTakenOutOnce) {
-  start();
   releases->abandon("x", a, 30s, false);
   ASSERT_EQ(asked.size(), 1U);
   EXPECT_EQ(asked[0].reason, Reason::give_up);
@@ -233,7 +222,6 @@ TEST_F(ReleasesTest, WhoGivesUpIsTakenOutOnce) {
 }
 
 TEST_F(ReleasesTest, WhatABrokenConnectionMayStillDeliverIsLookedForOnceMore) {
-  start();
   releases->abandon("x", a, 30s, true);
   reply(false);
   engine.advance(999ms);
@@ -246,7 +234,6 @@ TEST_F(ReleasesTest, WhatABrokenConnectionMayStillDeliverIsLookedForOnceMore) {
 }
 
 TEST_F(ReleasesTest, AnAnswerThatWasLostLeavesAStraggler) {
-  start();
   releases->abandon("x", a, 30s, false);
   reply(ambiguous);
   engine.advance(20ms);
@@ -257,7 +244,6 @@ TEST_F(ReleasesTest, AnAnswerThatWasLostLeavesAStraggler) {
 }
 
 TEST_F(ReleasesTest, TriesSeldomerAndSeldomerUntilNothingCanBeLeft) {
-  start();
   answer_at_once = Result<bool>(unavailable);
   const TimePoint begin = engine.now();
   releases->abandon("x", a, 30s, false);
@@ -279,7 +265,6 @@ TEST_F(ReleasesTest, WhatOutlivesALeaseIsCleanedUpForLonger) {
 }
 
 TEST_F(ReleasesTest, WhatIsDeniedIsTriedAgainWhileSomethingMayBeLeft) {
-  start();
   answer_at_once = Result<bool>(denied);
   releases->abandon("x", a, 5s, false);
   engine.advance(1s);
@@ -292,7 +277,6 @@ TEST_F(ReleasesTest, WhatIsDeniedIsTriedAgainWhileSomethingMayBeLeft) {
 }
 
 TEST_F(ReleasesTest, GivingUpTwiceIsOneCleaning) {
-  start();
   releases->abandon("x", a, 30s, true);
   releases->abandon("x", a, 30s, true);
   EXPECT_EQ(asked.size(), 1U);
@@ -302,7 +286,6 @@ TEST_F(ReleasesTest, GivingUpTwiceIsOneCleaning) {
 }
 
 TEST_F(ReleasesTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
-  start();
   releases->abandon("x", a, 30s, true);
   reply(false);
   releases->heard_of(a);
@@ -315,13 +298,11 @@ TEST_F(ReleasesTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 TEST_F(ReleasesTest, FinishesAtOnceWhereThereIsNothingToDo) {
-  start();
   finish();
   EXPECT_TRUE(finished);
 }
 
 TEST_F(ReleasesTest, FinishesWhenTheLastOneIsConfirmed) {
-  start();
   releases->abandon("x", a, 30s, false);
   releases->abandon("y", b, 30s, true);
   finish();
@@ -336,7 +317,6 @@ TEST_F(ReleasesTest, FinishesWhenTheLastOneIsConfirmed) {
 }
 
 TEST_F(ReleasesTest, FinishesWhenNothingCanBeLeft) {
-  start();
   answer_at_once = Result<bool>(unavailable);
   releases->abandon("x", a, 5s, false);
   finish();
@@ -347,7 +327,6 @@ TEST_F(ReleasesTest, FinishesWhenNothingCanBeLeft) {
 }
 
 TEST_F(ReleasesTest, FinishingMayEndIt) {
-  start();
   releases->abandon("x", a, 30s, true);
   releases->finish([&] { releases.reset(); });
   reply(true);
@@ -357,7 +336,6 @@ TEST_F(ReleasesTest, FinishingMayEndIt) {
 }
 
 TEST_F(ReleasesTest, NothingIsAskedOnceItIsGone) {
-  start();
   releases->abandon("x", a, 30s, true);
   reply(unavailable);
   releases.reset();

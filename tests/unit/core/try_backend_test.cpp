@@ -108,31 +108,6 @@ TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain) {
   EXPECT_EQ(backend_->live_watches, 0);
 }
 
-TEST_F(TryBackendTest, AReleaseInTheGapBeforeTheWatchIsNotMissed) {
-  contend();
-  // The holder releases between our first try and our watch: nobody will ever call `changed`.
-  answer(busy());
-  answer(granted());
-  EXPECT_EQ(sink_.final, 1);
-}
-
-TEST_F(TryBackendTest, AChangeDuringATryIsNotMissed) {
-  contend();
-  answer(busy());
-  changed();
-  EXPECT_EQ(backend_->tried.size(), 2U) << "one at a time";
-  answer(busy());
-  EXPECT_EQ(backend_->tried.size(), 3U);
-}
-
-TEST_F(TryBackendTest, TheSafetyNetTriesAgainThoughNothingWakesIt) {
-  contend();
-  answer(busy());
-  answer(busy());
-  engine_->advance(1s);
-  EXPECT_EQ(backend_->tried.size(), 3U);
-}
-
 TEST_F(TryBackendTest, WithoutAWatchItPolls) {
   backend_->can_watch = false;
   contend();
