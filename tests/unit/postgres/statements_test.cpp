@@ -214,22 +214,16 @@ TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
 // quotes.
 TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
   const auto plain = all_statements("dlock", Durability::async);
-  std::vector<std::vector<SqlWord>> expected;
-  for (const auto& [name, sql] : plain) expected.push_back(words_of(sql));
+  std::vector<std::vector<SqlWord>> structures;
+  for (const auto& [name, sql] : plain) structures.push_back(words_of(sql));
   const SqlWord plain_schema{Kind::identifier, "dlock"};
-  for (const std::string& schema : hostile_names(rig::sanitized ? 30 : 300)) {
+  for (const std::string& schema : hostile_names(rig::sanitized ? 30 : 100)) {
     const auto hostile = all_statements(schema, Durability::async);
     ASSERT_EQ(hostile.size(), plain.size());
     for (std::size_t i = 0; i < hostile.size(); ++i) {
-      auto words = words_of(hostile[i].second);
-      ASSERT_EQ(words.size(), expected[i].size()) << hostile[i].first << ": " << hostile[i].second;
-      for (std::size_t w = 0; w < words.size(); ++w) {
-        if (expected[i][w] == plain_schema) {
-          EXPECT_EQ(words[w], (SqlWord{Kind::identifier, schema})) << hostile[i].second;
-        } else {
-          EXPECT_EQ(words[w], expected[i][w]) << hostile[i].second;
-        }
-      }
+      auto expected = structures[i];
+      std::replace(expected.begin(), expected.end(), plain_schema, SqlWord{Kind::identifier, schema});
+      ASSERT_EQ(words_of(hostile[i].second), expected) << hostile[i].first << ": " << hostile[i].second;
     }
   }
 }
