@@ -33,16 +33,6 @@ void Event::wait(const std::string& what, std::size_t times) const {
   if (!wait_for(guard(), times)) throw Hang(what);
 }
 
-Pending::Pending(Lock& lock, AcquireOptions options, OnGrant on_grant) {
-  state_->name = lock.name();
-  options.cancel = state_->cancel.get_token();
-  lock.async_acquire(options, [state = state_, on_grant = std::move(on_grant)](std::error_code ec, Lease lease) {
-    if (!ec && on_grant) on_grant(lease);
-    state->outcome = {ec, std::move(lease)};
-    state->ended.set();
-  });
-}
-
 Pending::~Pending() {
   if (!state_) return;
   cancel();
@@ -58,10 +48,6 @@ Lease Pending::lease() {
   Outcome outcome = get();
   if (outcome.error) throw std::system_error(outcome.error, "an acquire of \"" + state_->name + "\" was not granted");
   return std::move(outcome.lease);
-}
-
-Lease take(Lock& lock, const AcquireOptions& options) {
-  return Pending(lock, options).lease();
 }
 
 void release_soon(Lease lease) {

@@ -18,8 +18,6 @@
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
 
-#include "suite/kind.hpp"
-
 namespace dlock::conformance {
 
 // How long something that must happen may take before it counts as a hang.
@@ -73,8 +71,17 @@ class Pending {
   // Runs on the engine thread as soon as the lock is granted, before get() returns; may take the lease for itself.
   using OnGrant = std::function<void(Lease&)>;
 
-  // options.cancel is replaced; see cancel().
-  Pending(Lock& lock, AcquireOptions options, OnGrant on_grant = nullptr);
+  // Of a Lock, or of a lock of the library itself. options.cancel is replaced; see cancel().
+  template <class AnyLock>
+  Pending(AnyLock& lock, AcquireOptions options, OnGrant on_grant = nullptr) {
+    state_->name = lock.name();
+    options.cancel = state_->cancel.get_token();
+    lock.async_acquire(options, [state = state_, on_grant = std::move(on_grant)](std::error_code ec, Lease lease) {
+      if (!ec && on_grant) on_grant(lease);
+      state->outcome = {ec, std::move(lease)};
+      state->ended.set();
+    });
+  }
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&&) = delete;
   ~Pending();
@@ -98,7 +105,10 @@ class Pending {
 };
 
 // An acquire that must succeed; throws Hang after the guard, whatever the client's clock says.
-[[nodiscard]] Lease take(Lock& lock, const AcquireOptions& options = {});
+template <class AnyLock>
+[[nodiscard]] Lease take(AnyLock& lock, const AcquireOptions& options = {}) {
+  return Pending(lock, options).lease();
+}
 
 // Releases without waiting for the answer; for handlers, which must not block.
 void release_soon(Lease lease);
