@@ -54,6 +54,18 @@ dlock_build() {
   cmake --build --preset "$preset" --parallel "$(nproc)" -- --quiet
 }
 
+# The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
+# told, in the last twenty.
+dlock_changed_files() {
+  local base
+  base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
+  if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then base=HEAD~20; fi
+  git diff --name-only "$base" 2>/dev/null || git ls-files
+}
+
+# A number that grows by one with each commit.
+dlock_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
+
 dlock_sanitizer_settings() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
   export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0

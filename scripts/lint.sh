@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Checks format and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two.
+# Checks format and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two;
+# `scripts/lint.sh some` lints what has changed lately and a quarter of the rest, another with each commit.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/lib.sh
 
 check_format() {
   git ls-files -z -- '*.hpp' '*.cpp' | xargs -0 clang-format-16 --dry-run --Werror
@@ -11,7 +13,7 @@ check_format() {
 # Sources of the library, the command and torture, with the headers that they include. Most of the time would go into looking
 # through the same headers again, so sources are taken many at once, as in a unity build. Those whose names clash then
 # are looked at one by one; for a few it is known (SKIP_UNITY_BUILD_INCLUSION).
-run_tidy() {
+run_tidy() { # sources | some_sources
   local tree
   for tree in build/lint build/lint-apart; do
     cmake -S . -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-16 \
@@ -20,7 +22,7 @@ run_tidy() {
       > /dev/null
   done
   local output
-  output=$(sources | sort | xargs -P "$(nproc)" -n 1 "$BASH" "$0" one) && return
+  output=$("$1" | sort | xargs -P "$(nproc)" -n 1 "$BASH" "$0" one) && return
   # Once for each finding, though it be in a header that many include; all of it if it is something else that is wrong.
   grep -E ': (error|warning): |^error: ' <<< "$output" | sort -u || echo "$output"
   return 1
@@ -30,6 +32,19 @@ run_tidy() {
 sources() {
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json |
     grep -E "^$PWD/((src|backends|cli|torture)/|build/lint/(src|cli|torture)/.*/Unity/)"
+}
+
+# Those with what has changed lately, and a quarter of the rest.
+some_sources() {
+  local source number=0 turn
+  turn=$(dlock_turn)
+  sources | sort | while read -r source; do
+    if (((number++ + turn) % 4 == 0)) ||
+      { echo "$source" && if [[ $source == */Unity/* ]]; then cat "$source"; fi; } |
+      grep -qFf <(dlock_changed_files | grep -E '\.[ch]pp$'); then
+      echo "$source"
+    fi
+  done
 }
 
 # A source, or all those that a unity source includes.
@@ -48,11 +63,12 @@ tidy_one() {
 
 case "${1:-all}" in
   format) check_format ;;
-  tidy) run_tidy ;;
+  tidy) run_tidy sources ;;
   one) tidy_one "$2" ;;  # for run_tidy
-  all) check_format && run_tidy ;;
+  some) check_format && run_tidy some_sources ;;
+  all) check_format && run_tidy sources ;;
   *)
-    echo "usage: scripts/lint.sh [format|tidy|all]" >&2
+    echo "usage: scripts/lint.sh [format|tidy|some|all]" >&2
     exit 64
     ;;
 esac

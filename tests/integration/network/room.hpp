@@ -16,6 +16,7 @@
 #include "integration_test.hpp"
 #include "tests/support/hostile_server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
+#include "torture/rig/sanitizers.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
@@ -57,6 +58,8 @@ class Service {
 
 struct ServiceKind {
   std::vector<std::string> strategies;
+  // Strategies that differ in little from one of those. In rooms a sanitizer would see the same once more.
+  std::vector<std::string> variants = {};
   // With TLS and nothing else, where a certificate is asked for; openssl calls so whom it is for.
   std::function<std::unique_ptr<Service>(const std::string& tls_names)> start;
   // Ends after every test would have failed: what is free before then was freed.
@@ -79,6 +82,15 @@ struct ServiceKind {
 
 // Defined by each program.
 const ServiceKind& service_kind();
+
+inline std::vector<std::string> strategies_and_variants() {
+  std::vector<std::string> all = service_kind().strategies;
+  all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
+  return all;
+}
+inline std::vector<std::string> strategies_in_rooms() {
+  return rig::sanitized ? service_kind().strategies : strategies_and_variants();
+}
 
 // For every strategy. The tests of a process share a server, until one fails.
 class Room : public ::testing::TestWithParam<std::string> {

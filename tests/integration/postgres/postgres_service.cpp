@@ -51,17 +51,12 @@ class PostgresService final : public Service {
   PostgresServer server_;
 };
 
-std::vector<std::string> names_of_strategies() {
-  std::vector<std::string> names;
-  for (const Strategy each : all_strategies) names.emplace_back(postgres::to_string(each));
-  return names;
-}
-
 }  // namespace
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
-      .strategies = names_of_strategies(),
+      .strategies = {"table", "for-update", "advisory"},
+      .variants = {"optimistic"},
       .start = [](const std::string& tls_names) { return std::make_unique<PostgresService>(tls_names); },
       .ends_with_connection = [](const std::string& strategy) { return PostgresLock::is_of_sessions(named(strategy)); },
       .hostile_url =

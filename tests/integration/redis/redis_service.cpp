@@ -66,7 +66,8 @@ std::string repeated(const std::string& text, int times) {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
-      .strategies = {"queue", "broadcast", "poll"},
+      .strategies = {"queue"},
+      .variants = {"broadcast", "poll"},
       .start = [](const std::string& tls_names) { return std::make_unique<RedisService>(tls_names); },
       .short_lease = 1s,
       .connect_timeout = 300ms,

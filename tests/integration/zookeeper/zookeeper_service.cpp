@@ -79,7 +79,8 @@ ScriptedServer::Script polite_until_asked(Answer answer) {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
-      .strategies = {"sequential", "sequential-herd", "ephemeral"},
+      .strategies = {"sequential", "ephemeral"},
+      .variants = {"sequential-herd"},
       .start = [](const std::string& /*tls_names*/) { return std::make_unique<ZooKeeperService>(); },
       // The longer a session, the longer the client library waits before it tries a server again (a sixtieth of it).
       .long_lease = 60s,

@@ -117,7 +117,7 @@ class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamI
 };
 
 inline auto all_strategies() {
-  return ::testing::ValuesIn(service_kind().strategies);
+  return ::testing::ValuesIn(strategies_and_variants());
 }
 
 }  // namespace dlock::test

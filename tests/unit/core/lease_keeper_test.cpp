@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using Action = LeaseKeeper::Action;
 
-constexpr TimePoint kStart{std::chrono::hours(1)};
+constexpr TimePoint kGrantedAt{std::chrono::hours(1)};
 constexpr nanoseconds kLease = 30s;
 
 LeaseKeeper keeper_for(nanoseconds lease = kLease, bool renew = true, std::uint64_t seed = 1) {
-  return {{.lease = lease, .renew = renew}, kStart, lease_valid_until(kStart, lease), seed};
+  return {{.lease = lease, .renew = renew}, kGrantedAt, lease_valid_until(kGrantedAt, lease), seed};
 }
 
 TEST(LeaseKeeper, AsksForARenewalAtAboutAThirdOfTheLease) {
@@ -31,8 +31,8 @@ TEST(LeaseKeeper, AsksForARenewalAtAboutAThirdOfTheLease) {
     const auto first = keeper.start();
     EXPECT_EQ(first.action, Action::none);
     ASSERT_TRUE(first.wake);
-    EXPECT_GE(*first.wake, kStart + 9s);
-    EXPECT_LE(*first.wake, kStart + 11s);
+    EXPECT_GE(*first.wake, kGrantedAt + 9s);
+    EXPECT_LE(*first.wake, kGrantedAt + 11s);
     EXPECT_EQ(keeper.due(*first.wake).action, Action::renew);
   }
 }
@@ -46,7 +46,7 @@ TEST(LeaseKeeper, JitterKeepsClientsApart) {
 TEST(LeaseKeeper, AWakeUpTooEarlyOnlyAsksToWaitOn) {
   auto keeper = keeper_for();
   const auto wake = keeper.start().wake;
-  const auto step = keeper.due(kStart + 1s);
+  const auto step = keeper.due(kGrantedAt + 1s);
   EXPECT_EQ(step.action, Action::none);
   EXPECT_EQ(step.wake, wake);
 }
@@ -171,31 +171,31 @@ TEST(LeaseKeeper, AnExtensionThatComesAfterTheEndRevivesNothing) {
 TEST(LeaseKeeper, AnExtensionMovesTheEndAndNeverBack) {
   auto keeper = keeper_for(kLease, false);
   const TimePoint end = keeper.valid_until();
-  EXPECT_EQ(keeper.extended(kStart + 1s, end + 10s).action, Action::none);
+  EXPECT_EQ(keeper.extended(kGrantedAt + 1s, end + 10s).action, Action::none);
   EXPECT_EQ(keeper.valid_until(), end + 10s);
-  EXPECT_EQ(keeper.extended(kStart + 2s, end).action, Action::none);
+  EXPECT_EQ(keeper.extended(kGrantedAt + 2s, end).action, Action::none);
   EXPECT_EQ(keeper.valid_until(), end + 10s);
   EXPECT_EQ(keeper.due(end).action, Action::none);
 }
 
 TEST(LeaseKeeper, AFixedLengthIsNeverRenewed) {
   auto keeper = keeper_for(kLease, false);
-  EXPECT_EQ(keeper.due(kStart + 15s).action, Action::none);
-  EXPECT_EQ(keeper.due(kStart + 29s).action, Action::none);
+  EXPECT_EQ(keeper.due(kGrantedAt + 15s).action, Action::none);
+  EXPECT_EQ(keeper.due(kGrantedAt + 29s).action, Action::none);
   EXPECT_EQ(keeper.due(keeper.valid_until()).action, Action::lose);
 }
 
 TEST(LeaseKeeper, ALeaseThatDoesNotRunOutNeedsNoWaking) {
-  LeaseKeeper keeper({.lease = kLease, .renew = false}, kStart, TimePoint::max(), 1);
+  LeaseKeeper keeper({.lease = kLease, .renew = false}, kGrantedAt, TimePoint::max(), 1);
   EXPECT_EQ(keeper.start().wake, std::nullopt);
   EXPECT_EQ(keeper.due(TimePoint::max() - 1ns).action, Action::none);
   EXPECT_FALSE(keeper.lost());
 }
 
 TEST(LeaseKeeper, AGrantThatTookLongToArriveIsStillRenewedInTime) {
-  // Sent at kStart, answered two seconds later, with a lease of three.
-  const TimePoint answered = kStart + 2s;
-  const TimePoint end = lease_valid_until(kStart, 3s);
+  // Sent at kGrantedAt, answered two seconds later, with a lease of three.
+  const TimePoint answered = kGrantedAt + 2s;
+  const TimePoint end = lease_valid_until(kGrantedAt, 3s);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     LeaseKeeper keeper({.lease = 3s, .renew = true}, answered, end, seed);
     const auto wake = keeper.start().wake;
@@ -221,10 +221,10 @@ TEST(LeaseKeeper, AsksSoonAfterAReconnection) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
     (void)keeper.start();
-    const auto step = keeper.reconnected(kStart + 1s);
+    const auto step = keeper.reconnected(kGrantedAt + 1s);
     EXPECT_EQ(step.action, Action::none);
     ASSERT_TRUE(step.wake);
-    EXPECT_LE(*step.wake, kStart + 1s + kLease / 50);
+    EXPECT_LE(*step.wake, kGrantedAt + 1s + kLease / 50);
     EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
     EXPECT_GT(*keeper.reconnected(*step.wake).wake, *step.wake) << "it is asking already";
   }
@@ -232,20 +232,20 @@ TEST(LeaseKeeper, AsksSoonAfterAReconnection) {
 
 TEST(LeaseKeeper, AReconnectionNeitherRenewsWhatIsNotRenewedNorRevives) {
   auto fixed = keeper_for(kLease, false);
-  EXPECT_EQ(fixed.reconnected(kStart + 1s).wake, fixed.start().wake);
+  EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake);
   auto late = keeper_for();
-  EXPECT_EQ(late.reconnected(kStart + kLease).action, Action::lose);
+  EXPECT_EQ(late.reconnected(kGrantedAt + kLease).action, Action::lose);
   EXPECT_TRUE(late.lost());
-  EXPECT_EQ(late.reconnected(kStart + kLease).action, Action::none);
+  EXPECT_EQ(late.reconnected(kGrantedAt + kLease).action, Action::none);
 }
 
 TEST(LeaseKeeper, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
   for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)),
                                   nanoseconds(10ms), nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
-    for (const TimePoint end : {TimePoint::max(), lease_valid_until(kStart, lease), TimePoint::min()}) {
-      LeaseKeeper keeper({.lease = lease, .renew = true}, kStart, end, 7);
+    for (const TimePoint end : {TimePoint::max(), lease_valid_until(kGrantedAt, lease), TimePoint::min()}) {
+      LeaseKeeper keeper({.lease = lease, .renew = true}, kGrantedAt, end, 7);
       auto wake = keeper.start().wake;
-      TimePoint now = kStart;
+      TimePoint now = kGrantedAt;
       for (int i = 0; i < 10 && wake; ++i) {
         const TimePoint before = now;
         now = std::max(now, *wake);
@@ -264,7 +264,7 @@ TEST(LeaseKeeper, NeverValidPastItsEndUnderRandomEvents) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     auto keeper = keeper_for(kLease, random() % 2 == 0, seed);
-    TimePoint now = kStart;
+    TimePoint now = kGrantedAt;
     bool renewing = false;
     bool lost = false;
     for (int i = 0; i < 60; ++i) {
