@@ -66,6 +66,11 @@ dlock_changed_files() {
 # A number that grows by one with each commit.
 dlock_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 
+# Most tests wait most of the time; more of them at once would starve each other's servers.
+dlock_run_tests() { # PRESET [OPTION of ctest...]
+  ctest --preset "$1" --parallel "$((2 * $(nproc)))" "${@:2}"
+}
+
 dlock_sanitizer_settings() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
   export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0

@@ -5,20 +5,27 @@ namespace dlock::test {
 
 namespace {
 
-class FrozenTest : public Room {};
+class FrozenTest : public Room {
+ protected:
+  template <class Ask>
+  void expect_end_in_time_and_nothing_left(Ask ask) {
+    const Client client = steady(impatient());
+    warm_up(client);
+    DistributedLock lock = client.lock("frozen");
+    service.freeze();
+    const auto start = std::chrono::steady_clock::now();
+    std::error_code error;
+    ask(lock, error);
+    expect_unanswered(error);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+    service.thaw();
+    expect_free_and_clean("frozen");
+  }
+};
 
 TEST_P(FrozenTest, ATryEndsInTimeAndLeavesNothing) {
-  const Client client = steady(impatient());
-  warm_up(client);
-  DistributedLock lock = client.lock("frozen");
-  service.freeze();
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  expect_unanswered(error);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  service.thaw();
-  expect_free_and_clean("frozen");
+  expect_end_in_time_and_nothing_left(
+      [](DistributedLock& lock, std::error_code& error) { EXPECT_FALSE(lock.try_acquire({}, error).has_value()); });
 }
 
 TEST_P(FrozenTest, OneWhoIsNotConnectedYetEndsInTime) {
@@ -35,17 +42,8 @@ TEST_P(FrozenTest, OneWhoIsNotConnectedYetEndsInTime) {
 }
 
 TEST_P(FrozenTest, AWaitEndsAtItsDeadlineAndLeavesNothing) {
-  const Client client = steady(impatient());
-  warm_up(client);
-  DistributedLock lock = client.lock("frozen");
-  service.freeze();
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  (void)lock.acquire({.wait = 700ms}, error);
-  expect_unanswered(error);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  service.thaw();
-  expect_free_and_clean("frozen");
+  expect_end_in_time_and_nothing_left(
+      [](DistributedLock& lock, std::error_code& error) { (void)lock.acquire({.wait = 700ms}, error); });
 }
 
 TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
