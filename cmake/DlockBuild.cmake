@@ -136,7 +136,9 @@ function(dlock_discover_tests program)
   if(arg_SHARDS)
     dlock_add_shards(${program} COMMAND ${program} LABELS ${arg_LABELS} SHARDS ${arg_SHARDS})
   else()
-    gtest_discover_tests(${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT}
+    # It cannot pass on a list, so that of several labels the first is taken.
+    list(GET arg_LABELS 0 label)
+    gtest_discover_tests(${program} PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT}
       DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
