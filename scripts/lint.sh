@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks format and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two;
-# `scripts/lint.sh some` lints what has changed lately and a quarter of the rest, another with each commit.
+# `scripts/lint.sh some` lints what has changed lately and an eighth of the rest, another with each commit.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,12 +34,12 @@ sources() {
     grep -E "^$PWD/((src|backends|cli|torture)/|build/lint/(src|cli|torture)/.*/Unity/)"
 }
 
-# Those with what has changed lately, and a quarter of the rest.
+# Those with what has changed lately, and an eighth of the rest.
 some_sources() {
   local source number=0 turn
   turn=$(dlock_turn)
   sources | sort | while read -r source; do
-    if (((number++ + turn) % 4 == 0)) ||
+    if (((number++ + turn) % 8 == 0)) ||
       { echo "$source" && if [[ $source == */Unity/* ]]; then cat "$source"; fi; } |
       grep -qFf <(dlock_changed_files | grep -E '\.[ch]pp$'); then
       echo "$source"

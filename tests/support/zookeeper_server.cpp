@@ -100,7 +100,11 @@ void ZooKeeperServer::write_configuration() const {
 }
 
 std::vector<std::string> ZooKeeperServer::command() const {
-  std::vector<std::string> line = {"java", "-Xshare:auto", "-XX:+UseSerialGC", "-Dzookeeper.jmx.log4j.disable=true",
+  std::vector<std::string> line = {"java",
+                                   "-Xshare:auto",
+                                   "-XX:+UseSerialGC",
+                                   "-XX:-UsePerfData",
+                                   "-Dzookeeper.jmx.log4j.disable=true",
                                    "-Dzookeeper.fastleader.minNotificationInterval=50"};
   if (config_.for_long) {
     line.emplace_back("-Xmx512m");

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support.hpp"
+#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -176,7 +177,7 @@ TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
 }
 
 TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
-  constexpr int waiters = 10'000;
+  constexpr int waiters = rig::sanitized ? 2'000 : 10'000;
   struct Served {
     std::atomic<int> count{0};
     std::promise<void> all;
