@@ -183,7 +183,8 @@ TEST_P(Contract, C14_LookAlikesAreDifferentLocks) {
     Lock& lock = lock_of(other, leases[i].name());
     EXPECT_FALSE(lock.try_acquire().has_value()) << leases[i].name();
     EXPECT_TRUE(leases[i].release());
-    EXPECT_TRUE(lock.try_acquire().has_value()) << leases[i].name();
+    EXPECT_TRUE(take(lock).held())
+        << leases[i].name();  // no try: another server may hear of the release a moment later
     const bool others_held = i + 1 == leases.size() || leases[i + 1].held();
     EXPECT_TRUE(others_held) << leases[i].name();
   }
