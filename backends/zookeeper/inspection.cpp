@@ -152,7 +152,7 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
   const std::string holder_path = sight.holder_path;
   requests_.get(holder_path, 0,
                 [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
-                    const Outcome& outcome, const Handle::Node& node) mutable {
+                    const Outcome& outcome, const Handle::Node& answer) mutable {
                   if (outcome.problem == Problem::no_node && attempts_left > 1) {
                     return look(name, attempts_left - 1, done);
                   }
@@ -160,7 +160,7 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
                     return done(unanswered(outcome.failure));
                   }
                   sight.held = true;
-                  sight.holder = node;
+                  sight.holder = answer;
                   done(std::move(sight));
                 });
 }

@@ -92,12 +92,11 @@ INSTANTIATE_TEST_SUITE_P(
     , RefusingServerTest,
     testing::Combine(testing::Values("queue", "broadcast", "poll"),
                      // Of those that break the connection, and of those that do not.
-                     // Of those that break the connection, and of those that do not.
                      testing::Values(readonly, "-LOADING Redis is loading the dataset in memory\r\n",
                                      "-OOM command not allowed when used memory > 'maxmemory'.\r\n")),
-    [](const auto& info) {
-      const std::string error = std::get<1>(info.param);
-      return std::string(std::get<0>(info.param)) + "_" + error.substr(1, error.find(' ') - 1);
+    [](const auto& combination) {
+      const std::string error = std::get<1>(combination.param);
+      return std::string(std::get<0>(combination.param)) + "_" + error.substr(1, error.find(' ') - 1);
     });
 
 TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
