@@ -185,10 +185,10 @@ INSTANTIATE_TEST_SUITE_P(, PlantedBehindAPoolerTest,
                          testing::Values(Way{Strategy::table, false}, Way{Strategy::table, true},
                                          Way{Strategy::optimistic, true}, Way{Strategy::for_update, true},
                                          Way{Strategy::advisory, true}),
-                         [](const auto& info) {
-                           std::string name(postgres::to_string(info.param.strategy));
+                         [](const auto& parameter) {
+                           std::string name(postgres::to_string(parameter.param.strategy));
                            std::replace(name.begin(), name.end(), '-', '_');
-                           return name + (info.param.public_first ? "_public_first" : "");
+                           return name + (parameter.param.public_first ? "_public_first" : "");
                          });
 
 // Of the caller's, too, whose search_path is the caller's business.

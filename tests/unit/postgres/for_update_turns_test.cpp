@@ -88,7 +88,7 @@ TEST_P(NestedForUpdate, LocksOfMoreThanThereAreConnectionsGoOn) {
 
 INSTANTIATE_TEST_SUITE_P(, NestedForUpdate,
                          testing::Values(std::vector<std::string>{"a", "b"}, std::vector<std::string>{"a", "b", "c"}),
-                         [](const auto& info) { return std::to_string(info.param.size()) + "deep"; });
+                         [](const auto& parameter) { return std::to_string(parameter.param.size()) + "deep"; });
 
 TEST_F(ForUpdateTurns, AFreeLockIsTakenHoweverManyWaitForOthers) {
   const auto waiting = wait_for_names_held_elsewhere(12);
