@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 class PostgresTurns : public testing::Test {
  protected:
   struct Waiter final : Turns::Waiter {
-    Waiter(PostgresTurns& test, std::string who) : test(test), who(std::move(who)) {}
+    Waiter(PostgresTurns& owner, std::string name) : test(owner), who(std::move(name)) {}
     ~Waiter() { test.turns->leave(*this); }
     void turn_came() override { test.let_in.push_back(who); }
     void worth_a_try() override { test.tries.push_back(who); }
