@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "torture/rig/hang_guard.hpp"
@@ -38,6 +39,10 @@ bool drain(int fd) {
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }
+}
+
+void end_at_server(const UniqueFd& server) {
+  (void)::shutdown(server.get(), SHUT_WR);  // fails where the server has closed already
 }
 
 }  // namespace
@@ -142,6 +147,25 @@ void TcpProxy::drop(Ending ending) {
   });
 }
 
+void TcpProxy::sever() {
+  on_loop([&] {
+    accept_connections();
+    for (auto& [number, connection] : connections_) {
+      if (connection.over) continue;
+      end_at_client(connection, Ending::reset);
+      if (connection.server) severed_.push_back(std::move(connection.server));
+    }
+  });
+}
+
+void TcpProxy::end_severed() {
+  on_loop([&] {
+    for (UniqueFd& server : severed_) end_at_server(server);
+    std::ranges::move(severed_, std::back_inserter(draining_));
+    severed_.clear();
+  });
+}
+
 void TcpProxy::refuse(bool refused) {
   on_loop([&] { refused ? listener_.close() : listener_.open(); });
 }
@@ -214,6 +238,7 @@ TcpProxy::PollSet TcpProxy::poll_set(Clock::time_point now) {
     set.add_deadline(connection.to_client.next_due(now));
   }
   for (const UniqueFd& server : draining_) (void)set.add(server.get(), POLLIN);
+  for (const UniqueFd& server : severed_) (void)set.add(server.get(), POLLIN);
   return set;
 }
 
@@ -302,8 +327,7 @@ void TcpProxy::apply_request_rules(Connection& connection, std::string_view byte
   }
 }
 
-void TcpProxy::end(Connection& connection, Ending ending) {
-  if (connection.over) return;
+void TcpProxy::end_at_client(Connection& connection, Ending ending) {
   connection.over = true;
   if (ending == Ending::reset) {
     reset_on_close(connection.client.get());
@@ -312,13 +336,20 @@ void TcpProxy::end(Connection& connection, Ending ending) {
     (void)drain(connection.client.get());  // bytes left unread would turn the close into a reset
   }
   connection.client.reset();
+}
+
+void TcpProxy::end(Connection& connection, Ending ending) {
+  if (connection.over) return;
+  end_at_client(connection, ending);
   if (!connection.server) return;
-  (void)::shutdown(connection.server.get(), SHUT_WR);  // fails where the server has closed already
+  end_at_server(connection.server);
   draining_.push_back(std::move(connection.server));
 }
 
 void TcpProxy::drain_servers() {
-  std::erase_if(draining_, [](const UniqueFd& server) { return !drain(server.get()); });
+  const auto has_closed = [](const UniqueFd& server) { return !drain(server.get()); };
+  std::erase_if(draining_, has_closed);
+  std::erase_if(severed_, has_closed);
 }
 
 void TcpProxy::publish_counters() {

@@ -76,6 +76,10 @@ class TcpProxy {
 
   // Ends all connections.
   void drop(Ending ending = Ending::reset);
+  // Resets the clients' ends of all connections. The server hears nothing of it, as when a link breaks on the way,
+  // until it closes its ends itself or end_severed() does.
+  void sever();
+  void end_severed();
   // Refuses new connections, or accepts them again.
   void refuse(bool refused);
 
@@ -116,6 +120,7 @@ class TcpProxy {
   void pass_on(Connection& connection, Direction direction, Clock::time_point now);
   [[nodiscard]] bool cut_instead(Connection& connection, Direction direction);
   void apply_request_rules(Connection& connection, std::string_view bytes);
+  static void end_at_client(Connection& connection, Ending ending);
   void end(Connection& connection, Ending ending);
   void drain_servers();
   [[nodiscard]] PollSet poll_set(Clock::time_point now);
@@ -132,6 +137,7 @@ class TcpProxy {
   std::vector<RequestRule> request_rules_;
   std::map<std::size_t, Connection> connections_;
   std::vector<UniqueFd> draining_;  // to servers, until they have closed, too
+  std::vector<UniqueFd> severed_;   // to servers, which hear nothing
   Counters current_;
 
   mutable std::mutex mutex_;

@@ -22,17 +22,18 @@ PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
   service_.empty();
 }
 
-std::string PostgresFixture::parameters() const {
+std::string PostgresFixture::parameters(Link link) const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
+  if (!PostgresLock::is_of_sessions(strategy_)) return text;
   // More connections than there are names that the suite holds at once: there may be one for each. A lease that
-  // outlives the moment in which a busy machine starts as many processes of the server; few tests wait for it to end.
-  if (PostgresLock::is_of_sessions(strategy_)) text += "&lease=8s&max_connections=150";
-  return text;
+  // outlives the moment in which a busy machine starts as many processes of the server; tests wait for the end of one
+  // that is cut off.
+  return text + (link == Link::disturbed ? "&lease=3s" : "&lease=8s") + "&max_connections=150";
 }
 
 std::string PostgresFixture::url() const {
-  return service_.server().url_at(service_.port(), parameters());
+  return service_.server().url_at(service_.port(), parameters(Link::steady));
 }
 
 PostgresFixture::Mortal& PostgresFixture::make_mortal() {
@@ -46,13 +47,13 @@ PostgresFixture::Mortal& PostgresFixture::make_mortal() {
 
 Client PostgresFixture::make_client(ClientOptions options, Link link) {
   const PostgresServer& server = service_.server();
-  if (link == Link::disturbed) return connect(server.url_at(disturbed_.port(), parameters()), std::move(options));
+  if (link == Link::disturbed) return connect(server.url_at(disturbed_.port(), parameters(link)), std::move(options));
   // Nobody who is going to die says good-bye for long.
   if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
     return connect(url(), std::move(options));
   }
   const Mortal& mortal = make_mortal();
-  const std::string whole = server.url_at(mortal.way.port(), parameters());
+  const std::string whole = server.url_at(mortal.way.port(), parameters(link));
   return connect("postgresql://" + mortal.role + ":" + mortal.role + whole.substr(whole.find('@')), std::move(options));
 }
 
@@ -94,10 +95,12 @@ void PostgresFixture::resume() {
 
 void PostgresFixture::cut() {
   disturbed_.refuse(true);
-  disturbed_.drop();
+  // A server that heard would free the locks of a session at once, perhaps before their holder has heard.
+  disturbed_.sever();
 }
 
 void PostgresFixture::heal() {
+  disturbed_.end_severed();
   disturbed_.refuse(false);
 }
 

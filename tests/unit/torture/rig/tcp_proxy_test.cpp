@@ -78,6 +78,18 @@ TEST_F(TcpProxyTest, DropsConnectionsByReset) {
   EXPECT_FALSE(next.has_input());
 }
 
+TEST_F(TcpProxyTest, SeversConnectionsSoThatTheServerHearsNothing) {
+  test::StreamClient client = connected();
+  proxy.sever();
+  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.end(), End::reset);
+  test::StreamClient next = connected();
+  EXPECT_EQ(server.counters().ended, 0U);
+  proxy.end_severed();
+  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
+  EXPECT_FALSE(next.has_input());
+}
+
 TEST_F(TcpProxyTest, LeadsNewConnectionsToAnotherServer) {
   test::ScriptedServer other([](const std::string&) { return test::ScriptedServer::Answer{.bytes = "other"}; });
   test::StreamClient before = connected();
