@@ -30,16 +30,10 @@ const char* parameters_for(ZooKeeperSetup setup) {
   return setup == ZooKeeperSetup::standalone && !rig::sanitized ? "session_timeout=2s" : "session_timeout=4s";
 }
 
-std::string address_list(const std::vector<std::uint16_t>& ports) {
-  std::string list;
-  for (const std::uint16_t port : ports) list += (list.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  return list;
-}
-
 std::string address_list(const std::vector<std::unique_ptr<TcpProxy>>& proxies) {
   std::vector<std::uint16_t> ports;
   for (const auto& each : proxies) ports.push_back(each->port());
-  return address_list(ports);
+  return addresses_of(ports);
 }
 
 }  // namespace
@@ -60,7 +54,7 @@ std::string ZooKeeperFixture::url_of(const std::string& addresses) const {
 }
 
 std::string ZooKeeperFixture::url() const {
-  return url_of(address_list(service_.ports()));
+  return url_of(addresses_of(service_.ports()));
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
@@ -113,7 +107,7 @@ void ZooKeeperFixture::kill_session(Client& client) {
   const std::optional<std::string> node = holder_path(mark);
   if (!node) throw std::runtime_error("the session to be ended has no node");
   cut(*way);
-  test::end_session_of(address_list(service_.ports()), *node);
+  test::end_session_of(addresses_of(service_.ports()), *node);
 }
 
 void ZooKeeperFixture::stall() {

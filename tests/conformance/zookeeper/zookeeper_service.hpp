@@ -11,6 +11,9 @@
 
 namespace dlock::conformance {
 
+// As the C client takes it.
+[[nodiscard]] std::string addresses_of(const std::vector<std::uint16_t>& ports);
+
 class ZooKeeperService {
  public:
   ZooKeeperService() = default;
@@ -18,6 +21,7 @@ class ZooKeeperService {
   ZooKeeperService& operator=(const ZooKeeperService&) = delete;
   virtual ~ZooKeeperService() = default;
 
+  // Where clients connect to.
   [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
   // Of clients, by all servers, so far.
   [[nodiscard]] virtual std::int64_t requests() = 0;
