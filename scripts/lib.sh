@@ -39,19 +39,25 @@ dlock_install_packages() {
     </dev/null >&2
 }
 
-# dlock_build PRESET [OPTION of cmake...]
-dlock_build() {
-  local preset=$1
+dlock_configure() { # PRESET [OPTION of cmake...]
   local -a launcher=()
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it leaves out what uses precompiled headers
   fi
-  cmake --preset "$preset" "${launcher[@]}" "${@:2}" >build/"$preset".log || {
-    cat build/"$preset".log
+  cmake --preset "$1" "${launcher[@]}" "${@:2}" >build/"$1".log || {
+    cat build/"$1".log
     return 1
   }
-  cmake --build --preset "$preset" --parallel "$(nproc)" -- --quiet
+}
+
+dlock_make() { # PRESET [TARGET...]
+  cmake --build --preset "$1" --parallel "$(nproc)" -- --quiet "${@:2}"
+}
+
+dlock_build() { # PRESET [OPTION of cmake...]
+  dlock_configure "$@"
+  dlock_make "$1"
 }
 
 # The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
