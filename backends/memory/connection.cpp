@@ -73,16 +73,16 @@ void Connection::freed(std::uint64_t watch) {
 
 // Called with the store locked, on any thread: everything else happens in a task of this client.
 void Connection::receive(const OwnerId& owner, Executor::Task news) {
-  executor_.post(while_alive([this, owner, news = std::move(news)] {
+  executor_.post(while_alive([this, owner, news = std::move(news)]() mutable {
     if (direct()) return news();
     const Delivery delivery = store_->faults().plan({Operation::notice, owner, holder()});
-    const Executor::Task arrives = [this, news] {
+    Executor::Task arrives = [this, news = std::move(news)] {
       if (!dead()) news();
     };
     if (delivery.fate == Delivery::Fate::arrives) {
-      after(delivery.delay, arrives);
+      after(delivery.delay, std::move(arrives));
     } else if (delivery.fate == Delivery::Fate::held) {
-      store_->faults().hold(this, executor_, while_alive(arrives));
+      store_->faults().hold(this, executor_, while_alive(std::move(arrives)));
     }
   }));
 }
@@ -97,9 +97,10 @@ void Connection::after(std::chrono::nanoseconds delay, Executor::Task task) {
 std::list<Timer>::iterator Connection::schedule(TimePoint at, Executor::Task task) {
   timers_.emplace_front(executor_);
   const auto timer = timers_.begin();
-  timer->arm(at, [this, timer, task = std::move(task)] {
+  timer->arm(at, [this, timer, task = std::move(task)]() mutable {
+    const Executor::Task due = std::move(task);
     timers_.erase(timer);
-    task();
+    due();
   });
   return timer;
 }

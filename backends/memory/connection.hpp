@@ -41,6 +41,7 @@ class Connection final : private Session {
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
   [[nodiscard]] MemoryStore& store() const noexcept { return *store_; }
+  [[nodiscard]] const std::shared_ptr<MemoryStore>& shared_store() const noexcept { return store_; }
   [[nodiscard]] Session& session() noexcept { return *this; }
 
   // Whether the store can be called right away.

@@ -28,6 +28,7 @@ Failure unanswered_question(Failure why) {
 MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,
                              Strategy strategy)
     : TryBackend(host, policy_of(strategy)),
+      config_(config),
       strategy_(strategy),
       connection_(host.executor(), std::move(store), config.holder, config.response_timeout, *this),
       cleanups_(connection_),
@@ -50,9 +51,14 @@ Capabilities MemoryBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .immediate = true,
       .min_lease = std::chrono::milliseconds(10),
       .max_lease = std::chrono::hours(24),
   };
+}
+
+std::unique_ptr<Backend> MemoryBackend::another(BackendHost& host) const {
+  return std::make_unique<MemoryBackend>(host, config_, connection_.shared_store(), strategy_);
 }
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------

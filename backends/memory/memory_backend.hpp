@@ -31,6 +31,7 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store, Strategy strategy);
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
@@ -53,6 +54,7 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
 
+  const BackendConfig config_;
   const Strategy strategy_;
   std::unordered_map<std::uint64_t, std::function<void()>> watches_;
   std::unordered_set<OwnerId> trying_;  // owners of acquires in progress that may send messages

@@ -10,11 +10,6 @@ namespace dlock::postgres {
 
 namespace {
 
-constexpr std::chrono::milliseconds min_lease(1);
-
-// What was refused before it began.
-class NoContention final : public Contention {};
-
 }  // namespace
 
 AdvisoryLocks::AdvisoryLocks(const Services& services)
@@ -59,7 +54,7 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
-      .min_lease = min_lease,
+      .min_lease = std::chrono::milliseconds(1),
       .max_lease = options_.lease,
   };
 }
@@ -75,7 +70,7 @@ std::optional<Failure> AdvisoryLocks::problem_with(const LockRequest& request) c
 std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, GrantSink& sink) {
   if (auto problem = problem_with(request)) {
     sink.failed(*std::move(problem));
-    return std::make_unique<NoContention>();
+    return std::make_unique<Contention>();
   }
   auto contention = std::make_unique<AdvisoryContention>(common_, request, lock_key(options_, request.name), sink);
   contention->start();

@@ -14,7 +14,6 @@ namespace dlock::postgres {
 
 namespace {
 
-constexpr std::chrono::milliseconds min_lease(1);
 // The core takes a lease for over so long before its end, at most.
 constexpr std::chrono::milliseconds core_margin(5);
 
@@ -22,9 +21,6 @@ constexpr std::chrono::milliseconds core_margin(5);
 Turns::Spare kept_for_tries(std::size_t connections) {
   return {.by_all = 1, .by_others = connections / 2};
 }
-
-// What was refused before it began.
-class NoContention final : public Contention {};
 
 }  // namespace
 
@@ -101,7 +97,7 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
-      .min_lease = min_lease,
+      .min_lease = std::chrono::milliseconds(1),
       .max_lease = services_.options.lease,
   };
 }
@@ -112,7 +108,7 @@ std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, 
                                              " is longer than a transaction lives without its client " +
                                              "with strategy=for-update; give the client a longer lease than " +
                                              detail::to_text(services_.options.lease)});
-    return std::make_unique<NoContention>();
+    return std::make_unique<Contention>();
   }
   auto contention = std::make_unique<RowContention>(*this, request, sink);
   contention->start();

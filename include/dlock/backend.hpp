@@ -106,6 +106,8 @@ struct ReleaseOutcome {
   Failure failure = {};
 };
 
+class BackendHost;
+
 class Backend {
  public:
   using RenewHandler = std::function<void(RenewOutcome)>;
@@ -121,6 +123,12 @@ class Backend {
 
   // Constant for the lifetime of the backend; may be called from any thread.
   [[nodiscard]] virtual Capabilities capabilities() const noexcept = 0;
+
+  // Another backend for the same locks, with an executor of its own. Where capabilities().immediate, a client spreads
+  // its names over several, so that its threads do not have to wait for each other; inspect(), list(), break_lock(),
+  // diagnose() and initialize() are only asked of the first. Any thread, while this lives. nullptr, the default: there
+  // is only this one. Throws Error when it cannot be made; then this one serves those names, too.
+  [[nodiscard]] virtual std::unique_ptr<Backend> another(BackendHost& host) const;
 
   // Starts an acquire. The contention lives until a final report or until the core gives up.
   [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;

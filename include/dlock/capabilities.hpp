@@ -47,6 +47,9 @@ struct Capabilities {
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;
+  // Requests are answered inside the call that makes them, because there is no service to wait for. Then the threads of
+  // a client wait for each other's requests, for a moment, instead of handing them on.
+  bool immediate = false;
   bool close_on_exec = true;  // a program that this process executes inherits none of the client's descriptors
   // Bounds on AcquireOptions::lease; outside them an acquire is refused with invalid_argument.
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <dlock/clock.hpp>
+#include <dlock/task.hpp>
 
 namespace dlock {
 
@@ -33,7 +34,7 @@ class Descriptor {
 
 class Executor {
  public:
-  using Task = std::function<void()>;
+  using Task = dlock::Task;
   using TimerId = std::uint64_t;  // never 0
 
   Executor() = default;
@@ -72,20 +73,24 @@ class Timer {
   // Replaces whatever was armed before.
   void arm(TimePoint at, Executor::Task task) {
     disarm();
-    id_ = executor_->schedule(at, [this, task = std::move(task)]() mutable {
+    task_ = std::move(task);
+    id_ = executor_->schedule(at, [this] {
       id_ = 0;
-      const auto run = std::move(task);  // the task may destroy this timer, and with it the closure
+      const auto run = std::move(task_);  // it may arm this timer anew, or destroy it
       run();
     });
   }
   void disarm() noexcept {
-    if (id_ != 0) executor_->cancel(std::exchange(id_, 0));
+    if (id_ == 0) return;
+    executor_->cancel(std::exchange(id_, 0));
+    task_ = nullptr;
   }
   [[nodiscard]] bool armed() const noexcept { return id_ != 0; }
 
  private:
   Executor* executor_;
   Executor::TimerId id_ = 0;
+  Executor::Task task_;
 };
 
 }  // namespace dlock

@@ -1,79 +1,114 @@
 #include "core/acquisition.hpp"
 
-#include <string>
 #include <utility>
 
-#include "core/client_core.hpp"
+#include "core/failures.hpp"
+#include "core/lease_state.hpp"
+#include "core/shard.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {
 
-Acquisition::Acquisition(ClientCore& core, Id id, LockRequest request, AcquireOptions options, AcquireCompletion done)
-    : core_(core),
-      id_(id),
-      request_(std::move(request)),
+Acquisition::Acquisition(std::shared_ptr<Shard> shard, const std::string& name, AcquireOptions options,
+                         AcquireCompletion done)
+    : shard_(std::move(shard)),
+      request_{.name = name,
+               .owner = {},
+               .holder = shard_->context().holder,
+               .lease = options.lease ? options.lease->value() : shard_->context().lease,
+               .wait = options.wait > Duration()},
       options_(std::move(options)),
       done_(std::move(done)),
-      started_(core.executor().now()),
-      deadline_(started_, options_.wait.value(), core.response_timeout()),
-      timer_(core.executor()) {}
+      started_(shard_->executor().now()),
+      deadline_(started_, options_.wait.value(), shard_->context().response_timeout),
+      timer_(shard_->executor()) {}
 
 Acquisition::~Acquisition() = default;
 
-bool Acquisition::start() {
-  if (options_.cancel.stop_requested()) {
-    finish({nullptr, {errc::cancelled, "the wait for lock \"" + request_.name + "\" was cancelled"}});
-    return true;
-  }
-  starting_ = true;
-  contention_ = core_.backend().contend(request_, *this);
-  starting_ = false;
-  if (finished_) return true;
-  arm_deadline();
-  if (options_.cancel.stop_possible()) {
-    on_cancel_.emplace(options_.cancel, [weak = core_.weak_from_this(), id = id_, in = util::fork_generation()] {
-      if (util::fork_generation() != in) return;  // a forked child: the wait is its parent's
-      if (const auto core = weak.lock()) core->cancel_acquire(id);
-    });
-  }
-  return false;
+// --- Any thread ------------------------------------------------------------------------------------------------------
+
+std::optional<Failure> Acquisition::problem() const {
+  if (shard_->context().foreign_process()) return failures::forked();
+  if (options_.wait < Duration()) return Failure{errc::invalid_argument, "wait: negative or not a number"};
+  return options_.lease ? shard_->context().problem_with_lease(options_.lease->value()) : std::nullopt;
 }
 
+void Acquisition::begin(engine::IfBusy if_busy) {
+  if (auto why = problem()) return answer({nullptr, std::move(*why)});
+  const bool accepted = shard_->engine().dispatch([self = shared_from_this()] { self->start(); }, if_busy);
+  if (!accepted) answer({nullptr, failures::closed()});
+}
+
+void Acquisition::cancel() {
+  shard_->executor().post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->abort({errc::cancelled, "the wait was cancelled"});
+  });
+}
+
+// --- In tasks --------------------------------------------------------------------------------------------------------
+
+void Acquisition::start() {
+  if (shard_->closing()) return answer({nullptr, failures::closed()});
+  add(shard_->counters().waiting);
+  if (options_.cancel.stop_requested()) {
+    return finish({nullptr, {errc::cancelled, "the wait for lock \"" + request_.name + "\" was cancelled"}});
+  }
+  contend();
+  if (finished_) return end_contention();
+  shard_->keep(shared_from_this());
+  arm_deadline();
+  if (options_.cancel.stop_possible()) {
+    on_cancel_.emplace(options_.cancel, [weak = weak_from_this(), in = util::fork_generation()] {
+      if (util::fork_generation() != in) return;  // a forked child: the wait is its parent's
+      if (const auto self = weak.lock()) self->cancel();
+    });
+  }
+}
+
+void Acquisition::contend() {
+  request_.owner = shard_->new_owner_id();
+  contending_ = true;
+  contention_ = shard_->backend().contend(request_, *this);
+  contending_ = false;
+}
+
+// Starts over with a new owner, after a grant that came too late to be of use.
 void Acquisition::restart() {
   if (finished_) return;
-  contention_.reset();
-  request_.owner = core_.new_owner_id();
-  starting_ = true;
-  contention_ = core_.backend().contend(request_, *this);
-  starting_ = false;
+  end_contention();
+  contend();
   if (finished_) {
-    core_.forget_acquire_later(id_);
+    shard_->forget(*this);
   } else {
     check_deadline();
   }
 }
 
 void Acquisition::abort(Failure why) {
-  if (finished_) return;
-  finish({nullptr, std::move(why)});
+  if (!finished_) finish({nullptr, std::move(why)});
+}
+
+void Acquisition::end_contention() noexcept {
+  contention_.reset();
 }
 
 void Acquisition::granted(Grant grant) {
   if (finished_) {  // we had given up, and the contention did not know yet
-    core_.release_unwanted(grant);
+    shard_->leases().release_unwanted(grant);
     return;
   }
-  if (core_.executor().now() >= grant.valid_until) {
+  if (shard_->executor().now() >= grant.valid_until) {
     // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
-    core_.release_unwanted(grant);
-    if (request_.wait) {
-      core_.restart_acquire_later(id_);
-    } else {
-      abort({errc::unavailable, "the grant of lock \"" + request_.name + "\" came after its lease was over"});
+    shard_->leases().release_unwanted(grant);
+    if (!request_.wait) {
+      return abort({errc::unavailable, "the grant of lock \"" + request_.name + "\" came after its lease was over"});
     }
+    shard_->executor().post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->restart();
+    });
     return;
   }
-  auto lease = core_.hold(grant, options_, started_);
+  auto lease = shard_->leases().hold(std::move(grant), options_, started_);
   finish({std::move(lease), {}});
 }
 
@@ -91,7 +126,7 @@ void Acquisition::unreachable(Failure why) {
   if (finished_) return;
   if (!why.code) why.code = errc::unavailable;
   // A wait without limit would otherwise hide the trouble from everybody.
-  if (deadline_.unreachable(why)) core_.warn({request_.name, std::move(why)});
+  if (deadline_.unreachable(why)) shard_->warn({request_.name, std::move(why)});
   check_deadline();
 }
 
@@ -101,8 +136,8 @@ void Acquisition::failed(Failure why) {
 }
 
 void Acquisition::check_deadline() {
-  if (starting_) return;  // start() looks once the contention exists
-  if (deadline_.over(core_.executor().now())) {
+  if (contending_ || finished_) return;  // start() looks once the contention exists
+  if (deadline_.over(shard_->executor().now())) {
     finish({nullptr, deadline_.verdict(request_.name)});
   } else {
     arm_deadline();
@@ -119,26 +154,31 @@ void Acquisition::arm_deadline() {
   }
   timer_.arm(wake, [this] {
     // An answer that is due at the same instant goes first.
-    core_.executor().post([weak = core_.weak_from_this(), id = id_] {
-      if (const auto core = weak.lock()) core->check_acquire_deadline(id);
+    shard_->executor().post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->check_deadline();
     });
   });
-}
-
-void Acquisition::deadline_passed() {
-  if (!finished_) check_deadline();
 }
 
 void Acquisition::finish(AcquireResult result) {
   finished_ = true;
   timer_.disarm();
   on_cancel_.reset();
-  const auto done = std::move(done_);
-  core_.acquire_ended(result, request_.wait);
-  // Inside start() the core drops us right after; elsewhere a call to the sink may be below us on the stack. Before
+  shard_->acquire_ended(result, request_.wait);
+  // Inside contend() whoever called that goes on; elsewhere a call to the sink may be below us on the stack. Before
   // anybody is told, so that what the caller asks next comes after the contention has given up.
-  if (!starting_ && contention_) core_.forget_acquire_later(id_);
-  done(std::move(result));
+  if (!contending_ && contention_) shard_->forget_later(*this);
+  answer(std::move(result));
+}
+
+void Acquisition::answer(AcquireResult result) {
+  if (done_) {
+    const auto done = std::move(done_);
+    return done(std::move(result));
+  }
+  if (result.lease) lease_ = LeaseState::make_lease(std::move(result.lease));
+  failure_ = std::move(result.failure);
+  ended_.set();
 }
 
 }  // namespace dlock::detail

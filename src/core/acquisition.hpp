@@ -1,45 +1,57 @@
-// One acquire in progress: from the request to its only completion.
+// One acquire: from the call to its only completion.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include <dlock/backend.hpp>
+#include <dlock/lease.hpp>
 #include <dlock/options.hpp>
+#include <dlock/task.hpp>
 
 #include "core/acquire_deadline.hpp"
+#include "engine/engine.hpp"
+#include "util/event.hpp"
 
 namespace dlock::detail {
 
-class ClientCore;
 class LeaseState;
+class Shard;
 
 // How an acquire ended: with a lease, or with a failure; timed_out means that somebody else held the lock.
 struct AcquireResult {
   std::shared_ptr<LeaseState> lease = nullptr;
   Failure failure = {};
 };
-using AcquireCompletion = std::function<void(AcquireResult)>;
+using AcquireCompletion = Callback<AcquireResult>;
 
-// Lives in tasks of the engine. Owned by the core while it is unfinished.
-class Acquisition final : public GrantSink {
+class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
  public:
-  using Id = std::uint64_t;
-
-  Acquisition(ClientCore& core, Id id, LockRequest request, AcquireOptions options, AcquireCompletion done);
+  // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
+  // options are wrong or the client is closed; without one the result is to be waited for.
+  Acquisition(std::shared_ptr<Shard> shard, const std::string& name, AcquireOptions options, AcquireCompletion done);
   ~Acquisition();
 
-  // Asks the backend. Answers whether it finished at once.
-  bool start();
-  // Starts over with a new owner, after a grant that came too late to be of use.
-  void restart();
+  // --- Any thread ---
+  // Asks the backend. At most one call.
+  void begin(engine::IfBusy if_busy);
+  // Ends it, unless it has ended. Never inside the call, because the caller may be inside anything, a stop_source of
+  // the program's for instance.
+  void cancel();
+  // Without a completion: set when it has ended; then the lease (empty after a failure) or the failure may be taken.
+  [[nodiscard]] util::Event& ended() noexcept { return ended_; }
+  [[nodiscard]] Lease take_lease() noexcept { return std::move(lease_); }
+  [[nodiscard]] Failure take_failure() noexcept { return std::move(failure_); }
+  [[nodiscard]] const std::shared_ptr<Shard>& shard() const noexcept { return shard_; }
+
+  // --- In tasks ---
   // Finishes with this failure, unless finished.
   void abort(Failure why);
-  // The deadline's timer has run.
-  void deadline_passed();
+  // Gives up the contention, which is not to be done from inside a call to the sink.
+  void end_contention() noexcept;
 
   void granted(Grant grant) override;
   void busy() override;
@@ -47,23 +59,31 @@ class Acquisition final : public GrantSink {
   void failed(Failure why) override;
 
  private:
+  void start();
+  void contend();
+  void restart();
   void check_deadline();
   void arm_deadline();
   void finish(AcquireResult result);
+  void answer(AcquireResult result);
+  [[nodiscard]] std::optional<Failure> problem() const;
 
-  ClientCore& core_;
-  const Id id_;
+  const std::shared_ptr<Shard> shard_;
   LockRequest request_;
-  AcquireOptions options_;
+  const AcquireOptions options_;
   AcquireCompletion done_;
   const TimePoint started_;
   AcquireDeadline deadline_;
   Timer timer_;
   TimePoint armed_for_ = TimePoint::max();
-  bool starting_ = false;
+  bool contending_ = false;  // inside Backend::contend()
   bool finished_ = false;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
   std::unique_ptr<Contention> contention_;
+
+  Lease lease_;  // released with this, if nobody takes it
+  Failure failure_;
+  util::Event ended_;
 };
 
 }  // namespace dlock::detail

@@ -10,6 +10,10 @@ Failure unsupported(const Backend& backend, const char* what) {
 
 }  // namespace
 
+std::unique_ptr<Backend> Backend::another(BackendHost& /*host*/) const {
+  return nullptr;
+}
+
 void Backend::inspect(const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }

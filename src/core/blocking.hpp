@@ -5,7 +5,10 @@
 #include <optional>
 #include <system_error>
 
-#include "core/client_core.hpp"
+#include <dlock/duration.hpp>
+#include <dlock/error.hpp>
+
+#include "core/client_context.hpp"
 #include "util/event.hpp"
 
 namespace dlock::detail {
@@ -17,17 +20,17 @@ namespace dlock::detail {
 }
 
 // A request's answer is due within the response timeout; a little more lets the backend say itself why there is none.
-[[nodiscard]] inline std::chrono::nanoseconds response_limit(const ClientCore& core) noexcept {
-  const auto timeout = Duration(core.response_timeout()).value();
+[[nodiscard]] inline std::chrono::nanoseconds response_limit(const ClientContext& context) noexcept {
+  const auto timeout = Duration(context.response_timeout).value();
   return timeout > forever.value() / 2 ? forever.value() : timeout + timeout / 4;
 }
 
 // Waits for the event, at most `limit`. On the engine thread it throws would_deadlock() unless the event is set.
-inline bool block_until(ClientCore& core, util::Event& event,
+inline bool block_until(const ClientContext& context, util::Event& event,
                         std::optional<std::chrono::nanoseconds> limit = std::nullopt) {
   if (event.is_set()) return true;
-  if (core.engine().must_not_block()) throw Error(would_deadlock());
-  return core.engine().wait(event, limit);
+  if (context.engine->must_not_block()) throw Error(would_deadlock());
+  return context.engine->wait(event, limit);
 }
 
 }  // namespace dlock::detail

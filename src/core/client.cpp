@@ -35,7 +35,7 @@ Result<T> ask(detail::ClientCore& core, std::function<void(Backend&, Backend::Ha
       question(*backend, done);
     }
   });
-  if (!detail::block_until(core, answer->arrived, detail::response_limit(core))) {
+  if (!detail::block_until(core.context(), answer->arrived, detail::response_limit(core.context()))) {
     return Failure{errc::unavailable, "the service did not answer in time"};
   }
   return *std::move(answer->result);
@@ -70,11 +70,12 @@ Client::~Client() {
 
 DistributedLock Client::lock(std::string name) const {
   require_good_name(name);
-  return DistributedLock(std::make_unique<detail::LockImpl>(core_, std::move(name)));
+  const auto& shard = core_->shard_of(name);
+  return DistributedLock(std::make_unique<detail::LockImpl>(shard, std::move(name)));
 }
 
 Capabilities Client::capabilities() const noexcept {
-  return core_->capabilities();
+  return core_->context().capabilities;
 }
 
 Stats Client::stats() const noexcept {
@@ -82,11 +83,11 @@ Stats Client::stats() const noexcept {
 }
 
 const std::string& Client::url() const noexcept {
-  return core_->url();
+  return core_->context().redacted_url;
 }
 
 const std::string& Client::holder() const noexcept {
-  return core_->holder();
+  return core_->context().holder;
 }
 
 LockInfo Client::inspect(std::string_view name) const {

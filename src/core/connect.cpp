@@ -42,7 +42,7 @@ void complete(ClientOptions& options) {
 
 // The default lease must suit the backend, so that the mistake shows here and not at the first acquire.
 void check_lease(const detail::ClientCore& core, std::chrono::nanoseconds lease) {
-  if (const auto problem = core.problem_with_lease(lease)) throw Error(*problem);
+  if (const auto problem = core.context().problem_with_lease(lease)) throw Error(*problem);
 }
 
 }  // namespace

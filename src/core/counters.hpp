@@ -8,28 +8,26 @@
 
 namespace dlock::detail {
 
-// Written by tasks, read by anyone.
+// What a shard counts: written by its tasks, read by anyone.
 struct Counters {
   using Counter = std::atomic<std::uint64_t>;
   Counter acquired{0}, busy{0}, timed_out{0}, cancelled{0}, failed{0}, released{0}, renewed{0}, renew_failed{0},
-      lost{0}, reconnects{0}, callback_exceptions{0}, events_dropped{0}, held{0}, waiting{0};
+      lost{0}, reconnects{0}, held{0}, waiting{0};
 
-  [[nodiscard]] Stats snapshot() const noexcept {
+  void add_to(Stats& stats) const noexcept {
     const auto read = [](const Counter& c) { return c.load(std::memory_order_relaxed); };
-    return {.acquired = read(acquired),
-            .busy = read(busy),
-            .timed_out = read(timed_out),
-            .cancelled = read(cancelled),
-            .failed = read(failed),
-            .released = read(released),
-            .renewed = read(renewed),
-            .renew_failed = read(renew_failed),
-            .lost = read(lost),
-            .reconnects = read(reconnects),
-            .callback_exceptions = read(callback_exceptions),
-            .events_dropped = read(events_dropped),
-            .held = read(held),
-            .waiting = read(waiting)};
+    stats.acquired += read(acquired);
+    stats.busy += read(busy);
+    stats.timed_out += read(timed_out);
+    stats.cancelled += read(cancelled);
+    stats.failed += read(failed);
+    stats.released += read(released);
+    stats.renewed += read(renewed);
+    stats.renew_failed += read(renew_failed);
+    stats.lost += read(lost);
+    stats.reconnects += read(reconnects);
+    stats.held += read(held);
+    stats.waiting += read(waiting);
   }
 };
 

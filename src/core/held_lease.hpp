@@ -1,30 +1,28 @@
-// The core's side of a lease: drives its keeper with timers and the backend's answers.
+// The tasks' side of a lease: drives its keeper with timers and the backend's answers.
 #pragma once
-
-#include <memory>
 
 #include <dlock/backend.hpp>
 
 #include "core/lease_keeper.hpp"
-#include "core/lease_state.hpp"
 
 namespace dlock::detail {
 
-// Lives in tasks, owned by the core from the grant to the release.
+class LeaseState;
+class Shard;
+
+// Lives in tasks, as a part of the LeaseState, from the grant to the release.
 class HeldLease {
  public:
   // `fixed_end`: ends then by this client's clock alone, while the service would keep the lock; TimePoint::max() for
   // not.
-  HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, TimePoint fixed_end,
-            std::shared_ptr<LeaseState> state);
+  HeldLease(LeaseState& state, LeaseKeeper::Terms terms, TimePoint fixed_end);
 
+  // Each of these may end with the lease being forgotten, and this with it.
   void start();
   void extended(TimePoint valid_until);
   void reconnected();
   void renewal_ended(const RenewOutcome& outcome);
 
-  [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
-  [[nodiscard]] const std::shared_ptr<LeaseState>& state() const noexcept { return state_; }
   [[nodiscard]] bool has_fixed_end() const noexcept { return fixed_end_ != TimePoint::max(); }
   // Lost, but not yet given back by the program.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
@@ -37,11 +35,11 @@ class HeldLease {
  private:
   void follow(LeaseKeeper::Step step);
   void renew();
-  [[nodiscard]] bool noticed_by_program();
+  [[nodiscard]] bool over_for_program();
+  void lose();
 
-  ClientCore& core_;
-  Grant grant_;
-  std::shared_ptr<LeaseState> state_;
+  LeaseState& state_;
+  Shard& shard_;
   LeaseKeeper keeper_;
   Timer timer_;
   const TimePoint fixed_end_;

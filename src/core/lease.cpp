@@ -7,36 +7,26 @@
 
 #include "core/blocking.hpp"
 #include "core/lease_state.hpp"
+#include "core/shard.hpp"
 
 namespace dlock {
 
 namespace {
 
-struct Release {
-  util::Event finished;
-  Failure failure;
-  bool was_ours = false;
-};
-
-std::shared_ptr<Release> begin_release(const std::shared_ptr<detail::LeaseState>& state) {
-  auto release = std::make_shared<Release>();
-  state->core().release(state, [release](Failure failure, bool was_ours) {
-    release->failure = std::move(failure);
-    release->was_ours = was_ours;
-    release->finished.set();
-  });
-  return release;
+// Answers whether release_ended() is to be waited for.
+bool begin_release(const std::shared_ptr<detail::LeaseState>& state) noexcept {
+  return detail::LeaseState::release(
+      state,
+      [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
+      state->shard().if_busy());
 }
 
 // Gives the lease back on the way out: waits for the service's word for a bounded time, and never on the engine thread.
 void let_go(const std::shared_ptr<detail::LeaseState>& state) noexcept {
-  if (!state || state->phase() == detail::LeaseState::Phase::released) return;
-  const bool worth_waiting = state->held();
-  const auto release = begin_release(state);
-  detail::ClientCore& core = state->core();
-  if (worth_waiting && !release->finished.is_set() && !core.engine().must_not_block()) {
-    core.engine().wait(release->finished, core.close_timeout());
-  }
+  if (!state || state->phase() == detail::LeaseState::Phase::gone || !begin_release(state)) return;
+  const detail::ClientContext& context = state->shard().context();
+  if (state->release_ended().is_set() || context.engine->must_not_block()) return;
+  context.engine->wait(state->release_ended(), context.close_timeout);
 }
 
 }  // namespace
@@ -68,20 +58,21 @@ FencingToken Lease::token() const noexcept {
 
 std::stop_token Lease::lost() const {
   if (!state_) return {};
-  if (state_->expired() && !state_->foreign_process()) (void)state_->mark_lost();
-  state_->fire_lost();  // the engine may not have come to it yet
-  return state_->lost_token();
+  const auto state = state_;  // a callback may destroy this lease
+  if (state->expired() && !state->foreign_process()) (void)state->mark_lost();
+  state->fire_lost();  // the engine may not have come to it yet
+  return state->lost_token();
 }
 
 bool Lease::release() {
-  if (!state_) return false;
-  const auto release = begin_release(state_);
-  detail::ClientCore& core = state_->core();
-  if (!detail::block_until(core, release->finished, detail::response_limit(core))) {
-    throw Error(errc::unavailable, "the release of lock \"" + state_->name() + "\" was not confirmed in time");
+  const auto state = state_;  // a handler may destroy this lease
+  if (!state || !begin_release(state)) return false;
+  const detail::ClientContext& context = state->shard().context();
+  if (!detail::block_until(context, state->release_ended(), detail::response_limit(context))) {
+    throw Error(errc::unavailable, "the release of lock \"" + state->name() + "\" was not confirmed in time");
   }
-  if (release->failure.code) throw Error(release->failure);
-  return release->was_ours;
+  if (state->release_failure().code) throw Error(state->release_failure());
+  return state->was_ours();
 }
 
 bool Lease::release(std::error_code& ec) noexcept {
@@ -90,7 +81,7 @@ bool Lease::release(std::error_code& ec) noexcept {
     return release();
   } catch (const Error& e) {
     ec = e.code();
-  } catch (...) {  // out of memory: nothing was released yet, the destructor will try again
+  } catch (...) {  // out of memory, and the release goes on
     ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
@@ -101,12 +92,19 @@ void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
     handler({}, false);
     return;
   }
-  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  const auto answer = [](detail::LeaseState& state, auto& to, std::error_code code, bool was_ours) {
+    state.shard().notifier().complete([to = std::move(to), code, was_ours] { to(code, was_ours); });
+  };
+  // Shared with the case that nothing is released; handed on, never copied: what it captured must be destroyed where it
+  // runs, not inside a task.
   const auto once = std::make_shared<decltype(handler)>(std::move(handler));
-  state_->core().release(state_, [state = state_, once](const Failure& failure, bool was_ours) {
-    state->core().notify(
-        [handler = std::exchange(*once, nullptr), code = failure.code, was_ours] { handler(code, was_ours); });
-  });
+  const bool released = detail::LeaseState::release(
+      state_,
+      [&state = *state_, once, answer](const Failure& failure, bool was_ours) {
+        answer(state, *once, failure.code, was_ours);
+      },
+      engine::IfBusy::leave_task);
+  if (!released) answer(*state_, *once, {}, false);
 }
 
 const std::string& Lease::name() const noexcept {

@@ -1,19 +1,19 @@
 #include "core/lease_state.hpp"
 
-#include "util/process.hpp"
+#include <new>
+#include <utility>
+
+#include "core/shard.hpp"
 
 namespace dlock::detail {
 
-LeaseState::LeaseState(std::shared_ptr<ClientCore> core, std::shared_ptr<const Clock> clock, const Grant& grant,
-                       std::uint64_t fork_generation)
-    : core_(std::move(core)),
-      clock_(std::move(clock)),
-      name_(grant.name),
-      owner_(grant.owner),
-      token_(grant.token),
-      granted_at_(clock_->now()),
-      fork_generation_(fork_generation),
-      valid_until_(grant.valid_until) {}
+LeaseState::LeaseState(std::shared_ptr<Shard> shard, Grant grant)
+    : shard_(std::move(shard)),
+      grant_(std::move(grant)),
+      granted_at_(shard_->context().clock->now()),
+      valid_until_(grant_.valid_until) {}
+
+LeaseState::~LeaseState() = default;
 
 bool LeaseState::held() noexcept {
   if (phase() != Phase::held || foreign_process()) return false;
@@ -22,8 +22,48 @@ bool LeaseState::held() noexcept {
   return false;
 }
 
+bool LeaseState::expired() const noexcept {
+  return shard_->context().clock->now() >= valid_until();
+}
+
 bool LeaseState::foreign_process() const noexcept {
-  return util::fork_generation() != fork_generation_;
+  return shard_->context().foreign_process();
+}
+
+bool LeaseState::release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
+                         engine::IfBusy if_busy) noexcept {
+  if (state->foreign_process()) return false;
+  if (state->expired()) (void)state->mark_lost();
+  const bool ours = state->leave_held(Phase::giving_back);
+  if (ours) {
+    state->release_done_ = std::move(done);
+    state->phase_.store(Phase::given_back, std::memory_order_release);
+  } else if (state->phase() == Phase::gone || state->phase() == Phase::giving_back) {
+    return false;
+  }
+  // Also where it was given back before: there may have been no memory then.
+  bool accepted = true;
+  try {
+    accepted = state->shard().engine().dispatch([state] { state->shard().leases().give_back(state); }, if_busy);
+  } catch (const std::bad_alloc&) {
+    return ours;
+  }
+  if (ours && !accepted) {  // close() made it lost and released it
+    state->set_gone();
+    state->answer_release({}, false);
+  }
+  return ours;
+}
+
+void LeaseState::answer_release(Failure failure, bool was_ours) {
+  const auto done = std::move(release_done_);
+  if (done) done(std::move(failure), was_ours);
+}
+
+void LeaseState::end_release(Failure failure, bool was_ours) noexcept {
+  release_failure_ = std::move(failure);
+  was_ours_ = was_ours;
+  release_ended_.set();
 }
 
 }  // namespace dlock::detail

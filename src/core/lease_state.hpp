@@ -1,42 +1,58 @@
-// What a Lease and the client's core share.
+// A lease: what the program's Lease and the client's tasks share.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include <dlock/backend.hpp>
 #include <dlock/lease.hpp>
+#include <dlock/task.hpp>
+
+#include "core/held_lease.hpp"
+#include "engine/engine.hpp"
+#include "util/event.hpp"
 
 namespace dlock::detail {
 
-class ClientCore;
+class Shard;
 
-// Each phase is left at most once, by whoever comes first: held -> lost or held -> released.
-class LeaseState {
+// Called when a release ended: whether the lock had still been ours, and what went wrong.
+using ReleaseCompletion = Callback<Failure, bool>;
+
+// Each phase is left at most once, by whoever comes first:
+//
+//   phase       | the program                      | the client's tasks                               | left for
+//   ------------+----------------------------------+--------------------------------------------------+-------------
+//   held        | may rely on it until valid_until | renew it, and lose it in time                    | lost,
+//               |                                  |                                                  | giving_back
+//   lost        | was or will be told by lost()    | have given it up, but for release()              |
+//   giving_back | is inside release()              | leave it alone                                   | given_back
+//   given_back  | has released it                  | whichever comes upon it releases it in the       | gone
+//               |                                  | backend: that of release(), or one that renews   |
+//   gone        |                                  | have no more to do with it                       |
+class LeaseState : public std::enable_shared_from_this<LeaseState> {
  public:
-  enum class Phase : std::uint8_t { held, lost, released };
+  enum class Phase : std::uint8_t { held, lost, giving_back, given_back, gone };
 
-  LeaseState(std::shared_ptr<ClientCore> core, std::shared_ptr<const Clock> clock, const Grant& grant,
-             std::uint64_t fork_generation);
+  LeaseState(std::shared_ptr<Shard> shard, Grant grant);
+  ~LeaseState();
 
   [[nodiscard]] static Lease make_lease(std::shared_ptr<LeaseState> state) noexcept { return Lease(std::move(state)); }
 
-  // Any thread, never blocks. Once it was false because of the time, it stays false: a renewal that arrives in the same
-  // instant comes too late.
+  // --- Any thread ---
+
+  // Never blocks. Once it was false because of the time, it stays false: a renewal that arrives in the same instant
+  // comes too late.
   [[nodiscard]] bool held() noexcept;
-  [[nodiscard]] bool expired() const noexcept { return clock_->now() >= valid_until(); }
+  [[nodiscard]] bool expired() const noexcept;
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_.load(std::memory_order_acquire); }
-  void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
-  // In a child made by fork() the lease is the parent's business.
-  [[nodiscard]] bool foreign_process() const noexcept;
   [[nodiscard]] Phase phase() const noexcept { return phase_.load(std::memory_order_acquire); }
   // Answers whether it was this call that changed the phase.
   bool mark_lost() noexcept { return leave_held(Phase::lost); }
-  bool mark_released() noexcept { return leave_held(Phase::released); }
 
   // Runs stop callbacks on this thread, if it was lost.
   void fire_lost() {
@@ -44,11 +60,35 @@ class LeaseState {
   }
   [[nodiscard]] std::stop_token lost_token() const noexcept { return lost_.get_token(); }
 
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const OwnerId& owner() const noexcept { return owner_; }
-  [[nodiscard]] FencingToken token() const noexcept { return token_; }
+  // Gives it back. True: `done` runs exactly once, as a task, or right here if the client is closed. False: it was lost
+  // or given back before, and `done` does not run. Never fails for want of memory: what cannot be left to the engine
+  // now is done by the task that comes upon it.
+  static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
+
+  // For a release() with a completion that calls end_release(): what came of it, once this is set.
+  [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }
+  [[nodiscard]] const Failure& release_failure() const noexcept { return release_failure_; }
+  [[nodiscard]] bool was_ours() const noexcept { return was_ours_; }
+  void end_release(Failure failure, bool was_ours) noexcept;
+
+  [[nodiscard]] const std::string& name() const noexcept { return grant_.name; }
+  [[nodiscard]] const OwnerId& owner() const noexcept { return grant_.owner; }
+  [[nodiscard]] FencingToken token() const noexcept { return grant_.token; }
   [[nodiscard]] TimePoint granted_at() const noexcept { return granted_at_; }
-  [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
+  [[nodiscard]] Shard& shard() const noexcept { return *shard_; }
+  // In a child made by fork() the lease is the parent's business.
+  [[nodiscard]] bool foreign_process() const noexcept;
+
+  // --- In tasks ---
+
+  [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
+  void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
+  void set_gone() noexcept { phase_.store(Phase::gone, std::memory_order_release); }
+  // Tells what came of release(). Once, after set_gone().
+  void answer_release(Failure failure, bool was_ours);
+
+  // From the grant until the lease table forgets it.
+  std::optional<HeldLease> kept;
 
  private:
   bool leave_held(Phase to) noexcept {
@@ -56,16 +96,17 @@ class LeaseState {
     return phase_.compare_exchange_strong(expected, to, std::memory_order_acq_rel);
   }
 
-  const std::shared_ptr<ClientCore> core_;
-  const std::shared_ptr<const Clock> clock_;
-  const std::string name_;
-  const OwnerId owner_;
-  const FencingToken token_;
+  const std::shared_ptr<Shard> shard_;
+  const Grant grant_;
   const TimePoint granted_at_;
-  const std::uint64_t fork_generation_;
   std::atomic<TimePoint> valid_until_;
   std::atomic<Phase> phase_{Phase::held};
   std::stop_source lost_;
+
+  ReleaseCompletion release_done_;  // set while giving_back; the tasks' afterwards
+  Failure release_failure_;
+  bool was_ours_ = false;
+  util::Event release_ended_;
 };
 
 }  // namespace dlock::detail

@@ -12,25 +12,18 @@ namespace dlock {
 namespace detail {
 
 Lease LockImpl::acquire(const AcquireOptions& options, Failure& failure) const {
-  struct Waiter {
-    util::Event finished;
-    Lease lease;  // released with the waiter, if nobody takes it
-    Failure failure;
-  };
-  const auto waiter = std::make_shared<Waiter>();
-  const auto id = core->acquire(name, options, [waiter](AcquireResult result) {
-    if (result.lease) waiter->lease = LeaseState::make_lease(std::move(result.lease));
-    waiter->failure = std::move(result.failure);
-    waiter->finished.set();
-  });
-  if (!waiter->finished.is_set() && core->engine().must_not_block()) {
-    core->cancel_acquire(id);
-    failure = would_deadlock();
-    return {};
+  const auto acquisition = std::make_shared<Acquisition>(shard, name, options, nullptr);
+  acquisition->begin(shard->if_busy());
+  if (!acquisition->ended().is_set()) {
+    if (shard->engine().must_not_block()) {
+      acquisition->cancel();
+      failure = would_deadlock();
+      return {};
+    }
+    shard->engine().wait(acquisition->ended());
   }
-  core->engine().wait(waiter->finished);
-  failure = std::move(waiter->failure);
-  return std::move(waiter->lease);
+  failure = acquisition->take_failure();
+  return acquisition->take_lease();
 }
 
 }  // namespace detail
@@ -87,12 +80,14 @@ std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOpti
 void DistributedLock::start_acquire(const AcquireOptions& options,
                                     std::function<void(std::error_code, Lease)> handler) {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
-  const auto once = std::make_shared<decltype(handler)>(std::move(handler));
-  impl_->core->acquire(impl_->name, options, [core = impl_->core, once](detail::AcquireResult result) {
-    core->notify([handler = std::exchange(*once, nullptr), result = std::move(result)] {
-      handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
-    });
-  });
+  const auto acquisition = std::make_shared<detail::Acquisition>(
+      impl_->shard, impl_->name, options,
+      [shard = impl_->shard, handler = std::move(handler)](detail::AcquireResult result) mutable {
+        shard->notifier().complete([handler = std::move(handler), result = std::move(result)] {
+          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+        });
+      });
+  acquisition->begin(engine::IfBusy::leave_task);
 }
 
 void DistributedLock::lock() {

@@ -7,15 +7,14 @@
 
 #include <dlock/options.hpp>
 
-#include "core/client_core.hpp"
+#include "core/shard.hpp"
 #include "core/thread_leases.hpp"
 
 namespace dlock::detail {
 
 class LockImpl {
  public:
-  LockImpl(std::shared_ptr<ClientCore> client, std::string lock_name)
-      : core(std::move(client)), name(std::move(lock_name)) {}
+  LockImpl(std::shared_ptr<Shard> of, std::string lock_name) : shard(std::move(of)), name(std::move(lock_name)) {}
 
   // Waits for the end of an acquire. An empty lease means that `failure` has a code.
   [[nodiscard]] Lease acquire(const AcquireOptions& options, Failure& failure) const;
@@ -29,7 +28,7 @@ class LockImpl {
     defaults_ = options;
   }
 
-  const std::shared_ptr<ClientCore> core;
+  const std::shared_ptr<Shard> shard;
   const std::string name;
   ThreadLeases leases;
 

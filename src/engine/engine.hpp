@@ -1,49 +1,58 @@
-// What drives a client: an Executor plus what only the core may use. Its two implementations are ThreadEngine (a thread
-// and the machine's clock) and, for tests and simulation, one that a single thread drives by hand.
+// What drives a client: an Executor plus what only the core may use. Its implementations are ThreadEngine (a thread
+// and the machine's clock) and, for tests and simulation, some that a single thread drives by hand.
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include <dlock/executor.hpp>
 
+#include "engine/user_code.hpp"
 #include "util/event.hpp"
 
 namespace dlock::engine {
 
-// What of the program's own code is to run.
-enum class UserCode {
-  loss_signal,  // the callbacks of lost(): before all other user code, because work goes on without the lock until then
-  other,
+enum class Notified {
+  accepted,
+  refused,  // too much of its kind waits already
+  stopped,  // the engine was stopped and the code will never run; never from inside a task
+};
+
+enum class IfBusy {
+  leave_task,     // the task runs as if posted, and the call returns
+  wait_for_turn,  // the call returns when the task has run: for tasks that take less time than going to sleep and being
+                  // woken would; but not from inside a task of another engine, which waits for nothing
 };
 
 class Engine : public Executor {
  public:
-  // Runs the task serialised with all others: right away on this thread if the engine is idle, else as if posted; from
-  // inside a task always the latter. False: the engine was stopped and the task will never run. Any thread.
-  [[nodiscard]] virtual bool dispatch(Task task) = 0;
+  // Runs the task serialised with all others: right away on this thread if the engine is idle, else as if_busy says;
+  // from inside a task as if posted. False: the engine was stopped and the task will never run. Any thread.
+  [[nodiscard]] virtual bool dispatch(Task task, IfBusy if_busy = IfBusy::leave_task) = 0;
 
   // Like post(), but answers false instead of dropping the task silently.
   [[nodiscard]] virtual bool submit(Task task) = 0;
 
-  // Runs user code on the engine thread, outside the serialisation, what is of one kind in the order of the calls.
-  // Tasks and timers that are due run between any two short batches of it. False: the engine was stopped and the code
-  // will never run; never from inside a task. Any thread.
-  [[nodiscard]] virtual bool notify(Task user_code, UserCode kind) = 0;
-  [[nodiscard]] bool notify(Task user_code) { return notify(std::move(user_code), UserCode::other); }
+  // Runs user code on the engine thread, outside the serialisation; see UserCodeQueue for what goes before what. Tasks
+  // and timers that are due run between any two short batches of it. Moves from it only if it is accepted. Any thread.
+  [[nodiscard]] virtual Notified notify(Task&& user_code, UserCode kind) = 0;
+
+  // Another engine with a serialisation of its own, for a share of the work; it is driven by the same thread, runs user
+  // code in the same queues, and is stopped with this one. nullptr: there is none to be had. Any thread. Throws
+  // Error(unavailable) when descriptors cannot be had.
+  [[nodiscard]] virtual std::shared_ptr<Engine> sibling() { return nullptr; }
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.
   virtual bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit = std::nullopt) = 0;
 
-  // Whether the caller is on the engine's own thread, or inside a task, so that waiting for the engine would be
-  // forever.
+  // Whether the caller is on the engine's own thread, or inside a task of this engine or of a sibling, so that waiting
+  // for the engine would be forever.
   [[nodiscard]] virtual bool must_not_block() const noexcept = 0;
 
   // Runs what was submitted, then ends the thread; later submissions are refused. Where must_not_block() it returns at
-  // once and the thread ends by itself. At most one call.
+  // once and the thread ends by itself. At most one call, and not for a sibling.
   virtual void stop() = 0;
 };
 

@@ -6,21 +6,14 @@
 
 #include <dlock/duration.hpp>
 
+#include "util/pause.hpp"
+
 namespace dlock::engine {
 
 namespace {
 
 using namespace std::chrono_literals;
 
-// A caller that waits for longer had better sleep, and leave the loop to a thread that is there for it.
-constexpr std::chrono::nanoseconds longest_lead = 2ms;
-constexpr std::chrono::nanoseconds shortest_polling = 10us;
-constexpr std::chrono::nanoseconds longest_polling = 100us;
-// How long nobody may look at the loop, between callers that lead in turn: the price is that much more delay of what
-// happens meanwhile.
-constexpr std::chrono::nanoseconds longest_gap = 500us;
-// After so many callers that had the loop to themselves, the own thread makes way for the next.
-constexpr int alone_enough = 3;
 // User code runs in batches of at most so many, or of so much time. Between two of them whatever is due goes first:
 // handlers, and with them timers, renewals and losses.
 constexpr int most_in_a_batch = 64;
@@ -30,14 +23,6 @@ constexpr std::size_t most_handlers_in_a_row = 1024;
 // several for.
 constexpr int spins = 24;
 
-void pause_processor() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 // --- The loop's own thread -------------------------------------------------------------------------------------------
@@ -46,10 +31,10 @@ void EventLoop::run() {
   own_thread_ = std::this_thread::get_id();
   mutex_.lock();
   while (true) {
-    await_lead();
+    sleep_until_lead();
     if (ended_) break;
     leader_ = Leader::own_thread;
-    const bool hurry = user_code_waits();
+    const bool hurry = !user_code_.empty();
     mutex_.unlock();
     lead(hurry);
     mutex_.lock();
@@ -58,18 +43,17 @@ void EventLoop::run() {
 }
 
 // Returns when it is this thread's turn to lead, or when there is nothing left to do.
-void EventLoop::await_lead() {
-  const auto parked = Clock::now();
-  while (true) {
-    if (ended_) return;
+void EventLoop::sleep_until_lead() {
+  const auto since = Clock::now();
+  while (!ended_) {
     run_user_code();
     const auto now = Clock::now();
-    auto until = now + longest_gap;
+    auto until = now + LeadPolicy::longest_gap;
     if (leader_ == Leader::nobody) {
-      until = std::max(parked, last_led_) + longest_gap;
-      if (wanted_ || posted_ > 0 || user_code_waits() || now >= until) return;
+      until = std::max(since, last_led_) + LeadPolicy::longest_gap;
+      if (own_thread_called_ || posted_ > 0 || !user_code_.empty() || now >= until) return;
     }
-    if (!user_code_waits()) (void)parked_.wait_until(mutex_, until);
+    if (user_code_.empty()) (void)woken_.wait_until(mutex_, until);
   }
 }
 
@@ -80,15 +64,15 @@ void EventLoop::lead(bool hurry) {
     const bool idle = (hurry || leaving ? run_what_is_ready() : io_.run_one()) == 0;
     const util::MutexLock lock(mutex_);
     run_user_code();
-    wanted_ = false;
+    own_thread_called_ = false;
     ended_ = io_.stopped();
-    if (ended_) run_all_user_code();
-    if (ended_ || (leaving && idle && may_leave())) {
+    while (ended_ && !user_code_.empty()) run_user_code();  // nothing else is left, and no more is accepted
+    if (ended_ || (leaving && idle && may_leave_lead())) {
       leader_ = Leader::nobody;
       return;
     }
-    leaving = may_leave();
-    hurry = user_code_waits();
+    leaving = may_leave_lead();
+    hurry = !user_code_.empty();
   }
 }
 
@@ -98,42 +82,23 @@ std::size_t EventLoop::run_what_is_ready() {
   return ran;
 }
 
-// Callers come and go one by one, and nobody is left who sleeps until this thread has read an answer.
-bool EventLoop::may_leave() const {
-  if (!make_way_ || stopping_) return false;
-  if (waiting_ == 0) return Clock::now() - last_left_ < longest_gap;
-  return waiting_ == 1 && sleeper_ != nullptr && sleeper_->is_set();
-}
-
-EventLoop::Task EventLoop::next_user_code() {
-  auto& queue = loss_signals_.empty() ? user_code_ : loss_signals_;
-  Task code = std::move(queue.front());
-  queue.pop_front();
-  return code;
-}
-
 // One batch.
 void EventLoop::run_user_code() {
-  if (!user_code_waits()) return;
+  if (user_code_.empty()) return;
   const auto end = Clock::now() + longest_batch;
   for (int left = most_in_a_batch; left > 0; --left) {
-    Task code = next_user_code();
+    Task code = user_code_.pop();
     mutex_.unlock();
     code();
     code = nullptr;  // what it holds is the user's, too
     mutex_.lock();
-    if (!user_code_waits() || Clock::now() >= end) return;
+    if (user_code_.empty() || Clock::now() >= end) return;
   }
 }
 
-// Nothing else is left to do, and none of it is accepted any more.
-void EventLoop::run_all_user_code() {
-  while (user_code_waits()) run_user_code();
-}
-
 void EventLoop::call_own_thread() {
-  wanted_ = true;
-  parked_.notify_one();
+  own_thread_called_ = true;
+  woken_.notify_one();
 }
 
 // --- Work for it -----------------------------------------------------------------------------------------------------
@@ -148,16 +113,16 @@ void EventLoop::post(Task handler) {
   if (leader_ == Leader::nobody) call_own_thread();
 }
 
-bool EventLoop::notify(Task user_code, bool although_stopping, UserCode kind) {
+Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stopping) {
   const util::MutexLock lock(mutex_);
-  if (stopping_ && !although_stopping) return false;
-  (kind == UserCode::loss_signal ? loss_signals_ : user_code_).push_back(std::move(user_code));
+  if (stopping_ && !although_stopping) return Notified::stopped;
+  if (!user_code_.push(kind, std::move(user_code))) return Notified::refused;
   if (leader_ != Leader::own_thread) {
-    parked_.notify_one();
+    woken_.notify_one();
   } else if (!on_own_thread()) {
     asio::post(io_, [] {});
   }
-  return true;
+  return Notified::accepted;
 }
 
 void EventLoop::stop() {
@@ -199,13 +164,13 @@ class EventLoop::Leading {
 bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
   for (int i = 0; i < spins; ++i) {
     if (event.is_set()) return true;
-    pause_processor();
+    util::pause_processor();
   }
   const Waiting waiting(*this, event);
   const auto end = limit ? saturating_add(waiting.start(), *limit) : Clock::time_point::max();
   if (waiting.leads()) {
     const Leading leading(*this, event);
-    lead_until(event, std::min(end, waiting.start() + longest_lead));
+    lead_until(event, std::min(end, waiting.start() + LeadPolicy::longest_lead));
   }
   if (event.is_set()) return true;
   return limit ? event.wait(std::max(end - Clock::now(), Clock::duration::zero())) : event.wait();
@@ -213,12 +178,8 @@ bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds>
 
 bool EventLoop::take_lead(const util::Event& event) {
   const util::MutexLock lock(mutex_);
-  ++waiting_;
-  sleeper_ = waiting_ == 1 ? &event : nullptr;
-  if (waiting_ > 1) {
-    alone_ = 0;
-    make_way_ = false;
-  }
+  policy_.came(event);
+  waiting_ = policy_.waiting();
   if (leader_ != Leader::nobody) return false;
   if (waiting_ > 1 || stopping_) {
     call_own_thread();
@@ -230,24 +191,17 @@ bool EventLoop::take_lead(const util::Event& event) {
   return true;
 }
 
-// An answer that comes soon is polled for: falling asleep and being woken takes longer than such an answer. Whether to
-// expect one is learnt from the waits before, as a hypervisor does it with idle processors (KVM's halt polling).
 void EventLoop::lead_until(const util::Event& event, Clock::time_point end) {
   const auto begin = Clock::now();
   auto now = begin;
   for (; !event.is_set() && !io_.stopped() && now < end; now = Clock::now()) {
-    if (now - begin >= polling_) {
+    if (now - begin >= polling_.duration()) {
       (void)io_.run_one_until(end);
     } else if (io_.poll_one() == 0) {
       std::this_thread::yield();
     }
   }
-  const auto took = now - begin;
-  if (took > longest_polling) {
-    polling_ = 0ns;
-  } else if (took > polling_) {
-    polling_ = std::clamp<std::chrono::nanoseconds>(polling_ * 2, shortest_polling, longest_polling);
-  }
+  polling_.waited(now - begin);
 }
 
 void EventLoop::leave_lead(const util::Event& event) {
@@ -261,11 +215,8 @@ void EventLoop::leave_lead(const util::Event& event) {
 
 void EventLoop::waited(bool led, Clock::time_point since) {
   const util::MutexLock lock(mutex_);
-  --waiting_;
-  sleeper_ = nullptr;
-  last_left_ = Clock::now();
-  const bool briefly = !led && last_left_ - since < longest_lead;
-  if (briefly && waiting_ == 0 && ++alone_ >= alone_enough) make_way_ = true;
+  policy_.went(led, since, Clock::now());
+  waiting_ = policy_.waiting();
 }
 
 void EventLoop::look_again() {

@@ -18,6 +18,8 @@ namespace {
 
 // Then others get their turn.
 constexpr std::size_t most_tasks_in_a_turn = 256;
+// Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
+// them at once.
 constexpr int crowd = 16;
 
 std::string describe(int error) {
@@ -33,6 +35,15 @@ struct ThreadEngine::Inside {
   Inside& operator=(const Inside&) = delete;
   ~Inside() { innermost = outer; }
 
+  // Whether this thread is inside a task of an engine of which that holds.
+  template <class Condition>
+  [[nodiscard]] static bool any(Condition condition) noexcept {
+    for (const Inside* inside = innermost; inside != nullptr; inside = inside->outer) {
+      if (condition(*inside->engine)) return true;
+    }
+    return false;
+  }
+
   const ThreadEngine* const engine;
   const Inside* const outer;
   static thread_local const Inside* innermost;
@@ -42,7 +53,7 @@ thread_local const ThreadEngine::Inside* ThreadEngine::Inside::innermost = nullp
 
 class ThreadEngine::AsioDescriptor final : public Descriptor {
  public:
-  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.loop_.io()) {
+  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.loop_->io()) {
     std::error_code ec;
     descriptor_.assign(fd, ec);
     if (ec) throw Error(errc::unavailable, "cannot watch a descriptor: " + ec.message());
@@ -54,8 +65,10 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
                                                      : asio::posix::stream_descriptor::wait_write;
     descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
                                   handler = std::move(handler)](std::error_code ec) mutable noexcept {
-      engine.run_from_loop([alive = std::move(alive), handler = std::move(handler), ec] {
-        if (!alive.expired()) handler(ec);
+      engine.take_turn_for_loop([&alive, &handler, ec] {
+        if (alive.expired()) return;
+        const auto run = std::move(handler);
+        run(ec);
       });
     });
   }
@@ -77,20 +90,27 @@ class ThreadEngine::MovedClock final : public ClockListener {
   std::weak_ptr<ThreadEngine> engine_;
 };
 
-std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random) {
+std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, Random random) {
   try {
-    auto engine = std::make_shared<ThreadEngine>(std::move(clock), std::move(random));
+    auto engine = std::make_shared<ThreadEngine>(std::make_shared<EventLoop>(), std::move(clock), std::move(random));
     engine->launch();
+    const util::SignalsBlocked blocked;
+    // The thread shares the ownership, so that stop() on the engine thread itself leaves nothing dangling.
+    engine->thread_ = std::thread([engine]() noexcept { engine->loop_->run(); });
+    pthread_setname_np(engine->thread_.native_handle(), "dlock-engine");  // for people only: a failure does not matter
     return engine;
   } catch (const Error&) {
     throw;
-  } catch (const std::system_error&) {  // Asio's
-    throw Error(errc::unavailable, "cannot start the engine: no descriptors or no memory left for its event queue");
+  } catch (const std::system_error& e) {  // Asio's, or the thread's
+    throw Error(errc::unavailable, std::string("cannot start the engine and its thread: ") + e.what());
   }
 }
 
-ThreadEngine::ThreadEngine(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random)
-    : clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_.io()) {}
+ThreadEngine::ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random)
+    : loop_(std::move(loop)),
+      clock_(std::move(clock)),
+      random_(std::move(random)),
+      timer_descriptor_(loop_->io()) {}
 
 ThreadEngine::~ThreadEngine() = default;
 
@@ -106,28 +126,21 @@ void ThreadEngine::launch() {
   wait_for_timer_descriptor();
   moved_clock_ = std::make_shared<MovedClock>(weak_from_this());
   clock_->add_listener(moved_clock_);
-
-  const util::SignalsBlocked blocked;
-  try {
-    // The thread shares the ownership, so that stop() on the engine thread itself leaves nothing dangling.
-    thread_ = std::thread([self = shared_from_this()] { self->run_thread(); });
-  } catch (const std::system_error& e) {
-    throw Error(errc::unavailable, std::string("cannot start the engine thread: ") + e.what());
-  }
-  pthread_setname_np(thread_.native_handle(), "dlock-engine");  // for people only: a failure does not matter
 }
 
-void ThreadEngine::run_thread() noexcept {
-  loop_.run();
+std::shared_ptr<Engine> ThreadEngine::sibling() {
+  const auto engine = std::make_shared<ThreadEngine>(loop_, clock_, random_);
+  engine->launch();
+  const util::MutexLock lock(inbox_mutex_);
+  siblings_.push_back(engine);
+  if (stopped_) engine->refuse_tasks();
+  return engine;
 }
 
 // --- Turns -----------------------------------------------------------------------------------------------------------
 
 bool ThreadEngine::inside_task() const noexcept {
-  for (const Inside* inside = Inside::innermost; inside != nullptr; inside = inside->outer) {
-    if (inside->engine == this) return true;
-  }
-  return false;
+  return Inside::any([this](const ThreadEngine& engine) { return &engine == this; });
 }
 
 void ThreadEngine::run(Task task) noexcept {
@@ -136,13 +149,60 @@ void ThreadEngine::run(Task task) noexcept {
   task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
 }
 
-void ThreadEngine::run_inbox(bool by_loop) {
+bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
+  if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
+  const bool waits_for_nothing = Inside::innermost != nullptr;
+  const By by = !waits_for_nothing && loop_->on_own_thread() ? By::loop : By::caller;
+  bool at_once = true;
+  if (by == By::loop) {  // in a handler of the user: another thread's turn is over in no time
+    turn_.lock_first();
+  } else if (if_busy == IfBusy::wait_for_turn && !waits_for_nothing) {
+    turn_.lock();
+  } else if (turn_.try_lock()) {
+    at_once = false;
+  } else {
+    if (!put_into_inbox(std::move(task))) return false;
+    work_off_inbox();
+    loop_->look_again();
+    return true;
+  }
+  bool accepted = false;
+  {
+    util::DeferredWakes wakes;  // wakes after the turn
+    const Turn turn(*this, by);
+    accepted = run_in_order(std::move(task), at_once);
+  }
+  work_off_inbox();
+  loop_->look_again();
+  return accepted;
+}
+
+bool ThreadEngine::run_in_order(Task task, bool at_once) {
+  if (stopped_) return false;  // if stop() comes now: it waits for a turn of its own, after this one
+  if (at_once) {
+    run_all_of_inbox();
+  } else if (inbox_filled_ || !batch_.empty()) {
+    return put_into_inbox(std::move(task));
+  }
+  run(std::move(task));
+  return true;
+}
+
+ThreadEngine::Turn::~Turn() {
+  engine_.run_inbox(by_);
+  engine_.arm_timer();
+  engine_.turn_.unlock();
+}
+
+void ThreadEngine::run_inbox(By by) {
   for (std::size_t left = most_tasks_in_a_turn;; --left) {
     if (batch_.empty() || left == 0) {
-      const util::MutexLock lock(gate_);
-      if (left == 0) return have_inbox_emptied();
-      if (emptying_posted_ && !by_loop) return;  // it is the loop's now
+      if (batch_.empty() && !inbox_filled_) return;
+      const util::MutexLock lock(inbox_mutex_);
+      if (left == 0) return leave_inbox_to_loop();
+      if (left_to_loop_ && by == By::caller) return;
       batch_.swap(inbox_);
+      inbox_filled_ = false;
       if (batch_.empty()) return;
     }
     Task task = std::move(batch_.front());
@@ -151,117 +211,95 @@ void ThreadEngine::run_inbox(bool by_loop) {
   }
 }
 
-void ThreadEngine::finish_turn(bool by_loop) noexcept {
-  run_inbox(by_loop);
-  arm_timer();
-  mutex_.unlock();
+void ThreadEngine::run_batch() {
+  for (std::size_t left = batch_.size(); left > 0; --left) {
+    Task task = std::move(batch_.front());
+    batch_.pop_front();
+    run(std::move(task));
+  }
 }
 
-// Whoever leaves a task in the inbox because mutex_ is taken relies on the look after it was given back.
-void ThreadEngine::work_off_inbox() noexcept {
-  while (inbox_needs_somebody() && loop_waits_ == 0 && mutex_.try_lock()) finish_turn(false);
+// What is there now.
+void ThreadEngine::run_all_of_inbox() {
+  run_batch();
+  if (!inbox_filled_) return;
+  {
+    const util::MutexLock lock(inbox_mutex_);
+    batch_.swap(inbox_);
+    inbox_filled_ = false;
+  }
+  run_batch();
 }
 
-bool ThreadEngine::inbox_needs_somebody() {
-  const util::MutexLock lock(gate_);
-  return !inbox_.empty() && !emptying_posted_;
-}
-
-void ThreadEngine::have_inbox_emptied() {
-  if (emptying_posted_) return;
-  loop_.post([this] {
-    {
-      const util::MutexLock lock(gate_);  // the caller has it until the flag is set
-      emptying_posted_ = false;
-    }
-    run_from_loop(nullptr);
-  });
-  emptying_posted_ = true;
-}
-
-void ThreadEngine::run_from_loop(Task task) noexcept {
-  lock_for_loop();
-  if (task) run(std::move(task));
-  finish_turn(true);
+void ThreadEngine::take_turn_for_loop(Task task) noexcept {
+  {
+    util::DeferredWakes wakes;
+    turn_.lock_first();
+    const Turn turn(*this, By::loop);
+    if (task) run(std::move(task));
+  }
   work_off_inbox();
 }
 
-// Callers that would take the next turn stand back, or they could starve the loop and its timers.
-void ThreadEngine::lock_for_loop() {
-  ++loop_waits_;
-  mutex_.lock();
-  --loop_waits_;
-}
+// --- The inbox -------------------------------------------------------------------------------------------------------
 
 bool ThreadEngine::put_into_inbox(Task task) {
-  const util::MutexLock lock(gate_);
+  const util::MutexLock lock(inbox_mutex_);
   if (stopped_) return false;
   inbox_.push_back(std::move(task));
+  inbox_filled_ = true;
   return true;
 }
 
-bool ThreadEngine::dispatch(Task task) {
-  if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
-  const bool by_loop = loop_.on_own_thread();
-  if (by_loop && Inside::innermost == nullptr) {  // in a handler of the user: another thread's turn is over in no time
-    lock_for_loop();
-    return begin_turn(std::move(task), by_loop);
+// Whoever leaves a task in the inbox because a turn is under way relies on the look after it.
+void ThreadEngine::work_off_inbox() noexcept {
+  while (inbox_filled_ && !left_to_loop_ && turn_.try_lock()) {
+    util::DeferredWakes wakes;
+    const Turn turn(*this, By::caller);
   }
-  if (loop_waits_ == 0 && mutex_.try_lock()) return begin_turn(std::move(task), by_loop);
-  if (!put_into_inbox(std::move(task))) return false;
-  work_off_inbox();
-  loop_.look_again();
-  return true;
 }
 
-// The task runs in this turn, after those that came before it.
-bool ThreadEngine::begin_turn(Task task, bool by_loop) noexcept {
-  bool accepted = false;
-  Task first;
-  {
-    const util::MutexLock lock(gate_);
-    accepted = !stopped_;
-    if (accepted && inbox_.empty() && batch_.empty()) {
-      first = std::move(task);
-    } else if (accepted) {
-      inbox_.push_back(std::move(task));
+void ThreadEngine::leave_inbox_to_loop() {
+  if (left_to_loop_) return;
+  loop_->post([this] {
+    {
+      const util::MutexLock lock(inbox_mutex_);  // the caller has it until the flag is set
+      left_to_loop_ = false;
     }
-  }
-  if (first) run(std::move(first));
-  finish_turn(by_loop);
-  work_off_inbox();
-  loop_.look_again();
-  return accepted;
+    take_turn_for_loop(nullptr);
+  });
+  left_to_loop_ = true;
 }
 
 bool ThreadEngine::submit(Task task) {
   const bool inside = inside_task();
-  const util::MutexLock lock(gate_);
+  const util::MutexLock lock(inbox_mutex_);
   if (stopped_) return false;
   inbox_.push_back(std::move(task));
-  // Where many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
-  // them at once.
   try {
-    if (!inside || (loop_.callers_waiting() >= crowd && !loop_.on_own_thread())) have_inbox_emptied();
+    if (!inside || (loop_->callers_waiting() >= crowd && !loop_->on_own_thread())) leave_inbox_to_loop();
   } catch (...) {
     inbox_.pop_back();  // refused as a whole
     throw;
   }
+  inbox_filled_ = true;
   return true;
 }
 
-bool ThreadEngine::notify(Task user_code, UserCode kind) {
+// --- User code, and waiting for it -----------------------------------------------------------------------------------
+
+Notified ThreadEngine::notify(Task&& user_code, UserCode kind) {
   // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
   // mutex. The thread cannot end before that task does.
-  return loop_.notify(std::move(user_code), inside_task(), kind);
+  return loop_->notify(std::move(user_code), kind, inside_task());
 }
 
 bool ThreadEngine::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
-  return loop_.wait(event, limit);
+  return loop_->wait(event, limit);
 }
 
 bool ThreadEngine::must_not_block() const noexcept {
-  return inside_task() || loop_.on_own_thread();
+  return loop_->on_own_thread() || Inside::any([this](const ThreadEngine& e) { return e.loop_ == loop_; });
 }
 
 // --- Timers and descriptors ------------------------------------------------------------------------------------------
@@ -271,7 +309,7 @@ Executor::TimerId ThreadEngine::schedule(TimePoint at, Task task) {
 }
 
 void ThreadEngine::cancel(TimerId id) noexcept {
-  if (id != 0) timers_.cancel(id);
+  timers_.cancel(id);
 }
 
 std::unique_ptr<Descriptor> ThreadEngine::watch(int fd) {
@@ -309,13 +347,14 @@ void ThreadEngine::arm_timer() {
 
 // As a task like others, but never in the turn that goes on: timers that arm each other must not make it endless.
 void ThreadEngine::tick_soon() {
-  const util::MutexLock lock(gate_);
+  const util::MutexLock lock(inbox_mutex_);
   if (stopped_) return;
-  inbox_.emplace_back([this]() DLOCK_REQUIRES(mutex_) {
+  inbox_.emplace_back([this]() DLOCK_REQUIRES(turn_) {
     armed_for_ = TimePoint::max();
     run_due_timers();
   });
-  have_inbox_emptied();
+  leave_inbox_to_loop();
+  inbox_filled_ = true;
 }
 
 void ThreadEngine::wait_for_timer_descriptor() {
@@ -323,7 +362,7 @@ void ThreadEngine::wait_for_timer_descriptor() {
     if (ec) return;  // closed by stop()
     std::uint64_t expirations = 0;
     (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
-    run_from_loop([this]() DLOCK_REQUIRES(mutex_) {
+    take_turn_for_loop([this]() DLOCK_REQUIRES(turn_) {
       armed_for_ = TimePoint::max();
       run_due_timers();
     });
@@ -331,20 +370,28 @@ void ThreadEngine::wait_for_timer_descriptor() {
   });
 }
 
-void ThreadEngine::stop() {
-  {
-    // In one step, or the thread could end between the two and leave behind what was accepted in the meantime.
-    const util::MutexLock lock(gate_);
-    stopped_ = true;
-    loop_.stop();
-    loop_.post([this] {
-      run_from_loop([this] {
-        std::error_code ignored;  // closing reports nothing that could be acted on
-        timer_descriptor_.close(ignored);
-        loop_.end_work();
-      });
+// Each engine's own last turn is after whatever it accepted before, and only after all of these may the loop end.
+void ThreadEngine::refuse_tasks() {
+  const util::MutexLock lock(inbox_mutex_);
+  stopped_ = true;
+  loop_->post([this] {
+    take_turn_for_loop([this] {
+      std::error_code ignored;  // closing reports nothing that could be acted on
+      timer_descriptor_.close(ignored);
     });
+  });
+}
+
+void ThreadEngine::stop() {
+  std::vector<std::shared_ptr<ThreadEngine>> siblings;
+  {
+    const util::MutexLock lock(inbox_mutex_);
+    siblings = siblings_;
   }
+  for (const auto& engine : siblings) engine->refuse_tasks();
+  refuse_tasks();
+  loop_->stop();
+  loop_->post([this] { loop_->end_work(); });
   if (must_not_block()) {
     thread_.detach();
   } else if (thread_.joinable()) {

@@ -1,42 +1,64 @@
-// The engine of a real client: an event loop with a thread of its own.
+// The engine of a real client: a serialisation of tasks over an event loop with a thread of its own.
+//
+// A task runs in a *turn*: while turn_ is held, on whatever thread that is. Who takes turns, and for what:
+//
+//   who                          | finds a turn under way            | in its own turn runs
+//   -----------------------------+-----------------------------------+------------------------------------------------
+//   dispatch(), leave_task       | leaves the task in the inbox      | the task; then what has come into the inbox
+//   dispatch(), wait_for_turn    | waits for its turn, after the loop| what is in the inbox; the task; then what has
+//                                |                                   | come into the inbox
+//   dispatch() in a handler of   | waits for its turn, before all    | the same
+//   the user, on the own thread  | callers                           |
+//   the loop (timers, descriptors| waits for its turn, before all    | the timers or the descriptor's handler; then what
+//   and whatever was posted)     | callers                           | has come into the inbox
+//   dispatch() and submit()      | it is its own turn: leaves the    |
+//   inside a task                | task in the inbox                 |
+//
+// Who has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there by one who
+// found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the rest, so that
+// others get their turn. Waiters whose events were set in a turn are woken after it (util::DeferredWakes).
+//
+// Timers and descriptors are touched in turns only. Lock order: turn_, inbox_mutex_, the loop's.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
 #include <atomic>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
-#include <string>
 #include <thread>
+#include <vector>
 
 #include "engine/engine.hpp"
 #include "engine/event_loop.hpp"
 #include "engine/timer_queue.hpp"
+#include "engine/turn_mutex.hpp"
 #include "util/mutex.hpp"
 
 namespace dlock::engine {
 
-// A task runs while mutex_ is held, whatever thread it runs on. One holding of it is a turn: what it was taken for,
-// then whatever has come into the inbox meanwhile; who finds it taken leaves a task there and goes. Timers and
-// descriptors are touched by tasks only. Lock order: mutex_, gate_, the loop's.
 class ThreadEngine final : public Engine, public std::enable_shared_from_this<ThreadEngine> {
  public:
+  using Random = std::function<std::uint64_t()>;
+
   // Starts the thread. Throws Error(unavailable) when thread or descriptors cannot be had.
-  [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock,
-                                                           std::function<std::uint64_t()> random);
-  ThreadEngine(std::shared_ptr<Clock> clock, std::function<std::uint64_t()> random);  // not started; use start()
+  [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock, Random random);
+  // Not started; use start() or sibling().
+  ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random);
   ~ThreadEngine() override;
 
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
   void post(Task task) override { (void)submit(std::move(task)); }  // documented as dropped once stopped
-  [[nodiscard]] TimerId schedule(TimePoint at, Task task) override DLOCK_REQUIRES(mutex_);
-  void cancel(TimerId id) noexcept override DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] TimerId schedule(TimePoint at, Task task) override DLOCK_REQUIRES(turn_);
+  void cancel(TimerId id) noexcept override DLOCK_REQUIRES(turn_);
   [[nodiscard]] std::uint64_t random() override { return random_(); }
   [[nodiscard]] std::unique_ptr<Descriptor> watch(int fd) override;
 
-  [[nodiscard]] bool dispatch(Task task) override;
+  [[nodiscard]] bool dispatch(Task task, IfBusy if_busy = IfBusy::leave_task) override;
   [[nodiscard]] bool submit(Task task) override;
-  using Engine::notify;
-  [[nodiscard]] bool notify(Task user_code, UserCode kind) override;
+  [[nodiscard]] Notified notify(Task&& user_code, UserCode kind) override;
+  [[nodiscard]] std::shared_ptr<Engine> sibling() override;
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) override;
   [[nodiscard]] bool must_not_block() const noexcept override;
   void stop() override;
@@ -45,48 +67,63 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   class AsioDescriptor;
   class MovedClock;
   struct Inside;
+  // Whose turn it is: what was left to the loop is for the loop's turns.
+  enum class By { caller, loop };
+
+  // A turn for which turn_ has been taken. At its end it runs what has come into the inbox, and gives turn_ back.
+  class DLOCK_SCOPED_CAPABILITY Turn {
+   public:
+    Turn(ThreadEngine& engine, By by) noexcept DLOCK_REQUIRES(engine.turn_) : engine_(engine), by_(by) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() DLOCK_RELEASE() DLOCK_NO_THREAD_SAFETY_ANALYSIS;
+
+   private:
+    ThreadEngine& engine_;
+    const By by_;
+  };
 
   void launch();
-  void run_thread() noexcept;
+  [[nodiscard]] bool inside_task() const noexcept;
   void wait_for_timer_descriptor();
 
-  // Turns. What throws in one ends the program, as in a task. `by_loop`: the turn may take what was left to the loop.
-  [[nodiscard]] bool inside_task() const noexcept;
-  // A task that throws ends the program: it has left the mutex and what that guards in an unknown state.
-  void run(Task task) noexcept DLOCK_REQUIRES(mutex_);
-  [[nodiscard]] bool begin_turn(Task task, bool by_loop) noexcept DLOCK_RELEASE(mutex_);
-  void run_inbox(bool by_loop) DLOCK_REQUIRES(mutex_);
-  void finish_turn(bool by_loop) noexcept DLOCK_RELEASE(mutex_);
-  void work_off_inbox() noexcept DLOCK_EXCLUDES(mutex_);
-  [[nodiscard]] bool inbox_needs_somebody() DLOCK_EXCLUDES(gate_);
-  [[nodiscard]] bool put_into_inbox(Task task) DLOCK_EXCLUDES(gate_);
-  void have_inbox_emptied() DLOCK_REQUIRES(gate_);
-  void run_from_loop(Task task) noexcept DLOCK_EXCLUDES(mutex_);
+  // What throws in a turn ends the program: it has left the mutex and what that guards in an unknown state.
+  void run(Task task) noexcept DLOCK_REQUIRES(turn_);
+  void run_inbox(By by) DLOCK_REQUIRES(turn_);
+  void run_batch() DLOCK_REQUIRES(turn_);
+  void run_all_of_inbox() DLOCK_REQUIRES(turn_);
+  // Behind what is in the inbox: at once, or by leaving it there. Answers whether it was accepted.
+  [[nodiscard]] bool run_in_order(Task task, bool at_once) DLOCK_REQUIRES(turn_);
+  void take_turn_for_loop(Task task) noexcept DLOCK_EXCLUDES(turn_);
 
-  void lock_for_loop() DLOCK_ACQUIRE(mutex_);
+  [[nodiscard]] bool put_into_inbox(Task task) DLOCK_EXCLUDES(inbox_mutex_);
+  void work_off_inbox() noexcept DLOCK_EXCLUDES(turn_);
+  void leave_inbox_to_loop() DLOCK_REQUIRES(inbox_mutex_);
+  void refuse_tasks();
 
-  void run_due_timers() DLOCK_REQUIRES(mutex_);
-  void arm_timer() DLOCK_REQUIRES(mutex_);
-  void tick_soon() DLOCK_EXCLUDES(gate_);
+  void run_due_timers() DLOCK_REQUIRES(turn_);
+  void arm_timer() DLOCK_REQUIRES(turn_);
+  void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
 
-  std::shared_ptr<Clock> clock_;
-  std::function<std::uint64_t()> random_;
-  EventLoop loop_;
+  const std::shared_ptr<EventLoop> loop_;
+  const std::shared_ptr<Clock> clock_;
+  const Random random_;
   asio::posix::stream_descriptor timer_descriptor_;
   std::shared_ptr<MovedClock> moved_clock_;
 
-  util::Mutex mutex_;
-  TimerQueue timers_ DLOCK_GUARDED_BY(mutex_);
-  TimePoint armed_for_ DLOCK_GUARDED_BY(mutex_) = TimePoint::max();
-  std::deque<Task> batch_ DLOCK_GUARDED_BY(mutex_);  // taken out of the inbox, and being run
-  std::atomic<int> loop_waits_{0};                   // the loop waits for mutex_: callers stand back
+  TurnMutex turn_;
+  TimerQueue timers_ DLOCK_GUARDED_BY(turn_);
+  TimePoint armed_for_ DLOCK_GUARDED_BY(turn_) = TimePoint::max();
+  std::deque<Task> batch_ DLOCK_GUARDED_BY(turn_);  // taken out of the inbox, and being run
 
-  util::Mutex gate_;
-  std::deque<Task> inbox_ DLOCK_GUARDED_BY(gate_);
-  bool emptying_posted_ DLOCK_GUARDED_BY(gate_) = false;
-  bool stopped_ DLOCK_GUARDED_BY(gate_) = false;
+  util::Mutex inbox_mutex_;
+  std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
+  std::vector<std::shared_ptr<ThreadEngine>> siblings_ DLOCK_GUARDED_BY(inbox_mutex_);
+  std::atomic<bool> inbox_filled_{false};   // as inbox_ says; changes under inbox_mutex_
+  std::atomic<bool> left_to_loop_{false};   // the loop will empty the inbox; changes under inbox_mutex_
+  std::atomic<bool> stopped_{false};        // changes under inbox_mutex_
 
-  std::thread thread_;
+  std::thread thread_;  // not of a sibling
 };
 
 }  // namespace dlock::engine

@@ -1,42 +1,24 @@
 #include "util/event.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <dlock/duration.hpp>
+
+#include "util/futex.hpp"
 
 namespace dlock::util {
 
-namespace {
-
-using MonotonicPoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
-
-// Waits while the word has the value `expected`, until an absolute CLOCK_MONOTONIC time.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const MonotonicPoint* until) noexcept {
-  timespec absolute{};
-  if (until != nullptr) {
-    const auto since_epoch = until->time_since_epoch();
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_epoch);
-    absolute.tv_sec = seconds.count();
-    absolute.tv_nsec = (since_epoch - seconds).count();
-  }
-  // Every outcome (woken, value changed, interrupted, timed out) means: look again.
-  (void)syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, until == nullptr ? nullptr : &absolute, nullptr,
-                FUTEX_BITSET_MATCH_ANY);
-}
-
-}  // namespace
-
 void Event::set() noexcept {
-  if (state_.exchange(state_set) == state_waiting) {
-    (void)syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);  // cannot fail on a valid address
+  if (state_.exchange(state_set) != state_waiting) return;
+  // From here on the event may be gone; its address is all that is used.
+  if (DeferredWakes::outermost != nullptr) {
+    DeferredWakes::outermost->add(&state_);
+  } else {
+    futex_wake(&state_, 1);
   }
 }
 
 bool Event::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
   if (is_set()) return true;
+  if (DeferredWakes::outermost != nullptr) DeferredWakes::outermost->wake();
   MonotonicPoint until{};
   if (limit) until = saturating_add(MonotonicPoint(std::chrono::steady_clock::now()), *limit);
   std::uint32_t idle = state_idle;
@@ -47,6 +29,27 @@ bool Event::wait(std::optional<std::chrono::nanoseconds> limit) noexcept {
     futex_wait(state_, state_waiting, limit ? &until : nullptr);
   }
   return true;
+}
+
+thread_local DeferredWakes* DeferredWakes::outermost = nullptr;
+
+DeferredWakes::DeferredWakes() noexcept {  // NOLINT(cppcoreguidelines-pro-type-member-init): words_, see there
+  if (outermost == nullptr) outermost = this;
+}
+
+DeferredWakes::~DeferredWakes() {
+  wake();
+  if (outermost == this) outermost = nullptr;
+}
+
+void DeferredWakes::wake() noexcept {
+  for (std::size_t i = 0; i < count_; ++i) futex_wake(words_[i], 1);
+  count_ = 0;
+}
+
+void DeferredWakes::add(Word word) noexcept {
+  if (count_ == most) wake();
+  words_[count_++] = word;
 }
 
 }  // namespace dlock::util

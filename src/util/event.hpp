@@ -2,8 +2,10 @@
 // costs the tail of the latency as soon as there are more waiters than cores.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -16,11 +18,12 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   // Everything before set() is visible to whoever saw is_set() or came out of wait(). The event may be destroyed as
-  // soon as a waiter has seen it only if somebody else keeps it alive until set() has returned.
+  // soon as it has been seen to be set: set() does not touch it afterwards.
   void set() noexcept;
   [[nodiscard]] bool is_set() const noexcept { return state_.load() == state_set; }
 
-  // Blocks until set, or until `limit` of real time has passed; answers is_set().
+  // Blocks until set, or until `limit` of real time has passed; answers is_set(). First wakes whom this thread owes a
+  // wake-up.
   bool wait(std::optional<std::chrono::nanoseconds> limit = std::nullopt) noexcept;
 
  private:
@@ -28,6 +31,30 @@ class Event {
   static constexpr std::uint32_t state_waiting = 1;
   static constexpr std::uint32_t state_set = 2;
   std::atomic<std::uint32_t> state_{state_idle};
+};
+
+// While one of these exists on a thread, set() on that thread does not wake the waiter but notes it; wake() and the
+// destructor wake all that were noted. For those who set events under a mutex: a thread that is woken there takes the
+// processor from the one that woke it, finds the mutex taken, and goes to sleep again. Of several on one thread the
+// outermost does it.
+class DeferredWakes {
+ public:
+  DeferredWakes() noexcept;
+  DeferredWakes(const DeferredWakes&) = delete;
+  DeferredWakes& operator=(const DeferredWakes&) = delete;
+  ~DeferredWakes();
+
+  void wake() noexcept;
+
+ private:
+  friend class Event;
+  using Word = const std::atomic<std::uint32_t>*;
+  void add(Word word) noexcept;
+
+  static constexpr std::size_t most = 256;
+  static thread_local DeferredWakes* outermost;
+  std::array<Word, most> words_;  // not initialised: `count_` of them are in use
+  std::size_t count_ = 0;
 };
 
 }  // namespace dlock::util

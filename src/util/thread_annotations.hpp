@@ -16,3 +16,4 @@
 #define DLOCK_TRY_ACQUIRE(...) DLOCK_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define DLOCK_RELEASE(...) DLOCK_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define DLOCK_EXCLUDES(...) DLOCK_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
+#define DLOCK_NO_THREAD_SAFETY_ANALYSIS DLOCK_THREAD_ATTRIBUTE(no_thread_safety_analysis)

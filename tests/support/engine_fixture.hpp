@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <dlock/clock.hpp>
 
@@ -40,6 +41,9 @@ class EngineTest : public testing::Test {
   // By its interface: tests are not the ones to hold its mutex.
   [[nodiscard]] std::shared_ptr<engine::Engine> start() const {
     return engine::ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
+  }
+  static bool notify(engine::Engine& engine, Task user_code) {
+    return engine.notify(std::move(user_code), engine::UserCode::completion) == engine::Notified::accepted;
   }
   void TearDown() override {
     if (engine_) engine_->stop();

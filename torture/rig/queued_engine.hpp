@@ -5,11 +5,11 @@
 // inside a task, so that its dispatches run right away.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -38,8 +38,9 @@ class QueuedEngine : public engine::Engine {
       Entry entry = std::move(queue_.front());
       queue_.pop_front();
       if (entry.kind == Kind::dispatched) --queued_dispatches_;
-      if (entry.kind == Kind::user_code || entry.kind == Kind::loss_signal) {
-        run_user_code(entry.task);
+      if (entry.kind == Kind::user_code) {
+        const Task user_code = user_code_.pop();
+        run_user_code(user_code);
       } else {
         run_task(entry.task);
       }
@@ -55,6 +56,9 @@ class QueuedEngine : public engine::Engine {
     });
     return true;
   }
+
+  // The next dispatch finds no memory.
+  void fail_next_dispatch() noexcept { fail_next_dispatch_ = true; }
 
   // While busy, the engine thread is taken to be inside a task: dispatches of "other threads" queue up.
   void set_busy(bool busy) noexcept { busy_ = busy; }
@@ -76,7 +80,8 @@ class QueuedEngine : public engine::Engine {
   [[nodiscard]] std::unique_ptr<Descriptor> watch(int /*fd*/) override {
     throw std::logic_error("an engine that is driven by hand has no descriptors");
   }
-  [[nodiscard]] bool dispatch(Task task) override {
+  [[nodiscard]] bool dispatch(Task task, engine::IfBusy /*if_busy*/ = engine::IfBusy::leave_task) override {
+    if (std::exchange(fail_next_dispatch_, false)) throw std::bad_alloc();
     if (stopped_) return false;
     if (!inside_task_ && (inside_user_code_ || (!busy_ && queued_dispatches_ == 0))) {
       run_task(task);
@@ -91,17 +96,11 @@ class QueuedEngine : public engine::Engine {
     queue_.push_back({Kind::posted, std::move(task)});
     return true;
   }
-  using Engine::notify;
-  [[nodiscard]] bool notify(Task user_code, engine::UserCode kind) override {
-    if (stopped_ && !inside_task_) return false;
-    if (kind == engine::UserCode::loss_signal) {
-      const auto others =
-          std::find_if(queue_.begin(), queue_.end(), [](const Entry& entry) { return entry.kind == Kind::user_code; });
-      queue_.insert(others, {Kind::loss_signal, std::move(user_code)});
-    } else {
-      queue_.push_back({Kind::user_code, std::move(user_code)});
-    }
-    return true;
+  [[nodiscard]] engine::Notified notify(Task&& user_code, engine::UserCode kind) override {
+    if (stopped_ && !inside_task_) return engine::Notified::stopped;
+    if (!user_code_.push(kind, std::move(user_code))) return engine::Notified::refused;
+    queue_.push_back({Kind::user_code, nullptr});
+    return engine::Notified::accepted;
   }
   [[nodiscard]] bool must_not_block() const noexcept override { return inside_task_ || inside_user_code_; }
   void stop() override {
@@ -110,10 +109,10 @@ class QueuedEngine : public engine::Engine {
   }
 
  private:
-  enum class Kind { posted, dispatched, loss_signal, user_code };
+  enum class Kind { posted, dispatched, user_code };
   struct Entry {
     Kind kind;
-    Task task;
+    Task task;  // of user code, user_code_ says what comes next
   };
 
   void run_task(const Task& task) {
@@ -130,10 +129,12 @@ class QueuedEngine : public engine::Engine {
   std::mt19937_64 random_;
   engine::TimerQueue timers_;
   std::deque<Entry> queue_;
+  engine::UserCodeQueue user_code_;
   std::size_t queued_dispatches_ = 0;
   bool inside_task_ = false;
   bool inside_user_code_ = false;
   bool busy_ = false;
+  bool fail_next_dispatch_ = false;
   bool stopped_ = false;
 };
 

@@ -136,14 +136,14 @@ void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void(
   ++own_timers_;
   (void)engine_->schedule(engine_->now() + delay, [this, user_code = std::move(user_code)] {
     --own_timers_;
-    (void)engine_->notify(user_code);
+    (void)engine_->notify(user_code, engine::UserCode::completion);
   });
 }
 
 void SimulatedProcess::acquire(const std::string& lock, const AcquireOptions& options,
                                std::function<void(std::error_code, Lease)> handler) {
-  core_->acquire(lock, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
-    core->notify([handler, result = std::move(result)] {
+  (void)core_->acquire(lock, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+    core->context().notifier->complete([handler, result = std::move(result)] {
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });
   });

@@ -215,7 +215,7 @@ TEST_F(ClosingTest, LostLeasesAreGivenBackOnce) {
 TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
   Lease lease = hold();
   TimePoint inside;
-  core_->notify([&] {
+  core_->context().notifier->complete([&] {
     const TimePoint start = engine_->now();
     core_->close();
     EXPECT_EQ(engine_->now(), start);
@@ -231,7 +231,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
   EXPECT_FALSE(service_->has_backend());
   EXPECT_EQ(engine_->now(), inside + 2s);
   EXPECT_EQ(engine_->pending_timers(), 0U);
-  const std::weak_ptr<ClientCore> weak = std::exchange(core_, nullptr);
+  const std::weak_ptr<Shard> weak = std::exchange(core_, nullptr)->shard_of("x");
   service_->releases.clear();
   lease = Lease();
   EXPECT_TRUE(weak.expired()) << "nothing is left of it";
@@ -239,7 +239,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
 
 TEST_F(ClosingTest, ClosingInsideAHandlerEndsWhenTheReleasesAreDone) {
   const Lease lease = hold();
-  core_->notify([&] { core_->close(); });
+  core_->context().notifier->complete([&] { core_->close(); });
   engine_->run();
   task([&] { service_->releases[0].done({.status = ReleaseStatus::released}); });
   EXPECT_TRUE(engine_->stopped());
@@ -250,7 +250,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerEndsWhenTheReleasesAreDone) {
 
 TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaits) {
   const auto outcome = acquire();
-  core_->notify([&] { core_->close(); });
+  core_->context().notifier->complete([&] { core_->close(); });
   engine_->run();
   EXPECT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::closed);
@@ -260,7 +260,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaits) {
 
 TEST_F(ClosingTest, NothingOfACoreIsLeftWhenItsLastOwnerIsGone) {
   confirm_releases();
-  const std::weak_ptr<ClientCore> weak = core_;
+  const std::weak_ptr<Shard> weak = core_->shard_of("x");
   auto outcome = acquire();
   {
     Lease lease = hold({}, "y");

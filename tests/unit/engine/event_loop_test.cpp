@@ -29,6 +29,10 @@ class EventLoopTest : public testing::Test {
     thread_.join();
   }
 
+  bool notify(Task user_code, UserCode kind = UserCode::completion, bool although_stopping = false) {
+    return loop_.notify(std::move(user_code), kind, although_stopping) == Notified::accepted;
+  }
+
   // Waits while another thread does something as soon as this one waits. Answers whether the wait ended well.
   bool wait_for(const std::function<void(util::Event&)>& act) {
     util::Event event;
@@ -44,12 +48,12 @@ class EventLoopTest : public testing::Test {
   // Keeps the loop's own thread inside user code until the event is set.
   void hold_up_until(util::Event& go_on) {
     const auto inside = std::make_shared<util::Event>();
-    ASSERT_TRUE(loop_.notify(
+    ASSERT_TRUE(notify(
         [&go_on, inside] {
           inside->set();
           (void)go_on.wait();
         },
-        false));
+        UserCode::completion));
     ASSERT_TRUE(inside->wait(rig::hang_guard));
   }
 
@@ -89,12 +93,12 @@ TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
   for (const bool before : {true, false}) {
     if (!before) come_alone_until_leading();
     EXPECT_TRUE(wait_for([&](util::Event& event) {
-      EXPECT_TRUE(loop_.notify(
+      EXPECT_TRUE(notify(
           [&] {
             EXPECT_TRUE(loop_.on_own_thread());
             loop_.post([&] { event.set(); });
           },
-          false));
+          UserCode::completion));
     }));
   }
 }
@@ -102,8 +106,8 @@ TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
 TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
   std::vector<int> seen;
   util::Event last;
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(loop_.notify([&seen, i] { seen.push_back(i); }, false));
-  EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(notify([&seen, i] { seen.push_back(i); }));
+  EXPECT_TRUE(notify([&] { last.set(); }));
   ASSERT_TRUE(last.wait(rig::hang_guard));
   ASSERT_EQ(seen.size(), 1000U);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
@@ -117,14 +121,14 @@ TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
     int links = 0;
     std::function<void()> link = [&] {
       if (handled.is_set() || ++links == 1'000'000) return chain_ended.set();
-      EXPECT_TRUE(loop_.notify(link, false));
+      EXPECT_TRUE(notify(link));
     };
-    EXPECT_TRUE(loop_.notify(
+    EXPECT_TRUE(notify(
         [&] {
           loop_.post([&] { handled.set(); });
           link();
         },
-        false));
+        UserCode::completion));
     ASSERT_TRUE(chain_ended.wait(rig::hang_guard));
     EXPECT_LT(links, 1'000'000);
   }
@@ -135,10 +139,10 @@ TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
   hold_up_until(go_on);
   std::vector<int> order;
   util::Event last;
-  for (int i = 10; i < 13; ++i) EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false));
-  EXPECT_TRUE(loop_.notify([&] { last.set(); }, false));
+  for (int i = 10; i < 13; ++i) EXPECT_TRUE(notify([&order, i] { order.push_back(i); }));
+  EXPECT_TRUE(notify([&] { last.set(); }));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(loop_.notify([&order, i] { order.push_back(i); }, false, UserCode::loss_signal));
+    EXPECT_TRUE(notify([&order, i] { order.push_back(i); }, UserCode::loss_signal));
   }
   go_on.set();
   ASSERT_TRUE(last.wait(rig::hang_guard));
@@ -149,7 +153,7 @@ TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
   util::Event go_on;
   hold_up_until(go_on);
   int ran = 0;
-  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(loop_.notify([&] { ++ran; }, false));
+  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(notify([&] { ++ran; }));
   loop_.stop();
   loop_.post([this] { loop_.end_work(); });
   go_on.set();
@@ -202,7 +206,7 @@ TEST_F(EventLoopTest, AllOfManyCallersAreAnswered) {
         if ((i + t) % 3 == 0) {
           loop_.post([event] { event->set(); });
         } else {
-          loop_.post([this, event] { EXPECT_TRUE(loop_.notify([event] { event->set(); }, false)); });
+          loop_.post([this, event] { EXPECT_TRUE(notify([event] { event->set(); })); });
         }
         if ((i + t) % 3 == 0) {
           ASSERT_TRUE(loop_.wait(*event, rig::hang_guard));
@@ -222,7 +226,7 @@ TEST_F(EventLoopTest, EndsWhileACallerWaits) {
     end();
     event.set();
   }));
-  EXPECT_FALSE(loop_.notify([] { FAIL(); }, false));
+  EXPECT_FALSE(notify([] { FAIL(); }));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_F(ThreadEngineLifetimeTest, StopRunsWhatWasSubmitted) {
     for (int i = 0; i < 100; ++i) {
       engine_->post([&] { ++ran; });
       EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
-      EXPECT_TRUE(engine_->notify([&] { ++ran; }));
+      EXPECT_TRUE(notify(*engine_, [&] { ++ran; }));
     }
   }
   stop();
@@ -57,7 +57,7 @@ TEST_F(ThreadEngineLifetimeTest, AfterwardsEverythingIsRefused) {
   engine_->stop();
   EXPECT_FALSE(engine_->dispatch([] { FAIL(); }));
   EXPECT_FALSE(engine_->submit([] { FAIL(); }));
-  EXPECT_FALSE(engine_->notify([] { FAIL(); }));
+  EXPECT_FALSE(notify(*engine_, [] { FAIL(); }));
   engine_->post([] { FAIL(); });
   clock_->advance(1h);
   engine_.reset();
@@ -74,7 +74,7 @@ TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
       engine.reset();
       stopped.set();
     };
-    ASSERT_TRUE(inside_task ? engine->submit(stop) : engine->notify(stop));
+    ASSERT_TRUE(inside_task ? engine->submit(stop) : notify(*engine, stop));
     ASSERT_TRUE(stopped.wait(rig::hang_guard));
     while (!weak.expired()) std::this_thread::yield();
   }
@@ -100,7 +100,7 @@ TEST_F(ThreadEngineLifetimeTest, UserCodeOfATaskThatRunsDuringTheStopStillRunsOu
   auto blocked = std::make_optional<test::BlockedEngine>(*engine_);
   EXPECT_TRUE(engine_->dispatch([&, engine = engine_.get()] {
     EXPECT_FALSE(engine->submit([] {})) << "the engine is stopping";
-    EXPECT_TRUE(engine->notify([&, engine] {
+    EXPECT_TRUE(notify(*engine, [&, engine] {
       EXPECT_TRUE(engine->must_not_block());
       EXPECT_FALSE(engine->dispatch([] {}));
       ran = true;
@@ -135,7 +135,7 @@ TEST_F(ThreadEngineLifetimeTest, NothingThatWasAcceptedIsForgottenWhenStopRacesW
               ok = engine->dispatch([&] { ++ran; });
               break;
             default:
-              ok = engine->notify([&] { ++ran; });
+              ok = notify(*engine, [&] { ++ran; });
           }
           if (!ok) return;
           ++accepted;

@@ -117,7 +117,7 @@ TEST_F(ThreadEngineTest, NoTwoTasksRunAtTheSameTime) {
 TEST_F(ThreadEngineTest, UserCodeRunsOnTheEngineThreadOutsideTasks) {
   util::Event done;
   EXPECT_FALSE(engine_->must_not_block());
-  EXPECT_TRUE(engine_->notify([&] {
+  EXPECT_TRUE(notify(*engine_, [&] {
     EXPECT_TRUE(engine_->must_not_block());
     bool inner = false;
     EXPECT_TRUE(engine_->dispatch([&] { inner = true; }));
@@ -204,7 +204,7 @@ TEST_F(ThreadEngineTest, SignalsAreBlockedOnItsThread) {
   util::Event done;
   sigset_t blocked;
   sigemptyset(&blocked);
-  EXPECT_TRUE(engine_->notify([&] {
+  EXPECT_TRUE(notify(*engine_, [&] {
     pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
     done.set();
   }));

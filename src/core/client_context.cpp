@@ -1,0 +1,33 @@
+#include "core/client_context.hpp"
+
+#include <utility>
+
+#include "core/duration_text.hpp"
+#include "util/process.hpp"
+
+namespace dlock::detail {
+
+ClientContext::ClientContext(std::shared_ptr<engine::Engine> main_engine, const Url& url, const ClientOptions& options)
+    : engine(std::move(main_engine)),
+      clock(options.clock),
+      redacted_url(url.redacted()),
+      holder(util::host_name() + ":" + std::to_string(util::process_id()) + ":" + options.label),
+      lease(options.lease.value()),
+      response_timeout(options.response_timeout.value()),
+      connect_timeout(options.connect_timeout.value()),
+      close_timeout(options.close_timeout.value()),
+      fork_generation(util::fork_generation()),
+      notifier(std::make_shared<Notifier>(engine, options.observer)) {}
+
+std::optional<Failure> ClientContext::problem_with_lease(std::chrono::nanoseconds wanted) const {
+  if (wanted >= capabilities.min_lease && wanted <= capabilities.max_lease) return std::nullopt;
+  return Failure{errc::invalid_argument, "lease: " + to_text(wanted) + " is outside " +
+                                             to_text(capabilities.min_lease) + ".." + to_text(capabilities.max_lease) +
+                                             ", the bounds of backend \"" + std::string(capabilities.backend) + "\""};
+}
+
+bool ClientContext::foreign_process() const noexcept {
+  return util::fork_generation() != fork_generation;
+}
+
+}  // namespace dlock::detail

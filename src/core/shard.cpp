@@ -1,0 +1,89 @@
+#include "core/shard.hpp"
+
+#include <utility>
+
+#include "core/failures.hpp"
+
+namespace dlock::detail {
+
+Shard::Shard(std::shared_ptr<ClientContext> context, std::shared_ptr<engine::Engine> engine)
+    : context_(std::move(context)), engine_(std::move(engine)) {}
+
+Shard::~Shard() = default;
+
+// --- Acquires --------------------------------------------------------------------------------------------------------
+
+void Shard::acquire_ended(const AcquireResult& result, bool waited) noexcept {
+  subtract(counters_.waiting);
+  const auto& code = result.failure.code;
+  if (result.lease) {
+    add(counters_.acquired);
+  } else if (code == errc::timed_out) {
+    add(waited ? counters_.timed_out : counters_.busy);
+  } else if (code == errc::cancelled) {
+    add(counters_.cancelled);
+  } else {
+    add(counters_.failed);
+  }
+}
+
+void Shard::forget(Acquisition& acquisition) noexcept {
+  acquisition.end_contention();
+  acquisitions_.erase(acquisition.shared_from_this());
+}
+
+void Shard::forget_later(Acquisition& acquisition) {
+  engine_->post([weak = weak_from_this(), forgotten = acquisition.shared_from_this()] {
+    if (const auto shard = weak.lock()) shard->forget(*forgotten);
+  });
+}
+
+// --- The backend's host ----------------------------------------------------------------------------------------------
+
+void Shard::connection(ConnectionEvent event) {
+  if (event.state == ConnectionEvent::State::reconnecting) {
+    add(counters_.reconnects);
+    interrupted_ = true;
+  } else if (std::exchange(interrupted_, false)) {
+    // Not from inside: the backend is just telling.
+    engine_->post([weak = weak_from_this()] {
+      if (const auto shard = weak.lock()) shard->leases_.reconnected();
+    });
+  }
+  notifier().tell([event = std::move(event)](Observer& observer) { observer.connection(event); });
+}
+
+void Shard::warn(WarningEvent event) {
+  notifier().tell([event = std::move(event)](Observer& observer) { observer.warning(event); });
+}
+
+OwnerId Shard::new_owner_id() {
+  const auto high = engine_->random();
+  return {high, engine_->random()};
+}
+
+// --- Close -----------------------------------------------------------------------------------------------------------
+
+void Shard::begin_close(Task closed) {
+  closing_ = true;
+  const auto acquisitions = std::exchange(acquisitions_, {});
+  for (const auto& acquisition : acquisitions) acquisition->abort(failures::closed());
+  // Before the backend is told to close.
+  for (const auto& acquisition : acquisitions) acquisition->end_contention();
+  leases_.close();
+  closed_ = std::move(closed);  // only now: a release that is answered at once must not end what others still need
+  release_answered();
+}
+
+void Shard::release_answered() {
+  if (!closed_ || leases_.pending_releases() != 0) return;
+  if (!backend_) return;  // a release that was answered by the backend's destructor, or later still
+  backend_->close([closed = std::make_shared<Task>(std::move(closed_))] { (*closed)(); });
+}
+
+void Shard::end_close() noexcept {
+  closed_ = nullptr;  // if releases are still under way it may hold us
+  backend_.reset();
+}
+
+}  // namespace dlock::detail

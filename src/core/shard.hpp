@@ -1,0 +1,75 @@
+// A share of a client's names: one backend with its engine, the acquires that are under way, the leases that are held.
+// A name belongs to one shard of a client, and most clients have only one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_set>
+
+#include <dlock/backend.hpp>
+
+#include "core/acquisition.hpp"
+#include "core/client_context.hpp"
+#include "core/counters.hpp"
+#include "core/lease_table.hpp"
+#include "engine/engine.hpp"
+
+namespace dlock::detail {
+
+// Shared by the client, its locks and its leases. After close() it is an empty shell that answers `closed`.
+class Shard final : public BackendHost, public std::enable_shared_from_this<Shard> {
+ public:
+  Shard(std::shared_ptr<ClientContext> context, std::shared_ptr<engine::Engine> engine);
+  ~Shard();
+
+  // --- Any thread ---
+  [[nodiscard]] const ClientContext& context() const noexcept { return *context_; }
+  [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
+  [[nodiscard]] Notifier& notifier() const noexcept { return *context_->notifier; }
+  [[nodiscard]] Counters& counters() noexcept { return counters_; }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  // What a synchronous caller does where the engine is busy.
+  [[nodiscard]] engine::IfBusy if_busy() const noexcept {
+    return context_->capabilities.immediate ? engine::IfBusy::wait_for_turn : engine::IfBusy::leave_task;
+  }
+
+  // --- BackendHost ---
+  [[nodiscard]] Executor& executor() noexcept override { return *engine_; }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { leases_.extended(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { leases_.gone(owner, std::move(why)); }
+  void connection(ConnectionEvent event) override;
+  void warn(WarningEvent event) override;
+  [[nodiscard]] OwnerId new_owner_id() override;
+
+  // --- In tasks ---
+  void set_backend(std::unique_ptr<Backend> backend) noexcept { backend_ = std::move(backend); }
+  [[nodiscard]] Backend& backend() noexcept { return *backend_; }
+  [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
+  [[nodiscard]] bool closing() const noexcept { return closing_; }
+
+  // An acquire that is under way, until its contention is given up.
+  void keep(std::shared_ptr<Acquisition> acquisition) { acquisitions_.insert(std::move(acquisition)); }
+  void forget(Acquisition& acquisition) noexcept;
+  void forget_later(Acquisition& acquisition);
+  void acquire_ended(const AcquireResult& result, bool waited) noexcept;
+
+  // Ends all acquires and leases, then has the backend finish what it cleans up and calls `closed`.
+  void begin_close(Task closed);
+  void release_answered();
+  void end_close() noexcept;
+
+ private:
+  const std::shared_ptr<ClientContext> context_;
+  const std::shared_ptr<engine::Engine> engine_;
+  Counters counters_;
+
+  // The rest belongs to the engine's tasks.
+  std::unique_ptr<Backend> backend_;
+  std::unordered_set<std::shared_ptr<Acquisition>> acquisitions_;
+  LeaseTable leases_{*this};
+  bool interrupted_ = false;  // the connection was lost, and has not been reported as back
+  bool closing_ = false;
+  Task closed_;  // set while the releases of begin_close() are under way
+};
+
+}  // namespace dlock::detail

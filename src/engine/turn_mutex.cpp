@@ -1,0 +1,87 @@
+#include "engine/turn_mutex.hpp"
+
+#include <limits>
+#include <thread>
+
+#include "util/futex.hpp"
+#include "util/pause.hpp"
+
+namespace dlock::engine {
+
+namespace {
+
+// Somewhat longer than a turn that is under way on another processor takes.
+constexpr int lock_spins = 40;
+
+bool several_processors() noexcept {
+  static const bool several = std::thread::hardware_concurrency() > 1;
+  return several;
+}
+
+}  // namespace
+
+// Here and below all is in one total order (seq_cst): whoever goes to sleep says so before the last look at what it
+// waits for, and whoever changes that looks for sleepers afterwards.
+
+bool TurnMutex::try_lock() noexcept {
+  std::uint32_t state = state_.load();
+  while ((state & locked) == 0 && first_.load() == 0) {
+    if (state_.compare_exchange_weak(state, state | locked)) return true;
+  }
+  return false;
+}
+
+void TurnMutex::lock() noexcept {
+  if (try_lock()) return;
+  for (int i = several_processors() ? lock_spins : 0; i > 0; --i) {
+    util::pause_processor();
+    if (try_lock()) return;
+  }
+  sleep_for_lock();
+}
+
+void TurnMutex::sleep_for_lock() noexcept {
+  state_ += sleeper;
+  while (true) {
+    const std::uint32_t wakes = wakes_.load();
+    std::uint32_t state = state_.load();
+    while ((state & locked) == 0 && first_.load() == 0) {
+      if (state_.compare_exchange_weak(state, ((state | locked) & ~coming) - sleeper)) return;
+    }
+    util::futex_wait(wakes_, wakes);
+    state_ &= ~coming;  // if it was another that was woken, one more may be woken: no harm
+  }
+}
+
+void TurnMutex::lock_first() noexcept {
+  ++first_;
+  while (true) {
+    const std::uint32_t wakes = first_wakes_.load();
+    std::uint32_t state = state_.load();
+    while ((state & locked) == 0) {
+      if (state_.compare_exchange_weak(state, state | locked)) {
+        --first_;
+        return;
+      }
+    }
+    util::futex_wait(first_wakes_, wakes);
+  }
+}
+
+void TurnMutex::unlock() noexcept {
+  std::uint32_t state = state_ -= locked;
+  if (first_.load() > 0) {
+    ++first_wakes_;
+    util::futex_wake(&first_wakes_, 1);
+    return;
+  }
+  while (state >= sleeper && (state & (locked | coming)) == 0) {
+    if (state_.compare_exchange_weak(state, state | coming)) {
+      ++wakes_;
+      util::futex_wake(&wakes_, 1);
+      return;
+    }
+  }
+}
+
+}  // namespace dlock::engine
