@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
     bench::register_acquire_release(std::make_shared<bench::Service>("memory", "memory://"));
     bench::register_footprint();
     bench::register_keeper();
+    bench::register_late_losses();
   }
   if (built_with("file")) {
     const auto directory = std::make_shared<bench::ScratchDirectory>();
