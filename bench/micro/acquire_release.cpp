@@ -8,17 +8,45 @@
 
 #include <benchmark/benchmark.h>
 
+#include "allocations.hpp"
+#include "bench/measure/usage.hpp"
 #include "service.hpp"
 
 namespace bench {
 
 namespace {
 
+// What a benchmark's threads and the engine use up for each of its pairs, as counters. Made before the loop, reported
+// after it.
+class UsedUp {
+ public:
+  explicit UsedUp(benchmark::State& state) : state_(state) {}
+
+  // All threads wait for each other at both ends of the loop, so one of them can speak for all.
+  void report(std::int64_t pairs_of_each_thread) const {
+    if (state_.thread_index() != 0) return;
+    const auto add = [&](const char* what, std::uint64_t count) {
+      state_.counters[what] = static_cast<double>(count) / static_cast<double>(pairs_of_each_thread * state_.threads());
+    };
+    const auto switches = dlock::bench::context_switches();
+    add("allocations", bench::allocations() - allocations_);
+    add("voluntary_switches", switches.voluntary - switches_.voluntary);
+    add("involuntary_switches", switches.involuntary - switches_.involuntary);
+  }
+
+ private:
+  benchmark::State& state_;
+  const dlock::bench::ContextSwitches switches_ = dlock::bench::context_switches();
+  const std::uint64_t allocations_ = bench::allocations();
+};
+
 void acquire_and_release(benchmark::State& state, dlock::DistributedLock& lock) {
+  const UsedUp used_up(state);
   for (auto _ : state) {
     dlock::Lease lease = lock.acquire();
     if (!lease.release()) state.SkipWithError("a lease was lost");
   }
+  used_up.report(state.iterations());
   state.SetItemsProcessed(state.iterations());
 }
 
@@ -46,6 +74,7 @@ void asynchronous(benchmark::State& state, const dlock::Client& client) {
   const auto at_once = static_cast<std::size_t>(state.range(0));
   std::vector<dlock::DistributedLock> locks;
   for (std::size_t i = 0; i < at_once; ++i) locks.push_back(client.lock("asynchronous/" + std::to_string(i)));
+  const UsedUp used_up(state);
   for (auto _ : state) {
     std::latch released(static_cast<std::ptrdiff_t>(at_once));
     for (dlock::DistributedLock& lock : locks) {
@@ -55,6 +84,7 @@ void asynchronous(benchmark::State& state, const dlock::Client& client) {
     }
     released.wait();
   }
+  used_up.report(state.iterations() * state.range(0));
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 

@@ -1,5 +1,3 @@
-#include <malloc.h>
-
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -9,18 +7,16 @@
 
 #include <benchmark/benchmark.h>
 
+#include "bench/measure/usage.hpp"
 #include "service.hpp"
 
 namespace bench {
 
 namespace {
 
-constexpr std::size_t count = 10'000;
+using dlock::bench::allocated_bytes;
 
-[[nodiscard]] double allocated_bytes() {
-  const auto info = ::mallinfo2();
-  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
-}
+constexpr std::size_t count = 10'000;
 
 // With memory://, the process holds the service's side of each lock, too; it is part of the numbers.
 void held_leases(benchmark::State& state) {

@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "bench/measure/usage.hpp"
 #include "service.hpp"
 
 namespace bench {
@@ -15,16 +14,8 @@ namespace bench {
 namespace {
 
 using namespace std::chrono_literals;
+using dlock::bench::processor_time;
 using Seconds = std::chrono::duration<double>;
-
-[[nodiscard]] Seconds processor_time() {
-  struct rusage usage = {};
-  (void)::getrusage(RUSAGE_SELF, &usage);  // cannot fail with these arguments
-  const auto seconds = [](const timeval& t) {
-    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // Leases a tenth as long as the default ones, so that a tenth of the time shows as many renewals.
 void renew_10000_leases(benchmark::State& state) {
@@ -40,11 +31,11 @@ void renew_10000_leases(benchmark::State& state) {
       leases.push_back(client.lock("keeper/" + std::to_string(i)).acquire());
     }
     const auto wall_before = std::chrono::steady_clock::now();
-    const Seconds before = processor_time();
+    const auto before = processor_time();
     const dlock::Stats stats_before = client.stats();
     std::this_thread::sleep_for(observed);
     const dlock::Stats stats = client.stats();
-    const double share = (processor_time() - before) / Seconds(std::chrono::steady_clock::now() - wall_before);
+    const double share = Seconds(processor_time() - before) / Seconds(std::chrono::steady_clock::now() - wall_before);
 
     state.counters["cpu_percent_lease_3s"] = 100 * share;
     state.counters["cpu_percent_lease_30s"] = 100 * share / default_lease_is_longer_by;

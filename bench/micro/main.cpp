@@ -1,6 +1,9 @@
-// Benchmarks of the core and of the embedded backends; takes Google Benchmark's flags.
+// Benchmarks of the core and of the embedded backends; takes Google Benchmark's flags, and URLs of services to measure
+// as well.
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include <benchmark/benchmark.h>
@@ -18,16 +21,22 @@ namespace {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  char** const urls = std::stable_partition(
+      argv + 1, argv + argc, [](std::string_view argument) { return argument.find("://") == std::string_view::npos; });
+  if (benchmark::ReportUnrecognizedArguments(static_cast<int>(urls - argv), argv)) return 1;
 
   if (built_with("memory")) {
     bench::register_acquire_release(std::make_shared<bench::Service>("memory", "memory://"));
     bench::register_footprint();
     bench::register_keeper();
+    bench::register_late_losses();
   }
   if (built_with("file")) {
     const auto directory = std::make_shared<bench::ScratchDirectory>();
     bench::register_acquire_release(std::make_shared<bench::Service>("file", "file://" + directory->path()));
+  }
+  for (const std::string url : std::span(urls, argv + argc)) {
+    bench::register_acquire_release(std::make_shared<bench::Service>(url.substr(0, url.find(':')), url));
   }
 
   benchmark::RunSpecifiedBenchmarks();

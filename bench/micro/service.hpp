@@ -32,5 +32,7 @@ void register_acquire_release(const std::shared_ptr<Service>& service);
 void register_footprint();
 // The processor time that renewing many leases takes.
 void register_keeper();
+// How many leases are lost, and how late it is signalled, where the engine has too much to do.
+void register_late_losses();
 
 }  // namespace bench

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace dlock::bench {
@@ -12,6 +14,20 @@ TEST(ProcessorTime, GrowsWithWork) {
   volatile unsigned work = 0;
   while (processor_time() <= before && work < 4'000'000'000U) work = work + 1;
   EXPECT_GT(processor_time(), before);
+}
+
+TEST(ContextSwitches, CountAThreadThatSleeps) {
+  const auto before = context_switches();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(context_switches().voluntary, before.voluntary);
+}
+
+TEST(ContextSwitches, CountThreadsThatHaveEnded) {
+  const auto before = context_switches();
+  std::thread([] {
+    for (int i = 0; i < 100; ++i) std::this_thread::sleep_for(std::chrono::microseconds(1));
+  }).join();
+  EXPECT_GE(context_switches().voluntary, before.voluntary + 100);
 }
 
 TEST(AllocatedBytes, GrowByWhatIsAllocated) {
