@@ -78,7 +78,7 @@ LockTable::Answer LockTable::acquire(Lock& lock, const LockRequest& request, Ses
 }
 
 bool LockTable::renew(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease,
-                        const Clock& clock) {
+                      const Clock& clock) {
   const util::MutexLock guard(mutex_);
   Lock* lock = find(name, clock);
   if (lock == nullptr || !lock->held || lock->owner != owner) return false;
@@ -148,7 +148,7 @@ std::size_t LockTable::size() const {
 // --- How a lock changes hands ----------------------------------------------------------------------------------------
 
 void LockTable::grant(Lock& lock, const OwnerId& owner, const std::string& holder, Session* session,
-                        std::chrono::nanoseconds lease, const Clock& clock) {
+                      std::chrono::nanoseconds lease, const Clock& clock) {
   lock.held = true;
   lock.owner = owner;
   lock.holder = holder;

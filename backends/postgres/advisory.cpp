@@ -8,10 +8,6 @@
 
 namespace dlock::postgres {
 
-namespace {
-
-}  // namespace
-
 AdvisoryLocks::AdvisoryLocks(const Services& services)
     : AdvisoryLocks(
           services.host, services.options, services.dialling,

@@ -28,7 +28,7 @@ class Callback {
       ::new (static_cast<void*>(room_)) Held(std::forward<F>(f));
       operations_ = &in_place<Held>;
     } else {
-      ::new (static_cast<void*>(room_)) (Held*)(new Held(std::forward<F>(f)));
+      ::new (static_cast<void*>(room_))(Held*)(new Held(std::forward<F>(f)));
       operations_ = &elsewhere<Held>;
     }
   }
@@ -60,8 +60,8 @@ class Callback {
 
   static constexpr std::size_t size = 6 * sizeof(void*);
   template <class Held>
-  static constexpr bool fits = sizeof(Held) <= size && alignof(Held) <= alignof(std::max_align_t) &&
-                               std::is_nothrow_move_constructible_v<Held>;
+  static constexpr bool fits =
+      sizeof(Held) <= size && alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
 
   template <class Held>
   static constexpr Operations in_place = {
@@ -75,7 +75,7 @@ class Callback {
   template <class Held>
   static constexpr Operations elsewhere = {
       [](void* room, Args&&... args) { (void)std::invoke(**static_cast<Held**>(room), std::forward<Args>(args)...); },
-      [](void* from, void* to) noexcept { ::new (to) (Held*)(*static_cast<Held**>(from)); },
+      [](void* from, void* to) noexcept { ::new (to)(Held*)(*static_cast<Held**>(from)); },
       [](void* room) noexcept { delete *static_cast<Held**>(room); }};
 
   void reset() noexcept {

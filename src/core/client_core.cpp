@@ -120,8 +120,7 @@ void ClientCore::with_backend(std::function<void(Backend*)> f) {
     f(nullptr);
     return;
   }
-  const bool accepted =
-      engine().dispatch([main = main_, f] { f(main->closing() ? nullptr : &main->backend()); });
+  const bool accepted = engine().dispatch([main = main_, f] { f(main->closing() ? nullptr : &main->backend()); });
   if (!accepted) f(nullptr);
 }
 

@@ -54,7 +54,8 @@ bool HeldLease::over_for_program() {
 }
 
 void HeldLease::lose() {
-  shard_.leases().lose(state_, {errc::lost, "the lease of lock \"" + state_.name() + "\" ran out before it was renewed"});
+  shard_.leases().lose(state_,
+                       {errc::lost, "the lease of lock \"" + state_.name() + "\" ran out before it was renewed"});
 }
 
 void HeldLease::follow(LeaseKeeper::Step step) {
@@ -73,10 +74,10 @@ void HeldLease::follow(LeaseKeeper::Step step) {
 
 void HeldLease::renew() {
   // The answer may come after the lease was released or the client closed.
-  shard_.backend().renew(state_.grant(), [weak = shard_.weak_from_this(), owner = state_.owner()](
-                                             const RenewOutcome& outcome) {
-    if (const auto shard = weak.lock()) shard->leases().renewal_ended(owner, outcome);
-  });
+  shard_.backend().renew(state_.grant(),
+                         [weak = shard_.weak_from_this(), owner = state_.owner()](const RenewOutcome& outcome) {
+                           if (const auto shard = weak.lock()) shard->leases().renewal_ended(owner, outcome);
+                         });
 }
 
 void HeldLease::renewal_ended(const RenewOutcome& outcome) {

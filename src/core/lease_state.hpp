@@ -63,7 +63,8 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   // Gives it back. True: `done` runs exactly once, as a task, or right here if the client is closed. False: it was lost
   // or given back before, and `done` does not run. Never fails for want of memory: what cannot be left to the engine
   // now is done by the task that comes upon it.
-  static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
+  static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
+                      engine::IfBusy if_busy) noexcept;
 
   // For a release() with a completion that calls end_release(): what came of it, once this is set.
   [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }

@@ -71,14 +71,13 @@ void LeaseTable::lose(LeaseState& lease, Failure why) {
   if (held.lost()) return;
   held.set_lost();
   subtract(shard_.counters().held);
-  (void)lease.mark_lost();  // false where the program noticed first, or is giving it back
+  (void)lease.mark_lost();                               // false where the program noticed first, or is giving it back
   if (lease.phase() != LeaseState::Phase::lost) return;  // the release is on its way, and will find out
   add(shard_.counters().lost);
   shard_.notifier().signal_loss([lost = lease.shared_from_this()] { lost->fire_lost(); });
   if (shard_.notifier().observed()) {
-    shard_.notifier().tell([event = LostEvent{lease.name(), lease.token(), std::move(why)}](Observer& observer) {
-      observer.lost(event);
-    });
+    shard_.notifier().tell(
+        [event = LostEvent{lease.name(), lease.token(), std::move(why)}](Observer& observer) { observer.lost(event); });
   }
   if (held.has_fixed_end() && held.in_backend()) {
     // No lease in the service runs out by itself here.
@@ -97,7 +96,8 @@ void LeaseTable::give_back(const std::shared_ptr<LeaseState>& lease) {
     lease->set_gone();
     return lease->answer_release({}, false);
   }
-  if (was_lost) lose(*lease, {errc::lost, "the lease of lock \"" + lease->name() + "\" had run out when it was released"});
+  if (was_lost)
+    lose(*lease, {errc::lost, "the lease of lock \"" + lease->name() + "\" had run out when it was released"});
   if (!lease->kept->lost()) subtract(shard_.counters().held);
   const bool in_backend = lease->kept->in_backend();
   lease->kept.reset();
@@ -121,14 +121,14 @@ void LeaseTable::release_unwanted(const Grant& grant) {
 
 void LeaseTable::release_in_backend(const Grant& grant, std::shared_ptr<LeaseState> lease) {
   ++pending_releases_;
-  shard_.backend().release(grant, [weak = shard_.weak_from_this(), lease = std::move(lease)](
-                                      const ReleaseOutcome& outcome) {
-    const auto shard = weak.lock();
-    if (!shard) return;
-    --shard->leases().pending_releases_;
-    if (lease) shard->leases().released(*lease, outcome);
-    shard->release_answered();
-  });
+  shard_.backend().release(grant,
+                           [weak = shard_.weak_from_this(), lease = std::move(lease)](const ReleaseOutcome& outcome) {
+                             const auto shard = weak.lock();
+                             if (!shard) return;
+                             --shard->leases().pending_releases_;
+                             if (lease) shard->leases().released(*lease, outcome);
+                             shard->release_answered();
+                           });
 }
 
 void LeaseTable::released(LeaseState& lease, const ReleaseOutcome& outcome) {

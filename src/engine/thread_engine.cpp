@@ -107,10 +107,7 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
 }
 
 ThreadEngine::ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random)
-    : loop_(std::move(loop)),
-      clock_(std::move(clock)),
-      random_(std::move(random)),
-      timer_descriptor_(loop_->io()) {}
+    : loop_(std::move(loop)), clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_->io()) {}
 
 ThreadEngine::~ThreadEngine() = default;
 

@@ -9,10 +9,9 @@
 //                                |                                   | come into the inbox
 //   dispatch() in a handler of   | waits for its turn, before all    | the same
 //   the user, on the own thread  | callers                           |
-//   the loop (timers, descriptors| waits for its turn, before all    | the timers or the descriptor's handler; then what
-//   and whatever was posted)     | callers                           | has come into the inbox
-//   dispatch() and submit()      | it is its own turn: leaves the    |
-//   inside a task                | task in the inbox                 |
+//   the loop (timers, descriptors| waits for its turn, before all    | the timers or the descriptor's handler; then
+//   what and whatever was posted)     | callers                           | has come into the inbox dispatch() and
+//   submit()      | it is its own turn: leaves the    | inside a task                | task in the inbox |
 //
 // Who has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there by one who
 // found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the rest, so that
@@ -119,9 +118,9 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   util::Mutex inbox_mutex_;
   std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
   std::vector<std::shared_ptr<ThreadEngine>> siblings_ DLOCK_GUARDED_BY(inbox_mutex_);
-  std::atomic<bool> inbox_filled_{false};   // as inbox_ says; changes under inbox_mutex_
-  std::atomic<bool> left_to_loop_{false};   // the loop will empty the inbox; changes under inbox_mutex_
-  std::atomic<bool> stopped_{false};        // changes under inbox_mutex_
+  std::atomic<bool> inbox_filled_{false};  // as inbox_ says; changes under inbox_mutex_
+  std::atomic<bool> left_to_loop_{false};  // the loop will empty the inbox; changes under inbox_mutex_
+  std::atomic<bool> stopped_{false};       // changes under inbox_mutex_
 
   std::thread thread_;  // not of a sibling
 };

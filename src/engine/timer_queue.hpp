@@ -25,8 +25,8 @@ class TimerQueue {
 
  private:
   struct Slot {
-    std::uint32_t use = 0;   // how often the slot was taken: part of the id, so that an old one finds nothing
-    std::size_t place = 0;   // in heap_
+    std::uint32_t use = 0;  // how often the slot was taken: part of the id, so that an old one finds nothing
+    std::size_t place = 0;  // in heap_
     Executor::Task task;
   };
   struct Entry {

@@ -45,11 +45,15 @@ void TurnMutex::sleep_for_lock() noexcept {
   while (true) {
     const std::uint32_t wakes = wakes_.load();
     std::uint32_t state = state_.load();
-    while ((state & locked) == 0 && first_.load() == 0) {
+    if ((state & locked) == 0 && first_.load() == 0) {
       if (state_.compare_exchange_weak(state, ((state | locked) & ~coming) - sleeper)) return;
+    } else if ((state & coming) != 0) {
+      // It may be this one that is expected to come. Nobody sleeps before it has seen the flag cleared: the next unlock
+      // then sets it anew, and changes the word.
+      (void)state_.compare_exchange_weak(state, state & ~coming);
+    } else {
+      util::futex_wait(wakes_, wakes);
     }
-    util::futex_wait(wakes_, wakes);
-    state_ &= ~coming;  // if it was another that was woken, one more may be woken: no harm
   }
 }
 

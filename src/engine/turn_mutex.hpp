@@ -28,9 +28,12 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   void lock_first() noexcept DLOCK_ACQUIRE();
   void unlock() noexcept DLOCK_RELEASE();
 
+  // Whether somebody waits in lock_first().
+  [[nodiscard]] bool somebody_goes_first() const noexcept { return first_.load() > 0; }
+
  private:
   static constexpr std::uint32_t locked = 1;
-  static constexpr std::uint32_t coming = 2;  // one of the sleepers was woken and has not come yet
+  static constexpr std::uint32_t coming = 2;   // one of the sleepers was woken and has not come yet
   static constexpr std::uint32_t sleeper = 4;  // as many as sleep, or are about to
 
   void sleep_for_lock() noexcept;

@@ -38,9 +38,7 @@ class UserCodeQueue {
     return true;
   }
 
-  [[nodiscard]] bool empty() const noexcept {
-    return loss_signals_.empty() && completions_.empty() && events_.empty();
-  }
+  [[nodiscard]] bool empty() const noexcept { return loss_signals_.empty() && completions_.empty() && events_.empty(); }
 
   // What is to run next; not when empty().
   [[nodiscard]] Task pop() {

@@ -235,10 +235,11 @@ TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
     deepest = std::max(deepest, ++depth);
     if (++rounds < 10000) {
       core_->acquire("y", {}, [&](AcquireResult result) {
-        core_->context().notifier->complete([&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
-          (void)lease->release();
-          again();
-        });
+        core_->context().notifier->complete(
+            [&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
+              (void)lease->release();
+              again();
+            });
       });
     }
     --depth;

@@ -1,0 +1,89 @@
+#include "engine/turn_mutex.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "torture/rig/hang_guard.hpp"
+#include "util/event.hpp"
+
+namespace dlock::engine {
+namespace {
+
+TEST(TurnMutex, IsHeldByOneAtATime) {
+  TurnMutex mutex;
+  ASSERT_TRUE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock());
+  mutex.unlock();
+  mutex.lock();
+  EXPECT_FALSE(mutex.try_lock());
+  mutex.unlock();
+  mutex.lock_first();
+  EXPECT_FALSE(mutex.try_lock());
+  mutex.unlock();
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+// Each way in, by more threads than there are processors. A wake-up that is lost hangs this; under TSan it also shows
+// that each holder sees what the one before it did.
+TEST(TurnMutex, NobodyIsForgottenWhoeverComesAndGoes) {
+  constexpr int threads = 8;
+  constexpr int rounds = 4000;
+  TurnMutex mutex;
+  int counter = 0;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> running;
+  for (int t = 0; t < threads; ++t) {
+    running.emplace_back([&, t] {
+      for (int i = 0; i < rounds; ++i) {
+        if (t == 0) {
+          mutex.lock_first();
+        } else if (t == 1 && !mutex.try_lock()) {
+          ++refused;
+          continue;
+        } else if (t > 1) {
+          mutex.lock();
+        }
+        ++counter;
+        if (i % 64 == t) std::this_thread::yield();  // then others come while it is held
+        mutex.unlock();
+      }
+    });
+  }
+  for (auto& thread : running) thread.join();
+  EXPECT_EQ(counter, threads * rounds - refused);
+}
+
+TEST(TurnMutex, WhoGoesFirstGoesBeforeThoseThatSleepOrTry) {
+  TurnMutex mutex;
+  std::vector<int> order;
+  mutex.lock();
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 3; ++i) {
+    sleepers.emplace_back([&] {
+      mutex.lock();
+      order.push_back(2);
+      mutex.unlock();
+    });
+  }
+  util::Event first_is_in;
+  std::thread first([&] {
+    mutex.lock_first();
+    EXPECT_FALSE(mutex.try_lock());
+    order.push_back(1);
+    first_is_in.set();
+    mutex.unlock();
+  });
+  while (!mutex.somebody_goes_first()) std::this_thread::yield();
+  mutex.unlock();
+  ASSERT_TRUE(first_is_in.wait(rig::hang_guard));
+  first.join();
+  for (auto& sleeper : sleepers) sleeper.join();
+  EXPECT_EQ(order, (std::vector{1, 2, 2, 2}));
+}
+
+}  // namespace
+}  // namespace dlock::engine
