@@ -296,6 +296,24 @@ TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
   }));
 }
 
+TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=1m");
+    const std::string url = scratch_.url() + "/app";
+    const auto clock = std::make_shared<ManualClock>();
+    const auto client = connect(url, {.clock = clock});
+    const auto below = client.lock("a").acquire();
+    require(::umount2(locks().c_str(), MNT_DETACH) == 0, "umount2");
+    mount_tmpfs(locks(), "size=1m");
+    const auto other = connect(url);
+    const auto above = other.lock("a").acquire({.wait = 0s});
+    clock->advance(1s);
+    require(wait_for_loss(below), "two holders, and the first was not told");
+    require(above.held(), "the second holder was disturbed");
+  }));
+}
+
 TEST(SystemFailure, SortsErrorsByWhatTheCallerShouldDo) {
   const std::pair<int, errc> expected[] = {{EACCES, errc::access_denied},     {EPERM, errc::access_denied},
                                            {EROFS, errc::access_denied},      {ENOSPC, errc::unavailable},
