@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -37,6 +39,27 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
+// Entries for further users and groups. What they allow at most stands in the group's bits of the mode.
+bool has_access_list(const std::string& path) {
+  return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+}
+
+// Files that have something in common.
+struct Tally {
+  std::size_t count = 0;
+  std::string first;
+
+  void add(const std::string& path, const std::string& detail) {
+    if (count++ == 0) first = path + ", " + detail;
+  }
+  // "2 of 3 lock files WHAT, e.g. PATH, DETAIL: CONSEQUENCE"; nothing if there are none.
+  [[nodiscard]] std::string text(std::size_t all, const std::string& what, const std::string& consequence) const {
+    if (count == 0) return {};
+    return std::to_string(count) + " of " + std::to_string(all) + " lock files " + what + ", e.g. " + first + ": " +
+           consequence;
+  }
+};
+
 Finding check_directory(const LockDirectory& directory) {
   Finding finding{Severity::ok, "directory", {}};
   struct stat status {};
@@ -49,12 +72,22 @@ Finding check_directory(const LockDirectory& directory) {
   if (::faccessat(directory.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
     finding.severity = Severity::error;
     finding.message += "; this process cannot make lock files in it: " + text_of(errno);
-  } else if ((status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0) {
+  } else if ((status.st_mode & S_IWOTH) != 0) {
     finding.severity = Severity::warning;
-    finding.message += "; anybody may remove lock files under their holders: take away write permission, or chmod +t";
+    finding.message +=
+        (status.st_mode & S_ISVTX) == 0
+            ? "; anybody may remove or replace lock files under their holders: take away write permission"
+            : "; anybody may make a lock's file first, and then keep the lock, or remove and replace the file under "
+              "its "
+              "holder: use a directory of your own";
   } else if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     finding.severity = Severity::warning;
-    finding.message += "; it belongs to another user, who may remove lock files under their holders";
+    finding.message += "; it belongs to another user, who may remove or replace lock files under their holders";
+  } else if ((status.st_mode & S_IWGRP) != 0 && has_access_list(directory.path())) {
+    finding.severity = Severity::warning;
+    finding.message +=
+        "; its access control list (getfacl) may let others write: they may remove or replace lock files under their "
+        "holders";
   }
   return finding;
 }
@@ -165,27 +198,53 @@ Finding FileBackend::check_lock_files() {
           count + ", " + std::to_string(unreadable) + " of them not readable, e.g. " + example};
 }
 
-// Whoever may open a lock file may lock it, for reading at least, which keeps holders out as well; whoever may write it
-// may write a token of his own.
+// Who may open a lock file may lock it, for reading at least, which keeps holders out as well. Who may write to it may
+// write a token of his own. Its owner may close it to all others.
 Finding FileBackend::check_permissions() {
-  struct stat status {};
-  if (::fstat(directory_.fd(), &status) != 0) return {Severity::error, "permissions", text_of(errno)};
-  const bool reachable = (status.st_mode & S_IXOTH) != 0;
+  struct stat directory {};
+  if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
   auto files = entries();
   if (!files.ok()) return {Severity::error, "permissions", files.failure().detail};
-  std::size_t open_to_all = 0;
-  std::string example;
+  Tally open_to_all;
+  Tally open_to_listed;
+  Tally of_others;
   for (const auto& file : files.value()) {
+    struct stat status {};
     const bool found =
         ::fstatat(directory_.fd(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;  // else removed since
-    if (!found || !S_ISREG(status.st_mode) || !reachable || (status.st_mode & (S_IROTH | S_IWOTH)) == 0) continue;
-    if (open_to_all++ == 0) example = directory_.path_of(file) + ", mode " + octal(status.st_mode);
+    if (!found || !S_ISREG(status.st_mode)) continue;
+    const std::string path = directory_.path_of(file);
+    const std::string mode = "mode " + octal(status.st_mode);
+    if ((directory.st_mode & S_IXOTH) != 0 && (status.st_mode & (S_IROTH | S_IWOTH)) != 0) open_to_all.add(path, mode);
+    const bool listed_users_come_in = (directory.st_mode & (S_IXGRP | S_IXOTH)) != 0;
+    if (listed_users_come_in && (status.st_mode & (S_IRGRP | S_IWGRP)) != 0 && has_access_list(path)) {
+      open_to_listed.add(path, mode);
+    }
+    if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+      of_others.add(path, "owner " + std::to_string(status.st_uid));
+    }
   }
-  if (open_to_all == 0) return {Severity::ok, "permissions", "no lock file is open to all users of this machine"};
-  return {Severity::warning, "permissions",
-          std::to_string(open_to_all) + " of " + std::to_string(files.value().size()) +
-              " lock files are open to all users of this machine, e.g. " + example +
-              ": any of them may keep such a lock, and one who may write may forge its token"};
+  // Among the members of a group that is what sharing looks like.
+  const bool shared = (directory.st_mode & S_IWGRP) != 0 && (directory.st_mode & S_IWOTH) == 0;
+  const std::size_t all = files.value().size();
+  Finding finding{Severity::ok, "permissions", {}};
+  const auto tell = [&](Severity severity, const std::string& text) {
+    if (text.empty()) return;
+    if (finding.severity != Severity::warning) finding.severity = severity;
+    finding.message += (finding.message.empty() ? "" : "; ") + text;
+  };
+  tell(Severity::warning,
+       open_to_all.text(all, "are open to all users of this machine",
+                        "any of them may keep such a lock, and one who may write may forge its token"));
+  tell(Severity::warning, open_to_listed.text(all, "have an access control list (getfacl)",
+                                              "users that it names may keep such a lock or forge its token"));
+  tell(shared ? Severity::note : Severity::warning,
+       of_others.text(all, "belong to other users",
+                      "an owner may keep such a lock, forge its token, or close the file "
+                      "to everybody else"));
+  if (finding.message.empty())
+    finding.message = "no lock file is open to all users of this machine or belongs to another user";
+  return finding;
 }
 
 }  // namespace dlock::file

@@ -142,6 +142,7 @@ std::optional<TryOutcome> FileBackend::answer_busy(NameState& state) {
 }
 
 TryOutcome FileBackend::grant(NameState& state, const LockRequest& request) {
+  arm_loss_check();  // first, because it needs memory
   const std::string path = directory_.path_of(state.file);
   auto content = read_content(state.fd.get(), path);
   if (!content.ok()) return failed(content.failure());
@@ -161,9 +162,7 @@ TryOutcome FileBackend::grant(NameState& state, const LockRequest& request) {
   if (auto problem = write_record(state.fd.get(), path, content.value(), record, state.name)) {
     return failed(std::move(*problem));
   }
-  state.lease = HeldLock{request.owner, FencingToken(*token)};
-  ++leases_;
-  arm_loss_check();
+  begin_lease(state, {request.owner, FencingToken(*token)});
   return granted(request, FencingToken(*token));
 }
 
@@ -200,6 +199,16 @@ void FileBackend::drop_file(NameState& state) noexcept {
   state.fd.reset();
 }
 
+void FileBackend::begin_lease(NameState& state, const HeldLock& lease) noexcept {
+  state.lease = lease;
+  held_.splice(held_.end(), state.not_held);
+}
+
+void FileBackend::end_lease(NameState& state) noexcept {
+  state.lease.reset();
+  state.not_held.splice(state.not_held.end(), held_, state.list_entry);
+}
+
 std::optional<Failure> FileBackend::follow_directory() {
   if (std::exchange(directory_suspect_, false) && !directory_.is_current()) {
     if (auto problem = directory_.reopen()) {
@@ -227,8 +236,7 @@ void FileBackend::release(const Grant& grant, ReleaseHandler done) {
   // If the file was replaced and the news is still on its way, somebody else may have entered.
   auto found = directory_.find(state->file);
   const bool ours = !found.ok() || found.value() == state->identity;
-  state->lease.reset();
-  --leases_;
+  end_lease(*state);
   drop_file(*state);
   // With a subscription our own waiters hear of it from the kernel, at the same time as those of other processes, who
   // would never have a chance otherwise.

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,7 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return kernel_tries_; }
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
   [[nodiscard]] std::uint64_t wake_ups() const noexcept { return wake_ups_; }
+  [[nodiscard]] std::uint64_t path_looks() const noexcept { return path_looks_; }
 
  private:
   friend class NameState;
@@ -69,6 +72,8 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] std::optional<Failure> open_file(NameState& state);
   // Unlocks and closes, which wakes waiters everywhere.
   void drop_file(NameState& state) noexcept;
+  void begin_lease(NameState& state, const HeldLock& lease) noexcept;
+  void end_lease(NameState& state) noexcept;
   [[nodiscard]] std::optional<Failure> follow_directory();
 
   [[nodiscard]] NameState* find(const std::string& file) noexcept;
@@ -97,7 +102,10 @@ class FileBackend final : public TryBackend {
   // Lets go of files that other processes no longer find by their path; a lease on one is lost.
   void revalidate(NameState& state);
   void revalidate_all();
+  // inotify does not tell when a directory further up is renamed, or when something is mounted or unmounted on the way.
+  // So each lease's file is looked for under its path once a second.
   void arm_loss_check();
+  void check_leases();
 
   // --- Questions (inspection.cpp, diagnosis.cpp) ---
   [[nodiscard]] Result<LockInfo> inspect_file(const std::string& file, const std::string& name);
@@ -117,12 +125,14 @@ class FileBackend final : public TryBackend {
   int inotify_error_ = 0;  // why the last subscription failed
   bool warned_ = false;
   std::unordered_map<std::string, std::unique_ptr<NameState>> names_;  // by file name
-  std::size_t leases_ = 0;
-  Timer loss_check_;  // instead of the directory's subscription
+  std::list<NameState*> held_;  // those with a lease; who was looked at last comes last
+  std::size_t unchecked_ = 0;   // how many of held_ this round of check_leases() has still to look at
+  Timer loss_check_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::atomic<std::uint64_t> kernel_tries_{0};
   std::atomic<std::uint64_t> looks_{0};
   std::atomic<std::uint64_t> wake_ups_{0};
+  std::atomic<std::uint64_t> path_looks_{0};
 };
 
 }  // namespace dlock::file

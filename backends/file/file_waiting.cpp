@@ -1,8 +1,10 @@
 // How the file backend waits, and how it learns that a lock was lost.
 #include <sys/inotify.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -30,6 +32,9 @@ constexpr std::array recheck_delays = {milliseconds(1), milliseconds(4), millise
 constexpr milliseconds poll_min(50);
 constexpr milliseconds poll_max(150);
 constexpr milliseconds loss_check(1000);
+// So that tens of thousands of leases do not hold up everything else.
+constexpr std::size_t leases_at_once = 256;
+constexpr milliseconds between_batches(1);
 
 }  // namespace
 
@@ -168,7 +173,6 @@ void FileBackend::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;
   const int error = inotify_.subscribe(directory_.fd(), directory_events, directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
-  arm_loss_check();
 }
 
 void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
@@ -176,7 +180,6 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
     directory_suspect_ = true;
     if ((mask & (IN_IGNORED | IN_UNMOUNT)) != 0) directory_subscription_.reset();
     revalidate_all();
-    arm_loss_check();
     return;
   }
   if (NameState* const state = find(std::string(entry))) {
@@ -188,13 +191,14 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
 
 void FileBackend::revalidate(NameState& state) {
   if (!state.fd) return;
+  ++path_looks_;
   auto found = directory_.find(state.file);
   if (!found.ok() || found.value() == state.identity) return;  // an error says nothing about the file
   drop_file(state);
   directory_suspect_ = true;
   if (!state.lease) return;
-  const OwnerId owner = std::exchange(state.lease, std::nullopt)->owner;
-  --leases_;
+  const OwnerId owner = state.lease->owner;
+  end_lease(state);
   host().lost(owner, {errc::lost, "the file of lock \"" + state.name + "\", " + directory_.path_of(state.file) +
                                       (found.value() ? ", was replaced" : ", was removed")});
 }
@@ -213,16 +217,30 @@ void FileBackend::revalidate_all() {
 }
 
 void FileBackend::arm_loss_check() {
-  if (directory_subscription_.active() || leases_ == 0) {
-    loss_check_.disarm();
-    return;
-  }
+  // A release leaves it armed: arming it anew with each acquire would cost more than a look in vain a second.
   if (loss_check_.armed()) return;
-  loss_check_.arm(saturating_add(host().executor().now(), loss_check), [this] {
-    watch_directory();  // there may be room for it by now
-    revalidate_all();
-    arm_loss_check();
-  });
+  loss_check_.arm(saturating_add(host().executor().now(), loss_check), [this] { check_leases(); });
+}
+
+void FileBackend::check_leases() {
+  if (unchecked_ == 0) {
+    if (held_.empty()) return;  // the next grant arms the timer again
+    watch_directory();          // if it is not watched yet, there may be room for it by now
+    unchecked_ = held_.size();
+  }
+  unchecked_ = std::min(unchecked_, held_.size());  // some were released meanwhile
+  std::size_t batch = std::min(unchecked_, leases_at_once);
+  unchecked_ -= batch;
+  for (; batch > 0 && !held_.empty(); --batch) {
+    NameState& state = *held_.front();
+    held_.splice(held_.end(), held_, held_.begin());
+    revalidate(state);
+    if (state.lease) continue;
+    check(state);
+    settle(state);
+  }
+  const milliseconds pause = unchecked_ > 0 ? between_batches : loss_check;
+  loss_check_.arm(saturating_add(host().executor().now(), pause), [this] { check_leases(); });
 }
 
 }  // namespace dlock::file

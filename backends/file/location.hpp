@@ -11,7 +11,7 @@ namespace dlock::file {
 
 struct Location {
   std::string path;
-  mode_t mode = 0700;  // of directories that are made; lock files get its read and write bits
+  mode_t mode = 0700;  // of directories that are made
 };
 
 // Throws Error(invalid_argument) naming the part that is wrong.

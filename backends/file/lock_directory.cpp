@@ -23,8 +23,9 @@ namespace {
 constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // A FIFO or device in the place of a lock file must not make us wait or become our terminal.
 constexpr int file_flags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-constexpr mode_t file_bits = 0666;
-constexpr mode_t shared_bits = 0066;
+constexpr mode_t private_file = 0600;
+constexpr mode_t group_bits = 0060;
+constexpr mode_t others_bits = 0006;
 
 std::vector<std::string> components_of(std::string_view path) {
   std::vector<std::string> components;
@@ -112,6 +113,14 @@ std::optional<Failure> problem_with_file_system(std::uint32_t magic, const std::
                                         ", where this machine's kernel locks cannot be trusted; use a local directory"};
 }
 
+mode_t new_file_mode(mode_t directory) noexcept {
+  const bool to_group = (directory & (S_IWGRP | S_IXGRP)) == (S_IWGRP | S_IXGRP);
+  const bool to_others = (directory & (S_IWOTH | S_IXOTH)) == (S_IWOTH | S_IXOTH);
+  // Strangers share such a directory, not locks: there each user has files of his own.
+  if (to_others && (directory & S_ISVTX) != 0) return private_file;
+  return private_file | (to_group ? group_bits : 0U) | (to_others ? others_bits : 0U);
+}
+
 LockDirectory::LockDirectory(std::string path, mode_t mode) : path_(join(components_of(path))), mode_(mode) {
   if (!path.starts_with('/') || path_.empty()) {
     throw Error(errc::invalid_argument, "\"" + path + "\" is not the absolute path of a directory for locks");
@@ -163,27 +172,44 @@ Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
   return Failure{errc::unavailable, path_of(file) + " keeps appearing and disappearing"};
 }
 
+LockDirectory::Access LockDirectory::access_of_new_files() const noexcept {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return {};  // an open directory can always be examined
+  return {.mode = new_file_mode(status.st_mode), .group = status.st_gid};
+}
+
+// The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
+// the file's own group consists of others.
+bool LockDirectory::give_access(int fd, const Access& access) noexcept {
+  mode_t mode = access.mode;
+  struct stat status {};
+  if (mode != private_file && ::fstat(fd, &status) == 0 && status.st_gid != access.group &&
+      ::fchown(fd, static_cast<uid_t>(-1), access.group) != 0) {
+    mode = (mode & ~group_bits) | ((mode & others_bits) << 3U);
+  }
+  return ::fchmod(fd, mode) == 0;  // past the umask
+}
+
 GuardedFd LockDirectory::create(const std::string& file) const {
-  if ((mode_ & shared_bits) != 0) {
-    auto fd = create_shared(file);
+  const Access access = access_of_new_files();
+  if (access.mode != private_file) {
+    auto fd = create_shared(file, access);
     if (fd || errno == EEXIST) return fd;
   }
-  const mode_t mode = mode_ & file_bits;
-  auto fd =
-      GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | file_flags, mode); });
-  // Past the umask. A file system without permissions refuses, and then there is nothing to set.
-  if (fd) (void)::fchmod(fd.get(), mode);
+  auto fd = GuardedFd::open(
+      [&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | file_flags, private_file); });
+  // A file system without permissions refuses, and then there is nothing to set.
+  if (fd) (void)give_access(fd.get(), access);
   return fd;
 }
 
 // Makes the file with its final permissions from the first moment on, so that another user of the group who comes at
 // the same time is not turned away. Fails where the file system cannot do that.
-GuardedFd LockDirectory::create_shared(const std::string& file) const {
-  const mode_t mode = mode_ & file_bits;
-  auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode); });
+GuardedFd LockDirectory::create_shared(const std::string& file, const Access& access) const {
+  auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, private_file); });
   if (!fd) return fd;
   const std::string nameless = "/proc/self/fd/" + std::to_string(fd.get());
-  if (::fchmod(fd.get(), mode) == 0 &&
+  if (give_access(fd.get(), access) &&
       ::linkat(AT_FDCWD, nameless.c_str(), fd_.get(), file.c_str(), AT_SYMLINK_FOLLOW) == 0) {
     return fd;
   }

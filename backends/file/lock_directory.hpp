@@ -26,8 +26,8 @@ struct OpenFile {
 
 class LockDirectory {
  public:
-  // Opens the directory, making what is missing of the path with exactly these permissions. Throws Error. The path must
-  // be absolute.
+  // Opens the directory, making what is missing of the path with exactly these permissions; they have no effect on a
+  // directory that exists. Throws Error. The path must be absolute.
   LockDirectory(std::string path, mode_t mode);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -41,7 +41,8 @@ class LockDirectory {
   // Grows with each reopen().
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 
-  // Opens for locking; makes the file if it is missing. May reopen() when the directory turns out to be gone.
+  // Opens for locking; makes the file if it is missing, with the permissions of new_file_mode(). May reopen() when the
+  // directory turns out to be gone.
   [[nodiscard]] Result<OpenFile> open_or_create(const std::string& file);
   // Opens for looking only; nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
@@ -49,14 +50,26 @@ class LockDirectory {
   [[nodiscard]] Result<std::optional<FileIdentity>> find(const std::string& file) const;
 
  private:
+  // Whom a new file is for.
+  struct Access {
+    mode_t mode = 0600;
+    gid_t group = 0;
+  };
+  [[nodiscard]] Access access_of_new_files() const noexcept;
+  [[nodiscard]] static bool give_access(int fd, const Access& access) noexcept;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
-  [[nodiscard]] GuardedFd create_shared(const std::string& file) const;
+  [[nodiscard]] GuardedFd create_shared(const std::string& file, const Access& access) const;
 
   std::string path_;
   mode_t mode_;
   util::UniqueFd fd_;
   std::uint64_t generation_ = 0;
 };
+
+// The permissions of lock files in a directory of this mode: a file is open to those who may make and remove files
+// beside it, and to nobody else. In a sticky directory that everybody may write to, such as /tmp, that is the owner
+// alone.
+[[nodiscard]] mode_t new_file_mode(mode_t directory) noexcept;
 
 // The refusal of a file system on which locks cannot be trusted.
 [[nodiscard]] std::optional<Failure> problem_with_file_system(std::uint32_t magic, const std::string& path);

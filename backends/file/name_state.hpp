@@ -49,6 +49,8 @@ class NameState final : public Inotify::Listener {
   FileIdentity identity;                  // of what fd has open, or had last
   TimePoint found_at = TimePoint::min();  // when the file was last found under its path
   std::optional<HeldLock> lease;
+  std::list<NameState*> not_held{this};  // its one entry is in FileBackend::held_ while there is a lease
+  const std::list<NameState*>::iterator list_entry = not_held.begin();
 
   std::list<FileWatch*> waiters;  // first come, first woken
   Inotify::Subscription subscription;

@@ -7,6 +7,7 @@
 
 #include "core/duration_text.hpp"
 #include "core/names.hpp"
+#include "util/wipe.hpp"
 
 namespace dlock::zookeeper {
 
@@ -91,6 +92,7 @@ std::optional<std::string> take_digest(Url& url) {
   if (!value) return std::nullopt;
   if (!value->starts_with(scheme)) refuse("auth must be digest:user:password; ZooKeeper's other schemes are not known");
   std::string digest = value->substr(scheme.size());
+  util::wipe(*value);
   const std::size_t colon = digest.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == digest.size()) {
     refuse("auth must be digest:user:password, with neither of the two empty");

@@ -28,6 +28,14 @@ class Url {
   // character, more than 64 KiB. The text never contains the password.
   [[nodiscard]] static Url parse(std::string_view text);
 
+  Url() = default;
+  Url(const Url&) = default;
+  Url(Url&&) noexcept = default;
+  Url& operator=(const Url&) = default;
+  Url& operator=(Url&&) noexcept = default;
+  // Overwrites the password and the values of the parameters, which may be secret.
+  ~Url();
+
   [[nodiscard]] const std::string& scheme() const noexcept { return scheme_; }
   [[nodiscard]] const std::optional<std::string>& user() const noexcept { return user_; }
   [[nodiscard]] const std::optional<std::string>& password() const noexcept { return password_; }

@@ -9,6 +9,7 @@
 
 #include "core/names.hpp"
 #include "util/percent.hpp"
+#include "util/wipe.hpp"
 
 // Split by hand, because a list of hosts with ports (zookeeper://a:1,b:2) is no authority of RFC 3986, and because
 // every error must name the part that is wrong without showing a password.
@@ -180,7 +181,14 @@ Url Url::parse(std::string_view text) {
   return url;
 }
 
+Url::~Url() {
+  if (password_) util::wipe(*password_);
+  for (auto& parameter : parameters_) util::wipe(parameter.second);
+}
+
 void Url::parse_query(std::string_view query) {
+  parameters_.reserve(static_cast<std::size_t>(std::count(query.begin(), query.end(), '&')) +
+                      1);  // moving leaves copies
   char shown_separator = '?';
   char kept_separator = '?';
   while (!query.empty()) {
@@ -206,8 +214,11 @@ std::optional<std::string> Url::take(std::string_view key) {
   const auto found = std::find_if(parameters_.begin(), parameters_.end(),
                                   [&](const auto& parameter) { return parameter.first == key; });
   if (found == parameters_.end()) return std::nullopt;
-  std::string value = std::move(found->second);
-  parameters_.erase(found);
+  // By way of the end, because erasing would move those behind it, and moving leaves copies of short values.
+  std::rotate(found, found + 1, parameters_.end());
+  std::string value = std::move(parameters_.back().second);
+  util::wipe(parameters_.back().second);
+  parameters_.pop_back();
   return value;
 }
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <dlock/error.hpp>
 
@@ -223,6 +226,24 @@ TEST(Url, TakingAParameterRemovesIt) {
   EXPECT_EQ(url.parameters().size(), 1U);
   EXPECT_EQ(url.take("a"), "1");
   EXPECT_NO_THROW(url.require_no_parameters());
+}
+
+TEST(Url, LeavesNoPasswordInItsMemory) {
+  // The short password is in the object itself, also after it was moved from.
+  for (const bool moved : {false, true}) {
+    alignas(Url) std::array<unsigned char, sizeof(Url)> memory{};
+    Url* const url = new (memory.data()) Url(Url::parse("redis://u:hunter2@h"));
+    const auto holds_password = [&] {
+      return std::string_view(reinterpret_cast<const char*>(memory.data()), memory.size()).find("unter2") !=
+             std::string_view::npos;
+    };
+    ASSERT_TRUE(holds_password());
+    if (moved) {
+      EXPECT_EQ(Url(std::move(*url)).password(), "hunter2");
+    }
+    url->~Url();
+    EXPECT_FALSE(holds_password());
+  }
 }
 
 TEST(Url, WhatNobodyTookIsRefusedByName) {

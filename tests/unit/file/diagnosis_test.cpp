@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -12,6 +14,25 @@ namespace dlock::file::test {
 namespace {
 
 using Severity = Finding::Severity;
+
+// setfacl -m u:4711:rwx, as the kernel takes it (acl(5), little-endian): false where there are no such lists.
+bool let_another_user_write(const std::string& path) {
+  struct Entry {
+    std::uint16_t tag;
+    std::uint16_t permissions;
+    std::uint32_t id;
+  };
+  constexpr std::uint32_t nobody = 0xffffffff;
+  struct {
+    std::uint32_t version = 2;
+    Entry owner{0x01, 7, nobody};
+    Entry user{0x02, 7, 4711};
+    Entry group{0x04, 0, nobody};
+    Entry mask{0x10, 7, nobody};
+    Entry others{0x20, 1, nobody};
+  } const list;
+  return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) == 0;
+}
 
 class FileDiagnosisTest : public testing::Test {
  protected:
@@ -40,8 +61,43 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0777), 0);
   EXPECT_EQ(finding("directory").severity, Severity::warning);
   EXPECT_NE(finding("directory").message.find("anybody"), std::string::npos);
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayMakeALocksFileFirst) {
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 01777), 0);
+  EXPECT_EQ(finding("directory").severity, Severity::warning);
+  EXPECT_NE(finding("directory").message.find("first"), std::string::npos) << finding("directory").message;
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfLockFilesOfOtherUsers) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a file away";
+  (void)client_.lock("a").acquire();
+  (void)client_.lock("b").acquire();
+  const std::string file = scratch_.locks() + "/b.lock";
+  ASSERT_EQ(::chown(file.c_str(), 4711, 0), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::warning);
+  EXPECT_NE(
+      finding("permissions").message.find("1 of 2 lock files belong to other users, e.g. " + file + ", owner 4711"),
+      std::string::npos)
+      << finding("permissions").message;
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0770), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::note) << "in a group's directory that is as it should be";
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfAccessControlLists) {
+  (void)client_.lock("a").acquire();
+  const std::string file = scratch_.locks() + "/a.lock";
+  if (!let_another_user_write(file)) GTEST_SKIP() << "no access control lists on this file system";
+  EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
+  EXPECT_EQ(finding("permissions").severity, Severity::warning);
+  EXPECT_NE(finding("permissions").message.find(file), std::string::npos) << finding("permissions").message;
+  EXPECT_NE(finding("permissions").message.find("access control list"), std::string::npos);
   EXPECT_EQ(finding("directory").severity, Severity::ok);
+  ASSERT_TRUE(let_another_user_write(scratch_.locks()));
+  EXPECT_EQ(finding("directory").severity, Severity::warning);
+  EXPECT_NE(finding("directory").message.find("access control list"), std::string::npos)
+      << finding("directory").message;
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryOfAnotherUser) {

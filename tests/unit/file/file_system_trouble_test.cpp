@@ -246,22 +246,51 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AGroupSharesItsLocks) {
+TEST_F(FileSystemTroubleTest, AGroupSharesItsLocksWhateverTheModeInTheUrl) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chown(locks().c_str(), 0, kNobody), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 02770), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 0770), 0);
   const auto before = ::umask(077);
-  const std::string url = scratch_.url() + "?mode=0770";
-  auto client = std::make_unique<Client>(connect(url));
-  auto first = client->lock("a").acquire().token();
+  const auto first = connect(scratch_.url()).lock("a").acquire().token();
   ::umask(before);
-  client.reset();
   EXPECT_WELL(in_child([&] {
     become_nobody();
-    const auto mine = connect(url).lock("a").acquire({.wait = 0s});
+    const auto mine = connect(scratch_.url()).lock("a").acquire({.wait = 0s});
     require(mine.token() > first, "the token did not grow");
   }));
+}
+
+TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be another user";
+  constexpr gid_t team = 4711;
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  const auto make = [&](uid_t owner, mode_t mode, bool member, const std::string& name) {
+    ASSERT_EQ(::chown(locks().c_str(), owner, team), 0);
+    ASSERT_EQ(::chmod(locks().c_str(), mode), 0);
+    EXPECT_WELL(in_child([&] {
+      if (member) {
+        require_permitted(::setgroups(1, &team) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "a member");
+      } else {
+        become_nobody();
+      }
+      require(connect(scratch_.url()).lock(name).try_acquire().has_value(), "no lock");
+    }));
+  };
+  const auto expect_file = [&](const std::string& name, gid_t group, mode_t mode) {
+    struct stat status {};
+    ASSERT_EQ(::stat((locks() + "/" + name + ".lock").c_str(), &status), 0) << name;
+    EXPECT_EQ(status.st_gid, group) << name;
+    EXPECT_EQ(status.st_mode & 07777, mode) << name;
+  };
+  make(0, 0770, true, "member");
+  expect_file("member", team, 0660);
+  make(kNobody, 0770, false, "owner");  // who may not give files to a group that is not his: then to none
+  expect_file("owner", kNobody, 0600);
+  make(kNobody, 02770, false, "setgid");
+  expect_file("setgid", team, 0660);
+  make(kNobody, 0777, false, "everybody");
+  expect_file("everybody", kNobody, 0666);
 }
 
 TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
@@ -293,6 +322,24 @@ TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
     const auto above = other.lock("b").acquire();
     require(!client.lock("b").try_acquire().has_value(), "two worlds of locks");
     require(wait_for_loss(below), "the lease in the world below was not lost");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=1m");
+    const std::string url = scratch_.url() + "/app";
+    const auto clock = std::make_shared<ManualClock>();
+    const auto client = connect(url, {.clock = clock});
+    const auto below = client.lock("a").acquire();
+    require(::umount2(locks().c_str(), MNT_DETACH) == 0, "umount2");
+    mount_tmpfs(locks(), "size=1m");
+    const auto other = connect(url);
+    const auto above = other.lock("a").acquire({.wait = 0s});
+    clock->advance(1s);
+    require(wait_for_loss(below), "two holders, and the first was not told");
+    require(above.held(), "the second holder was disturbed");
   }));
 }
 

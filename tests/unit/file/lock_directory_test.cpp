@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <ios>
 #include <string>
+#include <utility>
 
 #include "support.hpp"
 
@@ -56,6 +58,33 @@ TEST(LockDirectory, LockFilesArePrivateByDefault) {
   LockDirectory directory(scratch.locks(), 0700);
   ASSERT_TRUE(directory.open_or_create("a.lock").ok());
   EXPECT_EQ(mode_of(scratch.locks() + "/a.lock"), 0600U);
+}
+
+TEST(LockDirectory, NewFilesAreForThoseWhoMayWriteToIt) {
+  const std::pair<mode_t, mode_t> expected[] = {
+      {0700, 0600}, {0711, 0600}, {0750, 0600},  {0755, 0600},  {0720, 0600},  // to write takes the x, too
+      {0770, 0660}, {0775, 0660}, {0730, 0660},  {02770, 0660}, {01770, 0660}, {0777, 0666}, {0773, 0666},
+      {0707, 0606}, {0776, 0660}, {01777, 0600}, {03777, 0600}, {01773, 0600},  // shared by strangers, such as /tmp
+  };
+  for (const auto& [directory, file] : expected) {
+    EXPECT_EQ(new_file_mode(directory), file) << std::oct << directory;
+    EXPECT_EQ(new_file_mode(S_IFDIR | directory), file) << std::oct << directory;
+  }
+}
+
+TEST(LockDirectory, TheModeOfNewFilesIsThatOfTheDirectoryAsItIsNow) {
+  const ScratchDirectory scratch;
+  const Umask mask(077);
+  fs::create_directory(scratch.locks());
+  LockDirectory directory(scratch.locks(), 02777);
+  ASSERT_EQ(::chmod(scratch.locks().c_str(), 0755), 0);
+  ASSERT_TRUE(directory.open_or_create("a.lock").ok());
+  EXPECT_EQ(mode_of(scratch.locks() + "/a.lock"), 0600U);
+  ASSERT_EQ(::chmod(scratch.locks().c_str(), 0770), 0);
+  ASSERT_TRUE(directory.open_or_create("b.lock").ok());
+  EXPECT_EQ(mode_of(scratch.locks() + "/b.lock"), 0660U);
+  ASSERT_TRUE(directory.open_or_create("a.lock").ok());
+  EXPECT_EQ(mode_of(scratch.locks() + "/a.lock"), 0600U) << "a file that exists is left as it is";
 }
 
 TEST(LockDirectory, LeavesAnExistingDirectoryAsItIs) {

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
 #include <string>
 
+#include "poll_executor.hpp"
 #include "support.hpp"
 
 namespace dlock::file::test {
@@ -139,6 +141,108 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
   EXPECT_FALSE(future.get());
   EXPECT_TRUE(wait_for_loss(lease));
   EXPECT_TRUE(fs::exists(file()));
+}
+
+// Where inotify is silent: the way to the directory changes. The backend alone, driven step by step on one thread.
+class FilePathTest : public testing::Test {
+ protected:
+  OwnerId acquire(const std::string& name) {
+    const LockRequest request{
+        .name = name, .owner = host_.new_owner_id(), .holder = "h:1:l", .lease = 1s, .wait = false};
+    backend_.try_acquire(request, [](const TryOutcome& outcome) {
+      EXPECT_EQ(outcome.status, TryOutcome::Status::granted) << outcome.failure.detail;
+    });
+    return request.owner;
+  }
+  void release(const std::string& name, OwnerId owner) {
+    backend_.release({.name = name, .owner = owner, .token = {}, .valid_until = {}}, [](const ReleaseOutcome&) {});
+  }
+  void rename_further_up() {
+    fs::rename(scratch_.path() + "/up", scratch_.path() + "/moved");
+    executor_.run();
+  }
+
+  ScratchDirectory scratch_;
+  PollExecutor executor_;
+  BareHost host_{executor_};
+  FileBackend backend_{host_, {.path = scratch_.path() + "/up/locks"}};
+};
+
+TEST_F(FilePathTest, ALossIsSignalledWithinASecondWhenADirectoryFurtherUpIsRenamed) {
+  const OwnerId owner = acquire("a");
+  rename_further_up();
+  EXPECT_TRUE(host_.losses().empty()) << "the kernel told after all";
+  executor_.advance(1s);
+  ASSERT_EQ(host_.losses().size(), 1U);
+  EXPECT_NE(host_.losses()[0].detail.find("/up/locks/a.lock, was removed"), std::string::npos)
+      << host_.losses()[0].detail;
+  release("a", owner);
+  (void)acquire("a");
+  EXPECT_TRUE(fs::exists(scratch_.path() + "/up/locks/a.lock")) << "the path that everybody else uses now";
+}
+
+TEST_F(FilePathTest, ALossIsSignalledWhenAnotherDirectoryFurtherUpTakesItsPlace) {
+  (void)acquire("a");
+  rename_further_up();
+  fs::create_directories(scratch_.path() + "/up/locks");
+  write_file(scratch_.path() + "/up/locks/a.lock", "");
+  executor_.advance(1s);
+  ASSERT_EQ(host_.losses().size(), 1U);
+  EXPECT_NE(host_.losses()[0].detail.find("was replaced"), std::string::npos) << host_.losses()[0].detail;
+}
+
+TEST_F(FilePathTest, AWaiterBehindALeaseOfItsOwnClientIsWokenByTheLoss) {
+  (void)acquire("a");
+  int woken = 0;
+  const auto watch = backend_.watch("a", [&woken] { ++woken; });
+  rename_further_up();
+  EXPECT_EQ(woken, 0);
+  executor_.advance(1s);
+  EXPECT_GE(woken, 1);
+}
+
+TEST_F(FilePathTest, EachLeaseIsLookedForOnceASecondAndNothingElseIs) {
+  const OwnerId a = acquire("a");
+  const OwnerId b = acquire("b");
+  executor_.advance(10s);
+  EXPECT_EQ(backend_.path_looks(), 20U);
+  EXPECT_TRUE(host_.losses().empty());
+  release("a", a);
+  executor_.advance(10s);
+  EXPECT_EQ(backend_.path_looks(), 30U);
+  release("b", b);
+  executor_.advance(1h);
+  EXPECT_EQ(backend_.path_looks(), 30U);
+  EXPECT_EQ(backend_.looks(), 0U);
+}
+
+TEST_F(FilePathTest, ManyLeasesAreLookedForInParts) {
+  constexpr std::size_t leases = 600;
+  for (std::size_t i = 0; i < leases; ++i) (void)acquire(std::to_string(i));
+  rename_further_up();
+  executor_.advance(1s);
+  EXPECT_GT(host_.losses().size(), 0U);
+  EXPECT_LT(host_.losses().size(), leases / 2) << "other work waits meanwhile";
+  executor_.advance(10ms);
+  EXPECT_EQ(host_.losses().size(), leases);
+}
+
+TEST_F(FileLossTest, AWaiterFollowsWhenADirectoryFurtherUpIsRenamed) {
+  std::promise<std::error_code> granted;
+  const auto clock = std::make_shared<ManualClock>();
+  const std::string url = "file://" + scratch_.path() + "/up/locks";
+  const auto holder = connect(url, {.clock = clock});
+  const auto client = connect(url, {.clock = clock});
+  const auto lease = holder.lock("a").acquire();
+  client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
+  (void)client.inspect("a");  // by now the acquire has been tried
+  fs::rename(scratch_.path() + "/up", scratch_.path() + "/moved");
+  clock->advance(1s);
+  EXPECT_TRUE(wait_for_loss(lease));
+  auto future = granted.get_future();
+  ASSERT_EQ(future.wait_for(hang_guard), std::future_status::ready);
+  EXPECT_FALSE(future.get());
+  EXPECT_TRUE(fs::exists(scratch_.path() + "/up/locks/a.lock"));
 }
 
 }  // namespace

@@ -1,16 +1,19 @@
 // An executor that the test's own thread drives: it reads descriptors, runs tasks and lets timers fire only when told
-// to.
+// to. And the host of a backend that runs on it.
 #pragma once
 
 #include <poll.h>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include <dlock/backend.hpp>
 #include <dlock/error.hpp>
 #include <dlock/executor.hpp>
 
@@ -84,6 +87,24 @@ class PollExecutor final : public Executor {
   std::deque<Task> tasks_;
   int fd_ = -1;
   std::function<void(std::error_code)> handler_;
+};
+
+class BareHost final : public BackendHost {
+ public:
+  explicit BareHost(Executor& executor) : executor_(executor) {}
+  [[nodiscard]] const std::vector<Failure>& losses() const noexcept { return losses_; }
+
+  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId&, TimePoint) override {}
+  void lost(const OwnerId&, Failure why) override { losses_.push_back(std::move(why)); }
+  void connection(ConnectionEvent) override {}
+  void warn(WarningEvent) override {}
+  [[nodiscard]] OwnerId new_owner_id() override { return OwnerId(1, ++ids_); }
+
+ private:
+  Executor& executor_;
+  std::uint64_t ids_ = 0;
+  std::vector<Failure> losses_;
 };
 
 }  // namespace dlock::file::test

@@ -19,21 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class BareHost final : public BackendHost {
- public:
-  explicit BareHost(Executor& executor) : executor_(executor) {}
-  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure) override {}
-  void connection(ConnectionEvent) override {}
-  void warn(WarningEvent) override {}
-  [[nodiscard]] OwnerId new_owner_id() override { return OwnerId(1, ++ids_); }
-
- private:
-  Executor& executor_;
-  std::uint64_t ids_ = 0;
-};
-
 class FileWakeUpTest : public testing::Test {
  protected:
   FileWakeUpTest() { EXPECT_TRUE(take_lock(stranger_.get(), file_).ok()); }
