@@ -1,12 +1,23 @@
 #include "core/held_lease.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
 #include "core/client_core.hpp"
 
 namespace dlock::detail {
+
+namespace {
+
+// Whether the next renewal may well succeed. What dlock has no code for may pass.
+bool may_pass(const std::error_code& code) {
+  constexpr std::array lasting = {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol};
+  return std::find(lasting.begin(), lasting.end(), code) == lasting.end();
+}
+
+}  // namespace
 
 HeldLease::HeldLease(ClientCore& core, Grant grant, LeaseKeeper::Terms terms, TimePoint fixed_end,
                      std::shared_ptr<LeaseState> state)
@@ -72,6 +83,7 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       const auto step = keeper_.renewed(now, outcome.valid_until);
       if (!keeper_.lost()) {
         state_->extend(keeper_.valid_until());
+        warned_of_.clear();
         add(core_.counters().renewed);
         if (core_.observed()) {
           core_.tell(
@@ -86,10 +98,17 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       return;
     case RenewOutcome::Status::failed:
       add(core_.counters().renew_failed);
-      core_.warn({grant_.name, outcome.failure});
-      follow(keeper_.renewal_failed(now));
+      warn_once(outcome.failure);
+      follow(keeper_.renewal_failed(
+          now, may_pass(outcome.failure.code) ? LeaseKeeper::Retry::soon : LeaseKeeper::Retry::seldom));
       return;
   }
+}
+
+void HeldLease::warn_once(const Failure& failure) {
+  if (std::find(warned_of_.begin(), warned_of_.end(), failure.code) != warned_of_.end()) return;
+  warned_of_.push_back(failure.code);
+  core_.warn({grant_.name, failure});
 }
 
 }  // namespace dlock::detail

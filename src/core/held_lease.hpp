@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <system_error>
+#include <vector>
 
 #include <dlock/backend.hpp>
 
@@ -37,6 +39,7 @@ class HeldLease {
  private:
   void follow(LeaseKeeper::Step step);
   void renew();
+  void warn_once(const Failure& failure);
   [[nodiscard]] bool noticed_by_program();
 
   ClientCore& core_;
@@ -45,6 +48,7 @@ class HeldLease {
   LeaseKeeper keeper_;
   Timer timer_;
   const TimePoint fixed_end_;
+  std::vector<std::error_code> warned_of_;  // since the last renewal
   bool lost_ = false;
   bool in_backend_ = true;
 };
