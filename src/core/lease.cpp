@@ -7,6 +7,7 @@
 
 #include "core/blocking.hpp"
 #include "core/lease_state.hpp"
+#include "util/immortal.hpp"
 
 namespace dlock {
 
@@ -110,8 +111,8 @@ void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
 }
 
 const std::string& Lease::name() const noexcept {
-  static const std::string empty;
-  return state_ ? state_->name() : empty;
+  static const util::Immortal<std::string> empty;
+  return state_ ? state_->name() : *empty;
 }
 
 OwnerId Lease::owner() const noexcept {
