@@ -64,7 +64,8 @@ class MemoryStore {
     bool first_in_line = false;
   };
 
-  // The store that all clients of memory://name share, for as long as somebody holds on to it.
+  // The store that all clients of memory://name share, for as long as somebody holds on to it. In a child made by
+  // fork() it is another than in the parent.
   [[nodiscard]] static std::shared_ptr<MemoryStore> named(std::string_view name);
 
   // --- Sessions -----------------------------------------------------------------------------------------------------
