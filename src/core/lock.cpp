@@ -95,7 +95,7 @@ void DistributedLock::start_acquire(const AcquireOptions& options,
   });
 }
 
-void DistributedLock::lock() {
+void DistributedLock::lock() & {
   auto options = impl_->defaults();
   options.wait = forever;
   if (impl_->leases.mine().held()) {
@@ -107,7 +107,7 @@ void DistributedLock::lock() {
   impl_->leases.put(acquire(options));
 }
 
-bool DistributedLock::try_lock() {
+bool DistributedLock::try_lock() & {
   return try_lock_within(Duration());
 }
 
@@ -127,11 +127,11 @@ void DistributedLock::unlock() noexcept {
   const auto lease = impl_->leases.decrement();  // released when it goes out of scope
 }
 
-const Lease& DistributedLock::lease() const noexcept {
+const Lease& DistributedLock::lease() const& noexcept {
   return impl_->leases.mine();
 }
 
-void DistributedLock::set_defaults(const AcquireOptions& options) {
+void DistributedLock::set_defaults(const AcquireOptions& options) & {
   impl_->set_defaults(options);
 }
 

@@ -61,11 +61,11 @@ RecursiveLock::RecursiveLock(RecursiveLock&&) noexcept = default;
 RecursiveLock& RecursiveLock::operator=(RecursiveLock&&) noexcept = default;
 RecursiveLock::~RecursiveLock() = default;
 
-void RecursiveLock::lock() {
+void RecursiveLock::lock() & {
   impl_->enter();
 }
 
-bool RecursiveLock::try_lock() {
+bool RecursiveLock::try_lock() & {
   return impl_->try_enter(Duration());
 }
 
@@ -81,7 +81,7 @@ std::size_t RecursiveLock::hold_count() const noexcept {
   return impl_->leases().count();
 }
 
-const Lease& RecursiveLock::lease() const noexcept {
+const Lease& RecursiveLock::lease() const& noexcept {
   return impl_->leases().mine();
 }
 

@@ -45,6 +45,40 @@ static_assert(!std::is_copy_constructible_v<Lease> && std::is_nothrow_move_const
 static_assert(std::is_nothrow_move_constructible_v<DistributedLock>);
 static_assert(!std::is_copy_constructible_v<Client> && std::is_nothrow_move_constructible_v<Client>);
 
+// What a temporary would make useless does not compile. The arguments are references, which say the value category.
+template <class C>
+concept GivesLocks = requires(C client) { static_cast<C>(client).lock("x"); };
+static_assert(GivesLocks<Client&> && GivesLocks<const Client&>);
+static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
+
+template <class L>
+concept Acquires = requires(L lock) { static_cast<L>(lock).acquire(); };
+static_assert(Acquires<DistributedLock&> && Acquires<DistributedLock&&>, "a lease outlives its lock");
+
+template <class L>
+concept Locks = requires(L lock) { static_cast<L>(lock).lock(); };
+template <class L>
+concept TriesToLock = requires(L lock) { static_cast<L>(lock).try_lock(); };
+template <class L>
+concept TriesToLockFor = requires(L lock) { static_cast<L>(lock).try_lock_for(1s); };
+template <class L>
+concept TriesToLockUntil = requires(L lock) { static_cast<L>(lock).try_lock_until(std::chrono::steady_clock::now()); };
+template <class L>
+concept HasLease = requires(L lock) { static_cast<L>(lock).lease(); };
+template <class L>
+concept TakesDefaults = requires(L lock) { static_cast<L>(lock).set_defaults({}); };
+static_assert(Locks<DistributedLock&> && Locks<RecursiveLock&>);
+static_assert(!Locks<DistributedLock&&> && !Locks<RecursiveLock&&>);
+static_assert(TriesToLock<DistributedLock&> && TriesToLock<RecursiveLock&>);
+static_assert(!TriesToLock<DistributedLock&&> && !TriesToLock<RecursiveLock&&>);
+static_assert(TriesToLockFor<DistributedLock&> && TriesToLockFor<RecursiveLock&>);
+static_assert(!TriesToLockFor<DistributedLock&&> && !TriesToLockFor<RecursiveLock&&>);
+static_assert(TriesToLockUntil<DistributedLock&> && TriesToLockUntil<RecursiveLock&>);
+static_assert(!TriesToLockUntil<DistributedLock&&> && !TriesToLockUntil<RecursiveLock&&>);
+static_assert(HasLease<const DistributedLock&> && HasLease<const RecursiveLock&>);
+static_assert(!HasLease<DistributedLock&&> && !HasLease<RecursiveLock&&>);
+static_assert(TakesDefaults<DistributedLock&> && !TakesDefaults<DistributedLock&&>);
+
 class LockTest : public testing::Test {
  protected:
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
