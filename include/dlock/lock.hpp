@@ -13,14 +13,13 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
+#include <dlock/detail/completion.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
@@ -59,13 +58,13 @@ class DistributedLock {
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 
-  // Acquires without blocking: the handler runs on the engine thread as handler(std::error_code, Lease), exactly once,
-  // also when the client is closed. Wrong options are reported to the handler. A waiting acquire costs no thread.
+  // Acquires without blocking: the handler runs on the engine thread, exactly once, also when the client is closed. It
+  // is called as handler(std::error_code, Lease) or, if it does not take that, as handler(const Failure&, Lease) with
+  // all that the Error would say which acquire() throws. Wrong options are reported to the handler. A waiting acquire
+  // costs no thread.
   template <class Handler>
   void async_acquire(const AcquireOptions& options, Handler&& handler) {
-    auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
-    start_acquire(options,
-                  [shared = std::move(shared)](std::error_code ec, Lease lease) { (*shared)(ec, std::move(lease)); });
+    start_acquire(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
   // --- Cpp17TimedLockable -------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ class DistributedLock {
  private:
   friend class Client;
   explicit DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
-  void start_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler);
+  void start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler);
   bool try_lock_within(Duration wait);
 
   std::unique_ptr<detail::LockImpl> impl_;

@@ -97,7 +97,7 @@ bool Lease::release(std::error_code& ec) noexcept {
   return false;
 }
 
-void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
+void Lease::start_release(detail::Completion<bool> handler) {
   if (!state_) {
     handler({}, false);
     return;
@@ -105,8 +105,7 @@ void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
   const auto once = std::make_shared<decltype(handler)>(std::move(handler));
   state_->core().release(state_, [state = state_, once](const Failure& failure, bool was_ours) {
-    state->core().notify(
-        [handler = std::exchange(*once, nullptr), code = failure.code, was_ours] { handler(code, was_ours); });
+    state->core().notify([handler = std::exchange(*once, nullptr), failure, was_ours] { handler(failure, was_ours); });
   });
 }
 

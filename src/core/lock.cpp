@@ -84,13 +84,12 @@ std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOpti
   return lease;
 }
 
-void DistributedLock::start_acquire(const AcquireOptions& options,
-                                    std::function<void(std::error_code, Lease)> handler) {
+void DistributedLock::start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler) {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
   const auto once = std::make_shared<decltype(handler)>(std::move(handler));
   impl_->core->acquire(impl_->name, options, [core = impl_->core, once](detail::AcquireResult result) {
     core->notify([handler = std::exchange(*once, nullptr), result = std::move(result)] {
-      handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+      handler(result.failure, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });
   });
 }
