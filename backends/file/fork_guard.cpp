@@ -64,6 +64,9 @@ void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
   return done;
 }
 
+// Before there are threads: a fork() while another thread is in there would leave the child waiting for its end.
+[[maybe_unused]] const bool registered_early = handlers_registered();
+
 }  // namespace
 
 std::uint64_t ForkGuard::forks() noexcept {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "util/per_process.hpp"
+
 namespace dlock::memory {
 
 void MemoryStore::attach(Session& session) {
@@ -49,21 +51,17 @@ std::size_t MemoryStore::size() const {
 
 namespace {
 
+// The stores of a parent process stay there, with their holders and waiters.
 struct Registry {
   util::Mutex mutex;
   std::map<std::string, std::weak_ptr<MemoryStore>, std::less<>> stores DLOCK_GUARDED_BY(mutex);
 };
-
-// Never destroyed, so that clients in static storage may use it until the very end of the process.
-Registry& registry() {
-  static auto& instance = *new Registry;
-  return instance;
-}
+constinit util::PerProcess<Registry> registry;
 
 }  // namespace
 
 std::shared_ptr<MemoryStore> MemoryStore::named(std::string_view name) {
-  Registry& all = registry();
+  Registry& all = registry.get();
   const util::MutexLock lock(all.mutex);
   std::erase_if(all.stores, [](const auto& entry) { return entry.second.expired(); });
   const auto found = all.stores.find(name);

@@ -32,7 +32,8 @@ class MemoryStore {
  public:
   using Answer = LockTable::Answer;
 
-  // The store that all clients of memory://name share, for as long as somebody holds on to it.
+  // The store that all clients of memory://name share, for as long as somebody holds on to it. In a child made by
+  // fork() it is another than in the parent.
   [[nodiscard]] static std::shared_ptr<MemoryStore> named(std::string_view name);
 
   // --- Sessions -----------------------------------------------------------------------------------------------------

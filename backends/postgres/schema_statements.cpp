@@ -1,5 +1,7 @@
 #include "backends/postgres/schema_statements.hpp"
 
+#include <array>
+
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/sql_template.hpp"
 
@@ -70,8 +72,8 @@ constexpr std::string_view health = R"sql(
 
 }  // namespace
 
-const std::vector<TableDefinition>& layout() {
-  static const std::vector<TableDefinition> tables = {
+std::span<const TableDefinition> layout() {
+  static constexpr auto tables = std::to_array<TableDefinition>({
       {.name = "meta",
        .columns = "singleton,version",
        .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
@@ -91,7 +93,7 @@ const std::vector<TableDefinition>& layout() {
        .columns = "name,key,space,pid,holder,token",
        .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
                "holder {text} NOT NULL, token {int8} NOT NULL"},
-  };
+  });
   return tables;
 }
 

@@ -1,6 +1,7 @@
 // The SQL that makes, checks and describes dlock's schema. No I/O.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,7 @@ struct TableDefinition {
   bool locks = true;         // false: only says what the schema is
 };
 
-[[nodiscard]] const std::vector<TableDefinition>& layout();
+[[nodiscard]] std::span<const TableDefinition> layout();
 
 // How to create what is missing, one transaction, each a statement of its own and in this order: BEGIN first and COMMIT
 // last. Safe where several do it at once, and where all is there already (which takes the right to create all the

@@ -10,6 +10,7 @@
 #include "backends/zookeeper/c_channel.hpp"
 #include "backends/zookeeper/errors.hpp"
 #include "util/mutex.hpp"
+#include "util/per_process.hpp"
 
 namespace dlock::zookeeper {
 
@@ -51,7 +52,8 @@ class HostsInOrder {
     int count DLOCK_GUARDED_BY(mutex) = 0;
   };
   static void count(int change) {
-    static Users& users = *new Users;  // threads that open may outlive main()
+    static constinit util::PerProcess<Users> this_process;
+    Users& users = this_process.get();
     const util::MutexLock lock(users.mutex);
     users.count += change;
     zoo_deterministic_conn_order(users.count > 0 ? 1 : 0);

@@ -91,7 +91,8 @@ struct RenewOutcome {
   enum class Status {
     renewed,  // valid_until holds
     lost,     // the service says that the lock is not, or no longer, this owner's
-    failed,   // no answer or an error; will be retried while the lease lasts
+    failed,   // no answer or an error; will be retried while the lease lasts, but only a few times after
+              // access_denied, invalid_argument, unsupported and protocol
   } status;
   TimePoint valid_until = {};
   Failure failure = {};

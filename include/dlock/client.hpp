@@ -40,8 +40,10 @@ class Client {
   ~Client();
 
   // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes
-  // without control characters; apart from that it is taken byte by byte and never interpreted.
-  [[nodiscard]] DistributedLock lock(std::string name) const;
+  // without control characters; apart from that it is taken byte by byte and never interpreted. A lock works only as
+  // long as its client lives, so connect(url).lock(name) does not compile: keep the client.
+  [[nodiscard]] DistributedLock lock(std::string name) const&;
+  DistributedLock lock(std::string name) const&& = delete;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;

@@ -62,7 +62,7 @@ class Clock {
   virtual void add_listener(std::weak_ptr<ClockListener> /*listener*/) {}
 };
 
-// The process's clock over CLOCK_BOOTTIME and CLOCK_REALTIME; what clients use unless told otherwise.
+// A clock over CLOCK_BOOTTIME and CLOCK_REALTIME; what clients use unless told otherwise.
 [[nodiscard]] std::shared_ptr<Clock> boottime_clock();
 
 // A clock that stands still until it is moved. For tests of code that holds leases: nothing has to sleep.

@@ -16,15 +16,14 @@
 // Client: it is lost then. In a child made by fork() a lease is never held, and destroying it touches nothing.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include <dlock/clock.hpp>
+#include <dlock/detail/completion.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock {
@@ -71,11 +70,11 @@ class [[nodiscard]] Lease {
   bool release();
   bool release(std::error_code& ec) noexcept;
 
-  // The same without blocking. The handler runs on the engine thread as handler(error_code, was_ours), exactly once.
+  // The same without blocking. The handler runs on the engine thread, exactly once, as
+  // handler(std::error_code, bool was_ours) or, if it does not take that, as handler(const Failure&, bool was_ours).
   template <class Handler>
   void async_release(Handler&& handler) {
-    auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
-    start_release([shared = std::move(shared)](std::error_code ec, bool was_ours) { (*shared)(ec, was_ours); });
+    start_release(detail::completion<bool>(std::forward<Handler>(handler)));
   }
 
   // The lock's name; empty for an empty lease.
@@ -88,7 +87,7 @@ class [[nodiscard]] Lease {
  private:
   friend class detail::LeaseState;
   explicit Lease(std::shared_ptr<detail::LeaseState> state) noexcept;
-  void start_release(std::function<void(std::error_code, bool)> handler);
+  void start_release(detail::Completion<bool> handler);
 
   std::shared_ptr<detail::LeaseState> state_;
 };

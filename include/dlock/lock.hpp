@@ -6,20 +6,20 @@
 //   std::scoped_lock both(lock_a, lock_b);                     // it is a Cpp17TimedLockable, too
 //
 // Not reentrant: a second acquire of the same name waits for the first, whoever holds it; see RecursiveLock. May be
-// used by many threads at once. On a moved-from lock only destruction and assignment are defined. Blocking functions
+// used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not need
+// the lock object that it came from, only the client: client.lock("orders/42").acquire() is fine. Blocking functions
 // called on the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers
 // at once.
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
+#include <dlock/detail/completion.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
@@ -58,46 +58,54 @@ class DistributedLock {
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 
-  // Acquires without blocking: the handler runs on the engine thread as handler(std::error_code, Lease), exactly once,
-  // also when the client is closed. Wrong options are reported to the handler. A waiting acquire costs no thread.
+  // Acquires without blocking: the handler runs on the engine thread, exactly once, also when the client is closed. It
+  // is called as handler(std::error_code, Lease) or, if it does not take that, as handler(const Failure&, Lease) with
+  // all that the Error would say which acquire() throws. Wrong options are reported to the handler. A waiting acquire
+  // costs no thread.
   template <class Handler>
   void async_acquire(const AcquireOptions& options, Handler&& handler) {
-    auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
-    start_acquire(options,
-                  [shared = std::move(shared)](std::error_code ec, Lease lease) { (*shared)(ec, std::move(lease)); });
+    start_acquire(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
   // --- Cpp17TimedLockable -------------------------------------------------------------------------------------------
   // Each thread's lease is kept in this object until that thread calls unlock(). As with std::mutex, lock and unlock
   // belong on the same thread. lock() on a thread that holds already throws std::errc::resource_deadlock_would_occur,
-  // try_lock() answers false.
+  // try_lock() answers false. None of them compiles on a temporary lock, which would release the lease at once.
 
-  void lock();
-  [[nodiscard]] bool try_lock();
+  void lock() &;
+  void lock() && = delete;
+  [[nodiscard]] bool try_lock() &;
+  bool try_lock() && = delete;
   template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) & {
     return try_lock_within(wait);
   }
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) && = delete;
   template <class AnyClock, class AnyDuration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) & {
     return try_lock_within(detail::time_left(deadline, AnyClock::now()));
   }
+  template <class AnyClock, class AnyDuration>
+  bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
   // Releases this thread's lease, bounded in time like ~Lease. No effect if this thread holds none.
   void unlock() noexcept;
 
   // The lease that this thread's lock() took, so that its token and loss stay visible; empty if there is none. Valid
   // until this thread's unlock().
-  [[nodiscard]] const Lease& lease() const noexcept;
+  [[nodiscard]] const Lease& lease() const& noexcept;
+  const Lease& lease() const&& = delete;
 
   // Options that lock(), try_lock() and their timed forms use, also through a RecursiveLock (their `wait` is given by
   // the call).
-  void set_defaults(const AcquireOptions& options);
+  void set_defaults(const AcquireOptions& options) &;
+  void set_defaults(const AcquireOptions& options) && = delete;
   [[nodiscard]] AcquireOptions defaults() const;
 
  private:
   friend class Client;
   explicit DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
-  void start_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler);
+  void start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler);
   bool try_lock_within(Duration wait);
 
   std::unique_ptr<detail::LockImpl> impl_;

@@ -50,9 +50,9 @@ struct ConnectionEvent {
   Failure reason;  // why it broke; empty for `connected`
 };
 
-// Something that a person should know and that no call reports: a failed renewal that will be retried, a wait that
-// cannot reach the service (once for each kind of trouble), an unsafe setting of the service, a callback that threw,
-// events that were dropped.
+// Something that a person should know and that no call reports: a failed renewal that will be retried (once for each
+// error code, and again only after the lease was renewed), a wait that cannot reach the service (once for each kind of
+// trouble), an unsafe setting of the service, a callback that threw, events that were dropped.
 struct WarningEvent {
   std::string name;  // empty where it concerns no single lock
   Failure reason;

@@ -29,24 +29,32 @@ class RecursiveLock {
   ~RecursiveLock();
 
   // Blocks like DistributedLock::acquire() when this thread holds nothing. Throws Error; errc::lost if this thread's
-  // lease was lost and not yet fully unlocked.
-  void lock();
-  [[nodiscard]] bool try_lock();
+  // lease was lost and not yet fully unlocked. Like the following, it does not compile on a temporary, which would
+  // release the lease at once.
+  void lock() &;
+  void lock() && = delete;
+  [[nodiscard]] bool try_lock() &;
+  bool try_lock() && = delete;
   template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) & {
     return try_lock_within(wait);
   }
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) && = delete;
   template <class AnyClock, class AnyDuration>
-  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) & {
     return try_lock_within(detail::time_left(deadline, AnyClock::now()));
   }
+  template <class AnyClock, class AnyDuration>
+  bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
   // Never throws; bounded in time like ~Lease.
   void unlock() noexcept;
 
   // How often this thread holds the lock.
   [[nodiscard]] std::size_t hold_count() const noexcept;
   // This thread's lease; empty if there is none. Valid until the unlock() that brings the count to 0.
-  [[nodiscard]] const Lease& lease() const noexcept;
+  [[nodiscard]] const Lease& lease() const& noexcept;
+  const Lease& lease() const&& = delete;
   [[nodiscard]] const std::string& name() const noexcept;
 
  private:

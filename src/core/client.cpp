@@ -68,7 +68,7 @@ Client::~Client() {
   if (core_) core_->close();
 }
 
-DistributedLock Client::lock(std::string name) const {
+DistributedLock Client::lock(std::string name) const& {
   require_good_name(name);
   const auto& shard = core_->shard_of(name);
   return DistributedLock(std::make_unique<detail::LockImpl>(shard, std::move(name)));

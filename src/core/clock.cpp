@@ -28,8 +28,7 @@ class BoottimeClock final : public Clock {
 }  // namespace
 
 std::shared_ptr<Clock> boottime_clock() {
-  static const auto clock = std::make_shared<BoottimeClock>();
-  return clock;
+  return std::make_shared<BoottimeClock>();  // it has no state that would have to be shared
 }
 
 ManualClock::ManualClock() noexcept

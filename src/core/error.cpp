@@ -1,5 +1,7 @@
 #include <dlock/error.hpp>
 
+#include "util/immortal.hpp"
+
 namespace dlock {
 
 namespace {
@@ -65,8 +67,8 @@ class Category final : public std::error_category {
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const Category category;
-  return category;
+  static const util::Immortal<Category> category;
+  return *category;
 }
 
 std::error_code make_error_code(errc e) noexcept {

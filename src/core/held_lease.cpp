@@ -1,6 +1,7 @@
 #include "core/held_lease.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,16 @@
 #include "core/shard.hpp"
 
 namespace dlock::detail {
+
+namespace {
+
+// Whether the next renewal may well succeed. What dlock has no code for may pass.
+bool may_pass(const std::error_code& code) {
+  constexpr std::array lasting = {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol};
+  return std::find(lasting.begin(), lasting.end(), code) == lasting.end();
+}
+
+}  // namespace
 
 HeldLease::HeldLease(LeaseState& state, LeaseKeeper::Terms terms, TimePoint fixed_end)
     : state_(state),
@@ -88,6 +99,7 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       const auto step = keeper_.renewed(now, outcome.valid_until);
       if (!keeper_.lost()) {
         state_.extend(keeper_.valid_until());
+        warned_of_.clear();
         add(shard_.counters().renewed);
         if (shard_.notifier().observed()) {
           shard_.notifier().tell(
@@ -102,10 +114,17 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       return;
     case RenewOutcome::Status::failed:
       add(shard_.counters().renew_failed);
-      shard_.warn({state_.name(), outcome.failure});
-      follow(keeper_.renewal_failed(now));
+      warn_once(outcome.failure);
+      follow(keeper_.renewal_failed(
+          now, may_pass(outcome.failure.code) ? LeaseKeeper::Retry::soon : LeaseKeeper::Retry::seldom));
       return;
   }
+}
+
+void HeldLease::warn_once(const Failure& failure) {
+  if (std::find(warned_of_.begin(), warned_of_.end(), failure.code) != warned_of_.end()) return;
+  warned_of_.push_back(failure.code);
+  shard_.warn({state_.name(), failure});
 }
 
 }  // namespace dlock::detail

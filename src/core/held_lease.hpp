@@ -1,6 +1,9 @@
 // The tasks' side of a lease: drives its keeper with timers and the backend's answers.
 #pragma once
 
+#include <system_error>
+#include <vector>
+
 #include <dlock/backend.hpp>
 
 #include "core/lease_keeper.hpp"
@@ -35,6 +38,7 @@ class HeldLease {
  private:
   void follow(LeaseKeeper::Step step);
   void renew();
+  void warn_once(const Failure& failure);
   [[nodiscard]] bool over_for_program();
   void lose();
 
@@ -43,6 +47,7 @@ class HeldLease {
   LeaseKeeper keeper_;
   Timer timer_;
   const TimePoint fixed_end_;
+  std::vector<std::error_code> warned_of_;  // since the last renewal
   bool lost_ = false;
   bool in_backend_ = true;
 };

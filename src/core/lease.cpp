@@ -8,6 +8,7 @@
 #include "core/blocking.hpp"
 #include "core/lease_state.hpp"
 #include "core/shard.hpp"
+#include "util/immortal.hpp"
 
 namespace dlock {
 
@@ -86,13 +87,13 @@ bool Lease::release(std::error_code& ec) noexcept {
   return false;
 }
 
-void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
+void Lease::start_release(detail::Completion<bool> handler) {
   if (!state_) {
     handler({}, false);
     return;
   }
-  const auto answer = [](detail::LeaseState& state, auto& to, std::error_code code, bool was_ours) {
-    state.shard().notifier().complete([to = std::move(to), code, was_ours] { to(code, was_ours); });
+  const auto answer = [](detail::LeaseState& state, auto& to, const Failure& failure, bool was_ours) {
+    state.shard().notifier().complete([to = std::move(to), failure, was_ours] { to(failure, was_ours); });
   };
   // Shared with the case that nothing is released; handed on, never copied: what it captured must be destroyed where it
   // runs, not inside a task.
@@ -100,15 +101,15 @@ void Lease::start_release(std::function<void(std::error_code, bool)> handler) {
   const bool released = detail::LeaseState::release(
       state_,
       [&state = *state_, once, answer](const Failure& failure, bool was_ours) {
-        answer(state, *once, failure.code, was_ours);
+        answer(state, *once, failure, was_ours);
       },
       engine::IfBusy::leave_task);
   if (!released) answer(*state_, *once, {}, false);
 }
 
 const std::string& Lease::name() const noexcept {
-  static const std::string empty;
-  return state_ ? state_->name() : empty;
+  static const util::Immortal<std::string> empty;
+  return state_ ? state_->name() : *empty;
 }
 
 OwnerId Lease::owner() const noexcept {

@@ -47,12 +47,14 @@ LeaseKeeper::Step LeaseKeeper::renewed(TimePoint now, TimePoint valid_until) noe
   return wake_at_next(now);
 }
 
-LeaseKeeper::Step LeaseKeeper::renewal_failed(TimePoint now) noexcept {
+LeaseKeeper::Step LeaseKeeper::renewal_failed(TimePoint now, Retry retry) noexcept {
   renewing_ = false;
   if (lost_ || now >= loss_time()) return due(now);
-  // A twelfth of the lease, but at least eight more tries in what is left, and no busy loop.
+  // Soon: a twelfth of the lease, but at least eight more tries in what is left, and no busy loop. Seldom: a sixth,
+  // which is four more tries at most, as the first comes after a third.
   const nanoseconds left = loss_time() - now;
-  const nanoseconds pause = std::max(std::min(terms_.lease / 12, left / 8), shortest_pause);
+  const nanoseconds soon = std::min(terms_.lease / 12, left / 8);
+  const nanoseconds pause = std::max(retry == Retry::soon ? soon : terms_.lease / 6, shortest_pause);
   next_renewal_ = saturating_add(now, jittered(pause));
   return wake_at_next(now);
 }

@@ -11,8 +11,9 @@
 namespace dlock::detail {
 
 // About a third of the lease after it was granted or renewed the keeper asks for a renewal. A failed one is retried
-// quickly, several times before the deadline. The lease is given up a little before valid_until, because the timer that
-// tells the program needs time to run, too. Past that nothing brings it back.
+// quickly, several times before the deadline, or seldom where trying again hardly helps. The lease is given up a little
+// before valid_until, because the timer that tells the program needs time to run, too. Past that nothing brings it
+// back.
 class LeaseKeeper {
  public:
   enum class Action { none, renew, lose };
@@ -20,6 +21,7 @@ class LeaseKeeper {
     Action action = Action::none;
     std::optional<TimePoint> wake;  // call due() then, unless something else happens before
   };
+  enum class Retry { soon, seldom };
   struct Terms {
     std::chrono::nanoseconds lease{};
     bool renew = true;
@@ -33,7 +35,7 @@ class LeaseKeeper {
   // The time asked for has come. After Action::renew, one of the three below follows.
   [[nodiscard]] Step due(TimePoint now) noexcept;
   [[nodiscard]] Step renewed(TimePoint now, TimePoint valid_until) noexcept;
-  [[nodiscard]] Step renewal_failed(TimePoint now) noexcept;
+  [[nodiscard]] Step renewal_failed(TimePoint now, Retry retry = Retry::soon) noexcept;
   // The session was heard of; no renewal of ours.
   [[nodiscard]] Step extended(TimePoint now, TimePoint valid_until) noexcept;
 

@@ -77,20 +77,19 @@ std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOpti
   return lease;
 }
 
-void DistributedLock::start_acquire(const AcquireOptions& options,
-                                    std::function<void(std::error_code, Lease)> handler) {
+void DistributedLock::start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler) {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
   const auto acquisition = std::make_shared<detail::Acquisition>(
       impl_->shard, impl_->name, options,
       [shard = impl_->shard, handler = std::move(handler)](detail::AcquireResult result) mutable {
         shard->notifier().complete([handler = std::move(handler), result = std::move(result)] {
-          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+          handler(result.failure, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
         });
       });
   acquisition->begin(engine::IfBusy::leave_task);
 }
 
-void DistributedLock::lock() {
+void DistributedLock::lock() & {
   auto options = impl_->defaults();
   options.wait = forever;
   if (impl_->leases.mine().held()) {
@@ -102,7 +101,7 @@ void DistributedLock::lock() {
   impl_->leases.put(acquire(options));
 }
 
-bool DistributedLock::try_lock() {
+bool DistributedLock::try_lock() & {
   return try_lock_within(Duration());
 }
 
@@ -122,11 +121,11 @@ void DistributedLock::unlock() noexcept {
   const auto lease = impl_->leases.decrement();  // released when it goes out of scope
 }
 
-const Lease& DistributedLock::lease() const noexcept {
+const Lease& DistributedLock::lease() const& noexcept {
   return impl_->leases.mine();
 }
 
-void DistributedLock::set_defaults(const AcquireOptions& options) {
+void DistributedLock::set_defaults(const AcquireOptions& options) & {
   impl_->set_defaults(options);
 }
 

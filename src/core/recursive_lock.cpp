@@ -13,20 +13,21 @@ class RecursiveLock::Impl {
  public:
   explicit Impl(DistributedLock lock) : lock_(std::move(lock)) {}
 
+  // Waits without limit; this thread holds the lock afterwards, or it throws.
+  void enter() {
+    if (enter_again()) return;
+    detail::Retreat::of_this_thread().pause(&leases_);
+    auto options = lock_.defaults();
+    options.wait = forever;
+    leases_.put(lock_.acquire(options));
+  }
+
   // True when this thread holds the lock afterwards.
-  bool enter(Duration wait) {
-    if (leases_.count() > 0) {
-      if (!leases_.mine().held()) {
-        throw Error(errc::lost, "lock \"" + lock_.name() + "\" was lost; unlock it as often as it was locked first");
-      }
-      leases_.increment();
-      return true;
-    }
-    detail::Retreat& retreat = detail::Retreat::of_this_thread();
-    if (wait == forever) retreat.pause(&leases_);
+  bool try_enter(Duration wait) {
+    if (enter_again()) return true;
     auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
     if (!lease) {
-      retreat.tried_in_vain(&leases_, std::chrono::steady_clock::now());
+      detail::Retreat::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
       return false;
     }
     leases_.put(*std::move(lease));
@@ -41,6 +42,16 @@ class RecursiveLock::Impl {
   [[nodiscard]] const detail::ThreadLeases& leases() const noexcept { return leases_; }
 
  private:
+  // False when this thread holds nothing.
+  bool enter_again() {
+    if (leases_.count() == 0) return false;
+    if (!leases_.mine().held()) {
+      throw Error(errc::lost, "lock \"" + lock_.name() + "\" was lost; unlock it as often as it was locked first");
+    }
+    leases_.increment();
+    return true;
+  }
+
   DistributedLock lock_;
   detail::ThreadLeases leases_;
 };
@@ -50,16 +61,16 @@ RecursiveLock::RecursiveLock(RecursiveLock&&) noexcept = default;
 RecursiveLock& RecursiveLock::operator=(RecursiveLock&&) noexcept = default;
 RecursiveLock::~RecursiveLock() = default;
 
-void RecursiveLock::lock() {
-  (void)impl_->enter(forever);  // true, or it throws
+void RecursiveLock::lock() & {
+  impl_->enter();
 }
 
-bool RecursiveLock::try_lock() {
-  return impl_->enter(Duration());
+bool RecursiveLock::try_lock() & {
+  return impl_->try_enter(Duration());
 }
 
 bool RecursiveLock::try_lock_within(Duration wait) {
-  return impl_->enter(wait);
+  return impl_->try_enter(wait);
 }
 
 void RecursiveLock::unlock() noexcept {
@@ -70,7 +81,7 @@ std::size_t RecursiveLock::hold_count() const noexcept {
   return impl_->leases().count();
 }
 
-const Lease& RecursiveLock::lease() const noexcept {
+const Lease& RecursiveLock::lease() const& noexcept {
   return impl_->leases().mine();
 }
 

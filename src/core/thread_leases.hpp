@@ -11,6 +11,7 @@
 #include <dlock/lease.hpp>
 
 #include "core/retreat.hpp"
+#include "util/immortal.hpp"
 #include "util/mutex.hpp"
 
 namespace dlock::detail {
@@ -22,10 +23,10 @@ class ThreadLeases {
  public:
   // This thread's lease; an empty one if there is none.
   [[nodiscard]] const Lease& mine() const noexcept {
-    static const Lease empty;
+    static const util::Immortal<Lease> empty;
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
-    return found == entries_.end() ? empty : found->second.lease;
+    return found == entries_.end() ? *empty : found->second.lease;
   }
 
   [[nodiscard]] std::size_t count() const noexcept {

@@ -83,9 +83,9 @@ class CoreTest : public testing::Test {
   }
   std::shared_ptr<Released> release(Lease& lease) {
     auto released = std::make_shared<Released>();
-    lease.async_release([released](std::error_code ec, bool was_ours) {
+    lease.async_release([released](const Failure& failure, bool was_ours) {
       ++released->calls;
-      released->failure.code = ec;
+      released->failure = failure;
       released->was_ours = was_ours;
     });
     engine_->run();

@@ -50,7 +50,10 @@ TEST_F(PostgresTargetTest, LeavesNothingBehind) {
 
 TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   const std::string url = server_->url("schema=app");
-  ASSERT_TRUE(connect(url).lock("orders").acquire().release());
+  {
+    const Client user = connect(url);
+    ASSERT_TRUE(user.lock("orders").acquire().release());
+  }
   const Targets targets = targets_of(url);
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);

@@ -42,6 +42,11 @@ class PostgresForUpdateTest : public OnSharedServer<> {
   [[nodiscard]] Client client(const std::string& parameters = {}) const {
     return connect(server.url(with(parameters)));
   }
+  // The first acquire does it.
+  void make_schema() const {
+    const Client first = client();
+    (void)first.lock("name").acquire();
+  }
   // Whoever waits gets a guard instead of forever.
   [[nodiscard]] static std::future<Lease> acquire_later(DistributedLock lock) {
     return std::async(std::launch::async,
@@ -115,7 +120,7 @@ TEST_F(PostgresForUpdateTest, SettingsOfTheRoleDoNotMatter) {
 }
 
 TEST_F(PostgresForUpdateTest, AnErrorInTheHoldersTransactionFreesTheRowAtOnce) {
-  (void)client().lock("name").acquire();  // makes the schema
+  make_schema();
   const auto use = postgres::for_update_statements("dlock", postgres::Durability::sync);
   LiveConnection holder(server.url());
   ASSERT_TRUE(holder.open());
@@ -152,7 +157,8 @@ TEST_F(PostgresForUpdateTest, ATokenThatWasUndoneIsNotHandedOutAgain) {
   EXPECT_EQ(server.value("SELECT token FROM dlock.row_token WHERE name = 'name'"),
             std::to_string(committed.token().value()))
       << "the transaction of the second one is gone, and its token with it";
-  EXPECT_GT(client().lock("name").acquire({.wait = rig::hang_guard}).token(), undone.token());
+  const Client two = client();
+  EXPECT_GT(two.lock("name").acquire({.wait = rig::hang_guard}).token(), undone.token());
 }
 
 TEST_F(PostgresForUpdateTest, TokensGrowWhenTheTablesWereEmptied) {
@@ -167,7 +173,7 @@ TEST_F(PostgresForUpdateTest, TokensGrowWhenTheTablesWereEmptied) {
 
 TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRowAreServedInTheirOrder) {
   constexpr int count = 8;
-  (void)client().lock("name").acquire();
+  make_schema();
   const auto use = postgres::for_update_statements("dlock", postgres::Durability::sync);
   HeldLock first(server.url(), Strategy::for_update, "name");
   ASSERT_TRUE(first.taken());
@@ -270,7 +276,7 @@ TEST_F(PostgresForUpdateTest, AHolderWithALongNameIsShownShortened) {
 }
 
 TEST_F(PostgresForUpdateTest, ASessionThatPretendsToBeAHolderDoesNotBreakTheQuestion) {
-  (void)client().lock("name").acquire();
+  make_schema();
   PostgresConnection somebody(server.admin_conninfo());
   somebody.run("SET application_name = 'dlock#99999999999999999999999999:nobody'");
   somebody.run("BEGIN");
@@ -285,7 +291,8 @@ TEST_F(PostgresForUpdateTest, ASessionThatPretendsToBeAHolderDoesNotBreakTheQues
 TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer transactions(server);
   try {
-    (void)connect(server.url_at(transactions.port(), with(""))).lock("name").acquire({.wait = rig::hang_guard});
+    const Client unvouched = connect(server.url_at(transactions.port(), with("")));
+    (void)unvouched.lock("name").acquire({.wait = rig::hang_guard});
     ADD_FAILURE() << "a lock through a pooler";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::unsupported);

@@ -62,7 +62,11 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   [[nodiscard]] Client client() const {
     return connect(server.url(GetParam() == Kind::row ? "strategy=for-update" : "strategy=advisory"));
   }
-  [[nodiscard]] bool is_free() const { return client().lock(name).try_acquire().has_value(); }
+  [[nodiscard]] bool is_free() const { return is_free(name); }
+  [[nodiscard]] bool is_free(const std::string& other_name) const {
+    const Client other = client();
+    return other.lock(other_name).try_acquire().has_value();
+  }
   void await_waiter() const {
     const auto strategy = GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;
     server.await("(" + PostgresLock(strategy, name).waiters() + ") > 0");

@@ -1,14 +1,14 @@
 // In a child made by fork() what the parent holds is the parent's business.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -16,6 +16,7 @@
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
+#include "tests/support/forked_child.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/sanitizers.hpp"
 
@@ -28,31 +29,7 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 namespace dlock {
 namespace {
 
-// Runs f in a child; answers 0, or the number of the first check that failed, or a signal's name.
-class Child {
- public:
-  void check(bool ok) {
-    ++number_;
-    if (!ok && failed_ == 0) failed_ = number_;
-  }
-  static std::string run(const std::function<void(Child&)>& f) {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      alarm(30);  // a hang in the child ends as a signal
-      Child child;
-      f(child);
-      _exit(child.failed_);
-    }
-    int status = 0;
-    if (waitpid(pid, &status, 0) != pid) return "no child";
-    if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
-    return WEXITSTATUS(status) == 0 ? "good" : "check " + std::to_string(WEXITSTATUS(status)) + " failed";
-  }
-
- private:
-  int number_ = 0;
-  int failed_ = 0;
-};
+using Child = test::ForkedChild;
 
 class ForkTest : public testing::Test {
  protected:
@@ -177,6 +154,31 @@ TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
                 client_.reset();
               }),
               "good");
+  }
+  done = true;
+  busy.join();
+}
+
+// The thread is nearly always inside of one of these calls when its process forks.
+TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsThreadsDid) {
+  const BackendFactory factory = std::make_shared<test::SimpleService>()->factory();
+  for (int i = 0; i < 200; ++i) register_backend("fork-test-" + std::to_string(i), factory);
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    for (int i = 200; !done; ++i) {
+      (void)backends();
+      if (i < 300) register_backend("fork-test-" + std::to_string(i), factory);
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    const std::string result = Child::run([&](Child& child) {
+      const auto known = backends();
+      child.check(std::find(known.begin(), known.end(), "fork-test-0") != known.end());
+      register_backend("fork-test-child", factory);
+      child.check(std::ranges::count(backends(), "fork-test-child") == 1);
+    });
+    EXPECT_EQ(result, "good");
+    if (result != "good") break;
   }
   done = true;
   busy.join();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "tests/support/core_fixture.hpp"
 
@@ -107,9 +108,57 @@ TEST_F(HeldLeaseTest, AFailedRenewalIsRetriedAndWarnedOf) {
   EXPECT_TRUE(lease.held());
   EXPECT_EQ(stats().renew_failed, 3U);
   EXPECT_GE(stats().renewed, 1U);
-  EXPECT_EQ(observer_->count("warning x"), 3U);
+  EXPECT_EQ(observer_->count("warning x"), 1U);
   engine_->advance(60s);
   EXPECT_TRUE(lease.held());
+}
+
+TEST_F(HeldLeaseTest, ARenewalThatIsRefusedForGoodIsTriedAFewTimesMore) {
+  for (const errc code : {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol}) {
+    const auto refused_before = stats().renew_failed;
+    const auto warned_before = observer_->count("warning x");
+    service_->on_renew = [code](auto& renewal) {
+      renewal.done({.status = RenewStatus::failed, .failure = {code, "no"}});
+    };
+    const Lease lease = hold();
+    engine_->advance(30s);
+    EXPECT_FALSE(lease.held());
+    EXPECT_GE(stats().renew_failed - refused_before, 4U) << make_error_code(code);
+    EXPECT_LE(stats().renew_failed - refused_before, 5U) << make_error_code(code);
+    EXPECT_EQ(observer_->count("warning x") - warned_before, 1U) << make_error_code(code);
+    EXPECT_EQ(observer_->last_warning.reason.code, code);
+    EXPECT_EQ(observer_->last_warning.reason.detail, "no");
+  }
+}
+
+TEST_F(HeldLeaseTest, ARenewalThatWasRefusedIsSavedWhenTheRefusalEnds) {
+  int failures = 2;
+  service_->on_renew = [&](auto& renewal) {
+    if (failures-- > 0) return renewal.done({.status = RenewStatus::failed, .failure = {errc::access_denied, "no"}});
+    renewal.done({.status = RenewStatus::renewed, .valid_until = service_->valid_until(renewal.grant.lease)});
+  };
+  const Lease lease = hold();
+  engine_->advance(60s);
+  EXPECT_TRUE(lease.held());
+}
+
+TEST_F(HeldLeaseTest, EachKindOfTroubleWithRenewalsIsWarnedOfOnceUntilItIsOver) {
+  errc code = errc::unavailable;
+  service_->on_renew = [&](auto& renewal) {
+    code = code == errc::unavailable ? errc::ambiguous : errc::unavailable;
+    renewal.done({.status = RenewStatus::failed, .failure = {code, "blip"}});
+  };
+  const Lease lease = hold();
+  engine_->advance(20s);
+  EXPECT_GE(stats().renew_failed, 4U);
+  EXPECT_EQ(observer_->count("warning x"), 2U);
+  const auto fail = std::exchange(service_->on_renew, nullptr);
+  answer_renewals();
+  engine_->advance(10s);
+  ASSERT_GE(stats().renewed, 1U);
+  service_->on_renew = fail;
+  engine_->advance(20s);
+  EXPECT_EQ(observer_->count("warning x"), 4U);
 }
 
 TEST_F(HeldLeaseTest, ARenewalThatSaysNotYoursLosesTheLeaseAtOnce) {

@@ -109,6 +109,26 @@ TEST(LeaseKeeper, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
   EXPECT_LT(now, keeper.valid_until());
 }
 
+TEST(LeaseKeeper, RetriesARefusedRenewalAFewTimesInWhatIsLeft) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto keeper = keeper_for(kLease, true, seed);
+    TimePoint now = *keeper.start().wake;
+    int tries = 0;
+    for (auto step = keeper.due(now); step.action != Action::lose; step = keeper.due(now)) {
+      if (step.action == Action::renew) {
+        ++tries;
+        step = keeper.renewal_failed(now, LeaseKeeper::Retry::seldom);
+      }
+      ASSERT_TRUE(step.wake);
+      EXPECT_GE(*step.wake, std::min(now + kLease / 8, keeper.valid_until() - 10ms)) << "seldom";
+      now = *step.wake;
+    }
+    EXPECT_GE(tries, 4) << "what refused it may be mended while the lease lasts";
+    EXPECT_LE(tries, 5);
+    EXPECT_LT(now, keeper.valid_until());
+  }
+}
+
 TEST(LeaseKeeper, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
   auto keeper = keeper_for(kLease, false);
   const TimePoint end = keeper.valid_until();
@@ -284,7 +304,7 @@ TEST(LeaseKeeper, NeverValidPastItsEndUnderRandomEvents) {
           break;
         default:
           renewing = false;
-          step = keeper.renewal_failed(now);
+          step = keeper.renewal_failed(now, random() % 2 == 0 ? LeaseKeeper::Retry::soon : LeaseKeeper::Retry::seldom);
       }
       if (step.action == Action::renew) renewing = true;
       if (step.action == Action::lose) {

@@ -4,17 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <dlock/client.hpp>
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
+#include "tests/support/fake_backend.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
@@ -44,6 +48,40 @@ static_assert(!std::is_copy_constructible_v<DistributedLock> && !std::is_copy_as
 static_assert(!std::is_copy_constructible_v<Lease> && std::is_nothrow_move_constructible_v<Lease>);
 static_assert(std::is_nothrow_move_constructible_v<DistributedLock>);
 static_assert(!std::is_copy_constructible_v<Client> && std::is_nothrow_move_constructible_v<Client>);
+
+// What a temporary would make useless does not compile. The arguments are references, which say the value category.
+template <class C>
+concept GivesLocks = requires(C client) { static_cast<C>(client).lock("x"); };
+static_assert(GivesLocks<Client&> && GivesLocks<const Client&>);
+static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
+
+template <class L>
+concept Acquires = requires(L lock) { static_cast<L>(lock).acquire(); };
+static_assert(Acquires<DistributedLock&> && Acquires<DistributedLock&&>, "a lease outlives its lock");
+
+template <class L>
+concept Locks = requires(L lock) { static_cast<L>(lock).lock(); };
+template <class L>
+concept TriesToLock = requires(L lock) { static_cast<L>(lock).try_lock(); };
+template <class L>
+concept TriesToLockFor = requires(L lock) { static_cast<L>(lock).try_lock_for(1s); };
+template <class L>
+concept TriesToLockUntil = requires(L lock) { static_cast<L>(lock).try_lock_until(std::chrono::steady_clock::now()); };
+template <class L>
+concept HasLease = requires(L lock) { static_cast<L>(lock).lease(); };
+template <class L>
+concept TakesDefaults = requires(L lock) { static_cast<L>(lock).set_defaults({}); };
+static_assert(Locks<DistributedLock&> && Locks<RecursiveLock&>);
+static_assert(!Locks<DistributedLock&&> && !Locks<RecursiveLock&&>);
+static_assert(TriesToLock<DistributedLock&> && TriesToLock<RecursiveLock&>);
+static_assert(!TriesToLock<DistributedLock&&> && !TriesToLock<RecursiveLock&&>);
+static_assert(TriesToLockFor<DistributedLock&> && TriesToLockFor<RecursiveLock&>);
+static_assert(!TriesToLockFor<DistributedLock&&> && !TriesToLockFor<RecursiveLock&&>);
+static_assert(TriesToLockUntil<DistributedLock&> && TriesToLockUntil<RecursiveLock&>);
+static_assert(!TriesToLockUntil<DistributedLock&&> && !TriesToLockUntil<RecursiveLock&&>);
+static_assert(HasLease<const DistributedLock&> && HasLease<const RecursiveLock&>);
+static_assert(!HasLease<DistributedLock&&> && !HasLease<RecursiveLock&&>);
+static_assert(TakesDefaults<DistributedLock&> && !TakesDefaults<DistributedLock&&>);
 
 class LockTest : public testing::Test {
  protected:
@@ -291,6 +329,56 @@ TEST_F(LockTest, AnAsynchronousAcquireRunsItsHandlerOnTheEngineThread) {
   });
   ASSERT_TRUE(done.wait(rig::hang_guard));
   EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+// What a handler of async_acquire() was told.
+template <class Told>
+Told told_by(DistributedLock& lock) {
+  std::promise<Told> told;
+  lock.async_acquire({}, [&](const Told& problem, const Lease& lease) {
+    EXPECT_FALSE(lease.has_value());
+    told.set_value(problem);
+  });
+  return told.get_future().get();
+}
+
+TEST(AsyncAcquire, AHandlerTakesTheCodeOrAllThatAnErrorWouldSay) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->on_contend = [](auto& contend) { contend.fail({errc::access_denied, "NOPERM: no access"}); };
+  const Client client = connect("fake://", {.label = "test"}, service->factory());
+  DistributedLock lock = client.lock("x");
+  EXPECT_EQ(told_by<std::error_code>(lock), errc::access_denied);
+  const auto failure = told_by<Failure>(lock);
+  EXPECT_EQ(failure.code, errc::access_denied);
+  EXPECT_EQ(failure.detail, "NOPERM: no access");
+}
+
+TEST_F(LockTest, AHandlerThatTakesTheFailureMeetsNoneOnSuccess) {
+  std::promise<Failure> told;
+  auto move_only = std::make_unique<int>(42);
+  lock_.async_acquire({}, [&, move_only = std::move(move_only)](const Failure& problem, Lease lease) {
+    EXPECT_FALSE(problem.code);
+    EXPECT_TRUE(lease.held());
+    lease.async_release([&](const Failure& released, bool was_ours) {
+      EXPECT_TRUE(was_ours);
+      told.set_value(released);
+    });
+  });
+  const Failure released = told.get_future().get();
+  EXPECT_FALSE(released.code);
+  EXPECT_EQ(released.detail, "");
+}
+
+TEST_F(LockTest, AGenericHandlerTakesTheCode) {
+  std::promise<void> done;
+  lock_.async_acquire({}, [&](auto acquired, Lease lease) {
+    static_assert(std::is_same_v<decltype(acquired), std::error_code>);
+    lease.async_release([&](auto released, auto /*was_ours*/) {
+      static_assert(std::is_same_v<decltype(released), std::error_code>);
+      done.set_value();
+    });
+  });
+  done.get_future().get();
 }
 
 TEST_F(LockTest, ALeaseMayBeReleasedOnAnotherThread) {

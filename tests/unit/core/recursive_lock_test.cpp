@@ -12,6 +12,7 @@
 #include <dlock/client.hpp>
 #include <dlock/error.hpp>
 
+#include "tests/support/fake_backend.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "util/event.hpp"
 
@@ -138,6 +139,28 @@ TEST_F(RecursiveLockTest, IsAMutexBetweenThreads) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(counter, 120);
+}
+
+// A backend may fail with the code that a wait which is over has.
+TEST(RecursiveLock, LockThrowsWhateverTheBackendFailsWith) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->on_contend = [](auto& contend) { contend.fail({errc::timed_out, "the service lost patience"}); };
+  const Client client = connect("fake://", {.label = "test"}, service->factory());
+  RecursiveLock recursive(client.lock("x"));
+  DistributedLock plain = client.lock("x");
+  const auto expect_thrown = [](const auto& attempt) {
+    try {
+      attempt();
+      ADD_FAILURE() << "returned without the lock";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::timed_out);
+      EXPECT_EQ(e.detail(), "the service lost patience");
+    }
+  };
+  expect_thrown([&] { recursive.lock(); });
+  expect_thrown([&] { plain.lock(); });
+  expect_thrown([&] { with_lock(plain, {}, [](const Lease&) { ADD_FAILURE() << "ran without the lock"; }); });
+  EXPECT_EQ(recursive.hold_count(), 0U);
 }
 
 TEST_F(RecursiveLockTest, MovingMovesTheHold) {

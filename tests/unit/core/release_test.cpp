@@ -155,6 +155,7 @@ TEST_F(ReleaseTest, AnUnconfirmedReleaseIsAFailure) {
   EXPECT_EQ(released->calls, 1);
   EXPECT_FALSE(released->was_ours);
   EXPECT_EQ(released->failure.code, errc::ambiguous);
+  EXPECT_EQ(released->failure.detail, "no answer");
   EXPECT_EQ(stats().released, 0U);
 }
 

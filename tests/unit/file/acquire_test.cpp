@@ -86,7 +86,10 @@ TEST_F(FileBackendTest, TokensGrowWithEachLeaseAndAcrossClients) {
 
 TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
   const auto clock = std::make_shared<ManualClock>();
-  const auto token = [&] { return open({.clock = clock}).lock("a").acquire().token().value(); };
+  const auto token = [&] {
+    const auto client = open({.clock = clock});
+    return client.lock("a").acquire().token().value();
+  };
   const auto first = token();
   EXPECT_EQ(first, static_cast<std::uint64_t>(microseconds(clock->wall_now())));
   clock->step_wall(-24h * 365);
@@ -96,9 +99,13 @@ TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
 }
 
 TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
-  const auto first = open().lock("a").acquire().token();
+  const auto token = [&] {
+    const auto client = open();
+    return client.lock("a").acquire().token();
+  };
+  const auto first = token();
   fs::remove(path_of("a"));
-  EXPECT_GT(open().lock("a").acquire().token(), first);
+  EXPECT_GT(token(), first);
 }
 
 TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
@@ -222,7 +229,8 @@ TEST_F(FileBackendTest, AFixedLeaseEndsAndFreesTheLock) {
   clock->advance(11s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(wait_for_loss(lease));
-  EXPECT_TRUE(open({.clock = clock}).lock("a").try_acquire_for(10s).has_value());
+  const auto other = open({.clock = clock});
+  EXPECT_TRUE(other.lock("a").try_acquire_for(10s).has_value());
 }
 
 TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
@@ -232,7 +240,8 @@ TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
     lease = client.lock("a").acquire();
   }
   EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(open().lock("a").try_acquire().has_value());
+  const auto next = open();
+  EXPECT_TRUE(next.lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileBackendTest, ARetryByTheOwnerIsGrantedTheSameAgain) {

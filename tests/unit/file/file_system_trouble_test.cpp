@@ -200,7 +200,10 @@ TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m");
-    auto token = connect(scratch_.url()).lock("a").acquire().token();
+    const auto token = [&] {
+      const auto writer = connect(scratch_.url());
+      return writer.lock("a").acquire().token();
+    }();
     require(::mount("tmpfs", locks().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0, "remount");
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Read-only file system");
@@ -236,7 +239,8 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
-  const auto lease = connect(scratch_.url()).lock("a").acquire();
+  const auto owner = connect(scratch_.url());
+  const auto lease = owner.lock("a").acquire();
   EXPECT_WELL(in_child([&] {
     become_nobody();
     const auto client = connect(scratch_.url());
@@ -252,11 +256,14 @@ TEST_F(FileSystemTroubleTest, AGroupSharesItsLocksWhateverTheModeInTheUrl) {
   ASSERT_EQ(::chown(locks().c_str(), 0, kNobody), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 0770), 0);
   const auto before = ::umask(077);
-  const auto first = connect(scratch_.url()).lock("a").acquire().token();
+  auto client = std::make_unique<Client>(connect(scratch_.url()));
+  const auto first = client->lock("a").acquire().token();
+  client.reset();
   ::umask(before);
   EXPECT_WELL(in_child([&] {
     become_nobody();
-    const auto mine = connect(scratch_.url()).lock("a").acquire({.wait = 0s});
+    const auto member = connect(scratch_.url());
+    const auto mine = member.lock("a").acquire({.wait = 0s});
     require(mine.token() > first, "the token did not grow");
   }));
 }
@@ -274,7 +281,8 @@ TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
       } else {
         become_nobody();
       }
-      require(connect(scratch_.url()).lock(name).try_acquire().has_value(), "no lock");
+      const auto client = connect(scratch_.url());
+      require(client.lock(name).try_acquire().has_value(), "no lock");
     }));
   };
   const auto expect_file = [&](const std::string& name, gid_t group, mode_t mode) {

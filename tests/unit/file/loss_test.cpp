@@ -38,7 +38,8 @@ class FileLossTest : public testing::Test {
     // The client goes on, on the path that everybody else uses now.
     auto again = lock.acquire({.wait = 20s});
     EXPECT_GT(again.token(), first);
-    EXPECT_FALSE(connect(scratch_.url()).lock("a").try_acquire().has_value());
+    const auto other = connect(scratch_.url());
+    EXPECT_FALSE(other.lock("a").try_acquire().has_value());
     EXPECT_TRUE(again.release());
   }
 

@@ -94,7 +94,8 @@ TEST_F(FileProcessesTest, AStoppedHolderKeepsItsLock) {
   Helper holder({"hold", scratch_.url(), "a"});
   EXPECT_NE(token_in(held_line(holder)), 0U);
   ASSERT_EQ(::kill(holder.pid(), SIGSTOP), 0);
-  EXPECT_FALSE(connect(scratch_.url()).lock("a").try_acquire().has_value());
+  const auto client = connect(scratch_.url());
+  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
   ASSERT_EQ(::kill(holder.pid(), SIGCONT), 0);
   holder.proceed();
   EXPECT_EQ(holder.wait(), 0);

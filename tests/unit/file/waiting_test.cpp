@@ -226,7 +226,8 @@ TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
   auto lease = holder_.lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   EXPECT_FALSE(holder_.lock("a").try_acquire_for(20ms).has_value());
-  EXPECT_FALSE(connect(scratch_.url()).lock("a").try_acquire_for(20ms).has_value());
+  const auto third = connect(scratch_.url());
+  EXPECT_FALSE(third.lock("a").try_acquire_for(20ms).has_value());
   EXPECT_FALSE(waiter.ready());
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiter.take().held());
