@@ -40,11 +40,12 @@ std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfi
   return std::make_unique<FileBackend>(host, parse_location(config.url));
 }
 
-FileBackend::FileBackend(BackendHost& backend_host, const Location& location)
+FileBackend::FileBackend(BackendHost& backend_host, Location location, std::shared_ptr<SharedState> shared)
     : TryBackend(backend_host),
-      directory_(location.path, location.mode),
+      location_(std::move(location)),
+      directory_(location_.path, location_.mode),
       known_generation_(directory_.generation()),
-      inotify_(backend_host.executor()),
+      shared_(std::move(shared)),
       directory_listener_(*this),
       loss_check_(backend_host.executor()) {}
 
@@ -62,8 +63,13 @@ Capabilities FileBackend::capabilities() const noexcept {
           .can_inspect = true,
           .can_list = true,
           .can_break = false,
+          .immediate = true,
           .min_lease = std::chrono::milliseconds(1),
           .max_lease = std::chrono::nanoseconds::max()};
+}
+
+std::unique_ptr<Backend> FileBackend::another(BackendHost& backend_host) const {
+  return std::make_unique<FileBackend>(backend_host, location_, shared_);
 }
 
 // --- Acquire ---
@@ -106,7 +112,7 @@ TryOutcome FileBackend::attempt(const LockRequest& request) {
 std::optional<TryOutcome> FileBackend::attempt_on(NameState& state, const LockRequest& request) {
   if (auto problem = open_file(state)) return failed(std::move(*problem));
   const std::string path = directory_.path_of(state.file);
-  ++kernel_tries_;
+  ++shared_->kernel_tries;
   auto lock = take_lock(state.fd.get(), path);
   if (!lock.ok()) return failed(lock.failure());
   if (lock.value() == LockState::busy) return answer_busy(state);

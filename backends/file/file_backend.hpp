@@ -25,12 +25,25 @@ namespace dlock::file {
 // Opens or makes the directory that the URL names. Throws Error.
 [[nodiscard]] std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfig& config);
 
+// What the instances of one client share.
+struct SharedState {
+  const std::shared_ptr<Inotify> inotify = std::make_shared<Inotify>();
+  std::atomic<bool> warned_of_polling{false};
+  // How much work was done since the start.
+  std::atomic<std::uint64_t> kernel_tries{0};
+  std::atomic<std::uint64_t> looks{0};
+  std::atomic<std::uint64_t> wake_ups{0};
+  std::atomic<std::uint64_t> path_looks{0};
+};
+
 class FileBackend final : public TryBackend {
  public:
-  FileBackend(BackendHost& host, const Location& location);
+  FileBackend(BackendHost& host, Location location,
+              std::shared_ptr<SharedState> shared = std::make_shared<SharedState>());
   ~FileBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
   void renew(const Grant& grant, RenewHandler done) override;
@@ -41,10 +54,10 @@ class FileBackend final : public TryBackend {
   void diagnose(Handler<std::vector<Finding>> done) override;
 
   // How much work was done since the start; any thread.
-  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return kernel_tries_; }
-  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
-  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return wake_ups_; }
-  [[nodiscard]] std::uint64_t path_looks() const noexcept { return path_looks_; }
+  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return shared_->kernel_tries; }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return shared_->looks; }
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return shared_->wake_ups; }
+  [[nodiscard]] std::uint64_t path_looks() const noexcept { return shared_->path_looks; }
 
  private:
   friend class NameState;
@@ -116,23 +129,19 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] Finding check_lock_files();
   [[nodiscard]] Finding check_permissions();
 
+  const Location location_;
   LockDirectory directory_;
   std::uint64_t known_generation_;  // of directory_, that watches and names were adapted to
   bool directory_suspect_ = false;  // it was moved or removed: look before using it
-  Inotify inotify_;
+  const std::shared_ptr<SharedState> shared_;
   DirectoryListener directory_listener_;
   Inotify::Subscription directory_subscription_;
-  int inotify_error_ = 0;  // why the last subscription failed
-  bool warned_ = false;
+  int inotify_error_ = 0;                                              // why the last subscription failed
   std::unordered_map<std::string, std::unique_ptr<NameState>> names_;  // by file name
   std::list<NameState*> held_;  // those with a lease; who was looked at last comes last
   std::size_t unchecked_ = 0;   // how many of held_ this round of check_leases() has still to look at
   Timer loss_check_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::atomic<std::uint64_t> kernel_tries_{0};
-  std::atomic<std::uint64_t> looks_{0};
-  std::atomic<std::uint64_t> wake_ups_{0};
-  std::atomic<std::uint64_t> path_looks_{0};
 };
 
 }  // namespace dlock::file

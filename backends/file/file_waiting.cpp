@@ -90,7 +90,7 @@ void FileBackend::stop_waiting(NameState& state) {
 void FileBackend::subscribe(NameState& state) {
   // A second subscription to the same file is the first one, so replacing it misses nothing.
   Inotify::Subscription fresh;
-  const int error = inotify_.subscribe(state.fd.get(), file_events, state, fresh);
+  const int error = shared_->inotify->subscribe(host().executor(), state.fd.get(), file_events, state, fresh);
   state.subscription = std::move(fresh);
   if (error == 0) {
     state.poll.disarm();
@@ -118,7 +118,7 @@ void FileBackend::look(NameState& state) {
     wake_first(state);
     return;
   }
-  ++looks_;
+  ++shared_->looks;
   auto lock = look_at_lock(state.fd.get(), state.file);
   if (!lock.ok() || lock.value() == LockState::free) {
     wake_first(state);  // an error is found again, and reported, by the try
@@ -137,7 +137,7 @@ void FileBackend::wake_first(NameState& state) {
 void FileBackend::deliver_wake(NameState& state) {
   state.wake_posted = false;
   if (state.lease || state.waiters.empty()) return;
-  ++wake_ups_;
+  ++shared_->wake_ups;
   const auto changed = state.waiters.front()->changed();
   (*changed)();  // may try, be granted, give up: nothing here is touched afterwards
 }
@@ -160,7 +160,7 @@ void FileBackend::poll(NameState& state) {
 
 void FileBackend::warn_of_polling(int error) {
   inotify_error_ = error;
-  if (std::exchange(warned_, true)) return;
+  if (shared_->warned_of_polling.exchange(true)) return;
   host().warn({"",
                {errc::unavailable, "inotify is not available for " + directory_.path() + " (" +
                                        std::generic_category().message(error) +
@@ -171,7 +171,8 @@ void FileBackend::warn_of_polling(int error) {
 
 void FileBackend::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;
-  const int error = inotify_.subscribe(directory_.fd(), directory_events, directory_listener_, directory_subscription_);
+  const int error = shared_->inotify->subscribe(host().executor(), directory_.fd(), directory_events,
+                                                directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
 }
 
@@ -191,7 +192,7 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
 
 void FileBackend::revalidate(NameState& state) {
   if (!state.fd) return;
-  ++path_looks_;
+  ++shared_->path_looks;
   auto found = directory_.find(state.file);
   if (!found.ok() || found.value() == state.identity) return;  // an error says nothing about the file
   drop_file(state);

@@ -16,36 +16,45 @@
 
 namespace dlock::file {
 
-int Inotify::start() {
+int Inotify::start(Executor& executor) {
   if (descriptor_) return 0;
   fd_ = GuardedFd::open([] { return ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC); });
   if (!fd_) return errno;
   try {
-    descriptor_ = executor_.watch(fd_.get());
+    descriptor_ = executor.watch(fd_.get());
   } catch (const Error&) {  // the executor has no room for it
     fd_.reset();
     return ENOMEM;
   }
+  reader_ = &executor;
   wait();
   return 0;
 }
 
-int Inotify::subscribe(int fd, std::uint32_t mask, Listener& listener, Subscription& subscription) {
-  if (const int error = start(); error != 0) return error;
+int Inotify::subscribe(Executor& executor, int fd, std::uint32_t mask, Listener& listener, Subscription& subscription) {
   // By way of the descriptor, so that it is this file whatever its path leads to by now.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  const int watch = ::inotify_add_watch(fd_.get(), path.c_str(), mask);
-  if (watch < 0) return errno;
-  listeners_[watch].push_back(&listener);
-  subscription = Subscription(*this, watch, listener);
+  Subscription fresh;
+  {
+    // Watches are made and ended under the mutex: the kernel has one for each file, whoever asks.
+    const util::MutexLock lock(mutex_);
+    if (const int error = start(executor); error != 0) return error;
+    const int watch = ::inotify_add_watch(fd_.get(), path.c_str(), mask);
+    if (watch < 0) return errno;
+    listeners_[watch].push_back({&listener, &executor});
+    fresh = Subscription(*this, watch, listener);
+  }
+  subscription = std::move(fresh);
   return 0;
 }
 
 void Inotify::unsubscribe(int watch, const Listener& listener) noexcept {
+  const util::MutexLock lock(mutex_);
   const auto found = listeners_.find(watch);
   if (found == listeners_.end()) return;
   auto& listening = found->second;
-  const auto at = std::find(listening.begin(), listening.end(), &listener);
+  const auto at =
+      std::find_if(listening.begin(), listening.end(), [&](const Listening& l) { return l.listener == &listener; });
   if (at != listening.end()) listening.erase(at);
   if (!listening.empty()) return;
   listeners_.erase(found);
@@ -53,14 +62,17 @@ void Inotify::unsubscribe(int watch, const Listener& listener) noexcept {
 }
 
 void Inotify::wait() {
-  descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code ec) {
+  // The last user may let go in a task of another executor, at any moment.
+  descriptor_->async_wait(Descriptor::Interest::readable, [weak = weak_from_this()](std::error_code ec) {
+    const auto self = weak.lock();
+    if (!self) return;
     if (ec) {
       // Not known to happen. Everybody looks once more; from then on there is only the fallback of polling.
-      dispatch_to_all(IN_Q_OVERFLOW);
+      self->dispatch_to_all(IN_Q_OVERFLOW);
       return;
     }
-    drain();
-    wait();
+    self->drain();
+    self->wait();
   });
 }
 
@@ -86,25 +98,40 @@ void Inotify::drain() {
 }
 
 void Inotify::dispatch(int watch, std::uint32_t mask, std::string_view name) {
-  const auto found = listeners_.find(watch);
-  if (found == listeners_.end()) return;  // an event from before the end of the subscription
-  const auto listening = found->second;
-  for (auto* const listener : listening) {
-    if (listens(watch, listener)) listener->on_event(mask, name);
+  std::vector<Listening> all;
+  {
+    const util::MutexLock lock(mutex_);
+    const auto found = listeners_.find(watch);
+    if (found == listeners_.end()) return;  // an event from before the end of the subscription
+    all = found->second;
+  }
+  for (const Listening& listening : all) {
+    if (listening.executor != reader_) {
+      listening.executor->post([weak = weak_from_this(), watch, listening, mask, entry = std::string(name)] {
+        const auto self = weak.lock();
+        if (self && self->listens(watch, listening)) listening.listener->on_event(mask, entry);
+      });
+    } else if (listens(watch, listening)) {
+      listening.listener->on_event(mask, name);
+    }
   }
 }
 
 void Inotify::dispatch_to_all(std::uint32_t mask) {
   std::vector<int> watches;
-  watches.reserve(listeners_.size());
-  for (const auto& entry : listeners_) watches.push_back(entry.first);
+  {
+    const util::MutexLock lock(mutex_);
+    watches.reserve(listeners_.size());
+    for (const auto& entry : listeners_) watches.push_back(entry.first);
+  }
   for (const int watch : watches) dispatch(watch, mask, {});
 }
 
-bool Inotify::listens(int watch, const Listener* listener) const noexcept {
+bool Inotify::listens(int watch, const Listening& listening) {
+  const util::MutexLock lock(mutex_);
   const auto found = listeners_.find(watch);
   return found != listeners_.end() &&
-         std::find(found->second.begin(), found->second.end(), listener) != found->second.end();
+         std::find(found->second.begin(), found->second.end(), listening) != found->second.end();
 }
 
 }  // namespace dlock::file

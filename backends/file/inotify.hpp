@@ -1,4 +1,5 @@
-// File changes from the kernel: one inotify instance, any number of listeners. In tasks of the executor only.
+// File changes from the kernel: one inotify instance, any number of listeners, of several executors. Each function is
+// called in a task of some executor; a listener is called in tasks of its own.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,11 @@
 #include <dlock/executor.hpp>
 
 #include "backends/file/fork_guard.hpp"
+#include "util/mutex.hpp"
 
 namespace dlock::file {
 
-class Inotify {
+class Inotify : public std::enable_shared_from_this<Inotify> {
  public:
   class Listener {
    public:
@@ -59,26 +61,34 @@ class Inotify {
     Listener* listener_ = nullptr;
   };
 
-  explicit Inotify(Executor& executor) noexcept : executor_(executor) {}
-
-  // Listens to what is open under this descriptor, which may be closed afterwards. Answers 0 and replaces
-  // `subscription`, or an error number: EMFILE (too many inotify instances of this user), ENOSPC (too many watches).
-  // After a failure the next call tries again.
-  [[nodiscard]] int subscribe(int fd, std::uint32_t mask, Listener& listener, Subscription& subscription);
+  // Listens to what is open under this descriptor, which may be closed afterwards, in tasks of this executor, whose
+  // task the call is. Answers 0 and replaces `subscription`, or an error number: EMFILE (too many inotify instances of
+  // this user), ENOSPC (too many watches). After a failure the next call tries again.
+  [[nodiscard]] int subscribe(Executor& executor, int fd, std::uint32_t mask, Listener& listener,
+                              Subscription& subscription) DLOCK_EXCLUDES(mutex_);
 
  private:
-  [[nodiscard]] int start();
+  struct Listening {
+    Listener* listener;
+    Executor* executor;
+    friend bool operator==(const Listening&, const Listening&) = default;
+  };
+
+  [[nodiscard]] int start(Executor& executor) DLOCK_REQUIRES(mutex_);
   void wait();
   void drain();
-  void dispatch(int watch, std::uint32_t mask, std::string_view name);
-  void dispatch_to_all(std::uint32_t mask);
-  [[nodiscard]] bool listens(int watch, const Listener* listener) const noexcept;
-  void unsubscribe(int watch, const Listener& listener) noexcept;
+  void dispatch(int watch, std::uint32_t mask, std::string_view name) DLOCK_EXCLUDES(mutex_);
+  void dispatch_to_all(std::uint32_t mask) DLOCK_EXCLUDES(mutex_);
+  [[nodiscard]] bool listens(int watch, const Listening& listening) DLOCK_EXCLUDES(mutex_);
+  void unsubscribe(int watch, const Listener& listener) noexcept DLOCK_EXCLUDES(mutex_);
 
-  Executor& executor_;
+  // Set once, by whoever subscribes first; what comes is read in tasks of its executor.
   GuardedFd fd_;
+  Executor* reader_ = nullptr;
   std::unique_ptr<Descriptor> descriptor_;
-  std::unordered_map<int, std::vector<Listener*>> listeners_;  // by watch descriptor
+
+  util::Mutex mutex_;                                                                   // a leaf
+  std::unordered_map<int, std::vector<Listening>> listeners_ DLOCK_GUARDED_BY(mutex_);  // by watch descriptor
 };
 
 }  // namespace dlock::file
