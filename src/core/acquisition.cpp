@@ -132,6 +132,8 @@ void Acquisition::unreachable(Failure why) {
 
 void Acquisition::failed(Failure why) {
   if (!why.code) why.code = errc::protocol;  // a failure without a code would look like success to the caller
+  // That somebody else holds the lock, a backend says by busy().
+  if (why.code == errc::timed_out) why.code = errc::unavailable;
   abort(std::move(why));
 }
 

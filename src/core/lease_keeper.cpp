@@ -12,6 +12,8 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr nanoseconds shortest_pause = milliseconds(1);
+// Longer than an event loop may be left alone between callers that run it in turn (engine::LeadPolicy::longest_gap).
+constexpr nanoseconds shortest_lead = milliseconds(1);
 
 }  // namespace
 
@@ -78,7 +80,8 @@ LeaseKeeper::Step LeaseKeeper::reconnected(TimePoint now) noexcept {
 
 TimePoint LeaseKeeper::loss_time() const noexcept {
   if (valid_until_ == TimePoint::max()) return valid_until_;
-  return saturating_add(valid_until_, -std::min<nanoseconds>(terms_.lease / 100, milliseconds(5)));
+  const nanoseconds lead = std::clamp<nanoseconds>(terms_.lease / 100, shortest_lead, milliseconds(5));
+  return saturating_add(valid_until_, -std::min(lead, terms_.lease / 4));
 }
 
 LeaseKeeper::Step LeaseKeeper::wake_at_next(TimePoint now) noexcept {

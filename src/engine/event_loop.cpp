@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 // handlers, and with them timers, renewals and losses.
 constexpr int most_in_a_batch = 64;
 constexpr std::chrono::nanoseconds longest_batch = 500us;
-constexpr std::size_t most_handlers_in_a_row = 1024;
+constexpr std::chrono::nanoseconds longest_row_of_handlers = 500us;
 // A thread that runs at this moment on another processor needs a microsecond for what a sleep and a wake-up would take
 // several for.
 constexpr int spins = 24;
@@ -61,7 +61,7 @@ void EventLoop::sleep_until_lead() {
 void EventLoop::lead(bool hurry) {
   for (bool leaving = false;;) {
     // What is ready is done before the loop is left alone, and before more user code.
-    const bool idle = (hurry || leaving ? run_what_is_ready() : io_.run_one()) == 0;
+    const bool idle = !(hurry || leaving ? run_what_is_ready() : io_.run_one() > 0);
     const util::MutexLock lock(mutex_);
     run_user_code();
     own_thread_called_ = false;
@@ -76,14 +76,20 @@ void EventLoop::lead(bool hurry) {
   }
 }
 
-std::size_t EventLoop::run_what_is_ready() {
-  std::size_t ran = 0;
-  while (ran < most_handlers_in_a_row && io_.poll_one() > 0) ++ran;
+// Answers whether there was something. Loss signals do not wait for all of it.
+bool EventLoop::run_what_is_ready() {
+  const auto end = Clock::now() + longest_row_of_handlers;
+  bool ran = false;
+  while (io_.poll_one() > 0) {
+    ran = true;
+    if (loss_signalled_ || Clock::now() >= end) break;
+  }
   return ran;
 }
 
 // One batch.
 void EventLoop::run_user_code() {
+  loss_signalled_ = false;
   if (user_code_.empty()) return;
   const auto end = Clock::now() + longest_batch;
   for (int left = most_in_a_batch; left > 0; --left) {
@@ -117,6 +123,7 @@ Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stoppi
   const util::MutexLock lock(mutex_);
   if (stopping_ && !although_stopping) return Notified::stopped;
   if (!user_code_.push(kind, std::move(user_code))) return Notified::refused;
+  if (kind == UserCode::loss_signal) loss_signalled_ = true;
   if (leader_ != Leader::own_thread) {
     woken_.notify_one();
   } else if (!on_own_thread()) {

@@ -17,7 +17,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
 #include <optional>
 #include <thread>
 
@@ -68,7 +67,7 @@ class EventLoop {
   // The own thread.
   void sleep_until_lead() DLOCK_REQUIRES(mutex_);
   void lead(bool hurry) DLOCK_EXCLUDES(mutex_);
-  [[nodiscard]] std::size_t run_what_is_ready();
+  bool run_what_is_ready();
   void run_user_code() DLOCK_REQUIRES(mutex_);
   [[nodiscard]] bool may_leave_lead() const DLOCK_REQUIRES(mutex_) {
     return !stopping_ && policy_.own_thread_may_leave(Clock::now());
@@ -89,8 +88,9 @@ class EventLoop {
   std::atomic<int> posted_{0};  // handlers that have not begun
   AnswerPolling polling_;       // of a caller that leads; the leader's
 
-  std::atomic<bool> caller_leads_{false};  // as leader_ says
-  std::atomic<int> waiting_{0};            // as policy_ says
+  std::atomic<bool> loss_signalled_{false};  // since user code ran last
+  std::atomic<bool> caller_leads_{false};    // as leader_ says
+  std::atomic<int> waiting_{0};              // as policy_ says
 
   util::Mutex mutex_;  // a leaf
   std::condition_variable_any woken_;

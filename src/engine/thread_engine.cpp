@@ -18,6 +18,11 @@ namespace {
 
 // Then others get their turn.
 constexpr std::size_t most_tasks_in_a_turn = 256;
+constexpr std::size_t most_timers_in_a_turn = 64;
+// A caller runs timers that are due, too, so that they do not depend on when the loop's thread gets a processor: so
+// many at the end of every so manieth of the turns.
+constexpr std::size_t most_timers_of_a_caller = 4;
+constexpr std::size_t turns_between_timers = 8;
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
 // them at once.
 constexpr int crowd = 16;
@@ -187,6 +192,8 @@ bool ThreadEngine::run_in_order(Task task, bool at_once) {
 
 ThreadEngine::Turn::~Turn() {
   engine_.run_inbox(by_);
+  if (by_ == By::caller && ++engine_.turns_ % turns_between_timers == 0)
+    engine_.run_due_timers(most_timers_of_a_caller);
   engine_.arm_timer();
   engine_.turn_.unlock();
 }
@@ -313,12 +320,12 @@ std::unique_ptr<Descriptor> ThreadEngine::watch(int fd) {
   return std::make_unique<AsioDescriptor>(*this, fd);
 }
 
-void ThreadEngine::run_due_timers() {
-  // At most as many as there are now, so that timers which arm each other cannot keep everything else waiting.
-  for (std::size_t left = timers_.size(); left > 0; --left) {
-    const auto task = timers_.pop_due(now());
+// At most as many as there are now, so that timers which arm each other cannot keep everything else waiting.
+void ThreadEngine::run_due_timers(std::size_t most) {
+  for (std::size_t left = std::min(timers_.size(), most); left > 0; --left) {
+    auto task = timers_.pop_due(now());
     if (!task) return;
-    (*task)();
+    run(*std::move(task));
   }
 }
 
@@ -348,7 +355,7 @@ void ThreadEngine::tick_soon() {
   if (stopped_) return;
   inbox_.emplace_back([this]() DLOCK_REQUIRES(turn_) {
     armed_for_ = TimePoint::max();
-    run_due_timers();
+    run_due_timers(most_timers_in_a_turn);
   });
   leave_inbox_to_loop();
   inbox_filled_ = true;
@@ -361,7 +368,7 @@ void ThreadEngine::wait_for_timer_descriptor() {
     (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
     take_turn_for_loop([this]() DLOCK_REQUIRES(turn_) {
       armed_for_ = TimePoint::max();
-      run_due_timers();
+      run_due_timers(most_timers_in_a_turn);
     });
     wait_for_timer_descriptor();
   });

@@ -100,7 +100,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void leave_inbox_to_loop() DLOCK_REQUIRES(inbox_mutex_);
   void refuse_tasks();
 
-  void run_due_timers() DLOCK_REQUIRES(turn_);
+  void run_due_timers(std::size_t most) DLOCK_REQUIRES(turn_);
   void arm_timer() DLOCK_REQUIRES(turn_);
   void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
 
@@ -114,6 +114,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   TimerQueue timers_ DLOCK_GUARDED_BY(turn_);
   TimePoint armed_for_ DLOCK_GUARDED_BY(turn_) = TimePoint::max();
   std::deque<Task> batch_ DLOCK_GUARDED_BY(turn_);  // taken out of the inbox, and being run
+  std::size_t turns_ DLOCK_GUARDED_BY(turn_) = 0;   // of callers
 
   util::Mutex inbox_mutex_;
   std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
