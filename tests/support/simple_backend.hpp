@@ -61,7 +61,7 @@ class SimpleService : public std::enable_shared_from_this<SimpleService> {
   std::uint64_t last_token_ = 0;
 };
 
-class SimpleBackend final : public TryBackend {
+class SimpleBackend : public TryBackend {
  public:
   SimpleBackend(BackendHost& host, std::shared_ptr<SimpleService> service)
       : TryBackend(host), service_(std::move(service)) {

@@ -112,6 +112,23 @@ TEST_F(AcquisitionTest, ABusyLockTimesOutAtTheDeadline) {
   EXPECT_EQ(stats().busy, 0U);
 }
 
+TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
+  engine_->set_busy(true);
+  const auto outcome = acquire({.wait = 5s});
+  const auto granted = acquire({.wait = 5s}, "y");
+  const TimePoint start = now();
+  engine_->manual_clock().advance(4s);
+  engine_->set_busy(false);
+  engine_->run();
+  task([&] { service_->contends[0]->busy(); });
+  grant(*service_->contends[1]);
+  EXPECT_EQ(observer_->last_acquired.wait, 4s);
+  engine_->advance(1s);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_EQ(outcome->at, start + 5s);
+}
+
 TEST_F(AcquisitionTest, ASilentServiceIsUnavailableAfterTheResponseTimeout) {
   for (const auto& [wait, end] :
        {std::pair(0ns, 2000ms), std::pair<std::chrono::nanoseconds, std::chrono::milliseconds>(500ms, 2000ms),

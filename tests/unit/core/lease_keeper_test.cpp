@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
@@ -35,6 +36,21 @@ TEST(LeaseKeeper, AsksForARenewalAtAboutAThirdOfTheLease) {
     EXPECT_LE(*first.wake, kGrantedAt + 11s);
     EXPECT_EQ(keeper.due(*first.wake).action, Action::renew);
   }
+}
+
+// The event loop may be left alone for half a millisecond, and the program has to hear of the loss in time.
+TEST(LeaseKeeper, GivesUpAMillisecondBeforeTheEndAtLeastAndFiveAtMost) {
+  for (const auto& [lease, lead] :
+       {std::pair<nanoseconds, nanoseconds>(20ms, 1ms), {100ms, 1ms}, {300ms, 3ms}, {30s, 5ms}}) {
+    auto keeper = keeper_for(lease, false);
+    const TimePoint end = keeper.valid_until() - lead;
+    EXPECT_EQ(keeper.start().wake, end) << lease.count();
+    EXPECT_EQ(keeper.due(end - 1ns).action, Action::none);
+    EXPECT_EQ(keeper.due(end).action, Action::lose);
+  }
+  // Of a lease that is hardly longer than that, three quarters are left.
+  LeaseKeeper brief({.lease = 1ms, .renew = false}, kGrantedAt, kGrantedAt + 1ms, 1);
+  EXPECT_EQ(brief.start().wake, kGrantedAt + 750us);
 }
 
 TEST(LeaseKeeper, JitterKeepsClientsApart) {

@@ -131,6 +131,17 @@ TEST_F(ReleaseTest, TheReleaseOfALeaseThatSleptThroughItsEndAnswersFalse) {
   EXPECT_EQ(observer_->count("lost x"), 1U);
 }
 
+TEST_F(ReleaseTest, ACallbackOfALossMayDestroyItsLeaseWhileTheProgramAsksForIt) {
+  auto lease = std::make_unique<Lease>(hold());
+  const std::stop_callback destroy(lease->lost(), [&] { lease.reset(); });
+  engine_->manual_clock().advance(31s);
+  const std::stop_token lost = lease->lost();
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_EQ(lease, nullptr);
+  engine_->run();
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
 TEST_F(ReleaseTest, WhatTheServiceCalledLostIsNotReleasedThere) {
   Lease lease = hold();
   task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });

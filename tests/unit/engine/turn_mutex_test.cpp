@@ -12,19 +12,23 @@
 namespace dlock::engine {
 namespace {
 
+// Whether it is free. Clang's analysis does not follow conditional holding.
+bool is_free(TurnMutex& mutex) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
+  if (!mutex.try_lock()) return false;
+  mutex.unlock();
+  return true;
+}
+
 TEST(TurnMutex, IsHeldByOneAtATime) {
   TurnMutex mutex;
-  ASSERT_TRUE(mutex.try_lock());
-  EXPECT_FALSE(mutex.try_lock());
-  mutex.unlock();
+  EXPECT_TRUE(is_free(mutex));
   mutex.lock();
-  EXPECT_FALSE(mutex.try_lock());
+  EXPECT_FALSE(is_free(mutex));
   mutex.unlock();
   mutex.lock_first();
-  EXPECT_FALSE(mutex.try_lock());
+  EXPECT_FALSE(is_free(mutex));
   mutex.unlock();
-  EXPECT_TRUE(mutex.try_lock());
-  mutex.unlock();
+  EXPECT_TRUE(is_free(mutex));
 }
 
 // Each way in, by more threads than there are processors. A wake-up that is lost hangs this; under TSan it also shows
@@ -37,7 +41,7 @@ TEST(TurnMutex, NobodyIsForgottenWhoeverComesAndGoes) {
   std::atomic<int> refused = 0;
   std::vector<std::thread> running;
   for (int t = 0; t < threads; ++t) {
-    running.emplace_back([&, t] {
+    running.emplace_back([&, t]() DLOCK_NO_THREAD_SAFETY_ANALYSIS {
       for (int i = 0; i < rounds; ++i) {
         if (t == 0) {
           mutex.lock_first();
@@ -72,7 +76,7 @@ TEST(TurnMutex, WhoGoesFirstGoesBeforeThoseThatSleepOrTry) {
   util::Event first_is_in;
   std::thread first([&] {
     mutex.lock_first();
-    EXPECT_FALSE(mutex.try_lock());
+    EXPECT_FALSE(is_free(mutex));
     order.push_back(1);
     first_is_in.set();
     mutex.unlock();
