@@ -8,7 +8,8 @@
 // Events are delivered one at a time on the client's engine thread, with no lock of dlock held. A handler must not
 // block: while it runs, nothing of that client is renewed. Where handlers are slower than events come, at most 16384
 // events wait; further ones are dropped and counted, and a warning tells how many. Completion handlers and lost() are
-// never dropped, and lost() fires before any event that waits. An exception from a handler is caught and counted.
+// never dropped; lost() fires before any event that waits, and completion handlers take turns with events. An exception
+// from a handler is caught and counted.
 #pragma once
 
 #include <chrono>

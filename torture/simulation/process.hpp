@@ -55,7 +55,7 @@ class SimulatedProcess {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
   [[nodiscard]] ProcessClock& clock() { return *clock_; }
-  [[nodiscard]] const std::string& holder() const { return core_->holder(); }
+  [[nodiscard]] const std::string& holder() const { return core_->context().holder; }
   [[nodiscard]] Mutation mutation() const { return service_.mutation; }
   // Timers of its client, not of its threads.
   [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }

@@ -239,8 +239,10 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
-  const auto owner = connect(scratch_.url());
-  const auto lease = owner.lock("a").acquire();
+  {
+    const auto owner = connect(scratch_.url());
+    const auto lease = owner.lock("a").acquire();
+  }
   EXPECT_WELL(in_child([&] {
     become_nobody();
     const auto client = connect(scratch_.url());
