@@ -143,7 +143,7 @@ TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
   proxy.pass();
 }
 
-INSTANTIATE_TEST_SUITE_P(, CutTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, CutTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

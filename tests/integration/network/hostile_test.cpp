@@ -37,7 +37,7 @@ TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadline) {
 }
 
 TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadlineAfterAnOrderlyStart) {
-  for (const std::string& strategy : strategies_in_rooms()) {
+  for (const std::string& strategy : tested_strategies()) {
     const ScriptedServer server(service_kind().polite_until_asked(GetParam().answer));
     expect_errors_in_time(server, strategy);
   }

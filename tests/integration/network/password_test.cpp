@@ -32,7 +32,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
   EXPECT_EQ(log->warnings_with(password), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, PasswordTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, PasswordTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

@@ -132,7 +132,7 @@ TEST_P(RestartTest, AServerThatIsAwayForLongerThanTheLeaseIsALoss) {
   EXPECT_FALSE(lease.held());
 }
 
-INSTANTIATE_TEST_SUITE_P(, RestartTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, RestartTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

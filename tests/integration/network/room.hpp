@@ -58,7 +58,7 @@ class Service {
 
 struct ServiceKind {
   std::vector<std::string> strategies;
-  // Strategies that differ in little from one of those. In rooms a sanitizer would see the same once more.
+  // Strategies that differ in little from one of those. A sanitizer would see the same once more.
   std::vector<std::string> variants = {};
   // With TLS and nothing else, where a certificate is asked for; openssl calls so whom it is for.
   std::function<std::unique_ptr<Service>(const std::string& tls_names)> start;
@@ -83,13 +83,11 @@ struct ServiceKind {
 // Defined by each program.
 const ServiceKind& service_kind();
 
-inline std::vector<std::string> strategies_and_variants() {
+// Those that a test of each is run for.
+inline std::vector<std::string> tested_strategies() {
   std::vector<std::string> all = service_kind().strategies;
   all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
   return all;
-}
-inline std::vector<std::string> strategies_in_rooms() {
-  return rig::sanitized ? service_kind().strategies : strategies_and_variants();
 }
 
 // For every strategy. The tests of a process share a server, until one fails.

@@ -110,8 +110,8 @@ TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
-INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

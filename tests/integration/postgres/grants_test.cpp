@@ -97,7 +97,7 @@ TEST_P(GrantsTest, ARoleThatMayNotCreateTheSchemaIsToldHowToGetOne) {
   EXPECT_TRUE(take(lock).release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, GrantsTest, testing::ValuesIn(all_strategies), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, GrantsTest, testing::ValuesIn(tested()), strategy_name);
 
 }  // namespace
 

@@ -126,7 +126,7 @@ TEST_F(CrowdedServerTest, AHolderComesBackAndThoseThatWaitDoNotStormIt) {
   EXPECT_TRUE(lease.release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(all_strategies), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
 
 }  // namespace
 

@@ -96,7 +96,7 @@ TEST_P(RowsBehindAPoolerTest, AServerThatIsRestartedBehindItIsFoundAgain) {
   EXPECT_GT(take(lock).token(), lease.token());
 }
 
-INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, ::testing::Values(Strategy::table, Strategy::optimistic),
+INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, ::testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})),
                          strategy_name);
 
 class SessionsBehindAPoolerTest : public PoolerTest {

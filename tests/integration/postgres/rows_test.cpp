@@ -17,6 +17,7 @@
 #include "event_log.hpp"
 #include "postgres/shared_server.hpp"
 #include "suite/wait.hpp"
+#include "strategies.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
@@ -29,19 +30,22 @@ using conformance::Outcome;
 using conformance::Pending;
 using conformance::take;
 
+using postgres::Strategy;
 // A lease that runs out after every test would have failed: what is free before then was freed.
 constexpr auto long_lease = 10min;
 
-class PostgresRowsTest : public OnSharedServer<testing::TestWithParam<const char*>> {
+class PostgresRowsTest : public OnSharedServer<testing::TestWithParam<Strategy>> {
  protected:
   PostgresRowsTest() {
     (void)client().initialize();
     server.run("TRUNCATE dlock.lease, dlock.optimistic");
   }
 
-  [[nodiscard]] std::string strategy() const { return std::string("strategy=") + GetParam(); }
-  [[nodiscard]] Client client(ClientOptions options = {}) const { return connect(server.url(strategy()), options); }
-  [[nodiscard]] bool optimistic() const { return GetParam() == std::string("optimistic"); }
+  [[nodiscard]] std::string strategy() const { return "strategy=" + std::string(postgres::to_string(GetParam())); }
+  [[nodiscard]] Client client(ClientOptions options = {}) const {
+    return connect_patiently(server.url(strategy()), options);
+  }
+  [[nodiscard]] bool optimistic() const { return GetParam() == Strategy::optimistic; }
   [[nodiscard]] std::string table() const { return optimistic() ? "dlock.optimistic" : "dlock.lease"; }
   [[nodiscard]] std::string held() const {
     return optimistic() ? "owner IS NOT NULL" : "expires_at > clock_timestamp()";
@@ -65,8 +69,8 @@ class PostgresRowsTest : public OnSharedServer<testing::TestWithParam<const char
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Strategies, PostgresRowsTest, testing::Values("table", "optimistic"),
-                         [](const auto& strategy) { return std::string(strategy.param); });
+INSTANTIATE_TEST_SUITE_P(Strategies, PostgresRowsTest,
+                         testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})), strategy_name);
 
 // --- Exclusion -------------------------------------------------------------------------------------------------------
 
@@ -328,7 +332,7 @@ TEST_P(PostgresRowsTest, ReleasesDoNotFailBecauseWaitersArrive) {
 // --- Names -----------------------------------------------------------------------------------------------------------
 
 TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
-  const std::string database = std::string("latin_") + GetParam();
+  const std::string database = "latin_" + std::string(postgres::to_string(GetParam()));
   // An encoding of one's own is only to be had with a template of this name.
   if (server.value("SELECT count(*) FROM pg_database WHERE datname = 'template0'") == "0") {
     server.run("CREATE DATABASE template0 TEMPLATE template1");

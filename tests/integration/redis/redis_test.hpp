@@ -69,7 +69,7 @@ class RedisStrategyTest : public RedisTest, public ::testing::WithParamInterface
 };
 
 inline auto all_strategies() {
-  return ::testing::ValuesIn(strategies_and_variants());
+  return ::testing::ValuesIn(tested_strategies());
 }
 
 }  // namespace dlock::test

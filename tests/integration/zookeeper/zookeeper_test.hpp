@@ -117,7 +117,7 @@ class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamI
 };
 
 inline auto all_strategies() {
-  return ::testing::ValuesIn(strategies_and_variants());
+  return ::testing::ValuesIn(tested_strategies());
 }
 
 }  // namespace dlock::test
