@@ -130,7 +130,7 @@ TEST_P(FrozenTest, AShortFreezeCostsNobodyTheLock) {
   await_no_residue("frozen");
 }
 
-INSTANTIATE_TEST_SUITE_P(, FrozenTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, FrozenTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

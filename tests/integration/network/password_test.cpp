@@ -12,7 +12,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
   options.observer = log;
-  const Client client = connect(service.url_of_stranger(password, strategy()), options);
+  const Client client = connect_patiently(service.url_of_stranger(password, strategy()), options);
   EXPECT_EQ(client.url().find(password), std::string::npos) << client.url();
   DistributedLock lock = client.lock("secret");
   std::error_code error;
@@ -32,7 +32,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
   EXPECT_EQ(log->warnings_with(password), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, PasswordTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, PasswordTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

@@ -14,7 +14,8 @@ class TlsTest : public Room {
     std::string said;
     const auto start = std::chrono::steady_clock::now();
     try {
-      const Client client = connect(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
+      const Client client =
+          connect_patiently(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
       DistributedLock lock = client.lock("refused");
       std::error_code error;
       EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -110,8 +111,8 @@ TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
-INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(strategies_in_rooms()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 

@@ -199,10 +199,10 @@ TEST_P(PostgresInspectionTest, TheNamedGrantsSuffice) {
   server.run("DROP ROLE worker");
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(all_strategies), strategy_name);
+INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(tested()), strategy_name);
 INSTANTIATE_TEST_SUITE_P(Of, PostgresAdvisoryInspectionTest, testing::Values(Strategy::advisory), strategy_name);
-INSTANTIATE_TEST_SUITE_P(Every, PostgresRowInspectionTest, testing::Values(Strategy::table, Strategy::optimistic),
-                         strategy_name);
+INSTANTIATE_TEST_SUITE_P(Every, PostgresRowInspectionTest,
+                         testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})), strategy_name);
 
 }  // namespace
 

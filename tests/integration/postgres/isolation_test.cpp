@@ -16,7 +16,7 @@ void expect_no_error_under_contention(const std::string& url) {
   constexpr int rounds = 15;
   std::atomic<bool> inside = false;
   std::vector<Client> all;
-  for (int i = 0; i < clients; ++i) all.push_back(connect(url, patient()));
+  for (int i = 0; i < clients; ++i) all.push_back(connect_patiently(url, patient()));
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < clients * threads_each; ++i) {
@@ -79,7 +79,7 @@ TEST_P(IsolationTest, OtherSettingsOfTheRoleDoNotMatter) {
   EXPECT_EQ(holder.stats().failed + other.stats().failed, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, IsolationTest, testing::ValuesIn(all_strategies), strategy_name);
+INSTANTIATE_TEST_SUITE_P(, IsolationTest, testing::ValuesIn(tested()), strategy_name);
 
 // Behind a pooler nothing can be set for the session.
 class PooledIsolationTest : public IsolationTest {};
@@ -90,7 +90,7 @@ TEST_P(PooledIsolationTest, SerializableMakesNoErrors) {
   expect_no_error_under_contention(server.url_at(pooler.port(), strategy("pooler=transaction")));
 }
 
-INSTANTIATE_TEST_SUITE_P(, PooledIsolationTest, ::testing::Values(Strategy::table, Strategy::optimistic),
+INSTANTIATE_TEST_SUITE_P(, PooledIsolationTest, ::testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})),
                          strategy_name);
 
 }  // namespace

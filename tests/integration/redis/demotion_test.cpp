@@ -56,7 +56,7 @@ TEST_F(DemotionTest, WaitersAreServedInTheirTurnByTheNewMaster) {
     await("the waiter does not subscribe", [&] { return subscriptions_at(server) == 1; });
   }
   fail_over(server, promoted, proxy);
-  const Client settled = connect(promoted.url());
+  const Client settled = connect_patiently(promoted.url());
   DistributedLock settled_lock = settled.lock("handed");
   for (int i = 0; i < 10; ++i) {
     Lease lease = take(settled_lock);
@@ -79,7 +79,7 @@ TEST_P(DemotedMasterTest, AHolderAndAWaiterGoOnAtTheNewOne) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, strategy());
   DistributedLock held = client.lock("held");
-  const Lease kept = take(held, {.lease = 6s});
+  const Lease kept = take(held, {.lease = 15s});
   DistributedLock waited_for = client.lock("waited-for");
   (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
   Pending waiting(waited_for, {});
@@ -103,7 +103,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   std::deque<Pending> waiting;
   for (int i = 0; i < crowd; ++i) {
     const std::string name = "stormed/" + std::to_string(i);
-    (void)server.command({"SET", keys(name).lock, "somebody's", "PX", "500"});
+    (void)server.command({"SET", keys(name).lock, "somebody's", "PX", "3000"});
     waiting.emplace_back(locks.emplace_back(client.lock(name)), AcquireOptions{.lease = long_lease});
   }
   EXPECT_FALSE(locks.back().try_acquire().has_value());
@@ -111,7 +111,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   const auto commands = count("total_commands_processed");
   const auto connections = count("total_connections_received");
   (void)server.command({"REPLICAOF", "127.0.0.1", "1"});  // where nobody is
-  EXPECT_FALSE(waiting.front().event().wait_for(2s));
+  EXPECT_FALSE(waiting.front().event().wait_for(5s));
   // Waiters that back off each by itself need no more. Scripts and what they call count.
   const auto processed = count("total_commands_processed") - commands;
   const auto accepted = count("total_connections_received") - connections;
