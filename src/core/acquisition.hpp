@@ -1,6 +1,7 @@
 // One acquire: from the call to its only completion.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +49,9 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   [[nodiscard]] const std::shared_ptr<Shard>& shard() const noexcept { return shard_; }
 
   // --- In tasks ---
+  // What the shard knows it by.
+  void set_number(std::uint64_t number) noexcept { number_ = number; }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   // Finishes with this failure, unless finished.
   void abort(Failure why);
   // Gives up the contention, which is not to be done from inside a call to the sink.
@@ -76,6 +80,7 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   AcquireDeadline deadline_;
   Timer timer_;
   TimePoint armed_for_ = TimePoint::max();
+  std::uint64_t number_ = 0;
   bool contending_ = false;  // inside Backend::contend()
   bool finished_ = false;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel_;

@@ -27,9 +27,14 @@ void Shard::acquire_ended(const AcquireResult& result, bool waited) noexcept {
   }
 }
 
+void Shard::keep(std::shared_ptr<Acquisition> acquisition) {
+  acquisition->set_number(++last_acquisition_);
+  acquisitions_.emplace(last_acquisition_, std::move(acquisition));
+}
+
 void Shard::forget(Acquisition& acquisition) noexcept {
   acquisition.end_contention();
-  acquisitions_.erase(acquisition.shared_from_this());
+  acquisitions_.erase(acquisition.number());
 }
 
 void Shard::forget_later(Acquisition& acquisition) {
@@ -67,9 +72,9 @@ OwnerId Shard::new_owner_id() {
 void Shard::begin_close(Task closed) {
   closing_ = true;
   const auto acquisitions = std::exchange(acquisitions_, {});
-  for (const auto& acquisition : acquisitions) acquisition->abort(failures::closed());
+  for (const auto& [number, acquisition] : acquisitions) acquisition->abort(failures::closed());
   // Before the backend is told to close.
-  for (const auto& acquisition : acquisitions) acquisition->end_contention();
+  for (const auto& [number, acquisition] : acquisitions) acquisition->end_contention();
   leases_.close();
   closed_ = std::move(closed);  // only now: a release that is answered at once must not end what others still need
   release_answered();

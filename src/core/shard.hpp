@@ -2,9 +2,9 @@
 // A name belongs to one shard of a client, and most clients have only one.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
-#include <unordered_set>
+#include <unordered_map>
 
 #include <dlock/backend.hpp>
 
@@ -48,7 +48,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   [[nodiscard]] bool closing() const noexcept { return closing_; }
 
   // An acquire that is under way, until its contention is given up.
-  void keep(std::shared_ptr<Acquisition> acquisition) { acquisitions_.insert(std::move(acquisition)); }
+  void keep(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition) noexcept;
   void forget_later(Acquisition& acquisition);
   void acquire_ended(const AcquireResult& result, bool waited) noexcept;
@@ -65,7 +65,8 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
 
   // The rest belongs to the engine's tasks.
   std::unique_ptr<Backend> backend_;
-  std::unordered_set<std::shared_ptr<Acquisition>> acquisitions_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  // by their numbers
+  std::uint64_t last_acquisition_ = 0;
   LeaseTable leases_{*this};
   bool interrupted_ = false;  // the connection was lost, and has not been reported as back
   bool closing_ = false;

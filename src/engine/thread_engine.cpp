@@ -71,9 +71,8 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
     descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
                                   handler = std::move(handler)](std::error_code ec) mutable noexcept {
       engine.take_turn_for_loop([&alive, &handler, ec] {
-        if (alive.expired()) return;
-        const auto run = std::move(handler);
-        run(ec);
+        const auto run = std::move(handler);  // what it holds may use the executor when it goes
+        if (!alive.expired()) run(ec);
       });
     });
   }
