@@ -131,11 +131,13 @@ void ThreadEngine::launch() {
 }
 
 std::shared_ptr<Engine> ThreadEngine::sibling() {
+  if (const auto first = first_.lock()) return first->sibling();
   const auto engine = std::make_shared<ThreadEngine>(loop_, clock_, random_);
+  engine->first_ = weak_from_this();
   engine->launch();
   const util::MutexLock lock(inbox_mutex_);
   siblings_.push_back(engine);
-  if (stopped_) engine->refuse_tasks();
+  if (stopping_ || stopped_) engine->refuse_tasks();
   return engine;
 }
 
@@ -390,6 +392,7 @@ void ThreadEngine::stop() {
   std::vector<std::shared_ptr<ThreadEngine>> siblings;
   {
     const util::MutexLock lock(inbox_mutex_);
+    stopping_ = true;
     siblings = siblings_;
   }
   for (const auto& engine : siblings) engine->refuse_tasks();
