@@ -167,6 +167,7 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   } else if (turn_.try_lock()) {
     at_once = false;
   } else {
+    hand_over();
     if (!put_into_inbox(std::move(task))) return false;
     hand_over();
     work_off_inbox();

@@ -11,8 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -113,6 +115,19 @@ class Round {
  private:
   class Worker;
   enum class Stopper { main, thread, task, user_code };
+  enum class Way { leave_task, wait_for_turn, submit };
+  enum class Step { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest, make_sibling };
+
+  // The first of them, and each of the others perhaps: a task that is forgotten is found by the next that comes in
+  // another way, so there have to be rounds without those.
+  template <class Choice>
+  [[nodiscard]] std::vector<Choice> some_up_to(Choice last) {
+    std::vector<Choice> some{Choice{}};
+    for (int i = 1; i <= static_cast<int>(last); ++i) {
+      if (dice_.chance(50)) some.push_back(static_cast<Choice>(i));
+    }
+    return some;
+  }
 
   [[nodiscard]] const Clock& clock() const { return *clock_; }
   void expect(bool holds, const char* what) const {
@@ -135,8 +150,12 @@ class Round {
 
   const std::uint64_t seed_;
   Dice dice_{seed_};
-  const std::size_t threads_ = dice_.chance(10) ? 64 : 8 + dice_.below(9);
-  const int calls_ = static_cast<int>(1500 / threads_) + 1;  // of each thread
+  const std::size_t threads_ = dice_.chance(10) ? 64 : dice_.chance(40) ? 2 + dice_.below(3) : 8 + dice_.below(9);
+  const int calls_ = static_cast<int>(500 / threads_) + 1;  // of each thread
+  const std::vector<Way> ways_ = some_up_to(Way::submit);
+  const std::vector<Step> steps_ = some_up_to(Step::make_sibling);
+  const bool timers_ = std::find(steps_.begin(), steps_.end(), Step::set_timer) != steps_.end();
+  const bool meets_ = std::find(steps_.begin(), steps_.end(), Step::meet) != steps_.end();
   const bool manual_ = dice_.chance(30);
   const std::shared_ptr<ManualClock> manual_clock_ = std::make_shared<ManualClock>();
   const std::shared_ptr<Clock> clock_ = manual_ ? std::shared_ptr<Clock>(manual_clock_) : boottime_clock();
@@ -146,6 +165,9 @@ class Round {
 
   std::vector<std::unique_ptr<Subject>> subjects_;  // the first, and its siblings
   std::vector<std::unique_ptr<Worker>> workers_;    // tasks know them until the engine has ended
+  // Or else the next step of another thread finds what was forgotten.
+  const bool in_step_ = dice_.chance(60);
+  std::barrier<> step_done_{static_cast<std::ptrdiff_t>(threads_)};
   std::atomic<std::size_t> working_ = threads_;
   std::atomic<bool> stopped_ = false;
 
@@ -172,6 +194,7 @@ class Round::Worker {
       if (round_.stopper_ != Stopper::main && number_ == round_.stopping_thread_ && call == round_.stopping_call_)
         stop();
       step();
+      if (round_.in_step_) round_.step_done_.arrive_and_wait();
     }
     --round_.working_;
   }
@@ -180,25 +203,25 @@ class Round::Worker {
   [[nodiscard]] Subject& pick() { return *round_.subjects_[which_ = dice_.below(round_.subjects_.size())]; }
 
   void step() {
-    const auto what = dice_.below(100);
-    if (what < 30) {
-      run_and_wait();
-    } else if (what < 40) {
-      burst();
-    } else if (what < 52) {
-      meet();
-    } else if (what < 62) {
-      ask();
-    } else if (what < 74) {
-      set_timer();
-    } else if (what < 78) {
-      cancel_timer();
-    } else if (what < 88) {
-      complete();
-    } else if (what < 98) {
-      nest();
-    } else {
-      make_sibling();
+    switch (dice_.pick(round_.steps_)) {
+      case Step::run_and_wait:
+        return run_and_wait();
+      case Step::burst:
+        return burst();
+      case Step::meet:
+        return meet();
+      case Step::ask:
+        return ask();
+      case Step::set_timer:
+        return set_timer();
+      case Step::cancel_timer:
+        return cancel_timer();
+      case Step::complete:
+        return complete();
+      case Step::nest:
+        return nest();
+      case Step::make_sibling:
+        if (dice_.chance(20)) make_sibling();
     }
   }
 
@@ -213,11 +236,11 @@ class Round::Worker {
       body();
       leave(subject);
     };
-    const auto way = dice_.below(10);
+    const auto way = dice_.pick(round_.ways_);
     bool accepted = false;
-    if (way < 3) {
+    if (way == Way::submit) {
       accepted = subject.engine->submit(std::move(task));
-    } else if (way < 7) {
+    } else if (way == Way::leave_task) {
       accepted = subject.engine->dispatch(std::move(task), IfBusy::leave_task);
     } else {
       const int before = number;
@@ -269,7 +292,7 @@ class Round::Worker {
   // More at times than one turn runs.
   void burst() {
     Subject& subject = pick();
-    const auto count = dice_.chance(10) ? 400 : dice_.below(30);
+    const auto count = dice_.chance(2) ? 400 : dice_.below(20);
     util::Event event;
     for (std::uint64_t i = 0; i < count; ++i) {
       if (!give(subject, [] {})) return;
@@ -533,8 +556,9 @@ void Round::run() {
   // Moves the manual clock, and grants what nobody else will.
   for (util::Event pause; working_ > 0; (void)pause.wait(200us)) {
     if (stopped_) grant_all();
-    if (manual_) manual_clock_->advance(dice_.between(1us, 100us));
+    if (manual_ && timers_) manual_clock_->advance(dice_.between(1us, 100us));
     for (const auto& subject : subjects_) {
+      if (!meets_) break;
       subject->engine->post([&parked = subject->parked] {
         for (const auto& wish : parked) wish->grant();
         parked.clear();
