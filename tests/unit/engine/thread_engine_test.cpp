@@ -271,6 +271,26 @@ class HeldByAnotherThread {
   std::thread thread_;
 };
 
+// Keeps the engine's thread inside user code, so that nothing runs there, until it is destroyed.
+class ThreadIsBusy {
+ public:
+  explicit ThreadIsBusy(Engine& engine) {
+    Task code = [inside = inside_, go_on = go_on_] {
+      inside->set();
+      (void)go_on->wait();
+    };
+    EXPECT_EQ(engine.notify(std::move(code), UserCode::completion), Notified::accepted);
+    EXPECT_TRUE(inside_->wait(rig::hang_guard));
+  }
+  ThreadIsBusy(const ThreadIsBusy&) = delete;
+  ThreadIsBusy& operator=(const ThreadIsBusy&) = delete;
+  ~ThreadIsBusy() { go_on_->set(); }
+
+ private:
+  std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
+  std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
+};
+
 TEST_F(ThreadEngineTest, WhoWaitsForATurnReturnsWhenTheTaskHasRun) {
   HeldByAnotherThread held(*engine_);
   std::atomic<int> called = 0;
@@ -351,6 +371,24 @@ TEST_F(ThreadEngineTest, WhatIsLeftOfALongTurnRunsAllTheSame) {
   }
   ASSERT_TRUE(last.wait(rig::hang_guard));
   EXPECT_TRUE(engine_->dispatch([&] { EXPECT_EQ(seen.size(), std::size_t{count}); }, IfBusy::wait_for_turn));
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+TEST_F(ThreadEngineTest, ADispatchStaysBehindWhatIsLeftOfALongTurn) {
+  constexpr int count = 400;
+  std::vector<int> seen;
+  const auto append = [&](int i) { return [&seen, i] { seen.push_back(i); }; };
+  {
+    const ThreadIsBusy busy(*engine_);  // so that what is left to it stays there
+    {
+      const HeldByAnotherThread held(*engine_);
+      for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch(append(i)));
+    }
+    EXPECT_TRUE(engine_->dispatch(append(count)));
+    EXPECT_TRUE(engine_->dispatch(append(count + 1)));
+  }
+  EXPECT_TRUE(engine_->dispatch(append(count + 2), IfBusy::wait_for_turn));
+  EXPECT_EQ(seen.size(), std::size_t{count} + 3);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
@@ -502,26 +540,6 @@ TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
   clock_->advance(1s);
   ASSERT_TRUE(done.wait(rig::hang_guard));
 }
-
-// Keeps the engine's thread inside user code, so that nothing runs there, until it is destroyed.
-class ThreadIsBusy {
- public:
-  explicit ThreadIsBusy(Engine& engine) {
-    Task code = [inside = inside_, go_on = go_on_] {
-      inside->set();
-      (void)go_on->wait();
-    };
-    EXPECT_EQ(engine.notify(std::move(code), UserCode::completion), Notified::accepted);
-    EXPECT_TRUE(inside_->wait(rig::hang_guard));
-  }
-  ThreadIsBusy(const ThreadIsBusy&) = delete;
-  ThreadIsBusy& operator=(const ThreadIsBusy&) = delete;
-  ~ThreadIsBusy() { go_on_->set(); }
-
- private:
-  std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
-  std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
-};
 
 TEST_F(ThreadEngineTest, TimersThatAreDueAreRunByCallersToo) {
   const std::shared_ptr<Engine> on_real_clock = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
