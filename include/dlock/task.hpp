@@ -34,15 +34,16 @@ class Callback {
   }
 
   Callback(Callback&& other) noexcept { take(other); }
+  // What was held is destroyed last, and elsewhere: its destructor may assign to this one.
   Callback& operator=(Callback&& other) noexcept {
     if (this != &other) {
-      reset();
+      const Callback before(std::move(*this));
       take(other);
     }
     return *this;
   }
   Callback& operator=(std::nullptr_t) noexcept {
-    reset();
+    const Callback before(std::move(*this));
     return *this;
   }
   ~Callback() { reset(); }

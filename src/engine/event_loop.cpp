@@ -6,6 +6,7 @@
 
 #include <dlock/duration.hpp>
 
+#include "engine/hand_over.hpp"
 #include "util/pause.hpp"
 
 namespace dlock::engine {
@@ -36,6 +37,7 @@ void EventLoop::run() {
     leader_ = Leader::own_thread;
     const bool hurry = !user_code_.empty();
     mutex_.unlock();
+    hand_over();
     lead(hurry);
     mutex_.lock();
   }
@@ -62,6 +64,7 @@ void EventLoop::lead(bool hurry) {
   for (bool leaving = false;;) {
     // What is ready is done before the loop is left alone, and before more user code.
     const bool idle = !(hurry || leaving ? run_what_is_ready() : io_.run_one() > 0);
+    hand_over();
     const util::MutexLock lock(mutex_);
     run_user_code();
     own_thread_called_ = false;
@@ -97,6 +100,7 @@ void EventLoop::run_user_code() {
     mutex_.unlock();
     code();
     code = nullptr;  // what it holds is the user's, too
+    hand_over();
     mutex_.lock();
     if (user_code_.empty() || Clock::now() >= end) return;
   }
@@ -114,12 +118,15 @@ void EventLoop::post(Task handler) {
     --posted_;
     handler();
   });
+  hand_over();
   ++posted_;  // may have begun already: then the two meet at zero
+  hand_over();
   const util::MutexLock lock(mutex_);
   if (leader_ == Leader::nobody) call_own_thread();
 }
 
 Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stopping) {
+  hand_over();
   const util::MutexLock lock(mutex_);
   if (stopping_ && !although_stopping) return Notified::stopped;
   if (!user_code_.push(kind, std::move(user_code))) return Notified::refused;
@@ -173,7 +180,9 @@ bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds>
     if (event.is_set()) return true;
     util::pause_processor();
   }
+  hand_over();
   const Waiting waiting(*this, event);
+  hand_over();
   const auto end = limit ? saturating_add(waiting.start(), *limit) : Clock::time_point::max();
   if (waiting.leads()) {
     const Leading leading(*this, event);
@@ -202,6 +211,7 @@ void EventLoop::lead_until(const util::Event& event, Clock::time_point end) {
   const auto begin = Clock::now();
   auto now = begin;
   for (; !event.is_set() && !io_.stopped() && now < end; now = Clock::now()) {
+    hand_over();
     if (now - begin >= polling_.duration()) {
       (void)io_.run_one_until(end);
     } else if (io_.poll_one() == 0) {
@@ -212,6 +222,7 @@ void EventLoop::lead_until(const util::Event& event, Clock::time_point end) {
 }
 
 void EventLoop::leave_lead(const util::Event& event) {
+  hand_over();
   const util::MutexLock lock(mutex_);
   leader_ = Leader::nobody;
   led_for_ = nullptr;
@@ -221,6 +232,7 @@ void EventLoop::leave_lead(const util::Event& event) {
 }
 
 void EventLoop::waited(bool led, Clock::time_point since) {
+  hand_over();
   const util::MutexLock lock(mutex_);
   policy_.went(led, since, Clock::now());
   waiting_ = policy_.waiting();
@@ -228,7 +240,9 @@ void EventLoop::waited(bool led, Clock::time_point since) {
 
 void EventLoop::look_again() {
   // Either this sees the caller, or the caller sees its event: events and this flag are in one total order.
+  hand_over();
   if (!caller_leads_) return;
+  hand_over();
   const util::MutexLock lock(mutex_);
   if (leader_ == Leader::caller && led_for_->is_set()) asio::post(io_, [] {});
 }

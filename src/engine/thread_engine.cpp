@@ -10,6 +10,7 @@
 
 #include <dlock/error.hpp>
 
+#include "engine/hand_over.hpp"
 #include "util/signals_blocked.hpp"
 
 namespace dlock::engine {
@@ -130,11 +131,14 @@ void ThreadEngine::launch() {
 }
 
 std::shared_ptr<Engine> ThreadEngine::sibling() {
+  if (const auto first = first_.lock()) return first->sibling();
   const auto engine = std::make_shared<ThreadEngine>(loop_, clock_, random_);
+  engine->first_ = weak_from_this();
   engine->launch();
+  hand_over();
   const util::MutexLock lock(inbox_mutex_);
   siblings_.push_back(engine);
-  if (stopped_) engine->refuse_tasks();
+  if (stopping_ || stopped_) engine->refuse_tasks();
   return engine;
 }
 
@@ -162,7 +166,9 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   } else if (turn_.try_lock()) {
     at_once = false;
   } else {
+    hand_over();
     if (!put_into_inbox(std::move(task))) return false;
+    hand_over();
     work_off_inbox();
     loop_->look_again();
     return true;
@@ -180,6 +186,7 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
 
 bool ThreadEngine::run_in_order(Task task, bool at_once) {
   if (stopped_) return false;  // if stop() comes now: it waits for a turn of its own, after this one
+  hand_over();
   if (at_once) {
     run_all_of_inbox();
   } else if (inbox_filled_ || !batch_.empty()) {
@@ -194,13 +201,16 @@ ThreadEngine::Turn::~Turn() {
   if (by_ == By::caller && ++engine_.turns_ % turns_between_timers == 0)
     engine_.run_due_timers(most_timers_of_a_caller);
   engine_.arm_timer();
+  hand_over();
   engine_.turn_.unlock();
+  hand_over();
 }
 
 void ThreadEngine::run_inbox(By by) {
   for (std::size_t left = most_tasks_in_a_turn;; --left) {
     if (batch_.empty() || left == 0) {
       if (batch_.empty() && !inbox_filled_) return;
+      hand_over();
       const util::MutexLock lock(inbox_mutex_);
       if (left == 0) return leave_inbox_to_loop();
       if (left_to_loop_ && by == By::caller) return;
@@ -256,7 +266,9 @@ bool ThreadEngine::put_into_inbox(Task task) {
 
 // Whoever leaves a task in the inbox because a turn is under way relies on the look after it.
 void ThreadEngine::work_off_inbox() noexcept {
+  hand_over();
   while (inbox_filled_ && !left_to_loop_ && turn_.try_lock()) {
+    hand_over();
     util::DeferredWakes wakes;
     const Turn turn(*this, By::caller);
   }
@@ -269,8 +281,10 @@ void ThreadEngine::leave_inbox_to_loop() {
       const util::MutexLock lock(inbox_mutex_);  // the caller has it until the flag is set
       left_to_loop_ = false;
     }
+    hand_over();
     take_turn_for_loop(nullptr);
   });
+  hand_over();
   left_to_loop_ = true;
 }
 
@@ -389,11 +403,15 @@ void ThreadEngine::stop() {
   std::vector<std::shared_ptr<ThreadEngine>> siblings;
   {
     const util::MutexLock lock(inbox_mutex_);
+    stopping_ = true;
     siblings = siblings_;
   }
+  hand_over();
   for (const auto& engine : siblings) engine->refuse_tasks();
   refuse_tasks();
+  hand_over();
   loop_->stop();
+  hand_over();
   loop_->post([this] { loop_->end_work(); });
   if (must_not_block()) {
     thread_.detach();

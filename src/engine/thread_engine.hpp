@@ -119,11 +119,13 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   util::Mutex inbox_mutex_;
   std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
   std::vector<std::shared_ptr<ThreadEngine>> siblings_ DLOCK_GUARDED_BY(inbox_mutex_);
-  std::atomic<bool> inbox_filled_{false};  // as inbox_ says; changes under inbox_mutex_
-  std::atomic<bool> left_to_loop_{false};  // the loop will empty the inbox; changes under inbox_mutex_
-  std::atomic<bool> stopped_{false};       // changes under inbox_mutex_
+  bool stopping_ DLOCK_GUARDED_BY(inbox_mutex_) = false;  // further siblings refuse all
+  std::atomic<bool> inbox_filled_{false};                 // as inbox_ says; changes under inbox_mutex_
+  std::atomic<bool> left_to_loop_{false};                 // the loop will empty the inbox; changes under inbox_mutex_
+  std::atomic<bool> stopped_{false};                      // changes under inbox_mutex_
 
-  std::thread thread_;  // not of a sibling
+  std::weak_ptr<ThreadEngine> first_;  // of a sibling
+  std::thread thread_;                 // not of a sibling
 };
 
 }  // namespace dlock::engine

@@ -3,6 +3,7 @@
 #include <limits>
 #include <thread>
 
+#include "engine/hand_over.hpp"
 #include "util/futex.hpp"
 #include "util/pause.hpp"
 
@@ -43,8 +44,10 @@ void TurnMutex::lock() noexcept {
 void TurnMutex::sleep_for_lock() noexcept {
   state_ += sleeper;
   while (true) {
+    hand_over();
     const std::uint32_t wakes = wakes_.load();
     std::uint32_t state = state_.load();
+    hand_over();
     if ((state & locked) == 0 && first_.load() == 0) {
       if (state_.compare_exchange_weak(state, ((state | locked) & ~coming) - sleeper)) return;
     } else if ((state & coming) != 0) {
@@ -52,6 +55,7 @@ void TurnMutex::sleep_for_lock() noexcept {
       // then sets it anew, and changes the word.
       (void)state_.compare_exchange_weak(state, state & ~coming);
     } else {
+      hand_over();
       util::futex_wait(wakes_, wakes);
     }
   }
@@ -60,20 +64,24 @@ void TurnMutex::sleep_for_lock() noexcept {
 void TurnMutex::lock_first() noexcept {
   ++first_;
   while (true) {
+    hand_over();
     const std::uint32_t wakes = first_wakes_.load();
     std::uint32_t state = state_.load();
     while ((state & locked) == 0) {
       if (state_.compare_exchange_weak(state, state | locked)) {
+        hand_over();
         --first_;
         return;
       }
     }
+    hand_over();
     util::futex_wait(first_wakes_, wakes);
   }
 }
 
 void TurnMutex::unlock() noexcept {
   std::uint32_t state = state_ -= locked;
+  hand_over();
   if (first_.load() > 0) {
     ++first_wakes_;
     util::futex_wake(&first_wakes_, 1);
@@ -81,6 +89,7 @@ void TurnMutex::unlock() noexcept {
   }
   while (state >= sleeper && (state & (locked | coming)) == 0) {
     if (state_.compare_exchange_weak(state, state | coming)) {
+      hand_over();
       ++wakes_;
       util::futex_wake(&wakes_, 1);
       return;

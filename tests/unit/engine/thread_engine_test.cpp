@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +27,14 @@ namespace {
 using namespace std::chrono_literals;
 
 class ThreadEngineTest : public test::EngineTest {};
+
+bool is_asleep(pid_t thread) {
+  std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string skipped;
+  std::string state;
+  in >> skipped >> skipped >> state;
+  return state == "S";
+}
 
 TEST_F(ThreadEngineTest, AnIdleEngineDispatchesOnTheCallersThread) {
   std::thread::id ran_on;
@@ -228,6 +241,206 @@ TEST_F(ThreadEngineTest, WaitingEndsWithTheEventOrTheLimit) {
   EXPECT_TRUE(engine_->wait(event, rig::hang_guard));
 }
 
+// --- Turns -----------------------------------------------------------------------------------------------------------
+
+// Keeps an engine inside a task on a thread of the test's own; the engine's thread has nothing to do.
+class HeldByAnotherThread {
+ public:
+  explicit HeldByAnotherThread(Engine& engine)
+      : thread_([this, &engine] {
+          EXPECT_TRUE(engine.dispatch(
+              [this] {
+                inside_.set();
+                EXPECT_TRUE(go_on_.wait(rig::hang_guard));
+              },
+              IfBusy::wait_for_turn));
+        }) {
+    EXPECT_TRUE(inside_.wait(rig::hang_guard));
+  }
+  HeldByAnotherThread(const HeldByAnotherThread&) = delete;
+  HeldByAnotherThread& operator=(const HeldByAnotherThread&) = delete;
+  ~HeldByAnotherThread() {
+    go_on_.set();
+    thread_.join();
+  }
+  void let_go() { go_on_.set(); }
+
+ private:
+  util::Event inside_;
+  util::Event go_on_;
+  std::thread thread_;
+};
+
+// Keeps the engine's thread inside user code, so that nothing runs there, until it is destroyed.
+class ThreadIsBusy {
+ public:
+  explicit ThreadIsBusy(Engine& engine) {
+    Task code = [inside = inside_, go_on = go_on_] {
+      inside->set();
+      (void)go_on->wait();
+    };
+    EXPECT_EQ(engine.notify(std::move(code), UserCode::completion), Notified::accepted);
+    EXPECT_TRUE(inside_->wait(rig::hang_guard));
+  }
+  ThreadIsBusy(const ThreadIsBusy&) = delete;
+  ThreadIsBusy& operator=(const ThreadIsBusy&) = delete;
+  ~ThreadIsBusy() { go_on_->set(); }
+
+ private:
+  std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
+  std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
+};
+
+TEST_F(ThreadEngineTest, WhoWaitsForATurnReturnsWhenTheTaskHasRun) {
+  HeldByAnotherThread held(*engine_);
+  std::atomic<int> called = 0;
+  std::atomic<int> returned = 0;
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 3; ++t) {
+    callers.emplace_back([&] {
+      std::thread::id ran_on;
+      ++called;
+      EXPECT_TRUE(engine_->dispatch([&] { ran_on = std::this_thread::get_id(); }, IfBusy::wait_for_turn));
+      EXPECT_EQ(ran_on, std::this_thread::get_id());
+      ++returned;
+    });
+  }
+  while (called < 3) std::this_thread::yield();
+  for (int i = 0; i < 500; ++i) std::this_thread::yield();
+  EXPECT_EQ(returned, 0);
+  held.let_go();
+  for (auto& caller : callers) caller.join();
+}
+
+TEST_F(ThreadEngineTest, InsideATaskOfAnotherEngineNobodyWaitsForATurn) {
+  const auto other = start();
+  util::Event ran;
+  {
+    const HeldByAnotherThread held(*other);
+    EXPECT_TRUE(engine_->dispatch([&] { EXPECT_TRUE(other->dispatch([&] { ran.set(); }, IfBusy::wait_for_turn)); },
+                                  IfBusy::wait_for_turn));
+    EXPECT_FALSE(ran.is_set());
+  }
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
+  other->stop();
+}
+
+TEST_F(ThreadEngineTest, InAHandlerADispatchRunsInTheCallHoweverMuchIsAheadOfIt) {
+  util::Event done;
+  EXPECT_TRUE(notify(*engine_, [&] {
+    int ahead = 0;
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(engine_->submit([&] { ++ahead; }));
+    int ran_after = -1;
+    EXPECT_TRUE(engine_->dispatch([&] { ran_after = ahead; }));
+    EXPECT_EQ(ran_after, 1000) << "behind all of them";
+    done.set();
+  }));
+  ASSERT_TRUE(done.wait(rig::hang_guard));
+}
+
+TEST_F(ThreadEngineTest, InAHandlerADispatchWaitsForTheTurnOfAnotherThread) {
+  HeldByAnotherThread held(*engine_);
+  std::atomic<bool> called = false;
+  util::Event done;
+  EXPECT_TRUE(notify(*engine_, [&] {
+    bool ran = false;
+    called = true;
+    EXPECT_TRUE(engine_->dispatch([&] { ran = true; }));
+    EXPECT_TRUE(ran);
+    done.set();
+  }));
+  while (!called) std::this_thread::yield();
+  held.let_go();
+  ASSERT_TRUE(done.wait(rig::hang_guard));
+}
+
+// More than a turn runs, while callers come that find it under way.
+TEST_F(ThreadEngineTest, WhatIsLeftOfALongTurnRunsAllTheSame) {
+  constexpr int count = 2000;
+  std::vector<int> seen;
+  util::Event last;
+  {
+    HeldByAnotherThread held(*engine_);
+    for (int i = 0; i < count; ++i) {
+      EXPECT_TRUE(engine_->dispatch([&, i] {
+        seen.push_back(i);
+        if (i + 1 == count) last.set();
+      }));
+    }
+    EXPECT_TRUE(seen.empty());
+  }
+  ASSERT_TRUE(last.wait(rig::hang_guard));
+  EXPECT_TRUE(engine_->dispatch([&] { EXPECT_EQ(seen.size(), std::size_t{count}); }, IfBusy::wait_for_turn));
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+TEST_F(ThreadEngineTest, ADispatchStaysBehindWhatIsLeftOfALongTurn) {
+  constexpr int count = 400;
+  std::vector<int> seen;
+  const auto append = [&](int i) { return [&seen, i] { seen.push_back(i); }; };
+  {
+    const ThreadIsBusy busy(*engine_);  // so that what is left to it stays there
+    {
+      const HeldByAnotherThread held(*engine_);
+      for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch(append(i)));
+    }
+    EXPECT_TRUE(engine_->dispatch(append(count)));
+    EXPECT_TRUE(engine_->dispatch(append(count + 1)));
+  }
+  EXPECT_TRUE(engine_->dispatch(append(count + 2), IfBusy::wait_for_turn));
+  EXPECT_EQ(seen.size(), std::size_t{count} + 3);
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+}
+
+TEST_F(ThreadEngineTest, WhoIsWokenByATaskFindsTheTurnOver) {
+  for (int round = 0; round < 20; ++round) {
+    util::Event event;
+    std::atomic<pid_t> id = 0;
+    std::thread waiter([&] {
+      id = static_cast<pid_t>(syscall(SYS_gettid));
+      EXPECT_TRUE(event.wait(rig::hang_guard));
+      std::thread::id ran_on;
+      EXPECT_TRUE(engine_->dispatch([&] { ran_on = std::this_thread::get_id(); }));
+      EXPECT_EQ(ran_on, std::this_thread::get_id()) << "the engine was idle";
+    });
+    while (!is_asleep(id)) std::this_thread::yield();
+    EXPECT_TRUE(engine_->dispatch([&] {
+      event.set();
+      for (int i = 0; i < 200; ++i) std::this_thread::yield();  // it would come now
+    }));
+    waiter.join();
+  }
+}
+
+TEST_F(ThreadEngineTest, WhatACallersTaskSetsEndsTheWaitOfTheOneThatLeads) {
+  const auto caller = static_cast<pid_t>(syscall(SYS_gettid));
+  const auto end = std::chrono::steady_clock::now() + rig::hang_guard / 6;
+  bool at_once = false;
+  while (!at_once && std::chrono::steady_clock::now() < end) {
+    util::Event event;
+    std::atomic<bool> waits = false;
+    bool led = false;
+    std::thread other([&] {
+      while (!waits) std::this_thread::yield();
+      util::Event seen;
+      EXPECT_TRUE(engine_->submit([&] {
+        led = static_cast<pid_t>(syscall(SYS_gettid)) == caller;
+        seen.set();
+      }));
+      EXPECT_TRUE(seen.wait(rig::hang_guard));
+      while (!is_asleep(caller)) std::this_thread::yield();
+      EXPECT_TRUE(engine_->dispatch([&] { event.set(); }));
+    });
+    const auto start = std::chrono::steady_clock::now();
+    waits = true;
+    EXPECT_TRUE(engine_->wait(event, rig::hang_guard));
+    const auto waited = std::chrono::steady_clock::now() - start;
+    other.join();
+    at_once = led && waited < LeadPolicy::longest_lead;
+  }
+  EXPECT_TRUE(at_once) << "it always led for as long as it may";
+}
+
 // --- Timers ----------------------------------------------------------------------------------------------------------
 
 TEST_F(ThreadEngineTest, TimersRunWhenTheManualClockSaysSo) {
@@ -326,6 +539,45 @@ TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
   }));
   clock_->advance(1s);
   ASSERT_TRUE(done.wait(rig::hang_guard));
+}
+
+TEST_F(ThreadEngineTest, TimersThatAreDueAreRunByCallersToo) {
+  const std::shared_ptr<Engine> on_real_clock = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  for (const auto& engine : {engine_, on_real_clock}) {
+    const ThreadIsBusy busy(*engine);
+    std::thread::id ran_on;
+    EXPECT_TRUE(engine->dispatch([&] {
+      (void)engine->schedule(engine->now() - 1s, [&] { ran_on = std::this_thread::get_id(); });
+      (void)engine->schedule(engine->now() + 1h, [] { FAIL(); });
+    }));
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine->dispatch([] {}));
+    EXPECT_EQ(ran_on, std::this_thread::get_id());
+  }
+  on_real_clock->stop();
+}
+
+TEST_F(ThreadEngineTest, ManyDueTimersAllRunAndHoldUpNoLossSignal) {
+  constexpr int count = 10'000;
+  const std::shared_ptr<Engine> on_real_clock = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  for (const auto& engine : {engine_, on_real_clock}) {
+    std::atomic<int> ran = 0;
+    std::atomic<int> ran_before_signal = count;
+    util::Event all_ran;
+    EXPECT_TRUE(engine->dispatch([&] {
+      const auto due = engine->now() - 1s;
+      (void)engine->schedule(due, [&] {
+        EXPECT_EQ(engine->notify([&] { ran_before_signal = ran.load(); }, UserCode::loss_signal), Notified::accepted);
+      });
+      for (int i = 0; i < count; ++i) {
+        (void)engine->schedule(due, [&] {
+          if (++ran == count) all_ran.set();
+        });
+      }
+    }));
+    ASSERT_TRUE(all_ran.wait(rig::hang_guard));
+    EXPECT_LT(ran_before_signal, count / 10);
+  }
+  on_real_clock->stop();
 }
 
 }  // namespace

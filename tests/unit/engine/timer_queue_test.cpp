@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <vector>
+
+#include "torture/dice.hpp"
 
 namespace dlock::engine {
 namespace {
@@ -70,6 +73,97 @@ TEST_F(TimerQueueTest, StandsTheEndsOfTime) {
   EXPECT_EQ(run_due(kNow), (std::vector{1}));
   EXPECT_EQ(queue_.next(), TimePoint::max());
   EXPECT_EQ(run_due(TimePoint::max()), (std::vector{2}));
+}
+
+TEST_F(TimerQueueTest, AnOldIdFindsNothingAfterItsSlotIsUsedAgain) {
+  std::vector<TimerQueue::Id> old;
+  for (int round = 0; round < 100; ++round) {
+    for (const auto id : old) queue_.cancel(id);
+    EXPECT_EQ(queue_.size(), 0U);
+    const auto cancelled = add(kNow, 1);
+    queue_.cancel(cancelled);
+    const auto run = add(kNow, 2);
+    EXPECT_EQ(run_due(kNow), (std::vector{2}));
+    old.insert(old.end(), {cancelled, run});
+    const auto now = add(kNow, 3);
+    for (const auto id : old) {
+      ASSERT_NE(id, now);
+      queue_.cancel(id);
+    }
+    EXPECT_EQ(run_due(kNow), (std::vector{3}));
+    old.push_back(now);
+  }
+}
+
+TEST_F(TimerQueueTest, ATimerCancelledInAnyPlaceLeavesTheOthersInOrder) {
+  constexpr int count = 40;
+  for (int gone = 0; gone < count; ++gone) {
+    std::vector<TimerQueue::Id> ids;
+    std::vector<int> left;
+    for (int i = 0; i < count; ++i) {
+      const int tag = i * 17 % count;  // not in their order
+      ids.push_back(add(kNow + std::chrono::seconds(tag), tag));
+    }
+    queue_.cancel(ids[static_cast<std::size_t>(gone)]);
+    for (int tag = 0; tag < count; ++tag) {
+      if (tag != gone * 17 % count) left.push_back(tag);
+    }
+    EXPECT_EQ(run_due(kNow + 1h), left) << "cancelled: " << gone;
+  }
+}
+
+TEST_F(TimerQueueTest, WhatATimerHoldsGoesWhenItIsCancelled) {
+  const auto held = std::make_shared<int>(1);
+  const auto id = queue_.add(kNow, [held] {});
+  EXPECT_EQ(held.use_count(), 2);
+  queue_.cancel(id);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+// Against a container of the standard library, by a seed.
+TEST_F(TimerQueueTest, DoesWhatASortedListWouldDo) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    torture::Dice dice(seed);
+    TimerQueue queue;
+    std::multimap<TimePoint, int> expected;  // equal keys in the order they were added
+    std::map<int, std::pair<TimerQueue::Id, std::multimap<TimePoint, int>::iterator>> armed;
+    std::vector<TimerQueue::Id> over;
+    std::vector<int> ran;
+    TimePoint now = kNow;
+    const std::uint64_t crowd = 1 + dice.below(200);
+    for (int i = 0; i < 3000; ++i) {
+      const auto what = dice.below(10);
+      if (what < 5 && armed.size() < crowd) {
+        const auto at = now + std::chrono::nanoseconds(dice.below(20));
+        const auto id = queue.add(at, [&ran, i] { ran.push_back(i); });
+        armed[i] = {id, expected.emplace(at, i)};
+      } else if (what < 7 && !armed.empty()) {
+        const auto found = std::next(armed.begin(), static_cast<std::ptrdiff_t>(dice.below(armed.size())));
+        queue.cancel(found->second.first);
+        over.push_back(found->second.first);
+        expected.erase(found->second.second);
+        armed.erase(found);
+      } else if (what < 8 && !over.empty()) {
+        queue.cancel(dice.pick(over));
+      } else {
+        now += std::chrono::nanoseconds(dice.below(5));
+        ran.clear();
+        std::vector<int> due;
+        for (auto left = dice.below(10); left > 0; --left) {
+          if (const auto task = queue.pop_due(now)) (*task)();
+          if (expected.empty() || expected.begin()->first > now) continue;
+          due.push_back(expected.begin()->second);
+          over.push_back(armed.at(due.back()).first);
+          armed.erase(due.back());
+          expected.erase(expected.begin());
+        }
+        ASSERT_EQ(ran, due);
+      }
+      ASSERT_EQ(queue.size(), expected.size());
+      ASSERT_EQ(queue.next(), expected.empty() ? std::nullopt : std::optional(expected.begin()->first));
+    }
+  }
 }
 
 }  // namespace

@@ -89,5 +89,25 @@ TEST(TurnMutex, WhoGoesFirstGoesBeforeThoseThatSleepOrTry) {
   EXPECT_EQ(order, (std::vector{1, 2, 2, 2}));
 }
 
+TEST(TurnMutex, WhoHasJustUnlockedDoesNotOvertakeWhoGoesFirst) {
+  for (int round = 0; round < 100; ++round) {
+    TurnMutex mutex;
+    mutex.lock();
+    std::atomic<bool> first_was_in = false;
+    std::thread first([&] {
+      mutex.lock_first();
+      first_was_in = true;
+      mutex.unlock();
+    });
+    while (!mutex.somebody_goes_first()) std::this_thread::yield();
+    mutex.unlock();
+    if (mutex.try_lock()) {
+      EXPECT_TRUE(first_was_in);
+      mutex.unlock();
+    }
+    first.join();
+  }
+}
+
 }  // namespace
 }  // namespace dlock::engine

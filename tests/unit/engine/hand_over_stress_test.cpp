@@ -1,0 +1,653 @@
+// Many threads against an engine and its siblings, which are delayed wherever they hand something over to each other
+// (engine/hand_over.hpp). A seed decides what the threads do and, as far as the scheduler lets it, who is delayed
+// where.
+//
+//   DLOCK_ENGINE_SEED=4711   runs this seed alone
+//   DLOCK_ENGINE_SEEDS=1000  runs so many, instead of as many as fit into a few seconds
+#include "engine/hand_over.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlock/clock.hpp>
+
+#include "engine/thread_engine.hpp"
+#include "torture/dice.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "util/event.hpp"
+#include "util/pause.hpp"
+
+namespace dlock::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using torture::Dice;
+
+std::atomic<std::uint64_t> current_seed = 0;
+std::atomic<std::uint64_t> threads_seen = 0;  // with this seed
+
+void spin(std::uint64_t rounds) {
+  for (; rounds > 0; --rounds) util::pause_processor();
+}
+
+}  // namespace
+
+void hand_over() noexcept {
+  thread_local std::uint64_t seed = 0;
+  thread_local std::optional<Dice> dice;
+  if (!dice || seed != current_seed) {
+    seed = current_seed;
+    dice.emplace(seed * 1000 + threads_seen++);
+  }
+  const auto rolled = dice->below(1000);
+  if (rolled < 2) {
+    std::this_thread::sleep_for(100us);
+  } else if (rolled < 60) {
+    std::this_thread::yield();
+  } else if (rolled < 160) {
+    spin(dice->below(200));
+  }
+}
+
+namespace {
+
+// What a thread waits for that somebody sets: a timer, the other end of a connection, another thread's task. Or, when
+// the engine has stopped, the test.
+class Wish {
+ public:
+  explicit Wish(util::Event& event) : event_(&event) {}
+  // After the first call, or the take_back(), the event may be gone.
+  void grant() {
+    if (!granted_.exchange(true)) event_->set();
+  }
+  // False: somebody grants it at this moment.
+  [[nodiscard]] bool take_back() { return !granted_.exchange(true); }
+
+ private:
+  std::atomic<bool> granted_ = false;
+  util::Event* const event_;
+};
+
+// An engine, and what its turns guard.
+struct Subject {
+  Subject(std::shared_ptr<Engine> of, std::size_t threads) : engine(std::move(of)), last(threads, 0) {}
+
+  const std::shared_ptr<Engine> engine;
+  bool inside = false;
+  std::vector<int> last;  // number of the task that ran last, by thread
+  std::uint64_t ran = 0;
+  std::deque<std::shared_ptr<Wish>> parked;  // until a task of another thread comes
+  std::deque<std::shared_ptr<Wish>> asked;   // until the other end answers
+  std::unique_ptr<Descriptor> descriptor;
+  std::array<int, 2> ends{-1, -1};
+
+  std::atomic<std::uint64_t> accepted = 0;
+};
+
+class Round {
+ public:
+  explicit Round(std::uint64_t seed);
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+  ~Round();
+  void run();
+
+ private:
+  class Worker;
+  enum class Stopper { main, thread, task, user_code };
+  enum class Way { leave_task, wait_for_turn, submit };
+  enum class Step { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest, make_sibling };
+
+  // The first of them, and each of the others perhaps: a task that is forgotten is found by the next that comes in
+  // another way, so there have to be rounds without those.
+  template <class Choice>
+  [[nodiscard]] std::vector<Choice> some_up_to(Choice last) {
+    std::vector<Choice> some{Choice{}};
+    for (int i = 1; i <= static_cast<int>(last); ++i) {
+      if (dice_.chance(50)) some.push_back(static_cast<Choice>(i));
+    }
+    return some;
+  }
+
+  [[nodiscard]] const Clock& clock() const { return *clock_; }
+  void expect(bool holds, const char* what) const {
+    if (!holds) ADD_FAILURE() << what << "; DLOCK_ENGINE_SEED=" << seed_;
+  }
+  void enter(Subject& subject) const {
+    expect(!subject.inside, "one task at a time");
+    expect(subject.engine->must_not_block(), "a task must not block");
+    subject.inside = true;
+    ++subject.ran;
+  }
+  static void leave(Subject& subject) { subject.inside = false; }
+
+  void start_answers(Subject& subject);
+  void expect_answers(Subject& subject);
+  void answer(int fd) const;
+  std::shared_ptr<Wish> wish(util::Event& event);
+  void grant_all();
+  void stop();
+
+  const std::uint64_t seed_;
+  Dice dice_{seed_};
+  const std::size_t threads_ = dice_.chance(10) ? 64 : dice_.chance(40) ? 2 + dice_.below(3) : 8 + dice_.below(9);
+  const int calls_ = static_cast<int>(500 / threads_) + 1;  // of each thread
+  const std::vector<Way> ways_ = some_up_to(Way::submit);
+  const std::vector<Step> steps_ = some_up_to(Step::make_sibling);
+  const bool timers_ = std::find(steps_.begin(), steps_.end(), Step::set_timer) != steps_.end();
+  const bool meets_ = std::find(steps_.begin(), steps_.end(), Step::meet) != steps_.end();
+  const bool manual_ = dice_.chance(30);
+  const std::shared_ptr<ManualClock> manual_clock_ = std::make_shared<ManualClock>();
+  const std::shared_ptr<Clock> clock_ = manual_ ? std::shared_ptr<Clock>(manual_clock_) : boottime_clock();
+  const Stopper stopper_ = dice_.chance(50) ? Stopper::main : static_cast<Stopper>(1 + dice_.below(3));
+  const std::size_t stopping_thread_ = dice_.below(threads_);
+  const int stopping_call_ = static_cast<int>(dice_.below(static_cast<std::uint64_t>(calls_)));
+
+  std::vector<std::unique_ptr<Subject>> subjects_;  // the first, and its siblings
+  std::vector<std::unique_ptr<Worker>> workers_;    // tasks know them until the engine has ended
+  // Or else the next step of another thread finds what was forgotten.
+  const bool in_step_ = dice_.chance(60);
+  std::barrier<> step_done_{static_cast<std::ptrdiff_t>(threads_)};
+  std::atomic<std::size_t> working_ = threads_;
+  std::atomic<bool> stopped_ = false;
+
+  std::atomic<std::uint64_t> user_code_accepted_ = 0;
+  std::uint64_t user_code_ran_ = 0;  // on the engine's thread, as the next
+  std::vector<int> last_completion_ = std::vector<int>(threads_, 0);
+
+  std::mutex wishes_mutex_;
+  std::vector<std::shared_ptr<Wish>> wishes_;
+};
+
+// What one of the threads does.
+class Round::Worker {
+ public:
+  Worker(Round& round, std::size_t number)
+      : round_(round),
+        number_(number),
+        dice_(round.seed_ * 100 + number + 1),
+        calls_(round.subjects_.size(), 0),
+        refused_(round.subjects_.size(), false) {}
+
+  void work() {
+    for (int call = 0; call < round_.calls_; ++call) {
+      if (round_.stopper_ != Stopper::main && number_ == round_.stopping_thread_ && call == round_.stopping_call_)
+        stop();
+      step();
+      if (round_.in_step_) round_.step_done_.arrive_and_wait();
+    }
+    --round_.working_;
+  }
+
+ private:
+  [[nodiscard]] Subject& pick() { return *round_.subjects_[which_ = dice_.below(round_.subjects_.size())]; }
+
+  void step() {
+    switch (dice_.pick(round_.steps_)) {
+      case Step::run_and_wait:
+        return run_and_wait();
+      case Step::burst:
+        return burst();
+      case Step::meet:
+        return meet();
+      case Step::ask:
+        return ask();
+      case Step::set_timer:
+        return set_timer();
+      case Step::cancel_timer:
+        return cancel_timer();
+      case Step::complete:
+        return complete();
+      case Step::nest:
+        return nest();
+      case Step::make_sibling:
+        if (dice_.chance(20)) make_sibling();
+    }
+  }
+
+  // In any of the ways. Tasks that one thread gives to one engine run in the order of the calls.
+  template <class Body>
+  bool give(Subject& subject, Body body) {
+    const int number = calls_[which_] + 1;
+    Task task = [this, &subject, number, body = std::move(body)]() mutable {
+      round_.enter(subject);
+      round_.expect(subject.last[number_] == number - 1, "in the order of the calls, none twice and none left out");
+      subject.last[number_] = number;
+      body();
+      leave(subject);
+    };
+    const auto way = dice_.pick(round_.ways_);
+    bool accepted = false;
+    if (way == Way::submit) {
+      accepted = subject.engine->submit(std::move(task));
+    } else if (way == Way::leave_task) {
+      accepted = subject.engine->dispatch(std::move(task), IfBusy::leave_task);
+    } else {
+      const int before = number;
+      int seen = 0;
+      Task telling = [&seen, before, task = std::move(task)] {
+        task();
+        seen = before;
+      };
+      accepted = subject.engine->dispatch(std::move(telling), IfBusy::wait_for_turn);
+      round_.expect(!accepted || seen == before, "who waits for a turn returns when the task has run");
+    }
+    if (accepted) {
+      ++calls_[which_];
+      ++subject.accepted;
+      round_.expect(!refused_[which_], "once stopped, all is refused");
+    } else {
+      refused_[which_] = true;
+      round_.expect(round_.stopper_ != Stopper::main, "nothing is refused before stop()");
+    }
+    return accepted;
+  }
+
+  // The event is destroyed as soon as it is seen to be set.
+  void await(util::Event& event, Subject& subject) {
+    const auto how = dice_.below(10);
+    bool set = false;
+    if (how < 6) {
+      set = subject.engine->wait(event, rig::hang_guard);
+    } else if (how < 9) {
+      set = event.wait(rig::hang_guard);
+    } else {
+      const auto end = std::chrono::steady_clock::now() + rig::hang_guard;
+      while (!event.is_set() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      set = event.is_set();
+    }
+    if (!set) {
+      std::fprintf(stderr, "a wait does not end; DLOCK_ENGINE_SEED=%llu\n",
+                   static_cast<unsigned long long>(round_.seed_));
+      std::abort();  // the event is about to go while others know of it
+    }
+  }
+
+  void run_and_wait() {
+    Subject& subject = pick();
+    util::Event event;
+    if (give(subject, [&event] { event.set(); })) await(event, subject);
+  }
+
+  // More at times than one turn runs.
+  void burst() {
+    Subject& subject = pick();
+    const auto count = dice_.chance(2) ? 400 : dice_.below(20);
+    util::Event event;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (!give(subject, [] {})) return;
+    }
+    if (give(subject, [&event] { event.set(); })) await(event, subject);
+  }
+
+  template <class Body>
+  void give_and_await_wish(Body body) {
+    Subject& subject = pick();
+    util::Event event;
+    const auto wish = round_.wish(event);
+    const bool accepted = give(subject, [&subject, wish, body = std::move(body)] { body(subject, wish); });
+    if (!accepted && wish->take_back()) return;
+    await(event, subject);
+  }
+
+  // Each second one is granted by the task of the next thread that comes.
+  void meet() {
+    give_and_await_wish([](Subject& subject, const std::shared_ptr<Wish>& wish) {
+      if (!subject.parked.empty()) {
+        subject.parked.front()->grant();
+        subject.parked.pop_front();
+      }
+      subject.parked.push_back(wish);
+    });
+  }
+
+  void ask() {
+    give_and_await_wish([this](Subject& subject, const std::shared_ptr<Wish>& wish) {
+      if (!subject.descriptor) return wish->grant();
+      subject.asked.push_back(wish);
+      if (send(subject.ends[0], "x", 1, MSG_NOSIGNAL) != 1) round_.expect(false, "there is room for a byte");
+    });
+  }
+
+  void set_timer() {
+    const auto delay = dice_.between(-10us, 300us);
+    give_and_await_wish([this, delay](Subject& subject, const std::shared_ptr<Wish>& wish) {
+      const TimePoint at = subject.engine->now() + delay;
+      (void)subject.engine->schedule(at, [this, &subject, wish, at] {
+        round_.enter(subject);
+        --subject.ran;
+        round_.expect(round_.clock().now() >= at, "a timer runs when it is due");
+        wish->grant();
+        leave(subject);
+      });
+    });
+  }
+
+  void cancel_timer() {
+    Subject& subject = pick();
+    const auto delay = dice_.between(0us, 300us);
+    const auto id = std::make_shared<Executor::TimerId>(0);
+    const auto cancelled = std::make_shared<bool>(false);
+    (void)give(subject, [this, &subject, delay, id, cancelled] {
+      *id = subject.engine->schedule(subject.engine->now() + delay, [this, cancelled] {
+        round_.expect(!*cancelled, "a timer that was cancelled does not run");
+        *cancelled = true;  // an id that has run is ignored
+      });
+    });
+    if (dice_.chance(50)) spin(dice_.below(3000));
+    (void)give(subject, [&subject, id, cancelled] {
+      subject.engine->cancel(*id);
+      *cancelled = true;
+    });
+  }
+
+  // User code: on the engine's thread, outside of tasks, in the order of the calls. A dispatch in it runs in the call.
+  void complete() {
+    Subject& subject = pick();
+    util::Event event;
+    const int number = completions_ + 1;
+    const bool dispatches = dice_.chance(50);
+    Task code = [this, &subject, &event, number, dispatches] {
+      ++round_.user_code_ran_;
+      round_.expect(round_.last_completion_[number_] == number - 1, "completions in the order of the calls");
+      round_.last_completion_[number_] = number;
+      round_.expect(subject.engine->must_not_block(), "user code is on the engine's thread");
+      bool ran = false;
+      if (dispatches && subject.engine->dispatch([this, &subject, &ran] {
+            round_.enter(subject);
+            --subject.ran;
+            ran = true;
+            leave(subject);
+          })) {
+        round_.expect(ran, "a dispatch in a handler runs inside the call");
+      }
+      event.set();
+    };
+    if (subject.engine->notify(std::move(code), UserCode::completion) == Notified::accepted) {
+      ++completions_;
+      ++round_.user_code_accepted_;
+      await(event, subject);
+    }
+  }
+
+  // Tasks give tasks to their own engine and to a sibling, and hand user code over.
+  void nest() {
+    Subject& subject = pick();
+    Subject& other = *round_.subjects_[dice_.below(round_.subjects_.size())];
+    util::Event event;
+    std::atomic<int> left = 3;
+    const auto one_less = [&left, &event] {
+      if (--left == 0) event.set();
+    };
+    const auto inner = [this, one_less](Subject& in) {
+      return [this, &in, one_less] {
+        round_.enter(in);
+        leave(in);
+        one_less();
+      };
+    };
+    const bool waits = dice_.chance(50);
+    const bool accepted = give(subject, [&, this, waits] {
+      subject.inside = false;  // a task that is run inside of this one shows by what it does to the other's
+      const auto ran = subject.ran;
+      if (subject.engine->dispatch(inner(subject), waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
+        ++subject.accepted;
+      } else {
+        one_less();
+      }
+      round_.expect(subject.ran == ran, "never inside another task of the same engine");
+      if (other.engine->dispatch(inner(other), waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
+        ++other.accepted;
+      } else {
+        one_less();
+      }
+      const auto notified = subject.engine->notify(
+          [this, one_less] {
+            ++round_.user_code_ran_;
+            one_less();
+          },
+          UserCode::loss_signal);
+      round_.expect(notified == Notified::accepted, "user code of a task is accepted");
+      ++round_.user_code_accepted_;
+      subject.inside = true;
+    });
+    if (accepted) await(event, subject);
+  }
+
+  // What a sibling accepts runs, whenever it was made.
+  void make_sibling() {
+    const auto sibling = round_.subjects_.front()->engine->sibling();
+    const auto from_it = dice_.chance(50) ? sibling->sibling() : sibling;
+    util::Event event;
+    if (from_it->submit([&event] { event.set(); })) await(event, *round_.subjects_.front());
+  }
+
+  void stop() {
+    auto& engine = *round_.subjects_.front()->engine;
+    if (round_.stopper_ == Stopper::thread) return round_.stop();
+    util::Event event;
+    const auto stop_and_tell = [this, &event] {
+      round_.stop();
+      event.set();
+    };
+    if (round_.stopper_ == Stopper::task) {
+      (void)engine.dispatch(stop_and_tell);
+    } else {
+      (void)engine.notify(stop_and_tell, UserCode::completion);
+    }
+    await(event, *round_.subjects_.front());
+  }
+
+  Round& round_;
+  const std::size_t number_;
+  Dice dice_;
+  std::size_t which_ = 0;
+  std::vector<int> calls_;  // that were accepted, by engine
+  int completions_ = 0;
+  std::vector<bool> refused_;  // by engine
+};
+
+Round::Round(std::uint64_t seed) : seed_(seed) {
+  current_seed = seed;
+  threads_seen = 0;
+  const auto first = ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
+  subjects_.push_back(std::make_unique<Subject>(first, threads_));
+  for (auto siblings = dice_.below(4); siblings > 0; --siblings) {
+    subjects_.push_back(std::make_unique<Subject>(static_cast<Engine&>(*first).sibling(), threads_));
+  }
+}
+
+Round::~Round() = default;
+
+// The other end of a connection: it answers each byte with one.
+void Round::answer(int fd) const {
+  char byte = 0;
+  while (read(fd, &byte, 1) == 1) {
+    hand_over();
+    if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1) return;
+  }
+}
+
+void Round::start_answers(Subject& subject) {
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, subject.ends.data()) != 0) std::abort();
+  util::Event watched;
+  if (!subject.engine->submit([this, &subject, &watched] {
+        subject.descriptor = subject.engine->watch(subject.ends[0]);
+        expect_answers(subject);
+        watched.set();
+      })) {
+    std::abort();
+  }
+  (void)watched.wait();
+}
+
+void Round::expect_answers(Subject& subject) {
+  subject.descriptor->async_wait(Descriptor::Interest::readable, [this, &subject](std::error_code ec) {
+    if (ec) return;
+    enter(subject);
+    --subject.ran;
+    char byte = 0;
+    const auto received = recv(subject.ends[0], &byte, 1, MSG_DONTWAIT);
+    if (received == 1) {
+      expect(!subject.asked.empty(), "nothing comes without being asked for");
+      subject.asked.front()->grant();
+      subject.asked.pop_front();
+    }
+    leave(subject);
+    if (received != 0) expect_answers(subject);
+  });
+}
+
+std::shared_ptr<Wish> Round::wish(util::Event& event) {
+  auto wish = std::make_shared<Wish>(event);
+  const std::lock_guard lock(wishes_mutex_);
+  wishes_.push_back(wish);
+  return wish;
+}
+
+void Round::grant_all() {
+  std::vector<std::shared_ptr<Wish>> all;
+  {
+    const std::lock_guard lock(wishes_mutex_);
+    all.swap(wishes_);
+  }
+  for (const auto& wish : all) wish->grant();
+}
+
+void Round::stop() {
+  // A descriptor that is watched would keep the loop.
+  for (const auto& subject : subjects_) {
+    (void)subject->engine->dispatch([&descriptor = subject->descriptor] { descriptor.reset(); });
+  }
+  subjects_.front()->engine->stop();
+  stopped_ = true;
+}
+
+void Round::run() {
+  std::vector<std::thread> threads;
+  for (const auto& subject : subjects_) {
+    start_answers(*subject);
+    threads.emplace_back([this, &subject] { answer(subject->ends[1]); });
+  }
+  for (std::size_t t = 0; t < threads_; ++t) workers_.push_back(std::make_unique<Worker>(*this, t));
+  for (const auto& worker : workers_) {
+    threads.emplace_back([&worker] { worker->work(); });
+  }
+  // Moves the manual clock, and grants what nobody else will.
+  for (util::Event pause; working_ > 0; (void)pause.wait(200us)) {
+    if (stopped_) grant_all();
+    if (manual_ && timers_) manual_clock_->advance(dice_.between(1us, 100us));
+    for (const auto& subject : subjects_) {
+      if (!meets_) break;
+      subject->engine->post([&parked = subject->parked] {
+        for (const auto& wish : parked) wish->grant();
+        parked.clear();
+      });
+    }
+  }
+  if (stopper_ == Stopper::main) stop();
+  for (const auto& subject : subjects_) (void)shutdown(subject->ends[1], SHUT_RDWR);
+  for (auto& thread : threads) thread.join();
+  if (stopper_ != Stopper::main && stopper_ != Stopper::thread) {
+    // The engine's thread has gone when only this test holds the engine.
+    const auto& engine = subjects_.front()->engine;
+    while (engine.use_count() > 1) std::this_thread::yield();
+    const auto sees_what_it_did = std::shared_ptr<Engine>(engine);
+  }
+  for (const auto& subject : subjects_) {
+    expect(subject->ran == subject->accepted, "all that was accepted ran");
+    for (const int fd : subject->ends) (void)close(fd);
+  }
+  expect(user_code_ran_ == user_code_accepted_, "all user code that was accepted ran");
+}
+
+// Ends the program with the seed when a round does not end.
+class Watchdog {
+ public:
+  explicit Watchdog(std::uint64_t seed)
+      : thread_([this, seed] {
+          if (ended_.wait(rig::hang_guard)) return;
+          std::fprintf(stderr, "the round does not end; DLOCK_ENGINE_SEED=%llu\n",
+                       static_cast<unsigned long long>(seed));
+          std::abort();
+        }) {}
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+  ~Watchdog() {
+    ended_.set();
+    thread_.join();
+  }
+
+ private:
+  util::Event ended_;
+  std::thread thread_;
+};
+
+// A crash names its seed, too.
+template <int Signal>
+class NamesSeed {
+ public:
+  NamesSeed() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      std::array<char, 64> text{};
+      const int length = std::snprintf(text.data(), text.size(), "DLOCK_ENGINE_SEED=%llu\n",
+                                       static_cast<unsigned long long>(current_seed.load()));
+      (void)!write(STDERR_FILENO, text.data(), static_cast<std::size_t>(length));
+      (void)sigaction(Signal, &before, nullptr);  // what faults does so again
+      if (Signal == SIGABRT) (void)raise(Signal);
+    };
+    (void)sigaction(Signal, &action, &before);
+  }
+  NamesSeed(const NamesSeed&) = delete;
+  NamesSeed& operator=(const NamesSeed&) = delete;
+  ~NamesSeed() { (void)sigaction(Signal, &before, nullptr); }
+
+ private:
+  inline static struct sigaction before {};
+};
+
+std::optional<std::uint64_t> number_from(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  return std::strtoull(text, nullptr, 10);
+}
+
+TEST(HandOver, WhoeverIsDelayedNoTaskIsLostAndNoWaitIsEndless) {
+  const NamesSeed<SIGABRT> aborts;
+  const NamesSeed<SIGSEGV> faults;
+  const auto one = number_from("DLOCK_ENGINE_SEED");
+  const auto count = one ? 1 : number_from("DLOCK_ENGINE_SEEDS");
+  const std::uint64_t first =
+      one.value_or(static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1'000'000);
+  const auto end = std::chrono::steady_clock::now() + 5s;
+  std::uint64_t seeds = 0;
+  for (; !HasFailure() && (count ? seeds < *count : std::chrono::steady_clock::now() < end); ++seeds) {
+    const Watchdog watchdog(first + seeds);
+    Round(first + seeds).run();
+  }
+  std::printf("%llu seeds from %llu\n", static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(first));
+}
+
+}  // namespace
+}  // namespace dlock::engine
