@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlock/dlock.hpp>
@@ -24,6 +25,16 @@ using conformance::take;
 
 // What short timeouts bound ends long before this, even on a busy machine.
 inline constexpr auto far_too_long = 15s;
+
+// A client whose requests may take long, unless the options say how long: how soon a service answers on a busy machine
+// is no question of most tests.
+inline Client connect_patiently(const std::string& url, ClientOptions options = {}) {
+  constexpr auto patience = 10s;
+  const ClientOptions defaults;
+  if (options.response_timeout.value() == defaults.response_timeout.value()) options.response_timeout = patience;
+  if (options.connect_timeout.value() == defaults.connect_timeout.value()) options.connect_timeout = patience;
+  return connect(url, std::move(options));
+}
 
 // Looks again and again, without keeping a processor busy; throws when the guard runs out.
 template <class Condition>

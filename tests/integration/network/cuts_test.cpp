@@ -127,7 +127,9 @@ TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
   // After every byte of a short answer; of those that follow, or of a long one, less often.
   for (std::uint64_t length = 0;; length += rig::sanitized ? 7 : 1 + length / 32) {
     // A connection of its own for each, which stands before the answer is cut.
-    const Client cut_client = disturbed(impatient());
+    ClientOptions options = patient();
+    options.close_timeout = 300ms;
+    const Client cut_client = disturbed(options);
     warm_up(cut_client);
     const auto cuts = proxy.counters().cuts;
     proxy.cut_after(rig::Direction::to_client, length, rig::Ending::close);

@@ -11,8 +11,9 @@ class HostileServerTest : public ::testing::TestWithParam<Hostility> {
   static void expect_errors_in_time(const ScriptedServer& server, const std::string& strategy) {
     const auto start = std::chrono::steady_clock::now();
     {
-      const Client client = connect(service_kind().hostile_url(server.port()) + "strategy=" + strategy,
-                                    {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms});
+      const Client client =
+          connect_patiently(service_kind().hostile_url(server.port()) + "strategy=" + strategy,
+                            {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms});
       DistributedLock lock = client.lock("hostile");
       std::error_code error;
       EXPECT_FALSE(lock.try_acquire({}, error).has_value());

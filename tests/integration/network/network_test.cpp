@@ -110,7 +110,7 @@ TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
 TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
   proxy.set({.delay = 50ms, .drip_bytes = 70, .drip_interval = 1ms});
   const auto log = std::make_shared<EventLog>();
-  const Client slow = disturbed({.lease = 6s, .connect_timeout = 30s, .observer = log});
+  const Client slow = disturbed({.lease = 12s, .connect_timeout = 30s, .observer = log});
   DistributedLock lock = slow.lock("held");
   Lease lease = take(lock);
   await_renewal(lease);
@@ -121,7 +121,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
 
 TEST_P(NetworkTest, AHolderWhoseConnectionsBreakIsToldOrKeepsTheLock) {
   const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.lease = 3s, .observer = log});
+  const Client client = disturbed({.lease = 9s, .observer = log});
   DistributedLock lock = client.lock("held");
   Lease lease = take(lock);
   for (const rig::Ending ending : {rig::Ending::close, rig::Ending::reset}) {

@@ -12,7 +12,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
   options.observer = log;
-  const Client client = connect(service.url_of_stranger(password, strategy()), options);
+  const Client client = connect_patiently(service.url_of_stranger(password, strategy()), options);
   EXPECT_EQ(client.url().find(password), std::string::npos) << client.url();
   DistributedLock lock = client.lock("secret");
   std::error_code error;

@@ -14,7 +14,8 @@ class TlsTest : public Room {
     std::string said;
     const auto start = std::chrono::steady_clock::now();
     try {
-      const Client client = connect(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
+      const Client client =
+          connect_patiently(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
       DistributedLock lock = client.lock("refused");
       std::error_code error;
       EXPECT_FALSE(lock.try_acquire({}, error).has_value());

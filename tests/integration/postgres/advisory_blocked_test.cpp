@@ -12,11 +12,11 @@ namespace {
 class AdvisoryBlockedTest : public AdvisoryTest {
  protected:
   // Long enough for a busy machine; a session that is held up loses its locks within it.
-  static constexpr auto lease_time = 2s;
+  static constexpr auto lease_time = 6s;
 
   AdvisoryBlockedTest() {
     make_schema();
-    ours.emplace(connect(server.url(advisory), {.lease = lease_time}));
+    ours.emplace(connect_patiently(server.url(advisory), {.lease = lease_time}));
     DistributedLock lock = ours->lock("b");
     EXPECT_TRUE(take(lock).release());
   }
@@ -41,7 +41,7 @@ class AdvisoryBlockedTest : public AdvisoryTest {
       EXPECT_EQ(error.code(), errc::unavailable) << error.what();
     }
     Pending waiting(blocked, {});
-    await_in_server("clock_timestamp() > '" + start + "'::timestamptz + interval '2500 ms'");
+    await_in_server("clock_timestamp() > '" + start + "'::timestamptz + interval '7 s'");
     for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
     EXPECT_FALSE(waiting.done());
     sql.run("ROLLBACK");

@@ -131,7 +131,7 @@ TEST_F(AdvisoryTest, WhoGivesUpLeavesTheServersQueue) {
 }
 
 TEST_F(AdvisoryTest, OneThatIsGrantedAfterAWaitLongerThanItsLeaseIsSafe) {
-  const Client ours = connect(server.url(advisory), {.lease = 1s});
+  const Client ours = connect_patiently(server.url(advisory), {.lease = 3s});
   const Client other = client();
   DistributedLock lock = ours.lock("a");
   DistributedLock others = other.lock("a");
@@ -140,7 +140,7 @@ TEST_F(AdvisoryTest, OneThatIsGrantedAfterAWaitLongerThanItsLeaseIsSafe) {
   await_count(false, 1);
   await_in_server(
       "EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l ON a.pid = l.pid WHERE "
-      "NOT l.granted AND a.query_start < clock_timestamp() - interval '1500 ms')");
+      "NOT l.granted AND a.query_start < clock_timestamp() - interval '4 s')");
   EXPECT_TRUE(lease.release());
   Lease granted = waiting.lease();
   EXPECT_TRUE(granted.held());
@@ -201,8 +201,8 @@ TEST_F(AdvisoryTest, AWaitInVainBeyondTheConnectionsIsTimedOutForTheLockIsHeld) 
 // --- The sessions ----------------------------------------------------------------------------------------------------
 
 TEST_F(AdvisoryTest, TheServerFreesWhatIsHeldByAClientThatItDoesNotHearOf) {
-  const Client silent = connect(server.url_at(proxy.port(), advisory),
-                                {.lease = short_lease, .response_timeout = 300ms, .close_timeout = 100ms});
+  const Client silent = connect_patiently(server.url_at(proxy.port(), advisory),
+                                          {.lease = short_lease, .response_timeout = 300ms, .close_timeout = 100ms});
   const Client other = client();
   DistributedLock tried = silent.lock("tried");
   DistributedLock waited = silent.lock("waited");

@@ -13,7 +13,7 @@ class SessionCrashTest : public PostgresStrategyTest {};
 
 // One process of the server that is killed makes it end all sessions and recover; it stays the same server.
 TEST_P(SessionCrashTest, ACrashOfOneSessionIsOneOfAllSessions) {
-  const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(6s)});
+  const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(18s)});
   DistributedLock lock = client.lock("held");
   Lease lease = take(lock);
   const LossEvent loss(lease);

@@ -9,6 +9,7 @@
 #include <dlock/client.hpp>
 
 #include "held_lock.hpp"
+#include "integration_test.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "strategies.hpp"
@@ -217,7 +218,7 @@ TEST(PostgresDiagnosisOfOthers, AStandbyThatIsWaitedForAndNotThereIsAnError) {
 
 // The same through the client, as dlock doctor and dlock init have it.
 TEST_F(PostgresDiagnosisTest, TheClientPassesItOn) {
-  const Client client = connect(server.url());
+  const Client client = connect_patiently(server.url());
   EXPECT_FALSE(client.initialize().empty());
   EXPECT_TRUE(client.initialize().empty());
   expect(Findings(client.diagnose()), "schema", Severity::ok);

@@ -16,7 +16,7 @@ class FallingBackTest : public PostgresTest {
   }
   // What an acquire that is to be refused says at once.
   [[nodiscard]] static std::string refusal(const std::string& url) {
-    const Client client = connect(url, impatient());
+    const Client client = connect_patiently(url, impatient());
     DistributedLock lock = client.lock("secret");
     const auto start = std::chrono::steady_clock::now();
     std::string said;
@@ -45,7 +45,7 @@ TEST_F(FallingBackTest, ACertificateOfAnotherHostIsRefused) {
     EXPECT_NE(said.find("does not match host name"), std::string::npos) << said;
   }
   // Whoever wants less says so.
-  const Client client = connect(to(authority + "&sslmode=verify-ca"), patient());
+  const Client client = connect_patiently(to(authority + "&sslmode=verify-ca"), patient());
   DistributedLock lock = client.lock("secret");
   EXPECT_TRUE(take(lock).release());
 }

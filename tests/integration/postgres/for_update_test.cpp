@@ -16,6 +16,7 @@
 #include <dlock/dlock.hpp>
 
 #include "held_lock.hpp"
+#include "integration_test.hpp"
 #include "live_connection.hpp"
 #include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"
@@ -40,7 +41,7 @@ class PostgresForUpdateTest : public OnSharedServer<> {
     return "strategy=for-update" + (parameters.empty() ? "" : "&" + parameters);
   }
   [[nodiscard]] Client client(const std::string& parameters = {}) const {
-    return connect(server.url(with(parameters)));
+    return connect_patiently(server.url(with(parameters)));
   }
   // Whoever waits gets a guard instead of forever.
   [[nodiscard]] static std::future<Lease> acquire_later(DistributedLock lock) {
@@ -232,7 +233,7 @@ TEST_F(PostgresForUpdateTest, ConnectionsAreLimitedAndWaitersGetTheNextOneThatIs
 
 TEST_F(PostgresForUpdateTest, AHolderThatIsNotHeardOfLosesItsLockBeforeTheServerFreesIt) {
   rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
-  const Client silent = connect(server.url_at(proxy.port(), with("lease=2s")));
+  const Client silent = connect_patiently(server.url_at(proxy.port(), with("lease=2s")));
   const Client other = client();
   const Lease lease = silent.lock("name").acquire();
   auto waiting = std::async(std::launch::async, [&] {
@@ -258,7 +259,7 @@ TEST_F(PostgresForUpdateTest, AHolderWhoseSessionIsEndedIsToldAtOnce) {
 // --- Who holds -------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresForUpdateTest, AHolderWithALongNameIsShownShortened) {
-  const Client one = connect(server.url(with("")), {.label = std::string(64, 'x')});
+  const Client one = connect_patiently(server.url(with("")), {.label = std::string(64, 'x')});
   const Lease lease = one.lock("name").acquire();
   const Client other = client();
   const LockInfo info = other.inspect("name");
@@ -285,15 +286,17 @@ TEST_F(PostgresForUpdateTest, ASessionThatPretendsToBeAHolderDoesNotBreakTheQues
 TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer transactions(server);
   try {
-    (void)connect(server.url_at(transactions.port(), with(""))).lock("name").acquire({.wait = rig::hang_guard});
+    (void)connect_patiently(server.url_at(transactions.port(), with("")))
+        .lock("name")
+        .acquire({.wait = rig::hang_guard});
     ADD_FAILURE() << "a lock through a pooler";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::unsupported);
     EXPECT_NE(e.detail().find("pooler=session"), std::string::npos) << e.detail();
   }
   const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 5});
-  const Client one = connect(server.url_at(sessions.port(), with("pooler=session")));
-  const Client two = connect(server.url_at(sessions.port(), with("pooler=session")));
+  const Client one = connect_patiently(server.url_at(sessions.port(), with("pooler=session")));
+  const Client two = connect_patiently(server.url_at(sessions.port(), with("pooler=session")));
   Lease lease = one.lock("name").acquire({.wait = rig::hang_guard});
   EXPECT_FALSE(two.lock("name").try_acquire());
   EXPECT_TRUE(lease.release());

@@ -34,8 +34,8 @@ class GrantsTest : public PostgresStrategyTest {
 
 TEST_P(GrantsTest, TheDocumentedOnesSuffice) {
   const auto log = std::make_shared<EventLog>();
-  const Client holder = as("runtime", {.lease = 6s, .observer = log});
-  const Client other = as("runtime", {.lease = 6s, .observer = log});
+  const Client holder = as("runtime", {.lease = 12s, .observer = log});
+  const Client other = as("runtime", {.lease = 12s, .observer = log});
   DistributedLock lock = holder.lock("held");
   DistributedLock others = other.lock("held");
   Lease lease = take(lock);

@@ -16,7 +16,7 @@ void expect_no_error_under_contention(const std::string& url) {
   constexpr int rounds = 15;
   std::atomic<bool> inside = false;
   std::vector<Client> all;
-  for (int i = 0; i < clients; ++i) all.push_back(connect(url, patient()));
+  for (int i = 0; i < clients; ++i) all.push_back(connect_patiently(url, patient()));
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < clients * threads_each; ++i) {

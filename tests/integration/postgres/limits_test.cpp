@@ -26,7 +26,7 @@ class FullServerTest : public PostgresStrategyTest {
 
 TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
   fill();
-  const Client client = steady(patient());
+  const Client client = steady(impatient());
   DistributedLock lock = client.lock("full");
   try {
     (void)lock.try_acquire();
@@ -39,7 +39,7 @@ TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
 
 TEST_P(FullServerTest, AWaitOutlastsIt) {
   fill();
-  const Client client = steady(patient());
+  const Client client = steady(impatient());
   DistributedLock lock = client.lock("full");
   Pending waiting(lock, {});
   std::error_code error;
@@ -51,7 +51,7 @@ TEST_P(FullServerTest, AWaitOutlastsIt) {
 }
 
 TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
-  const Client client = steady({.lease = 6s});
+  const Client client = steady({.lease = 12s});
   DistributedLock lock = client.lock("held");
   Lease lease = take(lock);
   std::vector<std::unique_ptr<PostgresConnection>> rest;

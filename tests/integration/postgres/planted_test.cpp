@@ -174,7 +174,7 @@ TEST_P(PlantedBehindAPoolerTest, NothingOfItIsRun) {
   const std::string url = server.url_at(pooler.port(), "strategy=" + std::string(postgres::to_string(strategy)) +
                                                            "&pooler=" + (in_session ? "session" : "transaction"));
   try {
-    use(connect(url, {.lease = short_lease}), connect(url, {.lease = short_lease}));
+    use(connect_patiently(url, {.lease = short_lease}), connect_patiently(url, {.lease = short_lease}));
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }

@@ -19,7 +19,7 @@ class PoolerTest : public PostgresStrategyTest {
   }
 
   [[nodiscard]] Client pooled(const std::string& more = {}, ClientOptions options = patient()) const {
-    return connect(server.url_at(pooler.port(), strategy(more)), std::move(options));
+    return connect_patiently(server.url_at(pooler.port(), strategy(more)), std::move(options));
   }
   [[nodiscard]] std::string calls_of(const std::string& start) {
     return server.value("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query ILIKE '" + start + "%'");
@@ -137,8 +137,8 @@ TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenOneIsNoticed) {
 TEST_P(SessionsBehindAPoolerTest, AreFineWhereThePoolerKeepsSessions) {
   const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 20});
   const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
-  const Client one = connect(url, patient());
-  const Client two = connect(url, patient());
+  const Client one = connect_patiently(url, patient());
+  const Client two = connect_patiently(url, patient());
   DistributedLock lock = one.lock("shared");
   DistributedLock others = two.lock("shared");
   Lease lease = take(lock);

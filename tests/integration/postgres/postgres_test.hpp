@@ -30,7 +30,7 @@ using postgres::Strategy;
 
 // What this bounds ends long before far_too_long, even on a busy machine.
 inline ClientOptions impatient(Duration lease = 10min) {
-  return {.lease = lease, .response_timeout = 300ms, .connect_timeout = 1s, .close_timeout = 300ms};
+  return {.lease = lease, .response_timeout = 1s, .connect_timeout = 1s, .close_timeout = 300ms};
 }
 
 // A lease that runs out after every test would have failed: what is free before then was freed. Where a lock lives in a
@@ -48,10 +48,10 @@ class PostgresTest : public ::testing::Test {
       : server(std::move(config)), proxy(rig::Endpoint::loopback(server.port())) {}
 
   [[nodiscard]] Client steady(ClientOptions options, const std::string& parameters = {}) const {
-    return connect(server.url(parameters), std::move(options));
+    return connect_patiently(server.url(parameters), std::move(options));
   }
   [[nodiscard]] Client disturbed(ClientOptions options, const std::string& parameters = {}) const {
-    return connect(server.url_at(proxy.port(), parameters), std::move(options));
+    return connect_patiently(server.url_at(proxy.port(), parameters), std::move(options));
   }
 
   // A role that has all the rights of the others and owns what it makes together with them, but whose sessions the
@@ -61,7 +61,7 @@ class PostgresTest : public ::testing::Test {
     server.run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);
   }
   [[nodiscard]] Client as(const std::string& role, ClientOptions options, const std::string& parameters = {}) const {
-    return connect(server.url_as(role, role, parameters), std::move(options));
+    return connect_patiently(server.url_as(role, role, parameters), std::move(options));
   }
   // Ends all of its sessions; answers how many there were.
   int terminate(const std::string& role) {

@@ -15,9 +15,10 @@
 #include <dlock/dlock.hpp>
 
 #include "event_log.hpp"
+#include "integration_test.hpp"
 #include "postgres/shared_server.hpp"
-#include "suite/wait.hpp"
 #include "strategies.hpp"
+#include "suite/wait.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
@@ -29,8 +30,8 @@ using conformance::Event;
 using conformance::Outcome;
 using conformance::Pending;
 using conformance::take;
-
 using postgres::Strategy;
+
 // A lease that runs out after every test would have failed: what is free before then was freed.
 constexpr auto long_lease = 10min;
 
@@ -245,7 +246,7 @@ class Renewals final : public Observer {
 
 TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
   const auto renewals = std::make_shared<Renewals>("other");
-  const Client locker = client({.observer = renewals});
+  const Client locker = client({.response_timeout = 3s, .observer = renewals});
   DistributedLock stuck = locker.lock("stuck");
   DistributedLock other = locker.lock("other");
   std::optional<Lease> stuck_lease = take(stuck, {.lease = long_lease});
@@ -253,12 +254,12 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
   foreign.run("BEGIN");
   ASSERT_EQ(foreign.value("SELECT name FROM " + table() + " WHERE name = 'stuck' FOR UPDATE"), "stuck");
 
-  const Lease other_lease = take(other, {.lease = 1500ms});
+  const Lease other_lease = take(other, {.lease = 6s});
   const Client second = client();
   DistributedLock same = second.lock("stuck");
   EXPECT_FALSE(same.try_acquire().has_value()) << "busy, and nobody waits for the row";
   Pending waiting(same, {});
-  renewals->happened.wait("renewals go on", 4);
+  renewals->happened.wait("renewals go on", 3);
   EXPECT_TRUE(other_lease.held());
   for (const char* const name : {"new", "stuck too", "other too"}) {
     DistributedLock lock = locker.lock(name);
@@ -279,7 +280,7 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyIsInsertingDelaysNoOtherLockForLong) {
   std::vector<Lease> leases;
   for (const char* const name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
     DistributedLock lock = locker.lock(std::string("held/") + name);
-    leases.push_back(take(lock, {.lease = 2400ms}));
+    leases.push_back(take(lock, {.lease = 6s}));
   }
   PostgresConnection foreign(server.admin_conninfo());
   foreign.run("BEGIN; INSERT INTO " + table() + " (name, owner, holder, token, " +
@@ -288,7 +289,7 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyIsInsertingDelaysNoOtherLockForLong) {
   DistributedLock stuck = locker.lock("stuck");
   Pending waiting(stuck, {});
   await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
-  renewals->happened.wait("renewals go on", 4);
+  renewals->happened.wait("renewals go on", 3);
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_FALSE(waiting.done());
   foreign.run("ROLLBACK");
@@ -341,7 +342,7 @@ TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
              " TEMPLATE template0");
   std::string url = server.url(strategy());
   url.replace(url.find("/locks"), std::string("/locks").size(), "/" + database);
-  const Client locker = connect(url);
+  const Client locker = connect_patiently(url);
   ASSERT_FALSE(locker.initialize().empty());
   DistributedLock first = locker.lock("caf\xc3\xa9");
   take(first).release();
@@ -368,7 +369,7 @@ TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
   EXPECT_EQ(sql.value("SELECT count(*) FROM " + table() + " WHERE " + held()), "100");
 
   // Who waits for such a name is woken, too.
-  const Client waiter = connect(url, {.clock = std::make_shared<ManualClock>()});
+  const Client waiter = connect_patiently(url, {.clock = std::make_shared<ManualClock>()});
   DistributedLock same = waiter.lock(locks[5].name());
   Pending waiting(same, {.lease = long_lease});
   await_in(server.admin_conninfo(database), marked(locks[5].name()));

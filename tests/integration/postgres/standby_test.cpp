@@ -39,7 +39,7 @@ TEST_P(StandbyTest, AStandbyAloneIsUnavailableAndSaysWhy) {
   EXPECT_TRUE(take(lock).release());
   server.await_standby();
   for (const char* hosts : {"", "target_session_attrs=any"}) {
-    const Client client = connect(standby.url(strategy(hosts)), patient());
+    const Client client = connect_patiently(standby.url(strategy(hosts)), {.response_timeout = 3s});
     DistributedLock others = client.lock("replicated");
     EXPECT_THAT(refusal(others), testing::HasSubstr("standby"));
   }
@@ -50,8 +50,8 @@ TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
   DistributedLock lock = primary.lock("replicated");
   const FencingToken before = take(lock).token();
   server.await_standby();
-  const Client first = connect(standby.url(strategy()), patient());
-  const Client second = connect(standby.url(strategy("target_session_attrs=any")), patient());
+  const Client first = connect_patiently(standby.url(strategy()), impatient());
+  const Client second = connect_patiently(standby.url(strategy("target_session_attrs=any")), impatient());
   DistributedLock one = first.lock("replicated");
   DistributedLock two = second.lock("replicated/too");
   Pending waiting(one, {});
@@ -66,7 +66,7 @@ TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
 }
 
 TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
-  const Client client = connect(either(), {.lease = 12s});
+  const Client client = connect_patiently(either(), {.lease = 18s});
   DistributedLock lock = client.lock("replicated");
   Lease lease = take(lock);
   server.await_standby();
@@ -87,7 +87,7 @@ TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
 }
 
 TEST_P(StandbyTest, TokensGrowWhereThePromotedServerHasNotHeardOfTheLastOnes) {
-  const Client client = connect(either(), impatient(short_lease));
+  const Client client = connect_patiently(either(), impatient(short_lease));
   DistributedLock lock = client.lock("replicated");
   EXPECT_TRUE(take(lock).release());
   server.await_standby();

@@ -18,7 +18,7 @@ class TerminatedTest : public PostgresStrategyTest {
 };
 
 TEST_P(TerminatedTest, AHolderIsToldOrKeepsTheLock) {
-  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(3s)});
+  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)});
   const Client other = steady(patient());
   DistributedLock lock = holder.lock("held");
   DistributedLock others = other.lock("held");

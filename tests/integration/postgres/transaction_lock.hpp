@@ -14,6 +14,7 @@
 #include <dlock/dlock.hpp>
 #include <dlock/postgres.hpp>
 
+#include "integration_test.hpp"
 #include "tests/support/postgres_connection.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
@@ -49,7 +50,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
  protected:
   static void SetUpTestSuite() {
     shared = std::make_unique<PostgresServer>();
-    (void)connect(shared->url()).initialize();
+    (void)connect_patiently(shared->url()).initialize();
   }
   static void TearDownTestSuite() { shared.reset(); }
 
@@ -60,7 +61,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
     return {.kind = GetParam(), .wait = wait};
   }
   [[nodiscard]] Client client() const {
-    return connect(server.url(GetParam() == Kind::row ? "strategy=for-update" : "strategy=advisory"));
+    return connect_patiently(server.url(GetParam() == Kind::row ? "strategy=for-update" : "strategy=advisory"));
   }
   [[nodiscard]] bool is_free() const { return client().lock(name).try_acquire().has_value(); }
   void await_waiter() const {

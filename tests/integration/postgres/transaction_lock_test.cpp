@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kin
 #ifdef DLOCK_TRANSACTION_EXAMPLE
 TEST(PostgresTransactionLockExample, DoesWhatItSays) {
   const PostgresServer server;
-  (void)connect(server.url()).initialize();
+  (void)connect_patiently(server.url()).initialize();
   EXPECT_EQ(rig::run_command({DLOCK_TRANSACTION_EXAMPLE, server.url()}),
             "the balance is 200\n"
             "while one transaction has the lock, another does not get it\n"

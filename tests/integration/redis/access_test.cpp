@@ -49,7 +49,7 @@ class AccessTest : public RedisTest {
 
 TEST_F(AccessTest, AWrongPasswordIsDenied) {
   for (const char* who : {"locker:wrong@", ":wrong@", "stranger:locker-secret@", ""}) {
-    const Client client = connect(url_as(who), impatient());
+    const Client client = connect_patiently(url_as(who), impatient());
     DistributedLock lock = client.lock("secret");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -59,7 +59,7 @@ TEST_F(AccessTest, AWrongPasswordIsDenied) {
 
 TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
   const RedisServer open;
-  const Client client = connect("redis://:password@127.0.0.1:" + std::to_string(open.port()), impatient());
+  const Client client = connect_patiently("redis://:password@127.0.0.1:" + std::to_string(open.port()), impatient());
   DistributedLock lock = client.lock("secret");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -67,7 +67,7 @@ TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
 }
 
 TEST_F(AccessTest, TheDefaultUserNeedsOnlyThePassword) {
-  const Client client = connect(url_as(":administrator@"));
+  const Client client = connect_patiently(url_as(":administrator@"));
   DistributedLock lock = client.lock("secret");
   EXPECT_TRUE(take(lock).release());
 }

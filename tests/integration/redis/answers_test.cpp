@@ -21,7 +21,7 @@ class SenselessAnswerTest : public ::testing::TestWithParam<Hostility> {};
 TEST_P(SenselessAnswerTest, IsAProtocolErrorAndNeverAGrant) {
   for (const char* strategy : {"queue", "broadcast", "poll"}) {
     const ScriptedServer server(polite_until_asked(GetParam().answer));
-    const Client client = connect(url_of(server, std::string("strategy=") + strategy), impatient());
+    const Client client = connect_patiently(url_of(server, std::string("strategy=") + strategy), impatient());
     DistributedLock lock = client.lock("hostile");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -72,7 +72,7 @@ class ServerErrorTest : public ::testing::TestWithParam<ErrorCase> {};
 
 TEST_P(ServerErrorTest, IsClassified) {
   const ScriptedServer server(polite_until_asked({.bytes = std::string(GetParam().reply) + "\r\n"}));
-  const Client client = connect(url_of(server), impatient());
+  const Client client = connect_patiently(url_of(server), impatient());
   DistributedLock lock = client.lock("erroneous");
   try {
     (void)lock.try_acquire();

@@ -56,7 +56,7 @@ TEST_F(DemotionTest, WaitersAreServedInTheirTurnByTheNewMaster) {
     await("the waiter does not subscribe", [&] { return subscriptions_at(server) == 1; });
   }
   fail_over(server, promoted, proxy);
-  const Client settled = connect(promoted.url());
+  const Client settled = connect_patiently(promoted.url());
   DistributedLock settled_lock = settled.lock("handed");
   for (int i = 0; i < 10; ++i) {
     Lease lease = take(settled_lock);
@@ -79,7 +79,7 @@ TEST_P(DemotedMasterTest, AHolderAndAWaiterGoOnAtTheNewOne) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, strategy());
   DistributedLock held = client.lock("held");
-  const Lease kept = take(held, {.lease = 6s});
+  const Lease kept = take(held, {.lease = 15s});
   DistributedLock waited_for = client.lock("waited-for");
   (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
   Pending waiting(waited_for, {});

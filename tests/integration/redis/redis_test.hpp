@@ -18,7 +18,7 @@ namespace dlock::test {
 
 // Short, for tests that let them run out in real time.
 inline ClientOptions impatient() {
-  return {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms};
+  return {.response_timeout = 1s, .connect_timeout = 1s, .close_timeout = 300ms};
 }
 
 // A lease that runs out after every test would have failed: what is free before then was freed.
@@ -31,10 +31,10 @@ class RedisTest : public ::testing::Test {
       : server(std::move(config)), proxy(rig::Endpoint::loopback(server.port())) {}
 
   [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = {}) const {
-    return connect(server.url(parameters), std::move(options));
+    return connect_patiently(server.url(parameters), std::move(options));
   }
   [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = {}) const {
-    return connect(server.url_at(proxy.port(), parameters), std::move(options));
+    return connect_patiently(server.url_at(proxy.port(), parameters), std::move(options));
   }
   [[nodiscard]] static redis::Keys keys(const std::string& name) { return redis::keys_of("dlock:", name); }
   // What the lock's key holds; empty if it is not there.

@@ -67,7 +67,7 @@ TEST_F(ReplicasTest, AWaiterThatIsNotAcknowledgedLeavesTheLockToOthers) {
 TEST_F(ReplicasTest, AReplicaIsNoPlaceForLocks) {
   const RedisServer replica({.primary = server.port()});
   ASSERT_TRUE(attached(replica));
-  const Client client = connect(replica.url(), impatient());
+  const Client client = connect_patiently(replica.url(), impatient());
   DistributedLock lock = client.lock("replicated");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());

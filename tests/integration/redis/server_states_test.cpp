@@ -16,7 +16,7 @@ TEST_F(ServerStateTest, WithoutMemoryNothingIsAcquiredButEverythingIsReleased) {
   const Client client = steady(impatient());
   DistributedLock lock = client.lock("held");
   DistributedLock another = client.lock("another");
-  Lease lease = take(lock, {.lease = 3s});
+  Lease lease = take(lock, {.lease = long_lease});
   set("maxmemory", "1");
   std::error_code error;
   EXPECT_FALSE(another.try_acquire({}, error).has_value());
@@ -32,7 +32,7 @@ TEST_F(ServerStateTest, AHolderRenewsWithoutMemory) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   DistributedLock lock = client.lock("held");
-  Lease lease = take(lock, {.lease = 2s});
+  Lease lease = take(lock, {.lease = 6s});
   set("maxmemory", "1");
   log->renewals.wait("a renewal needs no memory");
   EXPECT_TRUE(lease.held());

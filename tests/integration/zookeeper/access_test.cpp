@@ -131,7 +131,7 @@ TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
 TEST(ReadOnlyTest, AServerWithoutAQuorumThatAnswersReadsLocksNothing) {
   ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
   const std::size_t survivor = ensemble.follower();
-  const Client client = connect(ensemble.server(survivor).url(long_session), impatient());
+  const Client client = connect_patiently(ensemble.server(survivor).url(long_session), impatient());
   DistributedLock lock = client.lock("read-only");
   EXPECT_TRUE(take(lock).release());
   for (std::size_t i = 0; i < ensemble.size(); ++i) {

@@ -76,7 +76,7 @@ TEST_F(QueueTest, AWaiterBehindOneThatGivesUpWaitsForTheNext) {
 }
 
 TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
-  const Client client = steady();
+  const Client client = steady({.response_timeout = 3s});
   std::vector<std::string> before;
   for (int i = 0; i < 5; ++i) before.push_back(add_foreign("line", foreign_guid));
   DistributedLock lock = client.lock("line");
@@ -170,10 +170,10 @@ TEST_F(ReapingTest, ALockIsTakenAllTheWhileThatItsNodeIsBeingRemoved) {
 
 // The client library sends all its watches in one packet when it reconnects, and a server refuses more than a megabyte.
 TEST_F(QueueTest, AMegabyteOfWatchesSurvivesABrokenConnection) {
-  constexpr std::size_t locks = 2500;
+  constexpr std::size_t locks = 2000;
   const Client client = disturbed();
   const Client other_client = steady();
-  const auto name = [](std::size_t i) { return std::string(450, 'n') + std::to_string(i); };
+  const auto name = [](std::size_t i) { return std::string(500, 'n') + std::to_string(i); };
   std::vector<Lease> leases;
   std::vector<DistributedLock> waiting_for;
   std::vector<Pending> waiting;

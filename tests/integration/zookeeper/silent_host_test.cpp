@@ -32,7 +32,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
   std::vector<DistributedLock> locks;
   std::vector<Pending> acquires;
   for (int i = 0; i < 12; ++i) {
-    clients.push_back(connect(url(lists[i % 3]), {.connect_timeout = 600ms}));
+    clients.push_back(connect_patiently(url(lists[i % 3]), {.connect_timeout = 600ms}));
     locks.push_back(clients.back().lock("n" + std::to_string(i)));
   }
   for (DistributedLock& lock : locks) acquires.emplace_back(lock, AcquireOptions{.wait = patient});
@@ -42,7 +42,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
 // The server never sees what was sent while nothing passed, so that only another attempt can be answered.
 TEST_F(SilentHostTest, AHostThatIsSilentAloneIsAnErrorUntilItAnswers) {
   proxy.set({.mode = rig::Traffic::Mode::swallow});
-  const Client client = connect(url({proxy.port()}), {.response_timeout = 300ms, .connect_timeout = 200ms});
+  const Client client = connect_patiently(url({proxy.port()}), {.response_timeout = 300ms, .connect_timeout = 200ms});
   DistributedLock lock = client.lock("alone");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());

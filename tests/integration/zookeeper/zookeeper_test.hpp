@@ -19,14 +19,14 @@ namespace dlock::test {
 
 // What this bounds ends long before far_too_long, even on a busy machine.
 inline ClientOptions impatient() {
-  return {.response_timeout = 300ms, .connect_timeout = 2s, .close_timeout = 300ms};
+  return {.response_timeout = 1s, .connect_timeout = 2s, .close_timeout = 300ms};
 }
 
 // A session that is kept through every disturbance of a test: what is free before it ends was freed. The longer a
 // session, the longer the client library waits before it tries a server again (a sixtieth of it).
 inline constexpr const char* long_session = "session_timeout=60s";
-// Sessions that tests wait to see the end of.
-inline constexpr const char* short_session = "session_timeout=2s";
+// Sessions that tests wait to see the end of. A busy machine keeps them alive until then.
+inline constexpr const char* short_session = "session_timeout=4s";
 
 // What the servers know of a lock, by a session of the test's own.
 class Tree {
@@ -69,10 +69,11 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
   }
 
   [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return connect(server.url(parameters), std::move(options));
+    return connect_patiently(server.url(parameters), std::move(options));
   }
   [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return connect("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?" + parameters, std::move(options));
+    return connect_patiently("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + "?" + parameters,
+                             std::move(options));
   }
   // From now on nothing passes, and connections are refused.
   void cut() {
