@@ -24,9 +24,11 @@ using test::ZooKeeperClient;
 
 constexpr const char* prefix = "/dlock";
 
-// Short, because tests wait for sessions to end; long enough for a busy machine to keep them alive: the client library
-// gives up a server that does not answer for two thirds of it, and with a sanitizer all is slow.
-const char* parameters_for(ZooKeeperSetup setup) {
+// Where the way to the servers is cut, tests wait for sessions to end, so those are short. All others outlast the
+// moment in which a busy machine answers a thousand questions: the client library gives up a server that does not
+// answer for two thirds of the session.
+const char* session_for(ZooKeeperSetup setup, Link link) {
+  if (link == Link::steady) return "session_timeout=10s";
   return setup == ZooKeeperSetup::standalone && !rig::sanitized ? "session_timeout=2s" : "session_timeout=4s";
 }
 
@@ -49,23 +51,23 @@ ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
 
 ZooKeeperFixture::~ZooKeeperFixture() = default;
 
-std::string ZooKeeperFixture::url_of(const std::string& addresses) const {
-  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + parameters_for(setup_);
+std::string ZooKeeperFixture::url_of(const std::string& addresses, Link link) const {
+  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + session_for(setup_, link);
 }
 
 std::string ZooKeeperFixture::url() const {
-  return url_of(addresses_of(service_.ports()));
+  return url_of(addresses_of(service_.ports()), Link::steady);
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
-  if (link == Link::disturbed) return connect(url_of(address_list(disturbed_)), std::move(options));
+  if (link == Link::disturbed) return connect(url_of(address_list(disturbed_), link), std::move(options));
   // Nobody who is going to die says good-bye for long. It has a way of its own, so that it can be cut off for good.
   if (options.close_timeout >= ClientOptions().close_timeout) return connect(url(), std::move(options));
   Proxies& way = mortal_.emplace_back();
   for (const std::uint16_t port : service_.ports()) {
     way.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
   }
-  return connect(url_of(address_list(way)), std::move(options));
+  return connect(url_of(address_list(way), link), std::move(options));
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {

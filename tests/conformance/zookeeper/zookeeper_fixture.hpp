@@ -44,7 +44,7 @@ class ZooKeeperFixture final : public Fixture {
   using Proxies = std::vector<std::unique_ptr<rig::TcpProxy>>;
   static void cut(const Proxies& way);
   [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
-  [[nodiscard]] std::string url_of(const std::string& addresses) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, Link link) const;
 
   ZooKeeperSetup setup_;
   std::string strategy_;
