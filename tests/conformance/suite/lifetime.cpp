@@ -102,7 +102,7 @@ TEST_P(Contract, C15_ClosingAClientEndsItsWaits) {
 TEST_P(Contract, C15_AClientMayBeDestroyedInTheMiddleOfEverything) {
   Lock& busy = lock_of(client(), name("busy"));
   const Lease lease = take(busy);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 4; ++round) {
     auto doomed = std::make_unique<Client>(fixture().make_client({}, Link::steady));
     std::deque<Pending> pending;
     std::deque<Lease> leases;
