@@ -29,6 +29,7 @@ constexpr const char* common_lines =
     "dynamic_shared_memory_type = mmap\n"  // files in the cluster, that go with it
     "wal_level = replica\n"
     "max_wal_senders = 4\n"
+    "max_logical_replication_workers = 0\n"  // a process less to start
     "wal_retrieve_retry_interval = 100ms\n"
     "password_encryption = md5\n"
     "lc_messages = 'C'\n"
