@@ -1,6 +1,7 @@
 # Helpers for the targets of this tree. Nothing here reaches those who use the installed library.
 option(DLOCK_WERROR "Treat warnings as errors" OFF)
 set(DLOCK_SANITIZE "" CACHE STRING "Sanitizers for everything built here, e.g. address,undefined or thread")
+set(DLOCK_SANITIZE_TESTS "${DLOCK_SANITIZE}" CACHE STRING "Sanitizers for what is below tests/, if not the same ones")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
@@ -25,7 +26,8 @@ target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic 
 if(DLOCK_SANITIZE)
   # Not the check of virtual tables: it opens a pipe to see whether memory is readable, so it reports good objects where a
   # test has used up the descriptors.
-  target_compile_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE} -fno-sanitize=vptr
+  target_compile_options(dlock_developer_flags INTERFACE
+    -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=vptr
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
   # Asio has memory fences, which ThreadSanitizer does not model. Nothing here relies on them alone.
@@ -36,7 +38,12 @@ endif()
 # Common properties of a target of this tree.
 function(dlock_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF dlock_sanitize "${DLOCK_SANITIZE}")
+  set(tests "${PROJECT_SOURCE_DIR}/tests")
+  cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" of_tests)
+  if(of_tests)
+    set_target_properties(${target} PROPERTIES dlock_sanitize "${DLOCK_SANITIZE_TESTS}")
+  endif()
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
