@@ -49,7 +49,7 @@ class AccessTest : public RedisTest {
 
 TEST_F(AccessTest, AWrongPasswordIsDenied) {
   for (const char* who : {"locker:wrong@", ":wrong@", "stranger:locker-secret@", ""}) {
-    const Client client = connect_patiently(url_as(who), impatient());
+    const Client client = connect_patiently(url_as(who), unwaiting());
     DistributedLock lock = client.lock("secret");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -59,7 +59,7 @@ TEST_F(AccessTest, AWrongPasswordIsDenied) {
 
 TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
   const RedisServer open;
-  const Client client = connect_patiently("redis://:password@127.0.0.1:" + std::to_string(open.port()), impatient());
+  const Client client = connect_patiently("redis://:password@127.0.0.1:" + std::to_string(open.port()), unwaiting());
   DistributedLock lock = client.lock("secret");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -114,7 +114,7 @@ TEST_F(AccessTest, WithoutTheRightToAcquireTheErrorNamesTheCommand) {
     RedisUser user;
     std::erase(user.rights, missing);
     set_user(user);
-    const Client client = steady(impatient());
+    const Client client = steady(unwaiting());
     DistributedLock lock = client.lock("forbidden");
     try {
       (void)lock.try_acquire();
@@ -146,7 +146,7 @@ TEST_F(AccessTest, WithoutPublishAndSubscribeItPollsAndSaysSoOnce) {
 }
 
 TEST_F(AccessTest, KeysOutsideThePatternAreDenied) {
-  const Client client = steady(impatient(), "prefix=elsewhere:");
+  const Client client = steady(unwaiting(), "prefix=elsewhere:");
   DistributedLock lock = client.lock("forbidden");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -154,7 +154,7 @@ TEST_F(AccessTest, KeysOutsideThePatternAreDenied) {
 }
 
 TEST_F(AccessTest, RightsTakenAwayWhileHoldingLoseTheLockInTime) {
-  const Client client = steady(impatient());
+  const Client client = steady();
   DistributedLock lock = client.lock("held");
   const Lease lease = take(lock, {.lease = 500ms});
   const LossEvent loss(lease);

@@ -21,7 +21,7 @@ class SenselessAnswerTest : public ::testing::TestWithParam<Hostility> {};
 TEST_P(SenselessAnswerTest, IsAProtocolErrorAndNeverAGrant) {
   for (const char* strategy : {"queue", "broadcast", "poll"}) {
     const ScriptedServer server(polite_until_asked(GetParam().answer));
-    const Client client = connect_patiently(url_of(server, std::string("strategy=") + strategy), impatient());
+    const Client client = connect_patiently(url_of(server, std::string("strategy=") + strategy), unwaiting());
     DistributedLock lock = client.lock("hostile");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());

@@ -21,6 +21,11 @@ inline ClientOptions impatient() {
   return {.response_timeout = 1s, .connect_timeout = 1s, .close_timeout = 300ms};
 }
 
+// For tests of what is refused at once. What a client leaves behind there is not waited for.
+inline ClientOptions unwaiting() {
+  return {.close_timeout = 300ms};
+}
+
 // A lease that runs out after every test would have failed: what is free before then was freed.
 inline constexpr auto long_lease = 10min;
 
