@@ -39,7 +39,7 @@ TEST_P(StandbyTest, AStandbyAloneIsUnavailableAndSaysWhy) {
   EXPECT_TRUE(take(lock).release());
   server.await_standby();
   for (const char* hosts : {"", "target_session_attrs=any"}) {
-    const Client client = connect_patiently(standby.url(strategy(hosts)), impatient());
+    const Client client = connect_patiently(standby.url(strategy(hosts)), {.response_timeout = 3s});
     DistributedLock others = client.lock("replicated");
     EXPECT_THAT(refusal(others), testing::HasSubstr("standby"));
   }
