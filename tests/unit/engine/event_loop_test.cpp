@@ -149,6 +149,28 @@ TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
   EXPECT_EQ(order, (std::vector{0, 1, 2, 10, 11, 12}));
 }
 
+TEST_F(EventLoopTest, ALossSignalWaitsForOneHandlerNotForARowOfThem) {
+  constexpr int count = 300;
+  util::Event go_on;
+  hold_up_until(go_on);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(notify([] {}));  // more than a batch: handlers run before the rest
+  int handled = 0;
+  int handled_before = count;
+  util::Event all_handled;
+  for (int i = 0; i < count; ++i) {
+    loop_.post([&] {
+      if (++handled == 1) {
+        EXPECT_TRUE(notify([&] { handled_before = handled; }, UserCode::loss_signal));
+      }
+      if (handled == count) all_handled.set();
+    });
+  }
+  go_on.set();
+  ASSERT_TRUE(all_handled.wait(rig::hang_guard));
+  end();
+  EXPECT_LT(handled_before, count / 2);
+}
+
 TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
   util::Event go_on;
   hold_up_until(go_on);
