@@ -412,35 +412,6 @@ TEST_F(ThreadEngineTest, WhoIsWokenByATaskFindsTheTurnOver) {
   }
 }
 
-TEST_F(ThreadEngineTest, WhatACallersTaskSetsEndsTheWaitOfTheOneThatLeads) {
-  const auto caller = static_cast<pid_t>(syscall(SYS_gettid));
-  const auto end = std::chrono::steady_clock::now() + rig::hang_guard / 6;
-  bool at_once = false;
-  while (!at_once && std::chrono::steady_clock::now() < end) {
-    util::Event event;
-    std::atomic<bool> waits = false;
-    bool led = false;
-    std::thread other([&] {
-      while (!waits) std::this_thread::yield();
-      util::Event seen;
-      EXPECT_TRUE(engine_->submit([&] {
-        led = static_cast<pid_t>(syscall(SYS_gettid)) == caller;
-        seen.set();
-      }));
-      EXPECT_TRUE(seen.wait(rig::hang_guard));
-      while (!is_asleep(caller)) std::this_thread::yield();
-      EXPECT_TRUE(engine_->dispatch([&] { event.set(); }));
-    });
-    const auto start = std::chrono::steady_clock::now();
-    waits = true;
-    EXPECT_TRUE(engine_->wait(event, rig::hang_guard));
-    const auto waited = std::chrono::steady_clock::now() - start;
-    other.join();
-    at_once = led && waited < LeadPolicy::longest_lead;
-  }
-  EXPECT_TRUE(at_once) << "it always led for as long as it may";
-}
-
 // --- Timers ----------------------------------------------------------------------------------------------------------
 
 TEST_F(ThreadEngineTest, TimersRunWhenTheManualClockSaysSo) {
