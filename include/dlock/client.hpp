@@ -43,6 +43,7 @@ class Client {
   // without control characters; apart from that it is taken byte by byte and never interpreted. A lock works only as
   // long as its client lives, so connect(url).lock(name) does not compile: keep the client.
   [[nodiscard]] DistributedLock lock(std::string name) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   DistributedLock lock(std::string name) const&& = delete;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;

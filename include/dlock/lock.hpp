@@ -94,6 +94,7 @@ class DistributedLock {
   // The lease that this thread's lock() took, so that its token and loss stay visible; empty if there is none. Valid
   // until this thread's unlock().
   [[nodiscard]] const Lease& lease() const& noexcept;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   const Lease& lease() const&& = delete;
 
   // Options that lock(), try_lock() and their timed forms use, also through a RecursiveLock (their `wait` is given by

@@ -54,6 +54,7 @@ class RecursiveLock {
   [[nodiscard]] std::size_t hold_count() const noexcept;
   // This thread's lease; empty if there is none. Valid until the unlock() that brings the count to 0.
   [[nodiscard]] const Lease& lease() const& noexcept;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   const Lease& lease() const&& = delete;
   [[nodiscard]] const std::string& name() const noexcept;
 

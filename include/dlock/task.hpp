@@ -61,7 +61,7 @@ class Callback {
 
   static constexpr std::size_t size = 6 * sizeof(void*);
   template <class Held>
-  static constexpr bool fits =
+  static constexpr bool fits =  // NOLINTNEXTLINE(misc-redundant-expression): redundant for some types only
       sizeof(Held) <= size && alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
 
   template <class Held>

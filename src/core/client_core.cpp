@@ -64,9 +64,11 @@ const std::shared_ptr<Shard>& ClientCore::shard_of(std::string_view name) {
   if (ready_[index].load(std::memory_order_acquire)) return shards_[index];
   const util::MutexLock lock(shards_mutex_);
   if (!ready_[index].load(std::memory_order_relaxed)) {
-    auto shard = closing_ ? nullptr : make_shard();
+    std::shared_ptr<Shard> shard;
+    if (!closing_) shard = make_shard();
     // Where another cannot be had, for want of descriptors for instance, the first one serves these names, for good.
-    shards_[index] = shard ? std::move(shard) : main_;
+    if (!shard) shard = main_;
+    shards_[index] = std::move(shard);
     ready_[index].store(true, std::memory_order_release);
   }
   return shards_[index];

@@ -19,7 +19,7 @@ std::shared_ptr<LeaseState> LeaseTable::hold(Grant grant, const AcquireOptions& 
     grant.valid_until = std::min(grant.valid_until, fixed_end);
   }
   const LeaseKeeper::Terms terms{.lease = grant.lease, .renew = options.renew && own_lease};
-  const auto lease = std::make_shared<LeaseState>(shard_.shared_from_this(), std::move(grant));
+  auto lease = std::make_shared<LeaseState>(shard_.shared_from_this(), std::move(grant));
   lease->kept.emplace(*lease, terms, fixed_end);
   leases_.insert_or_assign(lease->owner(), lease);
   lease->kept->start();
@@ -38,11 +38,11 @@ std::shared_ptr<LeaseState> LeaseTable::find(const OwnerId& owner) const {
 
 // --- News ------------------------------------------------------------------------------------------------------------
 
-void LeaseTable::renewal_ended(const OwnerId& owner, const RenewOutcome& outcome) {
+void LeaseTable::renewal_ended(const OwnerId& owner, const RenewOutcome& outcome) const {
   if (const auto lease = find(owner)) lease->kept->renewal_ended(outcome);
 }
 
-void LeaseTable::extended(const OwnerId& owner, TimePoint valid_until) {
+void LeaseTable::extended(const OwnerId& owner, TimePoint valid_until) const {
   const auto lease = find(owner);
   if (lease && !lease->kept->lost()) lease->kept->extended(valid_until);
 }

@@ -23,8 +23,8 @@ class LeaseTable {
   [[nodiscard]] std::shared_ptr<LeaseState> find(const OwnerId& owner) const;
 
   // News of the backend's. Ignored for an owner that is not here.
-  void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome);
-  void extended(const OwnerId& owner, TimePoint valid_until);
+  void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome) const;
+  void extended(const OwnerId& owner, TimePoint valid_until) const;
   void gone(const OwnerId& owner, Failure why);
   void reconnected();
 

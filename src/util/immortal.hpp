@@ -18,7 +18,7 @@ class Immortal {
 
  private:
   union {
-    T value_;
+    T value_;  // NOLINT(readability-identifier-naming): a private member all the same
   };
 };
 
