@@ -20,8 +20,8 @@ namespace {
 // Then others get their turn.
 constexpr std::size_t most_tasks_in_a_turn = 256;
 constexpr std::size_t most_timers_in_a_turn = 64;
-// A caller runs timers that are due, too, so that they do not depend on when the loop's thread gets a processor: so
-// many at the end of every so manieth of the turns.
+// Callers run timers that are due, too, so that timers do not depend on when the loop's thread gets a processor. A
+// caller runs at most so many at the end of its turn, in one of so many turns.
 constexpr std::size_t most_timers_of_a_caller = 4;
 constexpr std::size_t turns_between_timers = 8;
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
