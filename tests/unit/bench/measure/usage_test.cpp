@@ -1,6 +1,7 @@
 #include "bench/measure/usage.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <thread>
@@ -16,17 +17,27 @@ TEST(ProcessorTime, GrowsWithWork) {
   EXPECT_GT(processor_time(), before);
 }
 
+// Sleeps until the kernel has counted `count` more voluntary switches of the calling thread: a sleep that is over
+// before the thread has left its processor is none.
+void sleep_until_switched(long count) {
+  rusage usage{};
+  ASSERT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  const long enough = usage.ru_nvcsw + count;
+  while (usage.ru_nvcsw < enough) {
+    std::this_thread::sleep_for(std::chrono::microseconds(1));
+    ASSERT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  }
+}
+
 TEST(ContextSwitches, CountAThreadThatSleeps) {
   const auto before = context_switches();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  sleep_until_switched(1);
   EXPECT_GT(context_switches().voluntary, before.voluntary);
 }
 
 TEST(ContextSwitches, CountThreadsThatHaveEnded) {
   const auto before = context_switches();
-  std::thread([] {
-    for (int i = 0; i < 100; ++i) std::this_thread::sleep_for(std::chrono::microseconds(1));
-  }).join();
+  std::thread([] { sleep_until_switched(100); }).join();
   EXPECT_GE(context_switches().voluntary, before.voluntary + 100);
 }
 
