@@ -111,12 +111,11 @@ TryOutcome FileBackend::attempt(const LockRequest& request) {
 
 std::optional<TryOutcome> FileBackend::attempt_on(NameState& state, const LockRequest& request) {
   if (auto problem = open_file(state)) return failed(std::move(*problem));
-  const std::string path = directory_.path_of(state.file);
   ++shared_->kernel_tries;
-  auto lock = take_lock(state.fd.get(), path);
+  auto lock = take_lock(state.fd.get(), state.path);
   if (!lock.ok()) return failed(lock.failure());
   if (lock.value() == LockState::busy) return answer_busy(state);
-  auto found = directory_.find(state.file);
+  auto found = find_file(state.path);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);
   TryOutcome outcome = found.ok() ? grant(state, request) : failed(found.failure());
   // The descriptor stays open as long as somebody waits: closing it would wake every waiter to the same failure.
@@ -135,37 +134,37 @@ std::optional<TryOutcome> FileBackend::answer_busy(NameState& state) {
   const TimePoint now = host().executor().now();
   if (state.found_at != TimePoint::min() && now - state.found_at < trust_path) return busy();
   // Somebody may hold the lock of a file that nobody finds any more.
-  auto found = directory_.find(state.file);
+  auto found = find_file(state.path);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);
   state.found_at = now;
-  const std::string path = directory_.path_of(state.file);
-  auto content = read_content(state.fd.get(), path);
+  auto content = read_content(state.fd.get(), state.path);
   // A record that cannot be read now may be just being written; whose file it is will be seen later.
   if (content.ok() && std::holds_alternative<ReadRecord>(content.value().record)) {
-    if (auto problem = problem_with(content.value().record, state.name, path)) return failed(std::move(*problem));
+    if (auto problem = problem_with(content.value().record, state.name, state.path)) {
+      return failed(std::move(*problem));
+    }
   }
   return busy();
 }
 
 TryOutcome FileBackend::grant(NameState& state, const LockRequest& request) {
   arm_loss_check();  // first, because it needs memory
-  const std::string path = directory_.path_of(state.file);
-  auto content = read_content(state.fd.get(), path);
+  auto content = read_content(state.fd.get(), state.path);
   if (!content.ok()) return failed(content.failure());
-  if (auto problem = problem_with(content.value().record, state.name, path)) return failed(std::move(*problem));
+  if (auto problem = problem_with(content.value().record, state.name, state.path)) return failed(std::move(*problem));
   const auto* stored = std::get_if<ReadRecord>(&content.value().record);
   const auto wall = host().executor().clock().wall_now();
   const auto token = next_token(stored != nullptr ? stored->record.token : 0, wall);
   if (!token) {
     return failed(
-        {errc::protocol, path + ": its fencing token is the largest there is; remove the file to start anew"});
+        {errc::protocol, state.path + ": its fencing token is the largest there is; remove the file to start anew"});
   }
   const LockRecord record{.token = *token,
                           .owner = request.owner,
                           .holder = request.holder,
                           .pid = ::getpid(),
                           .since = microseconds(wall)};
-  if (auto problem = write_record(state.fd.get(), path, content.value(), record, state.name)) {
+  if (auto problem = write_record(state.fd.get(), state.path, content.value(), record, state.name)) {
     return failed(std::move(*problem));
   }
   begin_lease(state, {request.owner, FencingToken(*token)});
@@ -240,7 +239,7 @@ void FileBackend::release(const Grant& grant, ReleaseHandler done) {
     return;
   }
   // If the file was replaced and the news is still on its way, somebody else may have entered.
-  auto found = directory_.find(state->file);
+  auto found = find_file(state->path);
   const bool ours = !found.ok() || found.value() == state->identity;
   end_lease(*state);
   drop_file(*state);
@@ -262,21 +261,20 @@ void FileBackend::renew(const Grant& grant, RenewHandler done) {
 
 // --- Names ---
 
-NameState* FileBackend::find(const std::string& file) noexcept {
+NameState* FileBackend::find(std::string_view file) noexcept {
   const auto found = names_.find(file);
   return found != names_.end() ? found->second.get() : nullptr;
 }
 
 NameState& FileBackend::obtain(const std::string& file, const std::string& name) {
-  auto& state = names_[file];
-  if (!state) state = std::make_unique<NameState>(*this, host().executor(), name, file);
-  return *state;
+  if (NameState* const known = find(file)) return *known;
+  auto state = std::make_unique<NameState>(*this, host().executor(), name, file, directory_.path_of(file));
+  return *names_.emplace(state->file, std::move(state)).first->second;
 }
 
 void FileBackend::settle(NameState& state) {
   if (!state.lease && state.waiters.empty()) {
-    const std::string file = state.file;  // the map must not be searched for a key that goes with its value
-    names_.erase(file);
+    names_.erase(names_.find(state.file));
   }
 }
 

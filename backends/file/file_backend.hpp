@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -89,7 +90,7 @@ class FileBackend final : public TryBackend {
   void end_lease(NameState& state) noexcept;
   [[nodiscard]] std::optional<Failure> follow_directory();
 
-  [[nodiscard]] NameState* find(const std::string& file) noexcept;
+  [[nodiscard]] NameState* find(std::string_view file) noexcept;
   [[nodiscard]] NameState& obtain(const std::string& file, const std::string& name);
   // Forgets the name if nobody holds or waits.
   void settle(NameState& state);
@@ -136,8 +137,8 @@ class FileBackend final : public TryBackend {
   const std::shared_ptr<SharedState> shared_;
   DirectoryListener directory_listener_;
   Inotify::Subscription directory_subscription_;
-  int inotify_error_ = 0;                                              // why the last subscription failed
-  std::unordered_map<std::string, std::unique_ptr<NameState>> names_;  // by file name
+  int inotify_error_ = 0;                                                   // why the last subscription failed
+  std::unordered_map<std::string_view, std::unique_ptr<NameState>> names_;  // by their `file`
   std::list<NameState*> held_;  // those with a lease; who was looked at last comes last
   std::size_t unchecked_ = 0;   // how many of held_ this round of check_leases() has still to look at
   Timer loss_check_;

@@ -119,7 +119,7 @@ void FileBackend::look(NameState& state) {
     return;
   }
   ++shared_->looks;
-  auto lock = look_at_lock(state.fd.get(), state.file);
+  auto lock = look_at_lock(state.fd.get(), state.path);
   if (!lock.ok() || lock.value() == LockState::free) {
     wake_first(state);  // an error is found again, and reported, by the try
     return;
@@ -183,7 +183,7 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
     revalidate_all();
     return;
   }
-  if (NameState* const state = find(std::string(entry))) {
+  if (NameState* const state = find(entry)) {
     revalidate(*state);
     check(*state);
     settle(*state);
@@ -193,21 +193,21 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
 void FileBackend::revalidate(NameState& state) {
   if (!state.fd) return;
   ++shared_->path_looks;
-  auto found = directory_.find(state.file);
+  auto found = find_file(state.path);
   if (!found.ok() || found.value() == state.identity) return;  // an error says nothing about the file
   drop_file(state);
   directory_suspect_ = true;
   if (!state.lease) return;
   const OwnerId owner = state.lease->owner;
   end_lease(state);
-  host().lost(owner, {errc::lost, "the file of lock \"" + state.name + "\", " + directory_.path_of(state.file) +
+  host().lost(owner, {errc::lost, "the file of lock \"" + state.name + "\", " + state.path +
                                       (found.value() ? ", was replaced" : ", was removed")});
 }
 
 void FileBackend::revalidate_all() {
   std::vector<std::string> files;
   files.reserve(names_.size());
-  for (const auto& entry : names_) files.push_back(entry.first);
+  for (const auto& entry : names_) files.emplace_back(entry.first);
   for (const auto& file : files) {
     NameState* const state = find(file);
     if (state == nullptr) continue;

@@ -16,4 +16,10 @@ std::string to_hex(const Hash128& hash) {
   return OwnerId(hash.high, hash.low).to_string();
 }
 
+std::optional<Hash128> parse_hash(std::string_view hex) noexcept {
+  const auto bits = OwnerId::parse(hex);
+  if (!bits) return std::nullopt;
+  return Hash128{bits->high(), bits->low()};
+}
+
 }  // namespace dlock::file

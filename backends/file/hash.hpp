@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,7 @@ struct Hash128 {
 [[nodiscard]] Hash128 hash128(std::string_view bytes) noexcept;
 // 32 lower-case hexadecimal digits.
 [[nodiscard]] std::string to_hex(const Hash128& hash);
+// nullopt: not what to_hex() answers.
+[[nodiscard]] std::optional<Hash128> parse_hash(std::string_view hex) noexcept;
 
 }  // namespace dlock::file

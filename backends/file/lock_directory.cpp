@@ -231,9 +231,8 @@ Result<std::optional<util::UniqueFd>> LockDirectory::open_existing(const std::st
   return std::optional<util::UniqueFd>(std::move(fd));
 }
 
-Result<std::optional<FileIdentity>> LockDirectory::find(const std::string& file) const {
+Result<std::optional<FileIdentity>> find_file(const std::string& path) {
   struct stat status {};
-  const std::string path = path_of(file);
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) return std::optional<FileIdentity>();
     return system_failure("cannot examine", path, errno);

@@ -46,8 +46,6 @@ class LockDirectory {
   [[nodiscard]] Result<OpenFile> open_or_create(const std::string& file);
   // Opens for looking only; nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
-  // What other processes would find by its path now, lock file or not; nullopt if there is nothing.
-  [[nodiscard]] Result<std::optional<FileIdentity>> find(const std::string& file) const;
 
  private:
   // Whom a new file is for.
@@ -65,6 +63,9 @@ class LockDirectory {
   util::UniqueFd fd_;
   std::uint64_t generation_ = 0;
 };
+
+// What every process finds under a path now, lock file or not; nullopt if there is nothing.
+[[nodiscard]] Result<std::optional<FileIdentity>> find_file(const std::string& path);
 
 // The permissions of lock files in a directory of this mode: a file is open to those who may make and remove files
 // beside it, and to nobody else. In a sticky directory that everybody may write to, such as /tmp, that is the owner

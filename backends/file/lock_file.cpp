@@ -76,7 +76,7 @@ std::optional<Failure> problem_with(const RecordContent& content, std::string_vi
   const auto* read = std::get_if<ReadRecord>(&content);
   if (read == nullptr || read->belongs_to(lock_name)) return std::nullopt;
   return Failure{errc::protocol, "file " + path + " belongs to lock \"" +
-                                     read->name.value_or("with hash " + read->name_hash) + "\", not to \"" +
+                                     read->name.value_or("with hash " + to_hex(read->name_hash)) + "\", not to \"" +
                                      std::string(lock_name) + "\""};
 }
 

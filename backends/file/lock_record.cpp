@@ -1,7 +1,9 @@
 #include "backends/file/lock_record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <concepts>
 #include <limits>
 #include <system_error>
 
@@ -36,6 +38,13 @@ std::string encode_holder(std::string_view holder) {
 
 void add_line(std::string& block, std::string_view key, std::string_view value) {
   block.append(key).append(" ").append(value).append("\n");
+}
+
+template <std::integral Number>
+void add_line(std::string& block, std::string_view key, Number number) {
+  std::array<char, std::numeric_limits<Number>::digits10 + 2> digits;
+  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  add_line(block, key, std::string_view(digits.data(), end));
 }
 
 // Takes the text apart line by line.
@@ -77,32 +86,32 @@ bool all_zero(std::string_view content) noexcept {
 }
 
 // The name behind the block; nullopt when it was not or not wholly written, an error when it is something else.
-std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view tail, std::string_view expected_hash) {
+std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view tail, const Hash128& expected_hash) {
   const bool cut = tail.find('\0') != std::string_view::npos || !tail.ends_with('\n');
   if (cut) return std::nullopt;
   Lines lines(tail);
   const auto encoded = lines.value("name");
   auto name = encoded ? util::percent_decode(*encoded) : std::nullopt;
   if (!name || !lines.rest().empty()) return BadRecord{"what follows the record is not a lock's name"};
-  if (to_hex(hash128(*name)) != expected_hash) return BadRecord{"record and name do not belong together"};
+  if (hash128(*name) != expected_hash) return BadRecord{"record and name do not belong together"};
   return name;
 }
 
 }  // namespace
 
 bool ReadRecord::belongs_to(std::string_view lock_name) const {
-  return name ? *name == lock_name : name_hash == to_hex(hash128(lock_name));
+  return name ? *name == lock_name : name_hash == hash128(lock_name);
 }
 
 std::string format_block(const LockRecord& record, std::string_view lock_name) {
   std::string block;
   block.reserve(record_block);
   block.append(first_line).append("\n");
-  add_line(block, "token", std::to_string(record.token));
+  add_line(block, "token", record.token);
   add_line(block, "owner", record.owner.to_string());
   add_line(block, "holder", encode_holder(record.holder));
-  add_line(block, "pid", std::to_string(record.pid));
-  add_line(block, "since", std::to_string(record.since));
+  add_line(block, "pid", record.pid);
+  add_line(block, "since", record.since);
   add_line(block, "name-hash", to_hex(hash128(lock_name)));
   add_line(block, "checksum", to_hex(hash128(block)));
   block.resize(record_block - 1, ' ');
@@ -125,20 +134,18 @@ RecordContent parse_record(std::string_view content) {
   LockRecord& record = read.record;
   if (lines.next() != first_line) return BadRecord{"it does not begin with \"" + std::string(first_line) + "\""};
   const bool token = parse_number(lines.value("token"), record.token);
-  const auto owner = lines.value("owner");
+  const auto owner = OwnerId::parse(lines.value("owner").value_or(""));
   const auto holder = lines.value("holder");
   const bool pid = parse_number(lines.value("pid"), record.pid);
   const bool since = parse_number(lines.value("since"), record.since);
-  const auto name_hash = lines.value("name-hash");
+  const auto name_hash = parse_hash(lines.value("name-hash").value_or(""));
   const auto checked = block.substr(0, block.size() - lines.rest().size());
-  const auto checksum = lines.value("checksum");
-  if (!checksum || *checksum != to_hex(hash128(checked))) return BadRecord{"its checksum is wrong"};
-  const auto owner_id = owner ? OwnerId::parse(*owner) : std::nullopt;
+  if (parse_hash(lines.value("checksum").value_or("")) != hash128(checked)) return BadRecord{"its checksum is wrong"};
   auto holder_text = holder ? util::percent_decode(*holder) : std::nullopt;
-  if (!token || record.token > max_token || !owner_id || !holder_text || !pid || !since || !name_hash) {
+  if (!token || record.token > max_token || !owner || !holder_text || !pid || !since || !name_hash) {
     return BadRecord{"one of its fields makes no sense"};
   }
-  record.owner = *owner_id;
+  record.owner = *owner;
   record.holder = std::move(*holder_text);
   read.name_hash = *name_hash;
   auto name = parse_name(content.substr(record_block), read.name_hash);

@@ -15,6 +15,8 @@
 
 #include <dlock/token.hpp>
 
+#include "backends/file/hash.hpp"
+
 namespace dlock::file {
 
 inline constexpr std::size_t record_block = 512;
@@ -35,7 +37,7 @@ struct BadRecord {
 };
 struct ReadRecord {
   LockRecord record;
-  std::string name_hash;
+  Hash128 name_hash;
   std::optional<std::string> name;  // nullopt: not wholly written, because power or space ran out
 
   [[nodiscard]] bool belongs_to(std::string_view lock_name) const;

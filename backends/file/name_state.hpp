@@ -37,14 +37,20 @@ struct HeldLock {
 //         |         | own release until the next  |
 class NameState final : public Inotify::Listener {
  public:
-  NameState(FileBackend& owner, Executor& executor, std::string lock_name, std::string file_name)
-      : backend(owner), name(std::move(lock_name)), file(std::move(file_name)), recheck(executor), poll(executor) {}
+  NameState(FileBackend& owner, Executor& executor, std::string lock_name, std::string file_name, std::string file_path)
+      : backend(owner),
+        name(std::move(lock_name)),
+        file(std::move(file_name)),
+        path(std::move(file_path)),
+        recheck(executor),
+        poll(executor) {}
 
   void on_event(std::uint32_t mask, std::string_view entry) override;
 
   FileBackend& backend;
   const std::string name;
   const std::string file;
+  const std::string path;
   GuardedFd fd;
   FileIdentity identity;                  // of what fd has open, or had last
   TimePoint found_at = TimePoint::min();  // when the file was last found under its path

@@ -131,13 +131,13 @@ TEST(LockDirectory, IsRefusedWithoutAnAbsolutePathOfUsableLength) {
 TEST(LockDirectory, OpensTheSameFileTwiceAndFindsIt) {
   const ScratchDirectory scratch;
   LockDirectory directory(scratch.locks(), 0700);
-  EXPECT_FALSE(directory.find("a.lock").value().has_value());
+  EXPECT_FALSE(find_file(directory.path_of("a.lock")).value().has_value());
   EXPECT_FALSE(directory.open_existing("a.lock").value().has_value());
   auto first = directory.open_or_create("a.lock");
   auto second = directory.open_or_create("a.lock");
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first.value().identity, second.value().identity);
-  EXPECT_EQ(directory.find("a.lock").value(), first.value().identity);
+  EXPECT_EQ(find_file(directory.path_of("a.lock")).value(), first.value().identity);
   EXPECT_TRUE(directory.open_existing("a.lock").value().has_value());
 }
 
