@@ -90,20 +90,23 @@ std::shared_ptr<Shard> ClientCore::make_shard() {
   }
 }
 
-std::vector<std::shared_ptr<Shard>> ClientCore::shards() const {
-  std::vector<std::shared_ptr<Shard>> all{main_};
+template <class F>
+void ClientCore::for_each_shard(F f) const {
+  f(main_);
   for (std::size_t i = 1; i < shard_count_; ++i) {
-    if (ready_[i].load(std::memory_order_acquire) && shards_[i] != main_) all.push_back(shards_[i]);
+    if (ready_[i].load(std::memory_order_acquire) && shards_[i] != main_) f(shards_[i]);
   }
+}
+
+std::vector<std::shared_ptr<Shard>> ClientCore::shards() const {
+  std::vector<std::shared_ptr<Shard>> all;
+  for_each_shard([&](const auto& shard) { all.push_back(shard); });
   return all;
 }
 
 Stats ClientCore::stats() const noexcept {
   Stats sum;
-  for (std::size_t i = 0; i < shard_count_; ++i) {
-    const bool other = ready_[i].load(std::memory_order_acquire) && (i == 0 || shards_[i] != main_);
-    if (other) shards_[i]->counters().add_to(sum);
-  }
+  for_each_shard([&](const auto& shard) { shard->counters().add_to(sum); });
   context_->notifier->add_to(sum);
   return sum;
 }

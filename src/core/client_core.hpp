@@ -53,6 +53,9 @@ class ClientCore final {
 
   void make_backend(Url url, const BackendFactory& factory);
   [[nodiscard]] std::shared_ptr<Shard> make_shard() DLOCK_REQUIRES(shards_mutex_);
+  // Calls f with each shard there is by now.
+  template <class F>
+  void for_each_shard(F f) const;
   [[nodiscard]] std::vector<std::shared_ptr<Shard>> shards() const;
   void keep_forever();
 
