@@ -61,12 +61,14 @@ dlock_build() { # PRESET [OPTION of cmake...]
 }
 
 # The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
-# told, in the last twenty.
+# told, in the four hours before it.
 dlock_changed_files() {
   local base
   base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
-  if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then base=HEAD~20; fi
-  git diff --name-only "$base" 2>/dev/null || git ls-files
+  if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then
+    base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 4 * 3600))" HEAD 2>/dev/null || true)
+  fi
+  if [[ -n $base ]]; then git diff --name-only "$base"; else git ls-files; fi
 }
 
 # A number that grows by one with each commit.
@@ -81,8 +83,9 @@ dlock_run_tests() { # PRESET [OPTION of ctest...]
 
 dlock_sanitizer_settings() {
   # What is freed need not be kept for long, nor be told of in so many words: most of the time of a test goes into memory
-  # that was not used before.
+  # that was not used before. Stack frames that are kept to be found after a return cost as much time again.
   export ASAN_OPTIONS=strict_string_checks=1:quarantine_size_mb=16:malloc_context_size=10
+  ASAN_OPTIONS+=:detect_stack_use_after_return=0
   export UBSAN_OPTIONS=print_stacktrace=1
   export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
   export TSAN_OPTIONS="second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"

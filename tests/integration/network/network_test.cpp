@@ -22,7 +22,9 @@ class NetworkTest : public Room {
     const LossEvent loss(lease);
     std::atomic<bool> told = false;
     // Whoever looks is told, also where the engine thread has not been let run in time.
-    Pending waiting(others, {}, [&](Lease& /*granted*/) { told = !lease.held() && loss.happened(); });
+    Pending waiting(others, {}, [&](Lease& /*granted*/) {
+      told = !lease.held() && lease.lost().stop_requested() && loss.happened();
+    });
     await_waiter("held");
     disturb();
     Lease next = waiting.lease();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "integration_test.hpp"
+#include "strategy_turn.hpp"
 #include "tests/support/hostile_server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
 #include "torture/rig/sanitizers.hpp"
@@ -87,7 +88,7 @@ const ServiceKind& service_kind();
 inline std::vector<std::string> tested_strategies() {
   std::vector<std::string> all = service_kind().strategies;
   if (!rig::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
-  return all;
+  return those_in_turn(all);
 }
 
 // For every strategy. The tests of a process share a server, until one fails.

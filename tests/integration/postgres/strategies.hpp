@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
+#include "strategy_turn.hpp"
 #include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
@@ -20,7 +21,7 @@ inline constexpr postgres::Strategy all_strategies[] = {postgres::Strategy::tabl
 inline std::vector<postgres::Strategy> tested(std::vector<postgres::Strategy> strategies = {std::begin(all_strategies),
                                                                                             std::end(all_strategies)}) {
   if (rig::sanitized) std::erase(strategies, postgres::Strategy::optimistic);
-  return strategies;
+  return those_in_turn(strategies);
 }
 
 inline std::string strategy_name(const ::testing::TestParamInfo<postgres::Strategy>& info) {
