@@ -52,9 +52,7 @@ void ClientCore::make_backend(Url url, const BackendFactory& factory) {
   });
   engine().wait(*made);
   if (problem) std::rethrow_exception(problem);
-  if (context_->capabilities.immediate) {
-    shard_count_ = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, most_shards);
-  }
+  if (context_->capabilities.immediate) shard_count_ = most_shards;
 }
 
 // --- Shards ----------------------------------------------------------------------------------------------------------

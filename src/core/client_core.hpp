@@ -47,6 +47,7 @@ class ClientCore final {
   void close() noexcept;
 
  private:
+  // So many where calls are answered at once: more than most machines have processors, so that callers seldom meet.
   static constexpr std::size_t most_shards = 8;
 
   struct Closing;

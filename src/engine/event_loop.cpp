@@ -8,6 +8,7 @@
 
 #include "engine/hand_over.hpp"
 #include "util/pause.hpp"
+#include "util/time_slice.hpp"
 
 namespace dlock::engine {
 
@@ -30,6 +31,7 @@ constexpr int spins = 24;
 
 void EventLoop::run() {
   own_thread_ = std::this_thread::get_id();
+  util::ask_for_short_time_slices();
   mutex_.lock();
   while (true) {
     sleep_until_lead();
@@ -104,6 +106,19 @@ void EventLoop::run_user_code() {
     mutex_.lock();
     if (user_code_.empty() || Clock::now() >= end) return;
   }
+}
+
+void EventLoop::run_loss_signals() {
+  if (!on_own_thread()) return;
+  mutex_.lock();
+  while (Task code = user_code_.pop_loss_signal()) {
+    mutex_.unlock();
+    code();
+    code = nullptr;
+    hand_over();
+    mutex_.lock();
+  }
+  mutex_.unlock();
 }
 
 void EventLoop::call_own_thread() {

@@ -50,6 +50,9 @@ class EventLoop {
   // Something was done outside the loop which may be what a caller that leads waits for. Not by the leader.
   void look_again() DLOCK_EXCLUDES(mutex_);
 
+  // Where the own thread is held up: what may not wait until it goes on. On any other thread does nothing.
+  void run_loss_signals() DLOCK_EXCLUDES(mutex_);
+
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
 
   // Refuses further user code.

@@ -21,12 +21,34 @@ namespace {
 constexpr std::size_t most_tasks_in_a_turn = 256;
 constexpr std::size_t most_timers_in_a_turn = 64;
 // Callers run timers that are due, too, so that timers do not depend on when the loop's thread gets a processor. A
-// caller runs at most so many at the end of its turn, in one of so many turns.
-constexpr std::size_t most_timers_of_a_caller = 4;
+// caller runs at most so many at the end of its turn, in one of so many turns, and then as many of a sibling that is
+// late by so much: none of that one's callers may be there to do it.
+constexpr std::size_t most_timers_of_a_caller = 32;
 constexpr std::size_t turns_between_timers = 8;
+constexpr std::chrono::nanoseconds late = LeadPolicy::longest_gap;
+// The loop's thread leaves timers to callers for so long where there are such.
+constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
 // them at once.
-constexpr int crowd = 16;
+constexpr int several = 2;
+// The loop's thread waits so long for a turn before it looks whether somebody is to be told of a loss: the thread whose
+// turn it is may have been taken off its processor.
+constexpr std::chrono::nanoseconds longest_without_losses = std::chrono::microseconds(200);
+
+// A thread that gives its processor up between turns, when it has had it for a while, is seldom taken off it inside of
+// one, where all others would wait until it is let run again.
+void yield_between_turns() noexcept {
+  constexpr unsigned turns_between_looks = 64;
+  constexpr auto a_while = std::chrono::milliseconds(1);
+  using Clock = std::chrono::steady_clock;
+  thread_local unsigned turns = 0;
+  thread_local Clock::time_point last = Clock::now();
+  if (++turns % turns_between_looks != 0) return;
+  if (const auto now = Clock::now(); now - last >= a_while) {
+    std::this_thread::yield();
+    last = now;
+  }
+}
 
 std::string describe(int error) {
   return std::system_category().message(error);
@@ -135,9 +157,13 @@ std::shared_ptr<Engine> ThreadEngine::sibling() {
   const auto engine = std::make_shared<ThreadEngine>(loop_, clock_, random_);
   engine->first_ = weak_from_this();
   engine->launch();
+  engine->has_siblings_ = true;
   hand_over();
   const util::MutexLock lock(inbox_mutex_);
   siblings_.push_back(engine);
+  engine->next_sibling_ = next_sibling_.load();
+  next_sibling_ = engine.get();
+  has_siblings_ = true;
   if (stopping_ || stopped_) engine->refuse_tasks();
   return engine;
 }
@@ -174,12 +200,17 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
     return true;
   }
   bool accepted = false;
+  bool helps = false;
   {
     util::DeferredWakes wakes;  // wakes after the turn
     const Turn turn(*this, by);
     accepted = run_in_order(std::move(task), at_once);
+    helps = by == By::caller && !waits_for_nothing && ++turns_ % turns_between_timers == 0;
+    if (helps) run_due_timers(most_timers_of_a_caller);
   }
   work_off_inbox();
+  if (helps && has_siblings_) help_siblings();
+  if (at_once && by == By::caller) yield_between_turns();
   loop_->look_again();
   return accepted;
 }
@@ -198,9 +229,7 @@ bool ThreadEngine::run_in_order(Task task, bool at_once) {
 
 ThreadEngine::Turn::~Turn() {
   engine_.run_inbox(by_);
-  if (by_ == By::caller && ++engine_.turns_ % turns_between_timers == 0)
-    engine_.run_due_timers(most_timers_of_a_caller);
-  engine_.arm_timer();
+  engine_.arm_timer(by_);
   hand_over();
   engine_.turn_.unlock();
   hand_over();
@@ -246,8 +275,8 @@ void ThreadEngine::run_all_of_inbox() {
 
 void ThreadEngine::take_turn_for_loop(Task task) noexcept {
   {
+    while (!turn_.lock_first_for(longest_without_losses)) loop_->run_loss_signals();
     util::DeferredWakes wakes;
-    turn_.lock_first();
     const Turn turn(*this, By::loop);
     if (task) run(std::move(task));
   }
@@ -294,7 +323,7 @@ bool ThreadEngine::submit(Task task) {
   if (stopped_) return false;
   inbox_.push_back(std::move(task));
   try {
-    if (!inside || (loop_->callers_waiting() >= crowd && !loop_->on_own_thread())) leave_inbox_to_loop();
+    if (!inside || (loop_->callers_waiting() >= several && !loop_->on_own_thread())) leave_inbox_to_loop();
   } catch (...) {
     inbox_.pop_back();  // refused as a whole
     throw;
@@ -342,8 +371,26 @@ void ThreadEngine::run_due_timers(std::size_t most) {
   }
 }
 
-void ThreadEngine::arm_timer() {
-  const auto next = timers_.next();
+void ThreadEngine::help_siblings() noexcept {
+  const auto first = first_.lock();  // keeps all of them alive
+  const TimePoint now = clock_->now();
+  for (ThreadEngine* engine = first ? first.get() : this; engine != nullptr; engine = engine->next_sibling_) {
+    if (engine != this && now >= engine->late_from_.load()) engine->be_helped();
+  }
+}
+
+void ThreadEngine::be_helped() noexcept {
+  if (!turn_.try_lock()) return;
+  hand_over();
+  util::DeferredWakes wakes;
+  const Turn turn(*this, By::caller);
+  if (!stopped_) run_due_timers(most_timers_of_a_caller);
+}
+
+void ThreadEngine::arm_timer(By by) {
+  auto next = timers_.next();
+  late_from_ = next ? saturating_add(*next, late) : TimePoint::max();
+  if (next && by == By::caller && clock_->runs_by_itself()) next = saturating_add(*next, callers_go_first);
   if (!next || *next >= armed_for_) return;  // an early wake-up finds nothing due and arms again
   if (!clock_->runs_by_itself()) {
     if (*next <= now()) {

@@ -101,7 +101,9 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void refuse_tasks();
 
   void run_due_timers(std::size_t most) DLOCK_REQUIRES(turn_);
-  void arm_timer() DLOCK_REQUIRES(turn_);
+  void arm_timer(By by) DLOCK_REQUIRES(turn_);
+  void help_siblings() noexcept DLOCK_EXCLUDES(turn_);
+  void be_helped() noexcept DLOCK_EXCLUDES(turn_);
   void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
 
   const std::shared_ptr<EventLoop> loop_;
@@ -124,8 +126,11 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   std::atomic<bool> left_to_loop_{false};                 // the loop will empty the inbox; changes under inbox_mutex_
   std::atomic<bool> stopped_{false};                      // changes under inbox_mutex_
 
-  std::weak_ptr<ThreadEngine> first_;  // of a sibling
-  std::thread thread_;                 // not of a sibling
+  std::weak_ptr<ThreadEngine> first_;                 // of a sibling
+  std::atomic<ThreadEngine*> next_sibling_{nullptr};  // of the first one and of each: siblings_, for any thread
+  std::atomic<bool> has_siblings_{false};
+  std::atomic<TimePoint> late_from_{TimePoint::max()};  // the loop's thread should have run a timer by then
+  std::thread thread_;                                  // not of a sibling
 };
 
 }  // namespace dlock::engine

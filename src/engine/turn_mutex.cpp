@@ -62,6 +62,15 @@ void TurnMutex::sleep_for_lock() noexcept {
 }
 
 void TurnMutex::lock_first() noexcept {
+  (void)lock_first_until(nullptr);  // never gives up
+}
+
+bool TurnMutex::lock_first_for(std::chrono::nanoseconds limit) noexcept {
+  const util::MonotonicPoint until = std::chrono::steady_clock::now() + limit;
+  return lock_first_until(&until);
+}
+
+bool TurnMutex::lock_first_until(const util::MonotonicPoint* until) noexcept {
   ++first_;
   while (true) {
     hand_over();
@@ -71,17 +80,28 @@ void TurnMutex::lock_first() noexcept {
       if (state_.compare_exchange_weak(state, state | locked)) {
         hand_over();
         --first_;
-        return;
+        return true;
       }
     }
+    if (until != nullptr && std::chrono::steady_clock::now() >= *until) {
+      // An unlock that saw this thread here has woken nobody else.
+      --first_;
+      hand_over();
+      pass_on(state_.load());
+      return false;
+    }
     hand_over();
-    util::futex_wait(first_wakes_, wakes);
+    util::futex_wait(first_wakes_, wakes, until);
   }
 }
 
 void TurnMutex::unlock() noexcept {
-  std::uint32_t state = state_ -= locked;
+  const std::uint32_t state = state_ -= locked;
   hand_over();
+  pass_on(state);
+}
+
+void TurnMutex::pass_on(std::uint32_t state) noexcept {
   if (first_.load() > 0) {
     ++first_wakes_;
     util::futex_wake(&first_wakes_, 1);

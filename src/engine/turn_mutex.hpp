@@ -3,8 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
+#include "util/futex.hpp"
 #include "util/thread_annotations.hpp"
 
 namespace dlock::engine {
@@ -26,6 +28,8 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   void lock() noexcept DLOCK_ACQUIRE();
   // Goes before all that wait in lock() or come to try.
   void lock_first() noexcept DLOCK_ACQUIRE();
+  // The same, at most for so long; whoever gives up has no place any more.
+  [[nodiscard]] bool lock_first_for(std::chrono::nanoseconds limit) noexcept DLOCK_TRY_ACQUIRE(true);
   void unlock() noexcept DLOCK_RELEASE();
 
   // Whether somebody waits in lock_first().
@@ -37,6 +41,9 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   static constexpr std::uint32_t sleeper = 4;  // as many as sleep, or are about to
 
   void sleep_for_lock() noexcept;
+  [[nodiscard]] bool lock_first_until(const util::MonotonicPoint* until) noexcept;
+  // Wakes whose turn it is to take it, unless it is locked.
+  void pass_on(std::uint32_t state) noexcept;
 
   std::atomic<std::uint32_t> state_{0};
   std::atomic<std::uint32_t> first_{0};        // as many as are in lock_first()

@@ -38,10 +38,11 @@ TEST(LeaseKeeper, AsksForARenewalAtAboutAThirdOfTheLease) {
   }
 }
 
-// The event loop may be left alone for half a millisecond, and the program has to hear of the loss in time.
-TEST(LeaseKeeper, GivesUpAMillisecondBeforeTheEndAtLeastAndFiveAtMost) {
+// The event loop may be left alone for half a millisecond, a busy machine keeps a thread waiting for longer, and the
+// program has to hear of the loss in time.
+TEST(LeaseKeeper, GivesUpATwentiethBeforeTheEndAMillisecondAtLeastAndTenAtMost) {
   for (const auto& [lease, lead] :
-       {std::pair<nanoseconds, nanoseconds>(20ms, 1ms), {100ms, 1ms}, {300ms, 3ms}, {30s, 5ms}}) {
+       {std::pair<nanoseconds, nanoseconds>(10ms, 1ms), {20ms, 1ms}, {100ms, 5ms}, {300ms, 10ms}, {30s, 10ms}}) {
     auto keeper = keeper_for(lease, false);
     const TimePoint end = keeper.valid_until() - lead;
     EXPECT_EQ(keeper.start().wake, end) << lease.count();

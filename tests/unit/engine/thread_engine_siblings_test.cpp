@@ -77,6 +77,51 @@ TEST_F(ThreadEngineSiblingsTest, UserCodeOfAllRunsOnOneThreadInOneOrder) {
   EXPECT_NE(threads.front(), std::this_thread::get_id());
 }
 
+// As where the loop's thread gets no processor.
+TEST_F(ThreadEngineSiblingsTest, CallersRunWhatASiblingIsLateWith) {
+  for (const auto& [late, called] : {std::pair(engine_, sibling_), std::pair(sibling_, engine_)}) {
+    const auto held_up = std::make_shared<util::Event>();
+    const auto go_on = std::make_shared<util::Event>();
+    ASSERT_TRUE(notify(*engine_, [held_up, go_on] {
+      held_up->set();
+      EXPECT_TRUE(go_on->wait(rig::hang_guard));
+    }));
+    ASSERT_TRUE(held_up->wait(rig::hang_guard));
+    std::thread::id ran_on;
+    EXPECT_TRUE(late->dispatch([&, &executor = late] {
+      (void)executor->schedule(executor->now() + 1ms, [&] { ran_on = std::this_thread::get_id(); });
+    }));
+    clock_->advance(2ms);
+    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+    while (ran_on == std::thread::id() && std::chrono::steady_clock::now() < give_up) {
+      EXPECT_TRUE(called->dispatch([] {}, IfBusy::wait_for_turn));
+    }
+    EXPECT_EQ(ran_on, std::this_thread::get_id());
+    go_on->set();
+  }
+}
+
+// Nor may a thread that was taken off its processor in its turn keep losses back.
+TEST_F(ThreadEngineSiblingsTest, LossesAreSignalledWhileTheLoopWaitsForATurn) {
+  util::Event inside;
+  util::Event go_on;
+  std::thread blocker([&] {
+    EXPECT_TRUE(sibling_->dispatch([&] {
+      inside.set();
+      EXPECT_TRUE(go_on.wait(rig::hang_guard));
+    }));
+  });
+  EXPECT_TRUE(inside.wait(rig::hang_guard));
+  EXPECT_TRUE(sibling_->submit([] {}));  // now the loop waits
+  for (int i = 0; i < 20; ++i) {
+    const auto signalled = std::make_shared<util::Event>();
+    EXPECT_EQ(engine_->notify([signalled] { signalled->set(); }, UserCode::loss_signal), Notified::accepted);
+    EXPECT_TRUE(signalled->wait(rig::hang_guard));
+  }
+  go_on.set();
+  blocker.join();
+}
+
 TEST_F(ThreadEngineSiblingsTest, ATaskOfOneMustNotBlockOnAnother) {
   const auto stranger = start();
   int checked = 0;

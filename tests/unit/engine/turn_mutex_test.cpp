@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -11,6 +12,8 @@
 
 namespace dlock::engine {
 namespace {
+
+using std::chrono::microseconds;
 
 // Whether it is free. Clang's analysis does not follow conditional holding.
 bool is_free(TurnMutex& mutex) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
@@ -45,10 +48,10 @@ TEST(TurnMutex, NobodyIsForgottenWhoeverComesAndGoes) {
       for (int i = 0; i < rounds; ++i) {
         if (t == 0) {
           mutex.lock_first();
-        } else if (t == 1 && !mutex.try_lock()) {
+        } else if ((t == 1 && !mutex.try_lock()) || (t == 2 && !mutex.lock_first_for(microseconds(i % 50)))) {
           ++refused;
           continue;
-        } else if (t > 1) {
+        } else if (t > 2) {
           mutex.lock();
         }
         ++counter;
@@ -87,6 +90,16 @@ TEST(TurnMutex, WhoGoesFirstGoesBeforeThoseThatSleepOrTry) {
   first.join();
   for (auto& sleeper : sleepers) sleeper.join();
   EXPECT_EQ(order, (std::vector{1, 2, 2, 2}));
+}
+
+TEST(TurnMutex, WhoGivesUpGoingFirstIsNotWaitedFor) {
+  TurnMutex mutex;
+  mutex.lock();
+  std::thread first([&]() DLOCK_NO_THREAD_SAFETY_ANALYSIS { EXPECT_FALSE(mutex.lock_first_for(microseconds(100))); });
+  first.join();
+  EXPECT_FALSE(mutex.somebody_goes_first());
+  mutex.unlock();
+  EXPECT_TRUE(is_free(mutex));
 }
 
 TEST(TurnMutex, WhoHasJustUnlockedDoesNotOvertakeWhoGoesFirst) {
