@@ -1,10 +1,8 @@
 #include "core/client_core.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace dlock::detail {
