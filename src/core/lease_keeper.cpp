@@ -15,7 +15,7 @@ constexpr nanoseconds shortest_pause = milliseconds(1);
 // Longer than an event loop may be left alone between callers that run it in turn (engine::LeadPolicy::longest_gap).
 constexpr nanoseconds shortest_lead = milliseconds(1);
 // More than a thread waits for a processor where others have more to do than there are processors.
-constexpr nanoseconds longest_lead = milliseconds(10);
+constexpr nanoseconds longest_lead = milliseconds(5);
 
 }  // namespace
 

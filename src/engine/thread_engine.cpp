@@ -1,3 +1,4 @@
+// Long, because turns, inbox and timers are one protocol: each step relies on what the others do.
 #include "engine/thread_engine.hpp"
 
 #include <pthread.h>

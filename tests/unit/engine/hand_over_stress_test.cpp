@@ -2,6 +2,8 @@
 // (engine/hand_over.hpp). A seed decides what the threads do and, as far as the scheduler lets it, who is delayed
 // where.
 //
+// Long, because it is one program: what the threads do, what they remember of it, and what must hold in the end.
+//
 //   DLOCK_ENGINE_SEED=4711   runs this seed alone
 //   DLOCK_ENGINE_SEEDS=1000  runs so many, instead of as many as fit into a few seconds
 #include "engine/hand_over.hpp"

@@ -10,8 +10,12 @@ namespace dlock::util {
 namespace {
 
 // Of the calling thread.
-int policy() { return ::sched_getscheduler(0); }
-int niceness() { return ::getpriority(PRIO_PROCESS, 0); }
+int policy() {
+  return ::sched_getscheduler(0);
+}
+int niceness() {
+  return ::getpriority(PRIO_PROCESS, 0);
+}
 void become(int wanted) {
   const sched_param none{};
   ASSERT_EQ(::sched_setscheduler(0, wanted, &none), 0);
