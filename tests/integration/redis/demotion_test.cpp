@@ -113,7 +113,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   (void)server.command({"REPLICAOF", "127.0.0.1", "1"});  // where nobody is
   EXPECT_FALSE(waiting.front().event().wait_for(5s));
   // Waiters that poll, as they may until the lock that they wait for is free, do so four times a second, with five
-  // commands at most: scripts and what they call count. A storm is ten times as much.
+  // commands at most: scripts and what they call count.
   const auto processed = count("total_commands_processed") - commands;
   const auto accepted = count("total_connections_received") - connections;
   RecordProperty("commands", static_cast<int>(processed));
