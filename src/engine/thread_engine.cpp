@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include <dlock/duration.hpp>
 #include <dlock/error.hpp>
 
 #include "engine/hand_over.hpp"
