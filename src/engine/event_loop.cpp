@@ -98,27 +98,23 @@ void EventLoop::run_user_code() {
   if (user_code_.empty()) return;
   const auto end = Clock::now() + longest_batch;
   for (int left = most_in_a_batch; left > 0; --left) {
-    Task code = user_code_.pop();
-    mutex_.unlock();
-    code();
-    code = nullptr;  // what it holds is the user's, too
-    hand_over();
-    mutex_.lock();
+    run_unlocked(user_code_.pop());
     if (user_code_.empty() || Clock::now() >= end) return;
   }
 }
 
 void EventLoop::run_loss_signals() {
   if (!on_own_thread()) return;
-  mutex_.lock();
-  while (Task code = user_code_.pop_loss_signal()) {
-    mutex_.unlock();
-    code();
-    code = nullptr;
-    hand_over();
-    mutex_.lock();
-  }
+  const util::MutexLock lock(mutex_);
+  while (Task code = user_code_.pop_loss_signal()) run_unlocked(std::move(code));
+}
+
+void EventLoop::run_unlocked(Task code) {
   mutex_.unlock();
+  code();
+  code = nullptr;  // what it holds is the user's, too
+  hand_over();
+  mutex_.lock();
 }
 
 void EventLoop::call_own_thread() {

@@ -72,6 +72,7 @@ class EventLoop {
   void lead(bool hurry) DLOCK_EXCLUDES(mutex_);
   bool run_what_is_ready();
   void run_user_code() DLOCK_REQUIRES(mutex_);
+  void run_unlocked(Task code) DLOCK_REQUIRES(mutex_);
   [[nodiscard]] bool may_leave_lead() const DLOCK_REQUIRES(mutex_) {
     return !stopping_ && policy_.own_thread_may_leave(Clock::now());
   }

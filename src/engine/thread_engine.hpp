@@ -2,16 +2,17 @@
 //
 // A task runs in a *turn*: while turn_ is held, on whatever thread that is. Who takes turns, and for what:
 //
-//   who                          | finds a turn under way            | in its own turn runs
-//   -----------------------------+-----------------------------------+------------------------------------------------
-//   dispatch(), leave_task       | leaves the task in the inbox      | the task; then what has come into the inbox
-//   dispatch(), wait_for_turn    | waits for its turn, after the loop| what is in the inbox; the task; then what has
-//                                |                                   | come into the inbox
-//   dispatch() in a handler of   | waits for its turn, before all    | the same
-//   the user, on the own thread  | callers                           |
-//   the loop (timers, descriptors| waits for its turn, before all    | the timers or the descriptor's handler; then
-//   what and whatever was posted)     | callers                           | has come into the inbox dispatch() and
-//   submit()      | it is its own turn: leaves the    | inside a task                | task in the inbox |
+//   who                         | finds a turn under way           | in its own turn runs
+//   ----------------------------+----------------------------------+-----------------------------------------------
+//   dispatch(), leave_task      | leaves the task in the inbox     | the task; what has come into the inbox
+//   dispatch(), wait_for_turn   | waits, after the loop            | what is in the inbox; the task; what has come
+//   dispatch() in a handler of  | waits, before all callers        | the same
+//   the user, on the own thread |                                  |
+//   dispatch() inside a task    | it is its own turn: leaves the   |
+//   and submit()                | task in the inbox                |
+//   the loop (timers, handlers, | waits, before all callers;       | the timers or the handler; what has come into
+//   what was posted)            | signals losses meanwhile         | the inbox
+//   a caller of a sibling       | goes on without                  | timers that are late; what has come
 //
 // Who has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there by one who
 // found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the rest, so that
