@@ -110,9 +110,20 @@ void PostgresServer::write_configuration() const {
 
 // --- Its life --------------------------------------------------------------------------------------------------------
 
+// A copy that the server may read, whoever it runs as.
+std::string PostgresServer::quick_exit() const {
+  const std::string path = directory_.path() + "/quick_exit.so";
+  if (!std::filesystem::exists(path)) {
+    std::filesystem::copy_file(DLOCK_QUICK_EXIT, path);
+    give_away(path);
+  }
+  return path;
+}
+
 bool PostgresServer::try_to_start() {
   write_configuration();
-  process_ = std::make_unique<rig::ChildProcess>(unprivileged({postgres_program("postgres"), "-D", data()}));
+  process_ = std::make_unique<rig::ChildProcess>(
+      unprivileged({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()}));
   // "... connections", or "... read-only connections" of a standby.
   return process_->wait_for_output("database system is ready to accept ");
 }

@@ -85,6 +85,7 @@ class PostgresServer {
   [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
   void copy_primary() const;
   void write_configuration() const;
+  [[nodiscard]] std::string quick_exit() const;
   void write(const std::string& path, const std::string& text) const;
   [[nodiscard]] bool try_to_start();
 
