@@ -224,9 +224,7 @@ std::optional<Failure> FileBackend::follow_directory() {
   if (std::exchange(known_generation_, directory_.generation()) == directory_.generation()) return std::nullopt;
   directory_subscription_.reset();
   watch_directory();
-  host().executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) revalidate_all();
-  });
+  host().executor().post(lifetime_.guard([this] { revalidate_all(); }));
   return std::nullopt;
 }
 
@@ -283,10 +281,9 @@ void FileBackend::settle_later(const std::string& file) {
 }
 
 void FileBackend::post_for(const std::string& file, void (FileBackend::*task)(NameState&)) {
-  host().executor().post([this, alive = std::weak_ptr<bool>(alive_), file, task] {
-    if (alive.expired()) return;
+  host().executor().post(lifetime_.guard([this, file, task] {
     if (NameState* const state = find(file)) (this->*task)(*state);
-  });
+  }));
 }
 
 }  // namespace dlock::file

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/file/inotify.hpp"
@@ -142,7 +143,7 @@ class FileBackend final : public TryBackend {
   std::list<NameState*> held_;  // those with a lease; who was looked at last comes last
   std::size_t unchecked_ = 0;   // how many of held_ this round of check_leases() has still to look at
   Timer loss_check_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::file

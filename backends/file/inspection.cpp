@@ -11,7 +11,7 @@
 #include "backends/file/file_backend.hpp"
 #include "backends/file/file_name.hpp"
 #include "backends/file/system_failure.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::file {
 
@@ -54,7 +54,7 @@ LockInfo describe(std::string name, const Glimpse& seen) {
 std::optional<std::string> lock_name_of(const std::string& file, const RecordContent& content) {
   const auto* read = std::get_if<ReadRecord>(&content);
   auto name = read != nullptr && read->name ? read->name : decode_file_name(file);
-  if (!name || detail::problem_with_name(*name) || encode_file_name(*name) != file) return std::nullopt;
+  if (!name || util::problem_with_name(*name) || encode_file_name(*name) != file) return std::nullopt;
   return name;
 }
 

@@ -7,12 +7,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <dlock/backoff.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/memory/connection.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::memory {
 
@@ -44,7 +44,7 @@ class Cleanups {
     TimePoint moot;          // when there can be nothing left of the owner
     bool under_way = false;  // a release is
     bool again = false;      // something was heard of the owner since that was sent
-    util::Backoff backoff{std::chrono::seconds(1)};
+    Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 

@@ -106,9 +106,7 @@ std::list<Timer>::iterator Connection::schedule(TimePoint at, Executor::Task tas
 }
 
 Executor::Task Connection::while_alive(Executor::Task task) const {
-  return [alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-    if (!alive.expired()) task();
-  };
+  return lifetime_.guard(std::move(task));
 }
 
 }  // namespace dlock::memory

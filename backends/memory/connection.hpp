@@ -12,6 +12,7 @@
 
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/memory/memory_store.hpp"
 
@@ -99,7 +100,7 @@ class Connection final : private Session {
   Inbox& inbox_;
   std::atomic<bool> killed_{false};
   std::list<Timer> timers_;  // what is under way, handlers included, ends with the connection
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::memory

@@ -242,14 +242,6 @@ void MemoryBackend::freed(std::uint64_t watch) {
 
 namespace {
 
-Strategy take_strategy(Url& url) {
-  const auto value = url.take("strategy");
-  if (!value || *value == "queue") return Strategy::queue;
-  if (*value == "watch") return Strategy::watch;
-  if (*value == "poll") return Strategy::poll;
-  throw Error(errc::invalid_argument, "strategy must be queue, watch or poll, not \"" + *value + "\"");
-}
-
 std::string store_name(const Url& url) {
   if (url.user() || url.password()) throw Error(errc::invalid_argument, "memory:// takes no user or password");
   if (!url.path().empty()) throw Error(errc::invalid_argument, "memory://name takes no path after the name");
@@ -263,7 +255,8 @@ std::string store_name(const Url& url) {
 
 std::unique_ptr<Backend> make_memory_backend(BackendHost& host, const BackendConfig& config) {
   Url url = config.url;
-  const Strategy strategy = take_strategy(url);
+  const auto strategy = url.take_choice<Strategy>(
+      "strategy", {{"queue", Strategy::queue}, {"watch", Strategy::watch}, {"poll", Strategy::poll}}, Strategy::queue);
   url.require_no_parameters();
   return std::make_unique<MemoryBackend>(host, config, MemoryStore::named(store_name(url)), strategy);
 }

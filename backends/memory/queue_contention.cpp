@@ -113,7 +113,7 @@ void QueueContention::ask_again_at(TimePoint at) {
 // Rarely needed, so rare; at random, so that a long queue does not ask all at once.
 TimePoint QueueContention::lost_news_check() {
   Executor& executor = client_.connection_.executor();
-  return saturating_add(executor.now(), util::between(std::chrono::seconds(5), std::chrono::seconds(10), executor));
+  return saturating_add(executor.now(), random_between(std::chrono::seconds(5), std::chrono::seconds(10), executor));
 }
 
 }  // namespace dlock::memory

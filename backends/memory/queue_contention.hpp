@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
 #include "backends/memory/cleanups.hpp"
 #include "backends/memory/connection.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::memory {
 
@@ -61,7 +61,7 @@ class QueueContention final : public Contention {
   bool expects_ = false;     // news, or answers to requests that went as messages, may yet come
   bool unanswered_ = false;  // a request that we gave up on may yet arrive
   int under_way_ = 0;        // requests that we still expect an answer to
-  util::Backoff backoff_{std::chrono::seconds(1)};
+  Backoff backoff_{std::chrono::seconds(1)};
   Timer timer_;
 };
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::postgres {
 
@@ -57,10 +57,10 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
 
 std::optional<Failure> AdvisoryLocks::problem_with(const LockRequest& request) const {
   if (request.lease <= options_.lease) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + detail::to_text(request.lease) +
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
                                              " is longer than the sessions live without their client; give a longer "
                                              "lease than " +
-                                             detail::to_text(options_.lease) + " in the URL"};
+                                             util::to_text(options_.lease) + " in the URL"};
 }
 
 std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, GrantSink& sink) {

@@ -169,15 +169,14 @@ void AdvisoryContention::trouble(const Failure& why) {
 void AdvisoryContention::set_up() {
   setting_up_ = true;
   common_.set_up(saturating_add(common_.executor.now(), common_.response_timeout),
-                 [this, alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
-                   if (alive.expired()) return;
+                 lifetime_.guard([this](const std::optional<Failure>& why_not) {
                    setting_up_ = false;
                    if (over_) return;
                    was_set_up_ = !why_not;
                    if (!why_not) return ask();
                    const bool hopeless = why_not->code != errc::unavailable && why_not->code != errc::ambiguous;
                    failed(hopeless ? Remedy::final : Remedy::reconnect, *why_not);
-                 });
+                 }));
 }
 
 }  // namespace dlock::postgres

@@ -13,11 +13,12 @@
 #include <optional>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/holders.hpp"
 #include "backends/postgres/try_patience.hpp"
 #include "backends/postgres/waiting_room.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -84,8 +85,8 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
   bool was_set_up_ = false;
   bool over_ = false;
   Timer timer_;  // of the pause
-  util::Backoff backoff_{std::chrono::seconds(1)};
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Backoff backoff_{std::chrono::seconds(1)};
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/sqlstate.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -26,7 +26,7 @@ struct Commands::Run {
   const TimePoint deadline;
   bool sets_up;  // once
   const bool patient;
-  util::Backoff backoff{std::chrono::milliseconds(500)};
+  Backoff backoff{std::chrono::milliseconds(500)};
   Timer pause;
 };
 
@@ -74,12 +74,10 @@ void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome,
   const Meaning meaning = meaning_of(outcome);
   const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
   if (again && meaning.remedy == Remedy::set_up && std::exchange(run->sets_up, false)) {
-    return schema_.set_up(run->deadline, [this, run, outcome,
-                                          alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
-      if (alive.expired()) return;
+    return schema_.set_up(run->deadline, lifetime_.guard([this, run, outcome](const std::optional<Failure>& why_not) {
       if (!why_not) return attempt(run);
       give_up(*run, outcome, *why_not);
-    });
+    }));
   }
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
     last_refusal_ = failure_of(outcome, options_.schema).detail;

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
@@ -73,7 +74,7 @@ class Commands final : private Session::User {
   Session session_;
   std::string last_refusal_;  // of what was to be tried again; empty once something was carried out
   std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -7,8 +7,8 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/for_update_contention.hpp"
-#include "core/duration_text.hpp"
-#include "core/names.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -45,7 +45,7 @@ class ForUpdateLocks::Hold final : private Session::User {
     // Its holder may have been told already that it is over; the row must not stay locked with nobody to release it.
     if (locks_.executor().now() >= saturating_add(valid_until_, -core_margin)) {
       return locks_.lose(owner_, {errc::lost, "the server was not heard of before the lease of lock " +
-                                                  detail::quoted(name_) + " ran out"});
+                                                  util::quoted(name_) + " ran out"});
     }
     valid_until_ = std::max(valid_until_, lease_valid_until(sent, locks_.services().options.lease));
     locks_.services().host.extended(owner_, valid_until_);
@@ -53,7 +53,7 @@ class ForUpdateLocks::Hold final : private Session::User {
   void session_down(const Failure& why, bool /*was_ready*/) override {
     locks_.transactions().broken(why);
     locks_.lose(owner_,
-                {errc::lost, "the transaction that held lock " + detail::quoted(name_) + " is lost: " + why.detail});
+                {errc::lost, "the transaction that held lock " + util::quoted(name_) + " is lost: " + why.detail});
   }
 
   ForUpdateLocks& locks_;
@@ -104,10 +104,10 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
 
 std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, GrantSink& sink) {
   if (request.lease > services_.options.lease) {
-    sink.failed({errc::invalid_argument, "lease: " + detail::to_text(request.lease) +
+    sink.failed({errc::invalid_argument, "lease: " + util::to_text(request.lease) +
                                              " is longer than a transaction lives without its client " +
                                              "with strategy=for-update; give the client a longer lease than " +
-                                             detail::to_text(services_.options.lease)});
+                                             util::to_text(services_.options.lease)});
     return std::make_unique<Contention>();
   }
   auto contention = std::make_unique<RowContention>(*this, request, sink);

@@ -7,7 +7,7 @@
 
 #include "backends/postgres/for_update.hpp"
 #include "backends/postgres/sqlstate.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -134,12 +134,11 @@ void RowContention::send(std::vector<Command> commands, bool blocks, Answer answ
   if (!session.ready()) patience += dialling.connect_timeout;
   if (blocks) patience += slice_;
   const TimePoint deadline = saturating_add(locks_.executor().now(), patience);
-  auto done = [this, answer, round = round_, alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome,
-                                                                                  const Results& results) {
-    if (alive.expired() || round != round_) return;
+  auto done = lifetime_.guard([this, answer, round = round_](const Outcome& outcome, const Results& results) {
+    if (round != round_) return;
     query_ = 0;
     (this->*answer)(outcome, results);
-  };
+  });
   leave(Stage::asking);
   blocked_ = blocks;
   query_ = session.request({.query = {.commands = std::move(commands), .done = std::move(done)},
@@ -178,7 +177,7 @@ void RowContention::ask() {
 void RowContention::insert_row() {
   if (++insertions_ > most_insertions) {
     return fail(
-        {errc::protocol, "somebody removes the row of lock " + detail::quoted(request_.name) + " again and again"});
+        {errc::protocol, "somebody removes the row of lock " + util::quoted(request_.name) + " again and again"});
   }
   slice_ = inside_ ? locks_.turns().slice(*this) : nanoseconds(insertion_patience);
   auto commands =
@@ -198,7 +197,7 @@ void RowContention::answered(const Outcome& outcome, const Results& results) {
   if (rows.empty()) return insert_row();
   const auto token = rows.number(0, 0);
   if (!token || *token <= 0) {
-    return fail({errc::protocol, "the token of lock " + detail::quoted(request_.name) + " is no positive number"});
+    return fail({errc::protocol, "the token of lock " + util::quoted(request_.name) + " is no positive number"});
   }
   token_ = FencingToken(static_cast<std::uint64_t>(*token));
   // Whoever waited for long sent its query long ago, which is what its lease would be counted from.
@@ -318,16 +317,16 @@ void RowContention::set_up(const Failure& why) {
   leave(Stage::seeking);
   const nanoseconds patience = locks_.services().dialling.connect_timeout + locks_.services().dialling.response_timeout;
   const TimePoint deadline = saturating_add(locks_.executor().now(), patience);
-  locks_.services().schema.set_up(
-      request_.wait ? deadline : std::min(deadline, patience_.until()),
-      [this, round = round_, alive = std::weak_ptr<bool>(alive_)](const std::optional<Failure>& why_not) {
-        if (alive.expired() || round != round_) return;
-        if (!why_not) return seek();
-        const bool may_pass = why_not->code == errc::unavailable || why_not->code == errc::ambiguous;
-        if (!may_pass || !request_.wait) return fail(*why_not);
-        set_up_ = false;
-        again_later(*why_not, Tell::yes);
-      });
+  locks_.services().schema.set_up(request_.wait ? deadline : std::min(deadline, patience_.until()),
+                                  lifetime_.guard([this, round = round_](const std::optional<Failure>& why_not) {
+                                    if (round != round_) return;
+                                    if (!why_not) return seek();
+                                    const bool may_pass =
+                                        why_not->code == errc::unavailable || why_not->code == errc::ambiguous;
+                                    if (!may_pass || !request_.wait) return fail(*why_not);
+                                    set_up_ = false;
+                                    again_later(*why_not, Tell::yes);
+                                  }));
 }
 
 void RowContention::again_later(const Failure& why, Tell tell) {

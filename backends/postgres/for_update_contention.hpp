@@ -6,12 +6,13 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/for_update_transactions.hpp"
 #include "backends/postgres/statements.hpp"
 #include "backends/postgres/try_patience.hpp"
 #include "backends/postgres/turns.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -96,9 +97,9 @@ class RowContention final : public Contention,
   FencingToken token_;
   std::uint64_t round_ = 0;  // answers of an earlier one are of no interest
   std::chrono::nanoseconds slice_{};
-  util::Backoff backoff_;
+  Backoff backoff_;
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

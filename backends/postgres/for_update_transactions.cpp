@@ -63,9 +63,7 @@ void Transactions::leave(Applicant& applicant) {
 void Transactions::freed() {
   if (freed_) freed_();
   if (applicants_.empty() || std::exchange(serving_posted_, true)) return;
-  services_.host.executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) serve();
-  });
+  services_.host.executor().post(lifetime_.guard([this] { serve(); }));
 }
 
 void Transactions::serve() {
@@ -101,9 +99,7 @@ void Transactions::end(Member member, const Statement& how, Ended done) {
   ending.done = std::move(done);
   ending.member->hand_over(ending);
   Query query{.commands = {{.statement = &how}},
-              .done = [this, id, alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome, const Results&) {
-                if (!alive.expired()) ended(id, outcome);
-              }};
+              .done = lifetime_.guard([this, id](const Outcome& outcome, const Results&) { ended(id, outcome); })};
   const TimePoint answer_by = saturating_add(services_.host.executor().now(), services_.dialling.response_timeout);
   (void)ending.member->session().request(std::move(query), answer_by);
 }

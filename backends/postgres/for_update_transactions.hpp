@@ -8,6 +8,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include <dlock/lifetime.hpp>
+
 #include "backends/postgres/pool.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session.hpp"
@@ -83,7 +85,7 @@ class Transactions final {
   std::unordered_map<std::uint64_t, std::unique_ptr<Ending>> endings_;
   std::uint64_t last_ending_ = 0;
   bool connected_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
+#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
-
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -26,7 +25,7 @@ bool FullServer::recently() const {
 }
 
 nanoseconds FullServer::pause() const {
-  return util::between(at_most_ / 2, at_most_, executor_);
+  return random_between(at_most_ / 2, at_most_, executor_);
 }
 
 void FullServer::refused(const Failure& why) {

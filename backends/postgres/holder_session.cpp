@@ -261,7 +261,7 @@ void HolderSession::fail_pending(Remedy remedy, const Failure& why) {
 
 void HolderSession::deliver() {
   if (std::exchange(delivering_, true)) return;
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   while (!answers_.empty()) {
     const Answer answer = std::move(answers_.front());
     answers_.pop_front();
@@ -283,24 +283,22 @@ void HolderSession::deliver() {
         asker.try_failed(answer.remedy, answer.why);
         break;
     }
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   delivering_ = false;
 }
 
 void HolderSession::deliver_soon() {
   if (answers_.empty() || delivering_) return;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) settle();
-  });
+  executor_.post(lifetime_.guard([this] { settle(); }));
 }
 
 // After anything that may have answered somebody.
 void HolderSession::settle() {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   pump();
   deliver();
-  if (alive.expired()) return;
+  if (life.over()) return;
   pump();
   if (quiet()) when_quiet_();
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/kept_locks.hpp"
@@ -171,7 +172,7 @@ class HolderSession final : private Session::User {
   bool warned_ = false;
   bool delivering_ = false;
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
   Session session_;  // goes first: nothing is called back any more
 };
 

@@ -73,7 +73,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
   const Flight flight = std::move(flights_.extract(id).mapped());
   --unlock_flights_;
   const std::set<std::string> freed = freed_by(flight, outcome, results);
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   pump();  // before the program goes on
   for (const Unlock& unlock : flight.unlocks) {
     if (!unlock.done) continue;
@@ -89,7 +89,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
         unlock.done({.status = Status::failed, .failure = failure_of(outcome, options_.schema)});
         break;
     }
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   if (outcome.problem == Problem::refused) {
     // Nobody knows what the session still has; without it, nothing.
@@ -97,7 +97,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
   } else if (outcome.problem == Problem::none && leave_when_unlocked_ && unlock_flights_ == 0 && refusal_) {
     give_up(Failure(*refusal_));
   }
-  if (!alive.expired()) settle();
+  if (!life.over()) settle();
 }
 
 // --- A server that does not answer -----------------------------------------------------------------------------------
@@ -111,20 +111,18 @@ void HolderSession::watch() {
 void HolderSession::look_at_clock_at(TimePoint at) {
   timer_.arm(at, [this] {
     // The session goes first: answers may be there, if it is we who were asleep.
-    executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) look_at_clock();
-    });
+    executor_.post(lifetime_.guard([this] { look_at_clock(); }));
   });
 }
 
 void HolderSession::look_at_clock() {
   const TimePoint now = executor_.now();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   // They are carried out all the same when the server comes to them, or when the session ends.
   for (const ReleaseHandler& done : take_overdue(now)) {
     done({.status = ReleaseOutcome::Status::failed,
           .failure = {errc::ambiguous, session_.server().endpoint + ": no answer in time"}});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   if (!flights_.empty() && now >= saturating_add(flights_.begin()->second.since, response_timeout_)) {
     const Failure why{errc::unavailable, session_.server().endpoint + ": no answer in time"};
@@ -133,7 +131,7 @@ void HolderSession::look_at_clock() {
     } else {
       tell_delayed(why);
     }
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   look_again();
 }
@@ -146,11 +144,11 @@ void HolderSession::tell_delayed(const Failure& why) {
       waiting.insert(waiting.end(), group.followers.begin(), group.followers.end());
     }
   }
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const TryId id : waiting) {
     const auto found = tries_.find(id);
     if (found != tries_.end()) found->second.asker->try_delayed(why);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 

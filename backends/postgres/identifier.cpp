@@ -3,18 +3,18 @@
 #include <dlock/error.hpp>
 
 #include "backends/postgres/digest.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
 std::optional<std::string> problem_with_identifier(std::string_view identifier) {
   if (identifier.size() > max_identifier_bytes) {
-    return detail::quoted(identifier) + " is " + std::to_string(identifier.size()) +
+    return util::quoted(identifier) + " is " + std::to_string(identifier.size()) +
            " bytes long; PostgreSQL keeps only " + std::to_string(max_identifier_bytes);
   }
   // The rules for names of locks are the same but for the length.
   constexpr std::string_view subject = "lock name ";
-  auto problem = detail::problem_with_name(identifier);
+  auto problem = util::problem_with_name(identifier);
   if (problem && problem->starts_with(subject)) problem->erase(0, subject.size());
   return problem;
 }

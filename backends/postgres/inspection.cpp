@@ -4,10 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include <dlock/backoff.hpp>
+
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/sqlstate.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -63,7 +64,7 @@ struct Inspection::Breaking {
   const std::string name;
   const Backend::Handler<bool> done;
   const TimePoint deadline;
-  util::Backoff backoff{std::chrono::milliseconds(200)};
+  Backoff backoff{std::chrono::milliseconds(200)};
   Timer pause;
 };
 

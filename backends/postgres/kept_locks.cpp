@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -51,7 +51,7 @@ std::vector<LockKey> KeptLocks::session_alive(TimePoint sent) {
       continue;
     }
     const Failure why{errc::lost,
-                      "PostgreSQL was not heard of before the lease of lock " + detail::quoted(lock.name) + " ran out"};
+                      "PostgreSQL was not heard of before the lease of lock " + util::quoted(lock.name) + " ran out"};
     late.push_back(std::move(lock.key));
     locks_.erase(found);
     host_.lost(owner, why);
@@ -63,7 +63,7 @@ void KeptLocks::lose_all(const Failure& why) {
   const auto locks = std::exchange(locks_, {});
   for (const auto& [owner, lock] : locks) {
     host_.lost(owner,
-               {errc::lost, "the session that held lock " + detail::quoted(lock.name) + " is lost: " + why.detail});
+               {errc::lost, "the session that held lock " + util::quoted(lock.name) + " is lost: " + why.detail});
   }
 }
 

@@ -83,10 +83,10 @@ void LibpqConnection::dialling_failed(const Failure& why) {
 
 void LibpqConnection::send(Query query) {
   if (usable()) return pipeline_->send(std::move(query));
-  executor_.post([done = std::move(query.done), endpoint = options_.endpoint(), alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired() || !done) return;
+  executor_.post(lifetime_.guard([done = std::move(query.done), endpoint = options_.endpoint()] {
+    if (!done) return;
     done({.problem = Problem::not_sent, .failure = {errc::unavailable, endpoint + ": not connected"}}, {});
-  });
+  }));
 }
 
 void LibpqConnection::receive() {

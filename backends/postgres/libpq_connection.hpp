@@ -7,6 +7,7 @@
 #include <string>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/libpq_dialler.hpp"
@@ -50,7 +51,7 @@ class LibpqConnection final : public Connection, private Dialler::Events, privat
   std::optional<Preamble> preamble_;
   Dialler dialler_;
   std::unique_ptr<Pipeline> pipeline_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // Connections of the real kind.

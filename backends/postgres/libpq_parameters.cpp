@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -10,7 +9,7 @@
 
 #include <dlock/error.hpp>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -70,15 +69,6 @@ bool has_control(std::string_view value) {
   return std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-void check_number(const Number& number, const std::string& value) {
-  std::uint32_t parsed = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-  if (error != std::errc() || end != value.data() + value.size() || parsed > number.max) {
-    refuse(std::string(number.key) + ": " + detail::quoted(value) + " is not a number from 0 to " +
-           std::to_string(number.max));
-  }
-}
-
 using Taken = std::vector<std::pair<std::string, std::string>>;
 
 // Whoever names an authority wants the server to be verified by it. libpq would not do that by itself: its default is
@@ -104,14 +94,16 @@ void require_verification(Taken& taken) {
 
 std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url) {
   Taken taken;
-  for (const Refused& parameter : refused) {
-    if (url.take(parameter.key)) refuse(std::string(parameter.key) + ": " + std::string(parameter.why));
+  for (const auto& [key, value] : url.parameters()) {
+    for (const Refused& parameter : refused) {
+      if (key == parameter.key) refuse(key + ": " + std::string(parameter.why));
+    }
   }
   for (const Choice& choice : choices) {
     auto value = url.take(choice.key);
     if (!value) continue;
     if (value->empty() || std::find(choice.words.begin(), choice.words.end(), *value) == choice.words.end()) {
-      refuse(std::string(choice.key) + " must be one of " + in_words(choice) + ", not " + detail::quoted(*value));
+      refuse(std::string(choice.key) + " must be one of " + in_words(choice) + ", not " + util::quoted(*value));
     }
     taken.emplace_back(choice.key, *std::move(value));
   }
@@ -124,10 +116,9 @@ std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url)
     taken.emplace_back(key, *std::move(value));
   }
   for (const Number& number : numbers) {
-    auto value = url.take(number.key);
-    if (!value) continue;
-    check_number(number, *value);
-    taken.emplace_back(number.key, *std::move(value));
+    if (const auto value = url.take_number(number.key, 0, number.max)) {
+      taken.emplace_back(number.key, std::to_string(*value));
+    }
   }
   require_verification(taken);
   return taken;

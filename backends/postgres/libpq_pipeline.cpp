@@ -56,9 +56,9 @@ void Pipeline::send(Query query) {
   if (broken()) problem = broken_because("the connection is broken");
   if (!is_sendable(query)) problem = Failure{errc::invalid_argument, "a zero byte in a parameter"};
   if (problem) {
-    executor_.post([done = std::move(query.done), why = *std::move(problem), alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired() && done) done({.problem = Problem::not_sent, .failure = why}, {});
-    });
+    executor_.post(lifetime_.guard([done = std::move(query.done), why = *std::move(problem)] {
+      if (done) done({.problem = Problem::not_sent, .failure = why}, {});
+    }));
     return;
   }
   unsent_.push_back(std::move(query));
@@ -70,11 +70,10 @@ void Pipeline::schedule_writing() {
   if (taking_input_ || writing_posted_ || clogged_) return;
   if (in_flight_.empty()) return write_out();
   writing_posted_ = true;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  executor_.post(lifetime_.guard([this] {
     writing_posted_ = false;
     if (!broken()) write_out();
-  });
+  }));
 }
 
 // What libpq has may go out at any time; so that it can be told what did not, it gets only as much as the network
@@ -148,9 +147,9 @@ void Pipeline::wait_writable() {
 // Whoever sends does not expect to hear of the end inside the call. And the server may have said why it hung up.
 void Pipeline::break_off_soon(Failure why) {
   clogged_ = true;  // nothing more goes out
-  executor_.post([this, why = std::move(why), alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired() && !broken()) receive();
-    if (!alive.expired() && !broken()) break_off(why);
+  executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
+    if (!life.over() && !broken()) receive();
+    if (!life.over() && !broken()) break_off(why);
   });
 }
 
@@ -158,21 +157,21 @@ void Pipeline::break_off_soon(Failure why) {
 
 void Pipeline::wait_readable() {
   descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code) {
-    const std::weak_ptr<bool> alive = alive_;
+    const Lifetime::Watch life = lifetime_.watch();
     receive();
-    if (!alive.expired() && !broken()) wait_readable();
+    if (!life.over() && !broken()) wait_readable();
   });
 }
 
 void Pipeline::receive() {
   if (broken() || taking_input_) return;
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   // What came before the end counts.
   const bool good = PQconsumeInput(connection_.get()) == 1;
   const Failure end = good ? Failure{} : broken_because(in_one_line(PQerrorMessage(connection_.get())));
   taking_input_ = true;
   take_input();
-  if (alive.expired()) return;
+  if (life.over()) return;
   taking_input_ = false;
   if (broken()) return;
   if (ended_) return break_off(Failure(*ended_));
@@ -193,11 +192,11 @@ bool Pipeline::answer_has_no_end() {
 }
 
 void Pipeline::take_input() {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   // Parses what there is, notices and notifications among it, also while no query is under way.
   while (PQisBusy(connection_.get()) == 0) {
     if (!take_results()) break;
-    if (alive.expired() || broken()) return;
+    if (life.over() || broken()) return;
   }
   take_notifications();
 }
@@ -282,13 +281,13 @@ void Pipeline::finish_query() {
 }
 
 void Pipeline::take_notifications() {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   struct Free {
     void operator()(PGnotify* notification) const noexcept { PQfreemem(notification); }
   };
   while (const std::unique_ptr<PGnotify, Free> notification{PQnotifies(connection_.get())}) {
     events_.pipeline_notified(notification->relname, notification->extra);
-    if (alive.expired() || broken()) return;
+    if (life.over() || broken()) return;
   }
 }
 
@@ -318,17 +317,17 @@ void Pipeline::break_off(const Failure& why) {
   descriptor_.reset();
   connection_.get_deleter().abandon = !in_flight.empty();
   connection_.reset();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const InFlight& entry : in_flight) {
     Outcome outcome{
         .problem = Problem::unknown_outcome, .failure = {errc::ambiguous, reason.detail}, .sent = entry.sent};
     if (entry.refusal) outcome = *entry.refusal;
     if (entry.done) entry.done(outcome, {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   for (const Query& query : unsent) {
     if (query.done) query.done({.problem = Problem::not_sent, .failure = {errc::unavailable, reason.detail}}, {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   events_.pipeline_broken(reason);
 }

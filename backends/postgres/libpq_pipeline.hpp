@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/libpq_handle.hpp"
@@ -118,7 +119,7 @@ class Pipeline final {
   bool answered_ = false;                      // a query, since anybody looked
   std::optional<std::uint64_t> counted_from_;  // bytes received when it was first seen that nothing was answered
   std::optional<Failure> ended_;               // the server said so
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

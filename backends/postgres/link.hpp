@@ -13,11 +13,11 @@
 #include <memory>
 #include <string>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/full_server.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -100,8 +100,8 @@ class Link final : private Connection::Listener {
   std::unique_ptr<Connection> connection_;
   ServerInfo server_;
   Failure problem_;
-  util::Backoff backoff_{std::chrono::seconds(1)};
-  util::Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
+  Backoff backoff_{std::chrono::seconds(1)};
+  Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
   bool was_refused_as_full_ = false;
   TimePoint ready_since_;
   TimePoint last_attempt_;

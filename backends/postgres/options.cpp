@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/libpq_parameters.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -22,17 +21,10 @@ constexpr std::size_t longest_socket_directory = 90;
   throw Error(errc::invalid_argument, why);
 }
 
-std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t min, std::uint32_t max) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) return std::nullopt;
-  return value;
-}
-
 void check_host(const std::string& name) {
   if (name.starts_with('/')) {
     if (name.size() > longest_socket_directory) {
-      refuse("host: the directory " + detail::quoted(name) + " is longer than " +
+      refuse("host: the directory " + util::quoted(name) + " is longer than " +
              std::to_string(longest_socket_directory) + " bytes, too long for a socket's path");
     }
     return;
@@ -41,7 +33,7 @@ void check_host(const std::string& name) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
   };
   if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
-    refuse("host: " + detail::quoted(name) + " is not a host name");
+    refuse("host: " + util::quoted(name) + " is not a host name");
   }
 }
 
@@ -55,14 +47,6 @@ std::optional<std::string> take_either(Url& url, std::string_view key, std::opti
   return parameter;
 }
 
-std::uint16_t take_port(Url& url, std::uint16_t otherwise) {
-  const auto text = url.take("port");
-  if (!text) return otherwise;
-  const auto port = parse_number(*text, 1, 65535);
-  if (!port) refuse("port: " + detail::quoted(*text) + " is not a number from 1 to 65535");
-  return static_cast<std::uint16_t>(*port);
-}
-
 std::vector<Host> take_hosts(Url& url) {
   std::vector<Host> hosts;
   const auto parameter = url.take("host");
@@ -70,7 +54,7 @@ std::vector<Host> take_hosts(Url& url) {
   if (url.hosts().empty()) {
     Host host{.name = parameter.value_or("localhost")};
     check_host(host.name);
-    host.port = take_port(url, host.port);
+    host.port = static_cast<std::uint16_t>(url.take_number("port", 1, 65535).value_or(host.port));
     hosts.push_back(std::move(host));
   }
   for (const Url::Host& host : url.hosts()) {
@@ -90,33 +74,15 @@ std::optional<std::string> take_database(Url& url) {
   return database;
 }
 
-Strategy take_strategy(Url& url) {
-  const auto value = url.take("strategy");
-  if (!value) return Strategy::table;
-  for (const auto strategy : {Strategy::table, Strategy::optimistic, Strategy::for_update, Strategy::advisory}) {
-    if (*value == to_string(strategy)) return strategy;
-  }
-  refuse("strategy must be table, optimistic, for-update or advisory, not " + detail::quoted(*value));
-}
-
-Durability take_durability(Url& url) {
-  const auto value = url.take("durability");
-  if (!value) return Durability::sync;
-  for (const auto durability : {Durability::sync, Durability::async, Durability::unlogged}) {
-    if (*value == to_string(durability)) return durability;
-  }
-  refuse("durability must be sync, async or unlogged, not " + detail::quoted(*value));
-}
-
 std::string take_schema(Url& url) {
   auto schema = url.take("schema");
   if (!schema) return Options().schema;
   if (const auto problem = problem_with_identifier(*schema)) refuse("schema: " + *problem);
   if (schema->find('.') != std::string::npos) {
-    refuse("schema: " + detail::quoted(*schema) + " has a '.'; it is the schema's name alone");
+    refuse("schema: " + util::quoted(*schema) + " has a '.'; it is the schema's name alone");
   }
   if (schema->starts_with("pg_") || *schema == "information_schema") {
-    refuse("schema: " + detail::quoted(*schema) + " is PostgreSQL's own");
+    refuse("schema: " + util::quoted(*schema) + " is PostgreSQL's own");
   }
   return *std::move(schema);
 }
@@ -128,32 +94,19 @@ KeyScheme take_key(Url& url, Strategy strategy) {
   const auto scheme = parse_key_scheme(*value);
   if (!scheme) {
     refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
-           detail::quoted(*value));
+           util::quoted(*value));
   }
   return *scheme;
 }
 
-std::uint32_t take_max_connections(Url& url) {
-  const auto value = url.take("max_connections");
-  if (!value) return Options().max_connections;
-  const auto number = parse_number(*value, 1, most_connections);
-  if (!number) {
-    refuse("max_connections: " + detail::quoted(*value) + " is not a number from 1 to " +
-           std::to_string(most_connections));
-  }
-  return *number;
-}
-
 Pooler take_pooler(Url& url, Strategy strategy) {
-  const auto value = url.take("pooler");
-  if (!value) return Pooler::detect;
-  if (*value == "session") return Pooler::session;
-  if (*value != "transaction") refuse("pooler must be session or transaction, not " + detail::quoted(*value));
-  if (strategy == Strategy::for_update || strategy == Strategy::advisory) {
+  const auto pooler = url.take_choice<Pooler>(
+      "pooler", {{"session", Pooler::session}, {"transaction", Pooler::transaction}}, Pooler::detect);
+  if (pooler == Pooler::transaction && (strategy == Strategy::for_update || strategy == Strategy::advisory)) {
     refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
            " needs sessions of its own; only table and optimistic work through such a pooler");
   }
-  return Pooler::transaction;
+  return pooler;
 }
 
 std::string take_target_session_attrs(Url& url) {
@@ -161,7 +114,7 @@ std::string take_target_session_attrs(Url& url) {
   if (!value) return Options().target_session_attrs;
   constexpr std::array<std::string_view, 3> allowed = {"read-write", "primary", "any"};
   if (std::find(allowed.begin(), allowed.end(), *value) == allowed.end()) {
-    refuse("target_session_attrs must be read-write, primary or any, not " + detail::quoted(*value) +
+    refuse("target_session_attrs must be read-write, primary or any, not " + util::quoted(*value) +
            "; locks can only be taken at a primary");
   }
   return *std::move(value);
@@ -232,12 +185,19 @@ Options parse_options(const BackendConfig& config) {
   }
   options.password = take_either(url, "password", url.password());
   options.database = take_database(url);
-  options.strategy = take_strategy(url);
+  options.strategy = url.take_choice<Strategy>("strategy",
+                                               {{"table", Strategy::table},
+                                                {"optimistic", Strategy::optimistic},
+                                                {"for-update", Strategy::for_update},
+                                                {"advisory", Strategy::advisory}},
+                                               Strategy::table);
   options.schema = take_schema(url);
-  options.durability = take_durability(url);
+  options.durability = url.take_choice<Durability>(
+      "durability", {{"sync", Durability::sync}, {"async", Durability::async}, {"unlogged", Durability::unlogged}},
+      Durability::sync);
   options.key = take_key(url, options.strategy);
   options.pooler = take_pooler(url, options.strategy);
-  options.max_connections = take_max_connections(url);
+  options.max_connections = url.take_number("max_connections", 1, most_connections).value_or(options.max_connections);
   options.target_session_attrs = take_target_session_attrs(url);
   options.application_name = take_application_name(url, config.holder);
   options.libpq = take_libpq_parameters(url);

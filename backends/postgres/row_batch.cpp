@@ -71,11 +71,10 @@ void RowBatch::ask(RowRequest request, Handler done) {
 void RowBatch::schedule() {
   if (under_way_ || scheduled_ || waiting_.empty()) return;
   scheduled_ = true;
-  commands_.executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  commands_.executor().post(lifetime_.guard([this] {
     scheduled_ = false;
     send();
-  });
+  }));
 }
 
 // --- Out -------------------------------------------------------------------------------------------------------------
@@ -132,9 +131,8 @@ Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
   if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases));
   if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
   if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires));
-  query.done = [this, load, alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome, const Results& results) {
-    if (!alive.expired()) answered(load, outcome, results);
-  };
+  query.done = lifetime_.guard(
+      [this, load](const Outcome& outcome, const Results& results) { answered(load, outcome, results); });
   return query;
 }
 
@@ -209,13 +207,13 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   under_way_.reset();
   schedule();
   if (outcome.problem != Problem::none) return refused(load, outcome);
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   auto rows = results.begin();
   for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
     if (items->empty()) continue;
     if (rows == results.end()) return;  // a query has a result for each of its commands
     read(*items, *rows++, outcome.sent);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 
@@ -230,9 +228,9 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
     if (ones_fault && load->size() > 1) return search(load, outcome);
   }
   const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   load->for_each([&](const std::shared_ptr<Item>& item) {
-    if (!alive.expired()) give(*item, answer);
+    if (!life.over()) give(*item, answer);
   });
 }
 
@@ -283,24 +281,24 @@ void RowBatch::read(const Items& items, const Rows& rows, TimePoint sent) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (const auto owner = OwnerId::parse(rows.text(row, 0))) row_of.emplace(*owner, row);
   }
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const auto& item : items) {
     const auto found = row_of.find(item->request.owner);
     // No row of an acquire: busy, and changing.
     const RowAnswer answer = found == row_of.end() ? RowAnswer{.status = Status::no, .sent = sent}
                                                    : answer_in(kind, rows, found->second, sent);
     give(*item, answer);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 
 // The followers have not asked: for them the lock is busy, or their acquire has not been carried out.
 void RowBatch::give(Item& item, const RowAnswer& answer) {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   const auto followers = std::exchange(item.followers, {});
   if (const auto done = std::exchange(item.done, nullptr)) done(answer);
   for (const auto& follower : followers) {
-    if (alive.expired()) return;
+    if (life.over()) return;
     const auto done = std::exchange(follower->done, nullptr);
     if (!done) continue;
     RowAnswer theirs = answer;
@@ -349,10 +347,10 @@ void RowBatch::fail_overdue() {
     });
   }
   arm(next);
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const auto& [done, why] : overdue) {
     done({.status = Status::failed, .failure = why});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 

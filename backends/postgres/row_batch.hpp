@@ -13,6 +13,7 @@
 
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/commands.hpp"
 #include "backends/postgres/statements.hpp"
@@ -105,7 +106,7 @@ class RowBatch {
   bool scheduled_ = false;
   TimePoint armed_for_ = TimePoint::max();
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/identifier.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -73,8 +73,8 @@ RowLocks::RowLocks(const Services& services, std::size_t connections)
                   host().warn({.name = "", .reason = std::move(why)});
                 }),
       releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
-                [this](const std::string& name, const OwnerId& owner, detail::Releases::Reason, TimePoint deadline,
-                       detail::Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
+                [this](const std::string& name, const OwnerId& owner, Releases::Reason, TimePoint deadline,
+                       Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
   }
@@ -229,7 +229,7 @@ bool RowLocks::holds_any() const {
 }
 
 void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
-                           detail::Releases::Answer done) {
+                           Releases::Answer done) {
   RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
   batch_for(name).ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
     switch (answer.status) {
@@ -262,7 +262,7 @@ bool RowLocks::look_again(int looks, TimePoint deadline, std::function<void()> l
   }
   Executor& executor = host().executor();
   const nanoseconds at_most = first_pause * (1 << (looks - 2));
-  const TimePoint at = saturating_add(executor.now(), util::between(at_most / 2, at_most, executor));
+  const TimePoint at = saturating_add(executor.now(), random_between(at_most / 2, at_most, executor));
   if (at >= deadline) return false;
   const auto pause = std::make_shared<Pause>(executor, std::move(look));
   pauses_.insert(pause);

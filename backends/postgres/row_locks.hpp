@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/releases.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/postgres/row_batch.hpp"
@@ -17,7 +18,6 @@
 #include "backends/postgres/standstill.hpp"
 #include "backends/postgres/statements.hpp"
 #include "backends/postgres/wake_ups.hpp"
-#include "core/releases.hpp"
 
 namespace dlock::postgres {
 
@@ -52,7 +52,7 @@ class RowLocks final : public TryBackend {
   // Somebody was changing the row the last so many times. False: enough of that.
   [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
   void ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
-                   detail::Releases::Answer done);
+                   Releases::Answer done);
 
   const Services services_;
   const RowStatements statements_;
@@ -64,7 +64,7 @@ class RowLocks final : public TryBackend {
   // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
   std::unordered_map<OwnerId, TimePoint> held_;
   std::size_t tidied_to_ = 0;  // how many were left of them when those were removed
-  detail::Releases releases_;
+  Releases releases_;
   std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
 };
 

@@ -156,10 +156,10 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     const auto self = shared_from_this();
     timer_.disarm();
     if (owner_.under_way_ == self) owner_.under_way_ = nullptr;
-    const std::weak_ptr<bool> alive = owner_.alive_;
+    const Lifetime::Watch life = owner_.lifetime_.watch();
     for (const Caller& caller : std::exchange(callers_, {})) {
       caller.done(why_not, made);
-      if (alive.expired()) return;
+      if (life.over()) return;
     }
   }
 
@@ -171,7 +171,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   void give_up_overdue() {
     const auto self = shared_from_this();
-    const std::weak_ptr<bool> alive = owner_.alive_;
+    const Lifetime::Watch life = owner_.lifetime_.watch();
     const TimePoint now = owner_.executor_.now();
     const auto in_time = std::stable_partition(callers_.begin(), callers_.end(),
                                                [now](const Caller& caller) { return now < caller.deadline; });
@@ -182,7 +182,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     const Failure why = reason_for_silence();
     for (const Caller& caller : overdue) {
       caller.done(&why, {});
-      if (alive.expired()) return;
+      if (life.over()) return;
     }
   }
 

@@ -9,6 +9,7 @@
 
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema_statements.hpp"
@@ -46,7 +47,7 @@ class Schema {
   const Dialling& dialling_;
   const SchemaStatements statements_;
   std::shared_ptr<SettingUp> under_way_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

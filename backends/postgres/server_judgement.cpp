@@ -7,7 +7,7 @@
 
 #include "backends/postgres/judgement.hpp"
 #include "backends/postgres/preamble.hpp"
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::postgres {
 
@@ -78,7 +78,7 @@ class Judge {
   void judge_answer() {
     add(Severity::ok, "server",
         examined_.server.endpoint + " answered within " +
-            detail::to_text(std::chrono::ceil<std::chrono::microseconds>(examined_.round_trip)));
+            util::to_text(std::chrono::ceil<std::chrono::microseconds>(examined_.round_trip)));
   }
 
   void judge_version() {
@@ -271,7 +271,7 @@ class Judge {
     }
     const bool counts = options_.strategy == Strategy::table;
     add(counts ? Severity::warning : Severity::note, "clock",
-        "the server's clock is " + detail::to_text(std::chrono::abs(difference)) +
+        "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
             (difference.count() > 0 ? " ahead of" : " behind") + " ours; should it be stepped, " +
             (counts ? "leases end early or late, because strategy=table counts them on it"
                     : "tokens may not grow where the row with the last one was lost"));

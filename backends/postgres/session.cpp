@@ -91,33 +91,33 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
   const Handler done = std::move(found->done);
   in_flight_.erase(found);
   if (outcome.problem == Problem::none || outcome.problem == Problem::refused) {
-    const std::weak_ptr<bool> alive = alive_;
+    const Lifetime::Watch life = lifetime_.watch();
     last_alive_ = std::max(last_alive_, outcome.sent);
     user_.session_alive(outcome.sent);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   if (done) done(outcome, results);
-  if (!alive.expired()) rest_if_idle();
+  if (!life.over()) rest_if_idle();
 }
 
 // As a task of its own: whoever was answered may ask more, and it is the connection that has called us.
 void Session::rest_if_idle() {
   if (!link_.may_rest() || !idle()) return;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired() || !link_.may_rest() || !idle()) return;
+  executor_.post(lifetime_.guard([this] {
+    if (!link_.may_rest() || !idle()) return;
     beat_timer_.disarm();
     in_flight_.clear();
     link_.rest();
-  });
+  }));
 }
 
 void Session::fail_waiting(const Failure& why) {
   const auto waiting = std::exchange(waiting_, {});
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const auto& [id, request] : waiting) {
     if (request.query.done) request.query.done({.problem = Problem::not_sent, .failure = why}, {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 
@@ -127,9 +127,9 @@ void Session::link_ready() {
   ++epoch_;
   last_alive_ = executor_.now();
   schedule_beat();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   user_.session_ready();
-  if (alive.expired() || !link_.ready()) return;
+  if (life.over() || !link_.ready()) return;
   auto waiting = std::exchange(waiting_, {});
   for (auto& [id, request] : waiting) send(id, std::move(request));
   rest_if_idle();
@@ -138,11 +138,11 @@ void Session::link_ready() {
 void Session::link_down(const Failure& why, bool was_ready) {
   beat_timer_.disarm();
   in_flight_.clear();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   // What waits now that a connection broke was asked for meanwhile, and gets the next one.
   if (!was_ready || link_.over()) fail_waiting(why);
-  if (!alive.expired()) user_.session_down(why, was_ready);
-  if (alive.expired() || waiting_.empty()) return;
+  if (!life.over()) user_.session_down(why, was_ready);
+  if (life.over() || waiting_.empty()) return;
   link_.want(std::all_of(waiting_.begin(), waiting_.end(), [](const auto& item) { return item.second.patient; }));
 }
 
@@ -174,9 +174,9 @@ void Session::beat() {
                      // A transaction that has failed, for example: nothing more can be done with this session.
                      if (outcome.problem != Problem::refused) return;
                      const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
-                     const std::weak_ptr<bool> alive = alive_;
+                     const Lifetime::Watch life = lifetime_.watch();
                      user_.session_ending(why);
-                     if (!alive.expired()) break_off(why);
+                     if (!life.over()) break_off(why);
                    }};
     const RequestId id = ++last_id_;
     send(id, {.query = std::move(question)});
@@ -202,22 +202,22 @@ bool Session::gives_up(const InFlight& request, TimePoint now) const {
 
 void Session::check_deadlines() {
   armed_for_ = TimePoint::max();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   const auto overdue = [now = executor_.now()](const InFlight& request) {
     return now >= std::min(request.deadline, request.patience);
   };
   // The answers may be there already, if it is we who were asleep.
   if (link_.ready() && std::any_of(in_flight_.begin(), in_flight_.end(), overdue)) {
     link_.connection().receive();
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   const TimePoint now = executor_.now();
   if (!in_flight_.empty() && gives_up(in_flight_.front(), now)) {
     break_off({errc::unavailable, server().endpoint + ": no answer in time"});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   fail_overdue(now);
-  if (alive.expired()) return;
+  if (life.over()) return;
   TimePoint next = TimePoint::max();
   for (const InFlight& request : in_flight_) {
     if (request.done) next = std::min(next, request.deadline);
@@ -252,14 +252,14 @@ void Session::fail_overdue(TimePoint now) {
   const Failure no_answer{errc::ambiguous, server().endpoint + ": no answer in time"};
   Failure no_connection = problem();
   if (!no_connection.code) no_connection = {errc::unavailable, "no connection in time"};
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const auto& [done, sent] : unanswered) {
     done({.problem = Problem::unknown_outcome, .failure = no_answer, .sent = sent}, {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   for (const Handler& done : unsent) {
     if (done) done({.problem = Problem::not_sent, .failure = no_connection}, {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 

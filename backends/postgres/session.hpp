@@ -10,6 +10,7 @@
 #include <string>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/link.hpp"
@@ -129,7 +130,7 @@ class Session final : private Link::User {
   Timer deadline_timer_;
   Timer beat_timer_;
   Link link_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

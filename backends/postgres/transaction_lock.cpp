@@ -24,7 +24,7 @@
 #include "backends/postgres/libpq_results.hpp"
 #include "backends/postgres/sqlstate.hpp"
 #include "backends/postgres/statements.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 #include "util/process.hpp"
 
 namespace dlock::postgres {
@@ -130,7 +130,7 @@ void check_text(const PGconn* connection, const std::optional<std::string>& prob
   // The server would take it for another text, and another lock.
   if (!ascii && (encoding == nullptr || std::string_view(encoding) != "UTF8")) {
     refuse("connection: its client_encoding is " + std::string(encoding == nullptr ? "unknown" : encoding) + ", but " +
-           what + " " + detail::quoted(text) + " needs UTF8");
+           what + " " + util::quoted(text) + " needs UTF8");
   }
 }
 
@@ -140,10 +140,10 @@ std::string holder_of(const TransactionLockOptions& options) {
 
 void check(const PGconn* connection, std::string_view name, const TransactionLockOptions& options) {
   check_connection(connection);
-  check_text(connection, detail::problem_with_name(name), name, "lock name");
+  check_text(connection, util::problem_with_name(name), name, "lock name");
   if (const auto problem = problem_with_identifier(options.schema)) refuse("schema: " + *problem);
   const std::string holder = holder_of(options);
-  auto problem = detail::problem_with_name(holder);
+  auto problem = util::problem_with_name(holder);
   if (problem) problem = "holder: " + *problem;
   check_text(connection, problem, holder, "holder");
   if (options.wait < Duration()) refuse("wait: is negative");
@@ -206,7 +206,7 @@ class RowLock {
       if (const Token token = token_of(rows)) return token;
       (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.lock_timeout()});
     }
-    throw Error(errc::protocol, "somebody removes the row of lock " + detail::quoted(name_) + " again and again");
+    throw Error(errc::protocol, "somebody removes the row of lock " + util::quoted(name_) + " again and again");
   }
 
  private:
@@ -241,7 +241,7 @@ class AdvisoryLock {
     const auto scheme = parse_key_scheme(options.key);
     if (!scheme) {
       refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
-             detail::quoted(options.key));
+             util::quoted(options.key));
     }
     return advisory_key(*scheme, options.schema, name);
   }
@@ -273,7 +273,7 @@ FencingToken lock_in_transaction(pg_conn* connection, std::string_view name, con
     token = row ? RowLock(connection, name, options).lock(patience)
                 : AdvisoryLock(connection, name, options).lock(patience);
   }
-  if (!token) throw Error(errc::timed_out, "lock " + detail::quoted(name) + " is held by somebody else");
+  if (!token) throw Error(errc::timed_out, "lock " + util::quoted(name) + " is held by somebody else");
   return *token;
 }
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
-
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -124,9 +123,9 @@ void Turns::leave(Waiter& waiter) {
 
 nanoseconds Turns::slice(Waiter& waiter) {
   if (const auto found = standings_.find(&waiter); found != standings_.end()) found->second.since = executor_.now();
-  if (!wants_turn() && free_() >= 0) return util::between(slices_.shortest, slices_.longest, executor_);
-  return util::between(std::min(short_slices.shortest, slices_.shortest),
-                       std::min(short_slices.longest, slices_.longest), executor_);
+  if (!wants_turn() && free_() >= 0) return random_between(slices_.shortest, slices_.longest, executor_);
+  return random_between(std::min(short_slices.shortest, slices_.shortest),
+                        std::min(short_slices.longest, slices_.longest), executor_);
 }
 
 bool Turns::stays(Waiter& waiter) {
@@ -150,11 +149,10 @@ void Turns::freed(const std::string& lock) {
 // As a task of its own, because whoever lets go of a connection is in the middle of something.
 void Turns::room() {
   if (lines_outside_.empty() || std::exchange(serving_posted_, true)) return;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  executor_.post(lifetime_.guard([this] {
     serving_posted_ = false;
     serve();
-  });
+  }));
 }
 
 // One after the other: each takes a connection before it is asked whether there is another.
@@ -231,7 +229,7 @@ bool Turns::make_room() {
 void Turns::look_later() {
   const auto among = static_cast<std::int64_t>(std::max<std::size_t>(lines_outside_.size(), 1));
   const nanoseconds at_most = std::max(one_looks, each_looks / among);
-  timer_.arm(saturating_add(executor_.now(), util::between(at_most / 2, at_most, executor_)), [this] { look(); });
+  timer_.arm(saturating_add(executor_.now(), random_between(at_most / 2, at_most, executor_)), [this] { look(); });
 }
 
 void Turns::look() {

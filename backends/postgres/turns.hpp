@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 namespace dlock::postgres {
 
@@ -128,7 +129,7 @@ class Turns {
   TimePoint more_until_ = TimePoint::min();
   bool serving_posted_ = false;
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

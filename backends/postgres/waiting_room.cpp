@@ -68,9 +68,7 @@ void WaitingRoom::set_aside(MemberLock& lock) {
   over_.push_back(std::move(found->second));
   locks_.erase(found);
   if (over_.size() > 1) return;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) clear_away();
-  });
+  executor_.post(lifetime_.guard([this] { clear_away(); }));
 }
 
 void WaitingRoom::clear_away() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/member_lock.hpp"
@@ -70,7 +71,7 @@ class WaitingRoom final {
   std::unordered_map<OwnerId, MemberLock*> by_owner_;  // of those that may be held
   std::vector<std::unique_ptr<MemberLock>> over_;
   Turns turns_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

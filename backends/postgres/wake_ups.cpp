@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/sqlstate.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::postgres {
 
@@ -57,17 +57,15 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatemen
       come_back_(commands.executor()) {
   if (dialling_.full == nullptr) return;
   // It may be our own session that calls.
-  dialling_.full->when_refused([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired() || come_back_.armed()) return;
+  dialling_.full->when_refused(lifetime_.guard([this] {
+    if (come_back_.armed()) return;
     come_back_.arm(saturating_add(commands_.executor().now(),
-                                  util::between(shortest_absence, longest_absence, commands_.executor())),
+                                  random_between(shortest_absence, longest_absence, commands_.executor())),
                    [this] {
                      if (!names_.empty() && !given_up_) connect();
                    });
-    commands_.executor().post([this, alive] {
-      if (!alive.expired()) disconnect();
-    });
-  });
+    commands_.executor().post(lifetime_.guard([this] { disconnect(); }));
+  }));
 }
 
 WakeUps::~WakeUps() = default;
@@ -104,9 +102,7 @@ void WakeUps::leave(const std::string& name, std::uint64_t id) {
   if (!entry.watchers.empty()) {
     // It was told, and nobody knows whether it has done anything about it.
     if (was_told) {
-      commands_.executor().post([this, name, alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) tell(name);
-      });
+      commands_.executor().post(lifetime_.guard([this, name] { tell(name); }));
     }
     return;
   }
@@ -154,15 +150,14 @@ void WakeUps::session_ready() {
 
 void WakeUps::listen() {
   Query query{.commands = {{.text = "LISTEN " + quote_identifier(channel_)}},
-              .done = [this, alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome, const Results&) {
-                if (alive.expired()) return;
+              .done = lifetime_.guard([this](const Outcome& outcome, const Results&) {
                 if (outcome.problem == Problem::refused) {
                   return session_->break_off(failure_of(outcome, commands_.options().schema));
                 }
                 if (outcome.problem != Problem::none) return;
                 listening_ = true;
                 mark_all_now();
-              }};
+              })};
   (void)session_->request(std::move(query), commands_.answer_by());
 }
 
@@ -177,11 +172,10 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
 void WakeUps::give_up(const Failure& why) {
   if (std::exchange(given_up_, true)) return;
   // Not from inside the session.
-  commands_.executor().post([this, why, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  commands_.executor().post(lifetime_.guard([this, why] {
     disconnect();
     deaf_(why);
-  });
+  }));
 }
 
 // --- Marks -----------------------------------------------------------------------------------------------------------
@@ -222,9 +216,8 @@ void WakeUps::mark() {
   Query query{.commands = {{.statement = &statements_.mark_many,
                             .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
                                        std::to_string(marked_for.count())}}}};
-  query.done = [this, names, alive = std::weak_ptr<bool>(alive_)](const Outcome& outcome, const Results& results) {
-    if (!alive.expired()) marked(names, outcome, results);
-  };
+  query.done = lifetime_.guard(
+      [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
   commands_.run(std::move(query), commands_.answer_by());
 }
 
@@ -255,10 +248,10 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
   }
   arm();
   // It is free, or was when we looked.
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const std::string& name : unmarked) {
     tell(name);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/postgres/commands.hpp"
@@ -84,7 +85,7 @@ class WakeUps final : private Session::User {
   std::optional<Session> session_;
   Timer linger_;
   Timer come_back_;  // armed: the server was full, and nobody listens meanwhile
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

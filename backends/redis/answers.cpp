@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "backends/redis/server_error.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -149,7 +149,7 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name) {
   info.waiters = static_cast<std::uint64_t>(waiters.integer);
   if (fence.is(Type::string)) {
     const auto record = parse_fence(fence.text);
-    if (!record) return Failure{errc::protocol, "the lock's fence key holds " + detail::quoted(fence.text)};
+    if (!record) return Failure{errc::protocol, "the lock's fence key holds " + util::quoted(fence.text)};
     info.token = record->token;
     if (info.held && record->value == value.text) info.holder = record->holder;
   }

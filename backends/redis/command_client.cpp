@@ -84,11 +84,10 @@ void CommandClient::schedule_flush() {
   if (delivering_ || flush_posted_) return;
   if (in_flight_.size() == 1) return link_.flush();
   flush_posted_ = true;
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.expired()) return;
+  executor_.post(lifetime_.guard([this] {
     flush_posted_ = false;
     if (link_.ready()) link_.flush();
-  });
+  }));
 }
 
 void CommandClient::link_ready() {

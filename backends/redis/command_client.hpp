@@ -12,6 +12,7 @@
 
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/redis/link.hpp"
 #include "backends/redis/options.hpp"
@@ -102,7 +103,7 @@ class CommandClient final : private Link::User {
   TimePoint armed_for_ = TimePoint::max();
   Timer timer_;
   Link link_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::redis

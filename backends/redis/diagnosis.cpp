@@ -9,7 +9,7 @@
 #include "backends/redis/keys.hpp"
 #include "backends/redis/server_error.hpp"
 #include "backends/redis/server_info.hpp"
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::redis {
 
@@ -69,7 +69,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     }
     add(Severity::ok, "server",
         commands_.options().endpoint() + " answered within " +
-            detail::to_text(std::chrono::ceil<std::chrono::microseconds>(round_trip)));
+            util::to_text(std::chrono::ceil<std::chrono::microseconds>(round_trip)));
     findings_.push_back(judge_encryption(commands_.options()));
   }
 
@@ -154,7 +154,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return add(Severity::ok, "clock", "the server's clock agrees with ours");
     }
     add(Severity::warning, "clock",
-        "the server's clock is " + detail::to_text(std::chrono::abs(difference)) +
+        "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
             (difference.count() > 0 ? " ahead of" : " behind") +
             " ours; should it be stepped, leases end early or late, because Redis counts them on it");
   }

@@ -8,7 +8,7 @@
 #include "backends/redis/answers.hpp"
 #include "backends/redis/keys.hpp"
 #include "backends/redis/release_request.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -84,7 +84,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     const std::string& lock_key = lock ? *lock : key;
     if (!lock_key.starts_with(prefix)) return;
     std::string name = lock_key.substr(prefix.size());
-    if (!detail::problem_with_name(name)) names_.insert(std::move(name));
+    if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
   void ask() {

@@ -145,7 +145,7 @@ void Link::down(Failure why) {
   const bool hopeless = why.code != errc::unavailable && why.code != errc::ambiguous;
   if (good()) {
     backoff_.reset();
-    pause_until(saturating_add(executor_.now(), util::between(nanoseconds(0), milliseconds(10), executor_)));
+    pause_until(saturating_add(executor_.now(), random_between(nanoseconds(0), milliseconds(10), executor_)));
   } else if (hopeless && !was_ready) {
     pause_until_wanted();
   } else {

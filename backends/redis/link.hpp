@@ -15,12 +15,12 @@
 #include <string_view>
 #include <vector>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
 #include "backends/redis/handshake.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/wire.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -103,7 +103,7 @@ class Link final : private Wire::Events {
   std::uint64_t written_ = 0;
   std::uint64_t sent_ = 0;  // of the last connection, once it is gone
   Failure problem_;
-  util::Backoff backoff_{std::chrono::seconds(1)};
+  Backoff backoff_{std::chrono::seconds(1)};
   TimePoint last_attempt_;
   TimePoint next_attempt_;
   Timer timer_;  // of the connecting, or of the pause

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -26,16 +26,8 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t m
 std::uint32_t parse_db(std::string_view path) {
   if (path.empty() || path == "/") return 0;
   const auto db = parse_number(path.substr(1), 1U << 30U);
-  if (!db) refuse("path: " + detail::quoted(path) + " is not /<number of a database>");
+  if (!db) refuse("path: " + util::quoted(path) + " is not /<number of a database>");
   return *db;
-}
-
-Strategy take_strategy(Url& url) {
-  const auto value = url.take("strategy");
-  if (!value || *value == "queue") return Strategy::queue;
-  if (*value == "broadcast") return Strategy::broadcast;
-  if (*value == "poll") return Strategy::poll;
-  refuse("strategy must be queue, broadcast or poll, not " + detail::quoted(*value));
 }
 
 std::string take_prefix(Url& url) {
@@ -45,16 +37,8 @@ std::string take_prefix(Url& url) {
   if (prefix->size() > max_prefix_bytes) {
     refuse("prefix: longer than " + std::to_string(max_prefix_bytes) + " bytes");
   }
-  if (auto problem = detail::problem_with_name(*prefix)) refuse("prefix: " + *problem);
+  if (auto problem = util::problem_with_name(*prefix)) refuse("prefix: " + *problem);
   return *std::move(prefix);
-}
-
-std::uint32_t take_replicas_ack(Url& url) {
-  const auto value = url.take("replicas_ack");
-  if (!value) return 0;
-  const auto number = parse_number(*value, max_replicas);
-  if (!number) refuse("replicas_ack: " + detail::quoted(*value) + " is not a number of replicas, 0..100");
-  return *number;
 }
 
 std::optional<TlsOptions> take_tls(Url& url) {
@@ -115,9 +99,11 @@ Options parse_options(const BackendConfig& config) {
   options.password = url.password();
   if (options.user && !options.password) refuse("user: given without a password");
   options.db = parse_db(url.path());
-  options.strategy = take_strategy(url);
+  options.strategy = url.take_choice<Strategy>(
+      "strategy", {{"queue", Strategy::queue}, {"broadcast", Strategy::broadcast}, {"poll", Strategy::poll}},
+      Strategy::queue);
   options.prefix = take_prefix(url);
-  options.replicas_ack = take_replicas_ack(url);
+  options.replicas_ack = url.take_number("replicas_ack", 0, max_replicas).value_or(0);
   options.tls = take_tls(url);
   url.require_no_parameters();
   options.client_name = client_name(config.holder);

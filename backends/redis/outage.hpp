@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include <dlock/backoff.hpp>
 #include <dlock/error.hpp>
 #include <dlock/executor.hpp>
 
 #include "backends/redis/times.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -61,7 +61,7 @@ class Outage {
   Executor& executor_;
   const std::function<void(bool everyone)> over_;
   std::optional<Failure> why_;  // during an outage
-  util::Backoff backoff_{std::chrono::seconds(1)};
+  Backoff backoff_{std::chrono::seconds(1)};
   TimePoint next_turn_;
   TimePoint over_since_ = TimePoint::min();
 };

@@ -9,7 +9,7 @@ namespace dlock::redis {
 
 // --- QueueClient -----------------------------------------------------------------------------------------------------
 
-QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, detail::Releases& releases, Subscriber& subscriber,
+QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber,
                          std::string client)
     : executor_(executor),
       acquirer_(acquirer),

@@ -8,13 +8,13 @@
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/releases.hpp>
 
 #include "backends/redis/acquirer.hpp"
 #include "backends/redis/queue_machine.hpp"
 #include "backends/redis/subscriber.hpp"
-#include "core/releases.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::redis {
 
@@ -23,7 +23,7 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Executor& executor, Acquirer& acquirer, detail::Releases& releases, Subscriber& subscriber,
+  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber,
               std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
@@ -52,7 +52,7 @@ class QueueClient {
 
   Executor& executor_;
   Acquirer& acquirer_;
-  detail::Releases& releases_;
+  Releases& releases_;
   Subscriber& subscriber_;
   const std::string client_;
   const std::string channel_;
@@ -65,7 +65,7 @@ class QueueClient {
   std::uint64_t subscription_ = 0;  // of how many, so that an answer about an earlier one is known
   bool checking_ = false;
   int failed_checks_ = 0;  // in a row
-  util::Backoff check_backoff_{std::chrono::seconds(5)};
+  Backoff check_backoff_{std::chrono::seconds(5)};
   Timer check_timer_;
 };
 

@@ -11,7 +11,7 @@
 #include "backends/redis/server_info.hpp"
 #include "backends/redis/socket_wire.hpp"
 #include "backends/redis/times.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -80,7 +80,7 @@ Capabilities RedisBackend::capabilities() const noexcept {
 std::optional<Failure> RedisBackend::problem_with(const std::string& name) const {
   if (!is_reserved(options_.prefix, name)) return std::nullopt;
   return Failure{errc::invalid_argument,
-                 "lock name " + detail::quoted(name) + ": with this prefix, that is a key beside another lock's"};
+                 "lock name " + util::quoted(name) + ": with this prefix, that is a key beside another lock's"};
 }
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
@@ -179,9 +179,9 @@ void RedisBackend::connected(bool acquires, bool main) {
     outage_.reconnected();
     // Whether this server is of more use than the last one, one waiter finds out. Not from inside: the connection is
     // just being set up.
-    host().executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired() && !queue_.look()) wake_ups_.look();
-    });
+    host().executor().post(lifetime_.guard([this] {
+      if (!queue_.look()) wake_ups_.look();
+    }));
   }
   if (main && !std::exchange(eviction_checked_, true)) check_eviction();
 }

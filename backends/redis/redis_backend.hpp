@@ -12,6 +12,8 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/releases.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/redis/acquirer.hpp"
@@ -22,7 +24,6 @@
 #include "backends/redis/subscriber.hpp"
 #include "backends/redis/wake_ups.hpp"
 #include "backends/redis/wire.hpp"
-#include "core/releases.hpp"
 
 namespace dlock::redis {
 
@@ -82,11 +83,11 @@ class RedisBackend final : public TryBackend {
   std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
   Subscriber subscriber_;
   Acquirer acquirer_;
-  detail::Releases releases_;
+  Releases releases_;
   QueueClient queue_;
   bool eviction_checked_ = false;
   bool publish_warned_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // redis://[[user]:password@]host[:6379][/db][?strategy=queue|broadcast|poll][&prefix=...][&replicas_ack=n]

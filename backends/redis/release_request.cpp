@@ -55,12 +55,12 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
   std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
 }
 
-detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
+Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
                                        std::string client, std::function<void()> publish_forbidden) {
-  using Reason = detail::Releases::Reason;
+  using Reason = Releases::Reason;
   return [&commands, &acquiring, &outage, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
              const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
-             detail::Releases::Answer done) {
+             Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
     // Who gave up asks again and again, as waiters do.
     if (leave && !outage.may_ask()) {

@@ -4,11 +4,12 @@
 #include <functional>
 #include <string>
 
+#include <dlock/releases.hpp>
+
 #include "backends/redis/answers.hpp"
 #include "backends/redis/command_client.hpp"
 #include "backends/redis/keys.hpp"
 #include "backends/redis/outage.hpp"
-#include "core/releases.hpp"
 
 namespace dlock::redis {
 
@@ -21,7 +22,7 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the
 // outage outlive it.
-[[nodiscard]] detail::Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
+[[nodiscard]] Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
                                                      std::string client, std::function<void()> publish_forbidden);
 
 }  // namespace dlock::redis

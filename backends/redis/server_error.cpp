@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -127,7 +127,7 @@ ServerError classify(std::string_view text) noexcept {
 
 Failure to_failure(std::string_view text) {
   const ServerError error = classify(text);
-  const std::string shown = detail::quoted(text);  // from outside: bounded, and free of control characters
+  const std::string shown = util::quoted(text);  // from outside: bounded, and free of control characters
   return {code_of(error), std::string(explanation(error)) + shown.substr(1, shown.size() - 2)};
 }
 

@@ -141,15 +141,15 @@ void SocketWire::continue_handshake() {
 
 void SocketWire::wait_readable() {
   descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code) {
-    const std::weak_ptr<bool> alive = alive_;
+    const Lifetime::Watch life = lifetime_.watch();
     receive();
-    if (!alive.expired() && open_) wait_readable();
+    if (!life.over() && open_) wait_readable();
   });
 }
 
 void SocketWire::receive() {
   if (!open_) return;
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   std::array<char, read_bytes> buffer;
   for (int turn = 0; turn < reads_per_turn; ++turn) {
     const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
@@ -159,7 +159,7 @@ void SocketWire::receive() {
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;
       return close(broken(describe(errno)));
     }
-    if (!take({buffer.data(), static_cast<std::size_t>(count)}) || alive.expired()) return;
+    if (!take({buffer.data(), static_cast<std::size_t>(count)}) || life.over()) return;
     if (static_cast<std::size_t>(count) < buffer.size()) break;  // there was no more
   }
   events_.drained();
@@ -168,7 +168,7 @@ void SocketWire::receive() {
 // False: closed, or destroyed.
 bool SocketWire::take(std::string_view network) {
   if (!filter_) return deliver(network);
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   std::string plain;
   if (!filter_->decrypt(network, plain)) {
     // What came before the end counts.
@@ -178,18 +178,18 @@ bool SocketWire::take(std::string_view network) {
   }
   if (!secured_) {
     continue_handshake();
-    if (alive.expired() || !open_) return false;
+    if (life.over() || !open_) return false;
     return !secured_ || take({});  // what came right behind the handshake
   }
   return deliver(plain);
 }
 
 bool SocketWire::deliver(std::string_view plain) {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   reader_.feed(plain);
   while (auto reply = reader_.next()) {
     events_.received(*std::move(reply));
-    if (alive.expired()) return false;
+    if (life.over()) return false;
   }
   if (reader_.problem().empty()) return true;
   close({errc::protocol, options_.endpoint() + " does not speak Redis's protocol: " + reader_.problem()});
@@ -252,9 +252,9 @@ void SocketWire::close(Failure why) {
 
 // Whoever writes does not expect to hear of the end inside the call. And the server may have said why it hung up.
 void SocketWire::close_later(Failure why) {
-  executor_.post([this, why = std::move(why), alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) receive();
-    if (!alive.expired() && open_) close(why);
+  executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
+    if (!life.over()) receive();
+    if (!life.over() && open_) close(why);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/redis/options.hpp"
 #include "backends/redis/reply.hpp"
@@ -76,7 +77,7 @@ class SocketWire final : public Wire {
   std::size_t output_done_ = 0;
   std::uint64_t written_ = 0;  // plain bytes that are in output_ or gone
   std::uint64_t sent_ = 0;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // tls: nullptr for none.

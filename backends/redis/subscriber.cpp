@@ -64,9 +64,7 @@ void Subscriber::link_received(Reply reply) {
     }
     forbidden_ = true;
     // Not from inside: this is the link's own call.
-    executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) link_.stop();
-    });
+    executor_.post(lifetime_.guard([this] { link_.stop(); }));
     return listener_.forbidden(why);
   }
   take_news(reply);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/redis/link.hpp"
 #include "backends/redis/options.hpp"
@@ -76,7 +77,7 @@ class Subscriber final : private Link::User {
   std::unordered_map<std::string, Channel> channels_;
   bool forbidden_ = false;
   Link link_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::redis

@@ -159,8 +159,8 @@ void CHandle::fail_all() {
     failing_.push_back({id, outcome, std::exchange(operation->answer, nullptr)});
   }
   std::sort(failing_.begin(), failing_.end(), [](const auto& a, const auto& b) { return a.id > b.id; });
-  channel_->post([this, alive = std::weak_ptr<bool>(alive_)] {
-    while (!alive.expired() && !failing_.empty()) {
+  channel_->post([this, life = lifetime_.watch()] {
+    while (!life.over() && !failing_.empty()) {
       const Failing next = std::move(failing_.back());
       failing_.pop_back();
       LibraryOperation nothing;  // the real one is still the library's

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/zookeeper/background_thread.hpp"
 #include "backends/zookeeper/c_channel.hpp"
@@ -82,7 +83,7 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   Timer drain_timer_;
   BackgroundThread opening_;
   BackgroundThread closing_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // Handles of this kind. Never throws.

@@ -8,7 +8,7 @@
 
 #include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/server_report.hpp"
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::zookeeper {
 
@@ -87,10 +87,10 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     const auto asked = owner_.options_.session_timeout;
     const auto granted = owner_.session_.granted_timeout();
     if (asked == granted) {
-      add(Severity::ok, "session", "a session timeout of " + detail::to_text(granted) + " was granted, as asked for");
+      add(Severity::ok, "session", "a session timeout of " + util::to_text(granted) + " was granted, as asked for");
     } else {
       add(Severity::warning, "session",
-          "a session timeout of " + detail::to_text(asked) + " was asked for, and " + detail::to_text(granted) +
+          "a session timeout of " + util::to_text(asked) + " was asked for, and " + util::to_text(granted) +
               " granted; the server's minSessionTimeout and maxSessionTimeout, 2 and 20 of its tickTime, are the "
               "bounds");
     }

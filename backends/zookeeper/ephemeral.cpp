@@ -6,7 +6,7 @@
 
 #include "backends/zookeeper/ephemeral_watch.hpp"
 #include "backends/zookeeper/node_name.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -116,11 +116,11 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
   if (node.stat.owner == 0) {
     // Not for us to remove: it would hit the lock of whoever was faster.
     if (node.stat.children == 0 && node.data.empty()) {
-      return fail(id, {errc::unavailable, "node " + detail::quoted(attempt.path) +
+      return fail(id, {errc::unavailable, "node " + util::quoted(attempt.path) +
                                               " is in the way; if it is left from a queue of another strategy, the "
                                               "servers remove it within a minute or so, else delete it"});
     }
-    return fail(id, {errc::protocol, "node " + detail::quoted(attempt.path) +
+    return fail(id, {errc::protocol, "node " + util::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});
   }
   const bool ours = node.stat.owner == requests_.session().id() && unresolved_.contains(attempt.request.owner) &&
@@ -181,7 +181,7 @@ void Ephemeral::again(AttemptId id) {
 
 bool Ephemeral::may_repeat(AttemptId id) {
   if (requests_.ready() && ++find(id)->repeats <= max_repeats) return true;
-  fail(id, {errc::unavailable, "node " + detail::quoted(find(id)->path) + " comes and goes too fast"});
+  fail(id, {errc::unavailable, "node " + util::quoted(find(id)->path) + " comes and goes too fast"});
   return false;
 }
 

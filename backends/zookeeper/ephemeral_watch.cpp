@@ -33,12 +33,11 @@ void EphemeralWatch::set() {
   interest_.reset();
   if (!client_.requests_.ready()) return;  // session_ready() comes back
   interest_ = client_.watches_.watch(Watches::Kind::data, path_, [this] { tell_and_set(); });
-  if (!interest_) return set_later(util::between(unwatched_min, unwatched_max, client_.host_.executor()));
-  client_.requests_.get(
-      path_, interest_->id(),
-      [this, alive = std::weak_ptr<bool>(alive_), round = ++round_](const Outcome& outcome, const Handle::Node&) {
-        if (!alive.expired() && round == round_) answered(outcome);
-      });
+  if (!interest_) return set_later(random_between(unwatched_min, unwatched_max, client_.host_.executor()));
+  client_.requests_.get(path_, interest_->id(),
+                        lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Node&) {
+                          if (round == round_) answered(outcome);
+                        }));
 }
 
 void EphemeralWatch::answered(const Outcome& outcome) {
@@ -59,9 +58,9 @@ void EphemeralWatch::answered(const Outcome& outcome) {
 }
 
 void EphemeralWatch::tell_and_set() {
-  const auto alive = std::weak_ptr<bool>(alive_);
+  const auto life = lifetime_.watch();
   changed_();
-  if (!alive.expired()) set();
+  if (!life.over()) set();
 }
 
 void EphemeralWatch::set_later(std::chrono::nanoseconds pause) {

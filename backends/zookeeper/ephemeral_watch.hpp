@@ -5,11 +5,12 @@
 #include <memory>
 #include <string>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/zookeeper/ephemeral.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -31,9 +32,9 @@ class EphemeralWatch final : public Watch {
   const std::function<void()> changed_;
   std::unique_ptr<Watches::Interest> interest_;
   std::uint64_t round_ = 0;
-  util::Backoff backoff_{std::chrono::seconds(2)};
+  Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -90,7 +90,7 @@ Failure failure_of(int code, std::string_view subject) {
   const Code* const known = find(code);
   std::string text = "ZooKeeper";
   if (!subject.empty()) {
-    const std::string shown = detail::quoted(subject);  // bounded, and free of control characters
+    const std::string shown = util::quoted(subject);  // bounded, and free of control characters
     text += ": " + shown.substr(1, shown.size() - 2);
   }
   text += ": " + std::string(explanation(code)) + " (" +

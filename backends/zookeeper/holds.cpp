@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -152,7 +152,7 @@ void Holds::looked(const OwnerId& owner, const Outcome& outcome, const Stat& sta
       hold->watch.reset();
       return look_later(owner, retry_after);
   }
-  lose(owner, {errc::lost, "somebody removed the node " + hold->node.path + " of lock " + detail::quoted(hold->name)});
+  lose(owner, {errc::lost, "somebody removed the node " + hold->node.path + " of lock " + util::quoted(hold->name)});
 }
 
 void Holds::lose(const OwnerId& owner, Failure why) {

@@ -5,7 +5,7 @@
 
 #include "backends/zookeeper/node_name.hpp"
 #include "backends/zookeeper/queue_walk.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -169,7 +169,7 @@ LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const 
   LockInfo info{.name = name, .held = sight.held};
   if (sight.held) {
     // Foreign programs put anything there.
-    if (!detail::problem_with_name(sight.holder.data)) info.holder = sight.holder.data;
+    if (!util::problem_with_name(sight.holder.data)) info.holder = sight.holder.data;
     info.token = FencingToken(static_cast<std::uint64_t>(sight.holder.stat.created));
   }
   if (options_.strategy != Strategy::ephemeral) info.waiters = sight.members - (sight.members > 0 ? 1 : 0);
@@ -213,7 +213,7 @@ class Inspection::Listing : public std::enable_shared_from_this<Listing> {
     for (const std::string& child : children) {
       if (root && child == "zookeeper") continue;  // ZooKeeper's own
       auto name = decode_name(child);
-      if (name && !detail::problem_with_name(*name)) names_.push_back(*std::move(name));
+      if (name && !util::problem_with_name(*name)) names_.push_back(*std::move(name));
     }
     std::sort(names_.begin(), names_.end());
     while (under_way_ < questions_at_once && next_ < names_.size()) ask();

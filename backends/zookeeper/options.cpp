@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
-#include "core/duration_text.hpp"
-#include "core/names.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
 #include "util/wipe.hpp"
 
 namespace dlock::zookeeper {
@@ -17,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds shortest_session{100};
 constexpr std::chrono::hours longest_session{24};
 constexpr std::size_t most_hosts = 64;
-constexpr std::size_t most_sessions = 16;
+constexpr std::uint32_t most_sessions = 16;
 constexpr std::size_t longest_path = 512;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -29,7 +28,7 @@ void check_host(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
   };
-  if (!std::all_of(name.begin(), name.end(), allowed)) refuse("host: " + detail::quoted(name) + " is not a host name");
+  if (!std::all_of(name.begin(), name.end(), allowed)) refuse("host: " + util::quoted(name) + " is not a host name");
 }
 
 std::vector<Host> hosts_of(const Url& url) {
@@ -46,14 +45,14 @@ std::vector<Host> hosts_of(const Url& url) {
 // By the rules for the paths of nodes. "" for the root.
 std::string path_of(std::string text, const std::string& part) {
   if (text.empty() || text == "/") return {};
-  if (text.front() != '/') refuse(part + ": " + detail::quoted(text) + " does not begin with a '/'");
+  if (text.front() != '/') refuse(part + ": " + util::quoted(text) + " does not begin with a '/'");
   if (text.size() > longest_path) refuse(part + ": longer than " + std::to_string(longest_path) + " bytes");
-  if (auto problem = detail::problem_with_name(text)) refuse(part + ": " + *problem);
+  if (auto problem = util::problem_with_name(text)) refuse(part + ": " + *problem);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t next = std::min(text.find('/', at + 1), text.size());
     const std::string component = text.substr(at + 1, next - at - 1);
-    if (component.empty()) refuse(part + ": " + detail::quoted(text) + " has a '/' too many");
-    if (component == "." || component == "..") refuse(part + ": nodes cannot be called " + detail::quoted(component));
+    if (component.empty()) refuse(part + ": " + util::quoted(text) + " has a '/' too many");
+    if (component == "." || component == "..") refuse(part + ": nodes cannot be called " + util::quoted(component));
     at = next;
   }
   return text;
@@ -67,22 +66,6 @@ std::string take_prefix(Url& url, const std::string& chroot) {
     refuse("prefix: /zookeeper is ZooKeeper's own");
   }
   return prefix;
-}
-
-Strategy take_strategy(Url& url) {
-  const auto value = url.take("strategy");
-  if (!value) return Strategy::sequential;
-  for (const Strategy strategy : {Strategy::sequential, Strategy::sequential_herd, Strategy::ephemeral}) {
-    if (*value == to_string(strategy)) return strategy;
-  }
-  refuse("strategy must be sequential, sequential-herd or ephemeral, not " + detail::quoted(*value));
-}
-
-Layout take_layout(Url& url) {
-  const auto value = url.take("layout");
-  if (!value || *value == to_string(Layout::curator)) return Layout::curator;
-  if (*value == to_string(Layout::kazoo)) return Layout::kazoo;
-  refuse("layout must be curator or kazoo, not " + detail::quoted(*value));
 }
 
 // Its value is never part of a message.
@@ -106,22 +89,10 @@ std::chrono::milliseconds take_session_timeout(Url& url, std::chrono::nanosecond
   if (timeout < shortest_session || timeout > longest_session) {
     refuse(
         std::string(given ? "session_timeout" : "lease, which is the session timeout unless session_timeout is given") +
-        ": " + detail::to_text(timeout) + " is outside " + detail::to_text(shortest_session) + ".." +
-        detail::to_text(longest_session));
+        ": " + util::to_text(timeout) + " is outside " + util::to_text(shortest_session) + ".." +
+        util::to_text(longest_session));
   }
   return std::chrono::ceil<std::chrono::milliseconds>(timeout);
-}
-
-std::size_t take_sessions(Url& url) {
-  const auto value = url.take("sessions");
-  if (!value) return Options().sessions;
-  std::size_t sessions = 0;
-  const char* const end = value->data() + value->size();
-  const auto [read, error] = std::from_chars(value->data(), end, sessions);
-  if (error != std::errc() || read != end || sessions < 1 || sessions > most_sessions) {
-    refuse("sessions must be 1.." + std::to_string(most_sessions) + ", not " + detail::quoted(*value));
-  }
-  return sessions;
 }
 
 }  // namespace
@@ -174,11 +145,16 @@ Options parse_options(const BackendConfig& config) {
   options.hosts = hosts_of(url);
   options.chroot = path_of(url.path(), "path");
   options.prefix = take_prefix(url, options.chroot);
-  options.strategy = take_strategy(url);
-  options.layout = take_layout(url);
+  options.strategy = url.take_choice<Strategy>("strategy",
+                                               {{"sequential", Strategy::sequential},
+                                                {"sequential-herd", Strategy::sequential_herd},
+                                                {"ephemeral", Strategy::ephemeral}},
+                                               Strategy::sequential);
+  options.layout =
+      url.take_choice<Layout>("layout", {{"curator", Layout::curator}, {"kazoo", Layout::kazoo}}, Layout::curator);
   options.digest = take_digest(url);
   options.session_timeout = take_session_timeout(url, config.lease);
-  options.sessions = take_sessions(url);
+  options.sessions = url.take_number("sessions", 1, most_sessions).value_or(options.sessions);
   url.require_no_parameters();
   options.holder = config.holder;
   options.response_timeout = config.response_timeout;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -51,7 +51,7 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
       if (slash == 0) return work->done({.status = Status::refused, .failure = no_place()});
       if (++work->detours > max_detours) {
         return work->done({.status = Status::again,
-                           .failure = {errc::unavailable, "the nodes above " + detail::quoted(path) +
+                           .failure = {errc::unavailable, "the nodes above " + util::quoted(path) +
                                                               " are removed as soon as they are made"}});
       }
       work->missing.push_back(path.substr(0, slash));
@@ -70,7 +70,7 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
 Failure Parents::no_place() const {
   if (options_.chroot.empty()) return {errc::protocol, "ZooKeeper says that its root does not exist"};
   // Through a session that has it as its root, it cannot be made.
-  return {errc::invalid_argument, "path: there is no node " + detail::quoted(options_.chroot) +
+  return {errc::invalid_argument, "path: there is no node " + util::quoted(options_.chroot) +
                                       " in the ensemble; create it, or leave it out of the URL and say prefix="};
 }
 

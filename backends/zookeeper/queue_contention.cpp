@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -169,7 +169,7 @@ void QueueContention::make_parents() {
   leave(Stage::asking);
   if (++parents_made_ > max_parents_made) {
     parents_made_ = 0;
-    return pause({errc::unavailable, "node " + detail::quoted(lock_path_) + " is removed as soon as it is made"});
+    return pause({errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as it is made"});
   }
   client_.parents_.make(lock_path_, guarded([this](const Parents::Made& made) {
                           switch (made.status) {
@@ -190,7 +190,7 @@ void QueueContention::refused_below(const Failure& why) {
   if (!client_.requests_.ready()) return fail(why);
   client_.requests_.get(lock_path_, 0, guarded([this, why](const Outcome& outcome, const Handle::Node& node) {
                           if (outcome.problem != Problem::none || node.stat.owner == 0) return fail(why);
-                          fail({errc::protocol, "node " + detail::quoted(lock_path_) +
+                          fail({errc::protocol, "node " + util::quoted(lock_path_) +
                                                     " is ephemeral: the lock is held with strategy=ephemeral, which "
                                                     "does not go together with a queue"});
                         }));

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/zookeeper/sequential.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -96,9 +97,9 @@ class QueueContention final : public Contention {
   }
   template <class F>
   [[nodiscard]] auto guarded(F f) {
-    return [alive = std::weak_ptr<bool>(alive_), this, round = round_, f = std::move(f)](auto&&... args) {
-      if (!alive.expired() && round == round_) f(args...);
-    };
+    return lifetime_.guard([this, round = round_, f = std::move(f)](auto&&... args) {
+      if (round == round_) f(args...);
+    });
   }
 
   Sequential& client_;
@@ -118,10 +119,10 @@ class QueueContention final : public Contention {
   bool before_there_ = false;
   bool changed_meanwhile_ = false;
   int parents_made_ = 0;
-  util::Backoff backoff_{std::chrono::seconds(2)};
+  Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper

@@ -140,7 +140,7 @@ void QueueContention::keep_watching() {
   backoff_.reset();
   Executor& executor = client_.host_.executor();
   const auto pause =
-      watch_ ? util::between(check_min, check_max, executor) : util::between(poll_min, poll_max, executor);
+      watch_ ? random_between(check_min, check_max, executor) : random_between(poll_min, poll_max, executor);
   timer_.arm(saturating_add(executor.now(), pause), [this] { changed(); });
   sink_.busy();
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
 Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout) {
-  return {errc::protocol, "node " + detail::quoted(child) + " below " + detail::quoted(lock_path) +
+  return {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
                               " is in a layout that does not exclude ours: " + std::string(layout)};
 }
 
@@ -21,8 +21,8 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
       case QueueNode::Kind::member:
         queue.members.push_back({parsed.sequence, child});
         if (is_poisoned(parsed.sequence)) {
-          queue.problem = {errc::protocol, "the sequence numbers below " + detail::quoted(lock_path) +
-                                               " are used up (" + std::to_string(parsed.sequence) +
+          queue.problem = {errc::protocol, "the sequence numbers below " + util::quoted(lock_path) + " are used up (" +
+                                               std::to_string(parsed.sequence) +
                                                "), so nobody can tell who is first; delete that node while nobody "
                                                "uses the lock, and it begins anew"};
         }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "backends/zookeeper/queue_contention.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -66,7 +66,7 @@ void Sequential::warn_of_unknown_child(const std::string& name, const std::strin
                                        const std::string& child) {
   if (warned_of_.size() >= max_warned_of || !warned_of_.insert(name).second) return;
   host_.warn({.name = name,
-              .reason = {errc::protocol, "node " + detail::quoted(child) + " below " + detail::quoted(lock_path) +
+              .reason = {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
                                              " is of no lock that dlock knows; it is taken for nothing"}});
 }
 

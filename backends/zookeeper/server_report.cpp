@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/zookeeper/four_letter.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -36,7 +36,7 @@ Version parse_version(std::string_view text) {
 
 // From outside: bounded, and free of control characters.
 std::string shown(std::string_view text) {
-  const std::string quoted = detail::quoted(text);
+  const std::string quoted = util::quoted(text);
   return quoted.substr(1, quoted.size() - 2);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::zookeeper {
 
@@ -35,7 +35,7 @@ constexpr int looks = 4;
 constexpr milliseconds between_looks{1};  // at least
 
 std::string text(std::chrono::nanoseconds duration) {
-  return detail::to_text(std::chrono::duration_cast<milliseconds>(duration));
+  return util::to_text(std::chrono::duration_cast<milliseconds>(duration));
 }
 
 }  // namespace
@@ -111,9 +111,9 @@ void Session::dial() {
     handle_ = handles_(executor_, dialled_, *this);
   } catch (const Error& e) {
     // Not from inside want().
-    executor_.post([this, why = e.detail(), alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired() && state_ == State::connecting && !handle_) end(why, errc::unavailable);
-    });
+    executor_.post(lifetime_.guard([this, why = e.detail()] {
+      if (state_ == State::connecting && !handle_) end(why, errc::unavailable);
+    }));
   }
 }
 
@@ -328,11 +328,10 @@ void Session::retire_handle() {
   Handle* const handle = closing_.emplace_back(std::move(handle_)).get();
   handle->close([this, handle] {
     // Later: this is called by the handle.
-    executor_.post([this, handle, alive = std::weak_ptr<bool>(alive_)] {
-      if (alive.expired()) return;
+    executor_.post(lifetime_.guard([this, handle] {
       std::erase_if(closing_, [&](const auto& closing) { return closing.get() == handle; });
       finish_closing();
-    });
+    }));
   });
 }
 
@@ -345,9 +344,7 @@ void Session::close(std::function<void()> done) {
   problem_ = {errc::closed, "the client was closed"};
   closed_ = std::move(done);
   retire_handle();
-  executor_.post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) finish_closing();
-  });
+  executor_.post(lifetime_.guard([this] { finish_closing(); }));
 }
 
 void Session::finish_closing() {

@@ -30,11 +30,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/zookeeper/handle.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 
@@ -174,7 +175,7 @@ class Session final : private Handle::Listener {
   bool asked_again_ = false;      // because the session before came too late
   TimePoint next_attempt_;
   TimePoint not_before_ = TimePoint::min();
-  util::Backoff backoff_{std::chrono::seconds(2)};
+  Backoff backoff_{std::chrono::seconds(2)};
   Timer attempt_timer_;  // the end of a pause, or the next look at an attempt
   Timer connect_timer_;
   Timer heartbeat_timer_;
@@ -182,7 +183,7 @@ class Session final : private Handle::Listener {
 
   Handle::WatchId last_watch_ = 0;
   std::unordered_map<Handle::WatchId, std::function<void()>> watches_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper

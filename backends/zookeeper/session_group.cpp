@@ -191,9 +191,9 @@ void SessionGroup::sweep() {
 // Not from inside: a member is just being told.
 void SessionGroup::connection_changed() {
   if (members_.size() == 1) return;
-  host_.executor().post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired() && !closing_) make_room();
-  });
+  host_.executor().post(lifetime_.guard([this] {
+    if (!closing_) make_room();
+  }));
 }
 
 // Where a member that is needed has lost its connection, those that are not needed do not compete with it for the next.

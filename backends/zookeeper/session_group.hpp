@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/zookeeper/zookeeper_backend.hpp"
 
@@ -84,7 +85,7 @@ class SessionGroup final : public Backend {
   TimePoint not_before_ = TimePoint::min();  // is another one opened
   bool closing_ = false;
   Timer timer_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper

@@ -25,7 +25,7 @@ struct Tombstones::Entry {
   bool seen_absent = false;
   // Of an earlier session: when the server must have ended that.
   TimePoint moot = TimePoint::max();
-  util::Backoff backoff{std::chrono::seconds(2)};
+  Backoff backoff{std::chrono::seconds(2)};
   Timer timer;
   Timer deadline;
 };

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
 #include "backends/zookeeper/requests.hpp"
-#include "util/backoff.hpp"
 
 namespace dlock::zookeeper {
 

@@ -36,9 +36,7 @@ std::unique_ptr<Watches::Interest> Watches::watch(Kind kind, const std::string& 
     bytes_ += bytes;
     auto entry = std::make_unique<Entry>();
     entry->bytes = bytes;
-    entry->watch = session_.watch([this, key, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) fire(key);
-    });
+    entry->watch = session_.watch(lifetime_.guard([this, key] { fire(key); }));
     found = entries_.emplace(key, std::move(entry)).first;
   }
   auto interest = std::make_unique<Interest>(*this, key, std::move(changed));

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/zookeeper/session.hpp"
 
@@ -50,7 +51,7 @@ class Watches {
   const std::size_t max_bytes_;
   std::size_t bytes_ = 0;
   std::unordered_map<Key, std::unique_ptr<Entry>> entries_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 class Watches::Interest {

@@ -5,8 +5,8 @@
 
 #include "backends/zookeeper/c_handle.hpp"
 #include "backends/zookeeper/session_group.hpp"
-#include "core/duration_text.hpp"
-#include "core/names.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -73,10 +73,10 @@ std::optional<Failure> ZookeeperBackend::problem_with(const LockRequest& request
   if (auto problem = problem_with(request.name)) return problem;
   // The default is taken as it is: whoever gives a session timeout means all locks.
   if (request.lease <= options_.session_timeout || request.lease == default_lease_) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + detail::to_text(request.lease) +
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
                                              " is longer than the session lives without its client; give a longer "
                                              "session_timeout than " +
-                                             detail::to_text(options_.session_timeout)};
+                                             util::to_text(options_.session_timeout)};
 }
 
 std::unique_ptr<Contention> ZookeeperBackend::contend(const LockRequest& request, GrantSink& sink) {
@@ -148,9 +148,7 @@ void ZookeeperBackend::close(std::function<void()> done) {
   }
   tombstones_.finish([this, done = std::move(done)] {
     // Not from inside: an answer of the session is just being heard.
-    host().executor().post([this, done, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) session_.close(done);
-    });
+    host().executor().post(lifetime_.guard([this, done] { session_.close(done); }));
   });
 }
 
@@ -208,8 +206,8 @@ void ZookeeperBackend::warn_of_short_session() {
   if (granted >= options_.session_timeout || std::exchange(warned_of_short_session_, true)) return;
   host().warn({.name = "",
                .reason = {errc::unavailable, options_.endpoint() + ": the servers grant a session timeout of only " +
-                                                 detail::to_text(granted) + " instead of " +
-                                                 detail::to_text(options_.session_timeout) +
+                                                 util::to_text(granted) + " instead of " +
+                                                 util::to_text(options_.session_timeout) +
                                                  " (maxSessionTimeout), so locks are lost sooner"}});
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/zookeeper/diagnosis.hpp"
@@ -90,7 +91,7 @@ class ZookeeperBackend final : public TryBackend, private Session::User {
   Diagnosis diagnosis_;
   bool connected_ = false;
   bool warned_of_short_session_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // zookeeper://h1:2181,h2:2181/chroot[?strategy=sequential|sequential-herd|ephemeral][&prefix=/path]

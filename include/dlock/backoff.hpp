@@ -1,4 +1,9 @@
-// How long to wait before the next attempt: doubles from 20 ms to the longest, at random in the upper half.
+// How long to wait before the next attempt. For backend authors.
+//
+//   dlock::Backoff backoff{std::chrono::seconds(1)};
+//   timer.arm(saturating_add(executor.now(), backoff.next(executor)), [this] { try_again(); });
+//   ...
+//   backoff.reset();  // it worked
 #pragma once
 
 #include <algorithm>
@@ -7,23 +12,26 @@
 
 #include <dlock/executor.hpp>
 
-namespace dlock::util {
+namespace dlock {
 
-// At random in [from, to).
-[[nodiscard]] inline std::chrono::nanoseconds between(std::chrono::nanoseconds from, std::chrono::nanoseconds to,
-                                                      Executor& executor) {
+// At random in [from, to); from, where that is empty.
+[[nodiscard]] inline std::chrono::nanoseconds random_between(std::chrono::nanoseconds from, std::chrono::nanoseconds to,
+                                                             Executor& executor) {
   if (to <= from) return from;
   return from + std::chrono::nanoseconds(executor.random() % static_cast<std::uint64_t>((to - from).count()));
 }
 
+// Exponential back-off with jitter: the pause doubles from 20 ms up to the longest, and is drawn at random from the
+// upper half. In tasks only.
 class Backoff {
  public:
   explicit Backoff(std::chrono::nanoseconds longest) noexcept : longest_(longest) {}
 
+  // The pause before the next attempt; the one after that is twice as long.
   [[nodiscard]] std::chrono::nanoseconds next(Executor& executor) {
     const auto at_most = next_;
     next_ = std::min(2 * next_, longest_);
-    return between(at_most / 2, at_most, executor);
+    return random_between(at_most / 2, at_most, executor);
   }
   void reset() noexcept { next_ = first; }
 
@@ -34,4 +42,4 @@ class Backoff {
   std::chrono::nanoseconds next_ = first;
 };
 
-}  // namespace dlock::util
+}  // namespace dlock

@@ -10,10 +10,9 @@
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
 
-#include "util/backoff.hpp"
-
-namespace dlock::detail {
+namespace dlock {
 
 // In tasks only.
 class Releases {
@@ -52,7 +51,7 @@ class Releases {
     TimePoint moot;  // when the server has forgotten the owner by itself
     bool confirmed = false;
     bool stragglers = false;
-    util::Backoff backoff{std::chrono::seconds(1)};
+    Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 
@@ -72,4 +71,4 @@ class Releases {
   std::function<void()> finished_;
 };
 
-}  // namespace dlock::detail
+}  // namespace dlock

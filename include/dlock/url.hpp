@@ -5,7 +5,9 @@
 // Plain data; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,7 +55,20 @@ class Url {
   // The same for a duration such as "250ms", "30s", "5m"; throws Error(invalid_argument) naming the key when the value
   // is not one.
   [[nodiscard]] std::optional<Duration> take_duration(std::string_view key);
-  // Throws Error(invalid_argument) naming the first parameter that nobody took.
+  // The same for a whole number from min to max.
+  [[nodiscard]] std::optional<std::uint32_t> take_number(std::string_view key, std::uint32_t min, std::uint32_t max);
+  // The same for one of several words; `otherwise` where the parameter is not given.
+  //
+  //   url.take_choice<Mode>("mode", {{"fast", Mode::fast}, {"safe", Mode::safe}}, Mode::safe)
+  template <class T>
+  [[nodiscard]] T take_choice(std::string_view key, std::initializer_list<std::pair<std::string_view, T>> choices,
+                              T otherwise) {
+    std::vector<std::string_view> words;
+    for (const auto& choice : choices) words.push_back(choice.first);
+    const auto chosen = take_word(key, words);
+    return chosen ? (choices.begin() + static_cast<std::ptrdiff_t>(*chosen))->second : otherwise;
+  }
+  // Throws Error(invalid_argument) naming the first parameter that nobody took, and those that were asked for.
   void require_no_parameters() const;
 
   // As it may be shown to people: the password, and the value of every parameter whose key or value may hold a secret
@@ -64,6 +79,7 @@ class Url {
 
  private:
   void parse_query(std::string_view query);
+  [[nodiscard]] std::optional<std::size_t> take_word(std::string_view key, const std::vector<std::string_view>& words);
 
   std::string scheme_;
   std::optional<std::string> user_;
@@ -71,6 +87,7 @@ class Url {
   std::vector<Host> hosts_;
   std::string path_;
   std::vector<std::pair<std::string, std::string>> parameters_;
+  std::vector<std::string> known_;  // the keys that were asked for
   std::string redacted_;
   std::string without_secrets_;
 };

@@ -10,7 +10,7 @@
 #include "core/client_core.hpp"
 #include "core/failures.hpp"
 #include "core/lock_impl.hpp"
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock {
 
@@ -48,7 +48,7 @@ T value_or_throw(Result<T> result) {
 }
 
 void require_good_name(std::string_view name) {
-  if (const auto problem = detail::problem_with_name(name)) throw Error(errc::invalid_argument, *problem);
+  if (const auto problem = util::problem_with_name(name)) throw Error(errc::invalid_argument, *problem);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {
@@ -21,9 +21,10 @@ ClientContext::ClientContext(std::shared_ptr<engine::Engine> main_engine, const 
 
 std::optional<Failure> ClientContext::problem_with_lease(std::chrono::nanoseconds wanted) const {
   if (wanted >= capabilities.min_lease && wanted <= capabilities.max_lease) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + to_text(wanted) + " is outside " +
-                                             to_text(capabilities.min_lease) + ".." + to_text(capabilities.max_lease) +
-                                             ", the bounds of backend \"" + std::string(capabilities.backend) + "\""};
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(wanted) + " is outside " +
+                                             util::to_text(capabilities.min_lease) + ".." +
+                                             util::to_text(capabilities.max_lease) + ", the bounds of backend \"" +
+                                             std::string(capabilities.backend) + "\""};
 }
 
 bool ClientContext::foreign_process() const noexcept {

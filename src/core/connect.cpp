@@ -5,9 +5,9 @@
 #include <dlock/url.hpp>
 
 #include "core/client_core.hpp"
-#include "core/names.hpp"
 #include "core/registry.hpp"
 #include "engine/thread_engine.hpp"
+#include "util/names.hpp"
 #include "util/process.hpp"
 
 namespace dlock {
@@ -31,7 +31,7 @@ void require_positive(Duration duration, const char* name) {
 
 void complete(ClientOptions& options) {
   if (options.label.empty()) options.label = util::program_name().substr(0, max_default_label_bytes);
-  if (const auto problem = detail::problem_with_label(options.label)) throw Error(errc::invalid_argument, *problem);
+  if (const auto problem = util::problem_with_label(options.label)) throw Error(errc::invalid_argument, *problem);
   require_positive(options.lease, "lease");
   require_positive(options.response_timeout, "response_timeout");
   require_positive(options.connect_timeout, "connect_timeout");

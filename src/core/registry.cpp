@@ -7,7 +7,7 @@
 
 #include <dlock/error.hpp>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 namespace dlock {
 
@@ -53,8 +53,8 @@ const Scheme* schemes() {
 }  // namespace
 
 void register_backend(std::string scheme, BackendFactory factory) {
-  if (!detail::is_scheme(scheme)) {
-    throw Error(errc::invalid_argument, "scheme " + detail::quoted(scheme) + " is not a lower-case URL scheme");
+  if (!util::is_scheme(scheme)) {
+    throw Error(errc::invalid_argument, "scheme " + util::quoted(scheme) + " is not a lower-case URL scheme");
   }
   if (!factory) throw Error(errc::invalid_argument, "scheme \"" + scheme + "\": the factory is empty");
   (void)schemes();  // those that are built in go first

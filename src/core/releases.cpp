@@ -1,11 +1,11 @@
-#include "core/releases.hpp"
+#include <dlock/releases.hpp>
 
 #include <algorithm>
 #include <utility>
 
 #include <dlock/duration.hpp>
 
-namespace dlock::detail {
+namespace dlock {
 
 namespace {
 
@@ -122,4 +122,4 @@ void Releases::report_if_finished() {
   finished();
 }
 
-}  // namespace dlock::detail
+}  // namespace dlock

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include <dlock/error.hpp>
 
-#include "core/names.hpp"
+#include "util/names.hpp"
 #include "util/percent.hpp"
 #include "util/wipe.hpp"
 
@@ -67,7 +68,7 @@ std::string parse_scheme(std::string_view text) {
   std::string scheme(text.substr(0, colon));
   std::transform(scheme.begin(), scheme.end(), scheme.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (!detail::is_scheme(scheme)) refuse("malformed scheme");  // not quoted: it could be anything, a password included
+  if (!util::is_scheme(scheme)) refuse("malformed scheme");  // not quoted: it could be anything, a password included
   return scheme;
 }
 
@@ -76,7 +77,7 @@ std::uint16_t parse_port(std::string_view text, std::string_view host) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535) {
     // Not shown: in a URL that lacks its '@', or has an unescaped '/' in the password, it is the password.
-    refuse("the port of host " + detail::quoted(host) + " is not a number from 1 to 65535");
+    refuse("the port of host " + util::quoted(host) + " is not a number from 1 to 65535");
   }
   return static_cast<std::uint16_t>(port);
 }
@@ -84,7 +85,7 @@ std::uint16_t parse_port(std::string_view text, std::string_view host) {
 // The key of a parameter as a message may show it; in a malformed URL anything may stand in its place.
 std::string shown_key(std::string_view key) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
-  return !key.empty() && std::all_of(key.begin(), key.end(), plain) ? "parameter " + detail::quoted(key)
+  return !key.empty() && std::all_of(key.begin(), key.end(), plain) ? "parameter " + util::quoted(key)
                                                                     : std::string("a parameter");
 }
 
@@ -97,7 +98,7 @@ std::string parse_ipv6(std::string_view text) {
   const bool good_zone = zone == name.size() ||
                          (zone + 1 < name.size() && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(zone) + 1,
                                                                 name.end(), allowed_in_zone));
-  if (!good_address || !good_zone) refuse("malformed IPv6 address " + detail::quoted(name));
+  if (!good_address || !good_zone) refuse("malformed IPv6 address " + util::quoted(name));
   return name;
 }
 
@@ -211,6 +212,7 @@ void Url::parse_query(std::string_view query) {
 }
 
 std::optional<std::string> Url::take(std::string_view key) {
+  known_.emplace_back(key);
   const auto found = std::find_if(parameters_.begin(), parameters_.end(),
                                   [&](const auto& parameter) { return parameter.first == key; });
   if (found == parameters_.end()) return std::nullopt;
@@ -227,15 +229,42 @@ std::optional<Duration> Url::take_duration(std::string_view key) {
   if (!value) return std::nullopt;
   const auto duration = parse_duration(*value);
   if (!duration) {
-    refuse("parameter \"" + std::string(key) + "\": " + detail::quoted(*value) +
+    refuse("parameter \"" + std::string(key) + "\": " + util::quoted(*value) +
            " is not a duration such as 250ms or 30s");
   }
   return duration;
 }
 
+std::optional<std::uint32_t> Url::take_number(std::string_view key, std::uint32_t min, std::uint32_t max) {
+  const auto text = take(key);
+  if (!text) return std::nullopt;
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error == std::errc() && end == text->data() + text->size() && value >= min && value <= max) return value;
+  refuse("parameter \"" + std::string(key) + "\": " + util::quoted(*text) + " is not a number from " +
+         std::to_string(min) + " to " + std::to_string(max));
+}
+
+std::optional<std::size_t> Url::take_word(std::string_view key, const std::vector<std::string_view>& words) {
+  const auto value = take(key);
+  if (!value) return std::nullopt;
+  const auto found = std::find(words.begin(), words.end(), *value);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  std::string listed;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) listed += i + 1 < words.size() ? ", " : " or ";
+    listed += words[i];
+  }
+  refuse("parameter \"" + std::string(key) + "\" must be " + listed + ", not " + util::quoted(*value));
+}
+
 void Url::require_no_parameters() const {
   if (parameters_.empty()) return;
-  refuse("unknown parameter " + detail::quoted(parameters_.front().first) + " for scheme \"" + scheme_ + "\"");
+  std::string listed;
+  for (const std::string& key : std::set<std::string>(known_.begin(), known_.end())) {
+    listed += (listed.empty() ? "; it takes " : ", ") + key;
+  }
+  refuse("unknown parameter " + util::quoted(parameters_.front().first) + " for scheme \"" + scheme_ + "\"" + listed);
 }
 
 }  // namespace dlock

@@ -11,6 +11,7 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/error.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "engine/hand_over.hpp"
 #include "util/signals_blocked.hpp"
@@ -93,11 +94,11 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
   void async_wait(Interest interest, std::function<void(std::error_code)> handler) override {
     const auto what = interest == Interest::readable ? asio::posix::stream_descriptor::wait_read
                                                      : asio::posix::stream_descriptor::wait_write;
-    descriptor_.async_wait(what, [&engine = engine_, alive = std::weak_ptr<bool>(alive_),
+    descriptor_.async_wait(what, [&engine = engine_, life = lifetime_.watch(),
                                   handler = std::move(handler)](std::error_code ec) mutable noexcept {
-      engine.take_turn_for_loop([&alive, &handler, ec] {
+      engine.take_turn_for_loop([&life, &handler, ec] {
         const auto run = std::move(handler);  // what it holds may use the executor when it goes
-        if (!alive.expired()) run(ec);
+        if (!life.over()) run(ec);
       });
     });
   }
@@ -105,7 +106,7 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
  private:
   ThreadEngine& engine_;
   asio::posix::stream_descriptor descriptor_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 class ThreadEngine::MovedClock final : public ClockListener {

@@ -1,4 +1,4 @@
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 #include <array>
 #include <charconv>
@@ -58,7 +58,7 @@ std::optional<Duration> parse_duration(std::string_view text) noexcept {
   return Duration(std::chrono::nanoseconds(std::llround(nanoseconds)));
 }
 
-namespace detail {
+namespace util {
 
 std::string to_text(std::chrono::nanoseconds duration) {
   if (duration == forever.value()) return "forever";
@@ -71,6 +71,6 @@ std::string to_text(std::chrono::nanoseconds duration) {
   return std::to_string(duration.count()) + "ns";
 }
 
-}  // namespace detail
+}  // namespace util
 
 }  // namespace dlock

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <string>
 
-namespace dlock::detail {
+namespace dlock::util {
 
 // In the largest unit that shows it exactly: "30s", "1500ms", "forever".
 [[nodiscard]] std::string to_text(std::chrono::nanoseconds duration);
 
-}  // namespace dlock::detail
+}  // namespace dlock::util

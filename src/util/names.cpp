@@ -1,4 +1,4 @@
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 #include <array>
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 #include <dlock/info.hpp>
 
-namespace dlock::detail {
+namespace dlock::util {
 
 namespace {
 
@@ -115,14 +115,14 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-}  // namespace dlock::detail
+}  // namespace dlock::util
 
 namespace dlock {
 
 std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) out += detail::take_printable(text);
+  while (!text.empty()) out += util::take_printable(text);
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::detail {
+namespace dlock::util {
 
 // What is wrong with a lock's name, in words that name the offending byte; nullopt for a good one: UTF-8 (RFC 3629) of
 // 1..512 bytes without control characters (U+0000..1F, U+7F..9F).
@@ -20,4 +20,4 @@ namespace dlock::detail {
 // As printable() (dlock/info.hpp), in quotes and cut to a length that fits a message.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-}  // namespace dlock::detail
+}  // namespace dlock::util

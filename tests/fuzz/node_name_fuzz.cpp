@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "backends/zookeeper/node_name.hpp"
-#include "core/names.hpp"
 #include "tests/fuzz/checks.hpp"
+#include "util/names.hpp"
 
 namespace {
 
@@ -35,7 +35,7 @@ void check_member(std::string_view node) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = dlock::fuzz::as_text(data, size);
-  if (!dlock::detail::problem_with_name(text)) check_encoding(text);
+  if (!dlock::util::problem_with_name(text)) check_encoding(text);
   const auto name = dlock::zookeeper::decode_name(text);
   if (name) require(dlock::zookeeper::encode_name(*name) == text);
   check_member(text);

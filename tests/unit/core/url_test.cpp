@@ -35,6 +35,19 @@ void expect_refused(std::string_view text, std::string_view part) {
   EXPECT_NE(why.find(part), std::string::npos) << text << " -> " << why;
 }
 
+// What an error says that was thrown because of a bad argument.
+template <class F>
+std::string why_refused(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    return e.detail();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
 TEST(Url, IsTakenApart) {
   const Url url = Url::parse("redis://alice:s3cret@db.example:6380/7?prefix=app&lease=30s");
   EXPECT_EQ(url.scheme(), "redis");
@@ -249,14 +262,33 @@ TEST(Url, LeavesNoPasswordInItsMemory) {
 TEST(Url, WhatNobodyTookIsRefusedByName) {
   Url url = Url::parse("x://h?strategy=queue&leese=5s&auth=hunter2");
   (void)url.take("strategy");
-  try {
-    url.require_no_parameters();
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::invalid_argument);
-    EXPECT_NE(e.detail().find("\"leese\""), std::string::npos);
-    EXPECT_EQ(e.detail().find("hunter2"), std::string::npos);
+  (void)url.take_duration("lease");
+  EXPECT_EQ(why_refused([&] { url.require_no_parameters(); }),
+            "URL: unknown parameter \"leese\" for scheme \"x\"; it takes lease, strategy");
+}
+
+TEST(Url, NumbersAreTakenWithinTheirBounds) {
+  Url url = Url::parse("x://h?low=1&high=16&zero=0&over=17&negative=-1&text=4x&huge=99999999999999999999&empty=");
+  EXPECT_EQ(url.take_number("low", 1, 16), 1U);
+  EXPECT_EQ(url.take_number("high", 1, 16), 16U);
+  EXPECT_EQ(url.take_number("none", 1, 16), std::nullopt);
+  for (const char* key : {"zero", "over", "negative", "text", "huge", "empty"}) {
+    const std::string why = why_refused([&] { (void)url.take_number(key, 1, 16); });
+    EXPECT_NE(why.find("\"" + std::string(key) + "\""), std::string::npos) << why;
+    EXPECT_NE(why.find("is not a number from 1 to 16"), std::string::npos) << why;
   }
+}
+
+TEST(Url, ChoicesAreTakenByTheirWords) {
+  Url url = Url::parse("x://h?a=one&b=three&c=four&d=");
+  const auto take = [&](std::string_view key) {
+    return url.take_choice<int>(key, {{"one", 1}, {"two", 2}, {"three", 3}}, 7);
+  };
+  EXPECT_EQ(take("a"), 1);
+  EXPECT_EQ(take("b"), 3);
+  EXPECT_EQ(take("none"), 7);
+  EXPECT_EQ(why_refused([&] { (void)take("c"); }), "URL: parameter \"c\" must be one, two or three, not \"four\"");
+  EXPECT_EQ(why_refused([&] { (void)take("d"); }), "URL: parameter \"d\" must be one, two or three, not \"\"");
 }
 
 TEST(Url, KeysAreTakenCaseSensitively) {

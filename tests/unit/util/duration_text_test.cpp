@@ -1,4 +1,4 @@
-#include "core/duration_text.hpp"
+#include "util/duration_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -89,22 +89,22 @@ TEST(ParseDuration, RefusesEverythingElse) {
 }
 
 TEST(ToText, UsesTheLargestUnitThatIsExact) {
-  EXPECT_EQ(detail::to_text(0ns), "0");
-  EXPECT_EQ(detail::to_text(30s), "30s");
-  EXPECT_EQ(detail::to_text(90s), "90s");
-  EXPECT_EQ(detail::to_text(1500ms), "1500ms");
-  EXPECT_EQ(detail::to_text(2min), "2m");
-  EXPECT_EQ(detail::to_text(24h), "1d");
-  EXPECT_EQ(detail::to_text(1ns), "1ns");
-  EXPECT_EQ(detail::to_text(-5s), "-5s");
-  EXPECT_EQ(detail::to_text(forever.value()), "forever");
-  EXPECT_EQ(detail::to_text(nanoseconds::min()), "-9223372036854775808ns");
+  EXPECT_EQ(util::to_text(0ns), "0");
+  EXPECT_EQ(util::to_text(30s), "30s");
+  EXPECT_EQ(util::to_text(90s), "90s");
+  EXPECT_EQ(util::to_text(1500ms), "1500ms");
+  EXPECT_EQ(util::to_text(2min), "2m");
+  EXPECT_EQ(util::to_text(24h), "1d");
+  EXPECT_EQ(util::to_text(1ns), "1ns");
+  EXPECT_EQ(util::to_text(-5s), "-5s");
+  EXPECT_EQ(util::to_text(forever.value()), "forever");
+  EXPECT_EQ(util::to_text(nanoseconds::min()), "-9223372036854775808ns");
 }
 
 TEST(ToText, IsReadBackByParseDuration) {
   for (const nanoseconds d : {nanoseconds(0), nanoseconds(1), nanoseconds(1500ms), nanoseconds(30s), nanoseconds(36h),
                               nanoseconds(123456789), nanoseconds::max() - 1ns, nanoseconds::max()}) {
-    EXPECT_EQ(parse_duration(detail::to_text(d)), Duration(d)) << d.count();
+    EXPECT_EQ(parse_duration(util::to_text(d)), Duration(d)) << d.count();
   }
 }
 

@@ -1,4 +1,4 @@
-#include "core/names.hpp"
+#include "util/names.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include <dlock/info.hpp>
 
-namespace dlock::detail {
+namespace dlock::util {
 namespace {
 
 using namespace std::string_literals;
@@ -113,9 +113,9 @@ TEST(Names, MalformedUtf8IsRefusedAndItsPlaceNamed) {
   };
   for (const std::string_view text : bad) {
     const auto problem = problem_with_name("ok" + std::string(text) + "ok");
-    ASSERT_TRUE(problem) << detail::quoted(text);
+    ASSERT_TRUE(problem) << util::quoted(text);
     EXPECT_NE(problem->find("not valid UTF-8 at byte 2"), std::string::npos) << *problem;
-    EXPECT_TRUE(problem_with_name(text)) << detail::quoted(text);
+    EXPECT_TRUE(problem_with_name(text)) << util::quoted(text);
   }
 }
 
@@ -137,16 +137,16 @@ TEST(Names, SchemesAreThoseOfRfc3986InLowerCase) {
 }
 
 TEST(Names, QuotingShowsWhatCannotBePrintedAndNothingTooLong) {
-  EXPECT_EQ(detail::quoted("plain"), "\"plain\"");
-  EXPECT_EQ(detail::quoted("a\nb"), "\"a\\x0ab\"");
-  EXPECT_EQ(detail::quoted("\xff"), "\"\\xff\"");
-  EXPECT_EQ(detail::quoted("\xc2\x85"), "\"\\xc2\\x85\"") << "a C1 control";
-  EXPECT_EQ(detail::quoted("ü"), "\"ü\"");
-  EXPECT_LT(detail::quoted(std::string(100000, 'x')).size(), 100U);
-  EXPECT_LT(detail::quoted(std::string(100000, '\1')).size(), 100U);
+  EXPECT_EQ(util::quoted("plain"), "\"plain\"");
+  EXPECT_EQ(util::quoted("a\nb"), "\"a\\x0ab\"");
+  EXPECT_EQ(util::quoted("\xff"), "\"\\xff\"");
+  EXPECT_EQ(util::quoted("\xc2\x85"), "\"\\xc2\\x85\"") << "a C1 control";
+  EXPECT_EQ(util::quoted("ü"), "\"ü\"");
+  EXPECT_LT(util::quoted(std::string(100000, 'x')).size(), 100U);
+  EXPECT_LT(util::quoted(std::string(100000, '\1')).size(), 100U);
   std::string wide;
   for (int i = 0; i < 100; ++i) wide += "🔒";
-  EXPECT_EQ(problem_with_name(detail::quoted(wide)), std::nullopt) << "not cut inside a character";
+  EXPECT_EQ(problem_with_name(util::quoted(wide)), std::nullopt) << "not cut inside a character";
 }
 
 TEST(Printable, LeavesWhatPeopleCanRead) {
@@ -171,4 +171,4 @@ TEST(Printable, ShowsWhatWouldChangeTheOrderOfTheText) {
 }
 
 }  // namespace
-}  // namespace dlock::detail
+}  // namespace dlock::util
