@@ -31,7 +31,7 @@ struct Commands::Run {
 };
 
 Commands::Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
-                   Observer& observer)
+                   common::ConnectionObserver& observer)
     : executor_(executor),
       options_(options),
       schema_(schema),
@@ -106,11 +106,11 @@ void Commands::give_up(const Run& run, Outcome outcome, Failure why) const {
 }
 
 void Commands::session_ready() {
-  observer_.commands_connected();
+  observer_.connected();
 }
 
 void Commands::session_down(const Failure& why, bool /*was_ready*/) {
-  observer_.commands_broken(why);
+  observer_.broken(why);
 }
 
 }  // namespace dlock::postgres

@@ -10,6 +10,7 @@
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
 #include "backends/postgres/session.hpp"
@@ -25,20 +26,9 @@ enum class MissingSchema {
 // In tasks only.
 class Commands final : private Session::User {
  public:
-  class Observer {
-   public:
-    Observer() = default;
-    Observer(const Observer&) = delete;
-    Observer& operator=(const Observer&) = delete;
-    virtual void commands_connected() = 0;
-    virtual void commands_broken(const Failure& why) = 0;
-
-   protected:
-    ~Observer() = default;
-  };
-
   // All outlive it.
-  Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema, Observer& observer);
+  Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
+           common::ConnectionObserver& observer);
   ~Commands();
 
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
@@ -70,7 +60,7 @@ class Commands final : private Session::User {
   Executor& executor_;
   const Options& options_;
   Schema& schema_;
-  Observer& observer_;
+  common::ConnectionObserver& observer_;
   Session session_;
   std::string last_refusal_;  // of what was to be tried again; empty once something was carried out
   std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt

@@ -14,9 +14,6 @@ namespace dlock::postgres {
 
 namespace {
 
-// The core takes a lease for over so long before its end, at most.
-constexpr std::chrono::milliseconds core_margin(5);
-
 // Whoever wants a lock, and may hold others already, has to be able to ask for it.
 Turns::Spare kept_for_tries(std::size_t connections) {
   return {.by_all = 1, .by_others = connections / 2};
@@ -43,7 +40,7 @@ class ForUpdateLocks::Hold final : private Session::User {
   void session_ready() override {}
   void session_alive(TimePoint sent) override {
     // Its holder may have been told already that it is over; the row must not stay locked with nobody to release it.
-    if (locks_.executor().now() >= saturating_add(valid_until_, -core_margin)) {
+    if (may_be_over(valid_until_, locks_.executor().now())) {
       return locks_.lose(owner_, {errc::lost, "the server was not heard of before the lease of lock " +
                                                   util::quoted(name_) + " ran out"});
     }

@@ -31,7 +31,7 @@ Purpose purpose_of(nanoseconds lease) {
 }  // namespace
 
 HolderSession::HolderSession(BackendHost& host, const Options& options, const Dialling& dialling,
-                             const AdvisorySql& sql, Limit limit, ConnectionNews& news,
+                             const AdvisorySql& sql, Limit limit, common::ConnectionNews& news,
                              std::function<void()> when_quiet)
     : host_(host),
       executor_(host.executor()),

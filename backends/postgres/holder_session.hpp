@@ -21,7 +21,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
-#include "backends/postgres/connection_news.hpp"
+#include "backends/common/connection_news.hpp"
 #include "backends/postgres/kept_locks.hpp"
 #include "backends/postgres/lock_key.hpp"
 #include "backends/postgres/session.hpp"
@@ -58,7 +58,7 @@ class HolderSession final : private Session::User {
 
   // All outlive it. when_quiet: called when quiet() has become true.
   HolderSession(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
-                Limit limit, ConnectionNews& news, std::function<void()> when_quiet);
+                Limit limit, common::ConnectionNews& news, std::function<void()> when_quiet);
   ~HolderSession();
 
   // Nobody need ask for it here.
@@ -168,7 +168,7 @@ class HolderSession final : private Session::User {
   std::set<LockKey> held_;          // what the session has, without what is to be unlocked
   std::optional<Failure> refusal_;  // why no lock can live here
   bool leave_when_unlocked_ = false;
-  ConnectionNews::Source news_;
+  common::ConnectionNews::Source news_;
   bool warned_ = false;
   bool delivering_ = false;
   Timer timer_;

@@ -9,7 +9,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/postgres/connection_news.hpp"
+#include "backends/common/connection_news.hpp"
 #include "backends/postgres/holder_session.hpp"
 #include "backends/postgres/lock_key.hpp"
 
@@ -34,7 +34,7 @@ class Holders {
  private:
   [[nodiscard]] std::size_t held() const noexcept;
 
-  ConnectionNews news_;
+  common::ConnectionNews news_;
   std::vector<std::unique_ptr<HolderSession>> sessions_;
 };
 

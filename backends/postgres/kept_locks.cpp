@@ -11,8 +11,6 @@ namespace dlock::postgres {
 
 namespace {
 
-// The core takes a lease for over so long before its end, at most.
-constexpr std::chrono::milliseconds core_margin(5);
 // The session is heard of with every answer, and there may be a thousand locks: they are told in steps of the lease.
 constexpr int steps_per_lease = 16;
 
@@ -45,7 +43,7 @@ std::vector<LockKey> KeptLocks::session_alive(TimePoint sent) {
     const auto found = locks_.find(owner);
     if (found == locks_.end()) continue;
     Lock& lock = found->second;
-    if (now < saturating_add(lock.valid_until, -core_margin)) {
+    if (!may_be_over(lock.valid_until, now)) {
       lock.valid_until = std::max(lock.valid_until, valid_until);
       host_.extended(owner, lock.valid_until);
       continue;

@@ -1,6 +1,6 @@
 #include "backends/postgres/link.hpp"
 
-#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -9,102 +9,67 @@
 
 namespace dlock::postgres {
 
-using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-
-namespace {
-
-// Whoever needs the connection does not wait for the end of a long pause, but neither does each of them dial.
-constexpr nanoseconds between_attempts = milliseconds(50);
-constexpr nanoseconds lasting = std::chrono::seconds(1);
-
-bool hopeless(const Failure& why) {
-  return why.code != errc::unavailable && why.code != errc::ambiguous;
-}
-
-}  // namespace
-
 Link::Link(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user)
     : executor_(executor),
       dialling_(dialling),
       purpose_(std::move(purpose)),
       upkeep_(upkeep),
       user_(user),
-      timer_(executor) {}
+      reconnect_(executor, {.lasting = std::chrono::seconds(1)}, [this] { connect(); }) {}
 
 void Link::want(bool patient) {
-  if (state_ == State::idle) {
-    if (patient && keeps_away()) return pause_until(dialling_.full->next());
-    connect();
-  } else if (state_ == State::pausing) {
-    if (patient && keeps_away()) return;
-    const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, between_attempts));
-    if (soon < next_attempt_) pause_until(soon);
+  if (patient && keeps_away()) {
+    if (reconnect_.is_idle()) reconnect_.pause_until(dialling_.full->next());
+    if (reconnect_.is_pausing()) return;
   }
+  reconnect_.want();
 }
 
 void Link::connect() {
-  state_ = State::connecting;
-  last_attempt_ = executor_.now();
   connection_ = dialling_.connections(executor_, dialling_.options, purpose_, *this);
-  connection_->open(saturating_add(last_attempt_, dialling_.connect_timeout));
-}
-
-void Link::pause_until(TimePoint at) {
-  state_ = State::pausing;
-  next_attempt_ = at;
-  timer_.arm(at, [this] { connect(); });
+  connection_->open(saturating_add(executor_.now(), dialling_.connect_timeout));
 }
 
 bool Link::keeps_away() const {
   return dialling_.full != nullptr && dialling_.full->makes_room() && executor_.now() < dialling_.full->next();
 }
 
-TimePoint Link::next_attempt_after(bool refused_as_full) {
-  if (!refused_as_full) return saturating_add(executor_.now(), backoff_.next(executor_));
+TimePoint Link::next_attempt_at_full_server() {
   if (dialling_.full->makes_room()) return dialling_.full->next();
   return saturating_add(executor_.now(), urgent_backoff_.next(executor_));
 }
 
 bool Link::may_rest() const {
-  return state_ == State::ready && upkeep_ == Upkeep::kept_up && was_refused_as_full_ && dialling_.full->makes_room();
+  return reconnect_.is_ready() && upkeep_ == Upkeep::kept_up && was_refused_as_full_ && dialling_.full->makes_room();
 }
 
 void Link::rest() {
-  state_ = State::idle;
+  reconnect_.rest();
   connection_.reset();
   dialling_.full->looked();
 }
 
 void Link::connection_ready() {
-  state_ = State::ready;
+  reconnect_.ready();
   server_ = connection_->server();
-  problem_ = {};
-  ready_since_ = executor_.now();
   urgent_backoff_.reset();
   user_.link_ready();
 }
 
 void Link::connection_lost(const Failure& why) {
-  const bool was_ready = state_ == State::ready;
+  const bool was_ready = reconnect_.is_ready();
   // It may belong to the connection. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   const auto gone = std::move(connection_);  // which is what called us
-  problem_ = reason;
   const bool full = !was_ready && dialling_.full != nullptr && is_about_a_full_server(reason);
   if (full) dialling_.full->refused(reason);
   was_refused_as_full_ = full || (was_refused_as_full_ && dialling_.full->recently());
-  // A server that lets us in only to throw us out is no better than one that does not.
-  if (was_ready && executor_.now() >= saturating_add(ready_since_, lasting)) backoff_.reset();
-  if (upkeep_ == Upkeep::once) {
-    state_ = State::over;
-  } else if (hopeless(reason) && !was_ready) {
-    timer_.disarm();
-    state_ = State::pausing;  // until somebody wants it again, and not at once
-    next_attempt_ = TimePoint::max();
+  if (full) {
+    reconnect_.down_until(reason, next_attempt_at_full_server());
   } else {
-    pause_until(next_attempt_after(full));
+    reconnect_.down(reason);
   }
+  if (upkeep_ == Upkeep::once) reconnect_.stop();
   user_.link_down(reason, was_ready);
 }
 
@@ -117,8 +82,7 @@ void Link::break_off(const Failure& why) {
 }
 
 void Link::stop() {
-  state_ = State::over;
-  timer_.disarm();
+  reconnect_.stop();
   connection_.reset();
 }
 

@@ -1,12 +1,5 @@
-// A connection that is made when it is first wanted and made again when it breaks.
-//
-//   idle --want()--> connecting --> ready
-//                     ^     |         |
-//                     |     v         v
-//                     +--- pausing <--+          a link that is made once: over, instead of pausing
-//
-// After a final refusal (a password, a database that does not exist) it pauses until somebody wants it again. Where the
-// server is full, a client that makes room for others pauses for long, and may rest(): then it is idle again.
+// A connection that is made when it is first wanted and made again when it breaks (common::Reconnect), unless it is to
+// be made only once. Where the server is full, a client that makes room for others pauses for long, and may rest().
 #pragma once
 
 #include <chrono>
@@ -16,6 +9,7 @@
 #include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
+#include "backends/common/reconnect.hpp"
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/full_server.hpp"
 
@@ -58,14 +52,14 @@ class Link final : private Connection::Listener {
   // Connects, unless it is connected; sooner than planned where it is pausing. patient: not sooner than a client that
   // makes room for others does.
   void want(bool patient = false);
-  [[nodiscard]] bool ready() const noexcept { return state_ == State::ready && connection_->usable(); }
-  [[nodiscard]] bool over() const noexcept { return state_ == State::over; }
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && connection_->usable(); }
+  [[nodiscard]] bool over() const noexcept { return reconnect_.is_over(); }
   // Only while ready().
   [[nodiscard]] Connection& connection() noexcept { return *connection_; }
   // Of the last connection that stood.
   [[nodiscard]] const ServerInfo& server() const noexcept { return server_; }
   // While nothing works: why.
-  [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
+  [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
   [[nodiscard]] const Purpose& purpose() const noexcept { return purpose_; }
 
   // This client makes room for others, and the server had no room for this connection at first.
@@ -79,12 +73,9 @@ class Link final : private Connection::Listener {
   void stop();
 
  private:
-  enum class State { idle, connecting, ready, pausing, over };
-
   void connect();
-  void pause_until(TimePoint at);
   [[nodiscard]] bool keeps_away() const;
-  [[nodiscard]] TimePoint next_attempt_after(bool refused_as_full);
+  [[nodiscard]] TimePoint next_attempt_at_full_server();
 
   void connection_ready() override;
   void connection_lost(const Failure& why) override;
@@ -96,17 +87,11 @@ class Link final : private Connection::Listener {
   const Upkeep upkeep_;
   User& user_;
 
-  State state_ = State::idle;
   std::unique_ptr<Connection> connection_;
   ServerInfo server_;
-  Failure problem_;
-  Backoff backoff_{std::chrono::seconds(1)};
   Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
   bool was_refused_as_full_ = false;
-  TimePoint ready_since_;
-  TimePoint last_attempt_;
-  TimePoint next_attempt_;
-  Timer timer_;  // of the pause
+  common::Reconnect reconnect_;
 };
 
 }  // namespace dlock::postgres

@@ -12,8 +12,8 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/postgres/commands.hpp"
-#include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/full_server.hpp"
 #include "backends/postgres/inspection.hpp"
 #include "backends/postgres/options.hpp"
@@ -48,8 +48,8 @@ class PostgresBackend final : public Backend {
   FullServer full_;
   const Dialling dialling_;
   Schema schema_;
-  ConnectionNews news_;  // where locks do not depend on connections of their own
-  ConnectionNews::Source commands_news_;
+  common::ConnectionNews news_;  // where locks do not depend on connections of their own
+  common::ConnectionNews::Source commands_news_;
   Commands commands_;
   Inspection inspection_;
   std::unique_ptr<Backend> locks_;

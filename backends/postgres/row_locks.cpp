@@ -57,7 +57,7 @@ struct RowLocks::Lane {
         own(std::in_place, services.host.executor(), services.options, services.dialling, services.schema, *news),
         batch(*own, statements, optimistic, channel) {}
 
-  std::optional<ConnectionNews::Source> news;
+  std::optional<common::ConnectionNews::Source> news;
   std::optional<Commands> own;
   RowBatch batch;
 };

@@ -3,8 +3,8 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/postgres/commands.hpp"
-#include "backends/postgres/connection_news.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema.hpp"
 #include "backends/postgres/session.hpp"
@@ -17,7 +17,7 @@ struct Services {
   const Options& options;
   const Dialling& dialling;
   Commands& commands;
-  ConnectionNews& news;
+  common::ConnectionNews& news;
   Schema& schema;
 };
 

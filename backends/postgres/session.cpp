@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
@@ -32,7 +31,7 @@ Session::Session(Executor& executor, const Dialling& dialling, Purpose purpose, 
       user_(user),
       session_lease_(purpose.session_lease),
       silence_(silence_for(dialling, purpose)),
-      deadline_timer_(executor),
+      requests_(executor, *this),
       beat_timer_(executor),
       link_(executor, dialling, std::move(purpose), upkeep, *this) {}
 
@@ -41,63 +40,56 @@ Session::~Session() = default;
 // --- Requests --------------------------------------------------------------------------------------------------------
 
 Session::RequestId Session::request(Request request) {
-  const RequestId id = ++last_id_;
-  if (link_.ready()) {
-    send(id, std::move(request));
-    return id;
-  }
+  Requests::Entry entry{.id = requests_.next_id(), .deadline = request.deadline};
+  const RequestId id = entry.id;
   if (link_.over()) {
     executor_.post([done = std::move(request.query.done), why = problem()] {
       if (done) done({.problem = Problem::not_sent, .failure = why}, {});
     });
     return id;
   }
-  arm(request.deadline);
-  const bool patient = request.patient;
-  waiting_.emplace(id, std::move(request));
+  entry.payload.done = std::move(request.query.done);
+  entry.payload.request = std::move(request);
+  if (link_.ready()) {
+    send(std::move(entry));
+    return id;
+  }
+  const bool patient = entry.payload.request.patient;
+  requests_.wait(std::move(entry));
   link_.want(patient);
   return id;
 }
 
-void Session::send(RequestId id, Request request) {
-  InFlight& entry = in_flight_.emplace_back();
-  entry.id = id;
-  entry.deadline = request.deadline;
+void Session::send(Requests::Entry entry) {
   entry.sent = executor_.now();
-  entry.patience = request.blocks ? request.deadline : saturating_add(entry.sent, dialling_.response_timeout);
-  entry.done = std::move(request.query.done);
-  arm(std::min(entry.deadline, entry.patience));
-  request.query.done = [this, id](const Outcome& outcome, const Results& results) { answered(id, outcome, results); };
-  link_.connection().send(std::move(request.query));
+  if (!entry.payload.heartbeat) {
+    entry.patience =
+        entry.payload.request.blocks ? entry.deadline : saturating_add(entry.sent, dialling_.response_timeout);
+  }
+  Query query = std::move(entry.payload.request.query);
+  query.done = [this, id = entry.id](const Outcome& outcome, const Results& results) {
+    answered(id, outcome, results);
+  };
+  requests_.sent(std::move(entry));
+  link_.connection().send(std::move(query));
 }
 
 bool Session::idle() const noexcept {
-  return waiting_.empty() &&
-         std::all_of(in_flight_.begin(), in_flight_.end(), [](const InFlight& request) { return request.heartbeat; });
-}
-
-bool Session::withdraw(RequestId id) {
-  if (waiting_.erase(id) != 0) return true;
-  const auto found =
-      std::find_if(in_flight_.begin(), in_flight_.end(), [id](const InFlight& request) { return request.id == id; });
-  if (found != in_flight_.end()) found->done = nullptr;
-  return false;
+  const auto& under_way = requests_.under_way();
+  return requests_.waiting().empty() &&
+         std::all_of(under_way.begin(), under_way.end(), [](const auto& entry) { return entry.payload.heartbeat; });
 }
 
 void Session::answered(RequestId id, const Outcome& outcome, const Results& results) {
-  const auto found =
-      std::find_if(in_flight_.begin(), in_flight_.end(), [id](const InFlight& request) { return request.id == id; });
-  if (found == in_flight_.end()) return;
-  const Handler done = std::move(found->done);
-  in_flight_.erase(found);
+  const auto entry = requests_.take(id);
+  if (!entry) return;
+  const Lifetime::Watch life = lifetime_.watch();
   if (outcome.problem == Problem::none || outcome.problem == Problem::refused) {
-    const Lifetime::Watch life = lifetime_.watch();
     last_alive_ = std::max(last_alive_, outcome.sent);
     user_.session_alive(outcome.sent);
     if (life.over()) return;
   }
-  const Lifetime::Watch life = lifetime_.watch();
-  if (done) done(outcome, results);
+  if (entry->payload.done) entry->payload.done(outcome, results);
   if (!life.over()) rest_if_idle();
 }
 
@@ -107,16 +99,16 @@ void Session::rest_if_idle() {
   executor_.post(lifetime_.guard([this] {
     if (!link_.may_rest() || !idle()) return;
     beat_timer_.disarm();
-    in_flight_.clear();
+    (void)requests_.take_sent();  // a heartbeat, at most
     link_.rest();
   }));
 }
 
 void Session::fail_waiting(const Failure& why) {
-  const auto waiting = std::exchange(waiting_, {});
+  const auto waiting = requests_.take_waiting();
   const Lifetime::Watch life = lifetime_.watch();
-  for (const auto& [id, request] : waiting) {
-    if (request.query.done) request.query.done({.problem = Problem::not_sent, .failure = why}, {});
+  for (const auto& entry : waiting) {
+    if (entry.payload.done) entry.payload.done({.problem = Problem::not_sent, .failure = why}, {});
     if (life.over()) return;
   }
 }
@@ -130,20 +122,21 @@ void Session::link_ready() {
   const Lifetime::Watch life = lifetime_.watch();
   user_.session_ready();
   if (life.over() || !link_.ready()) return;
-  auto waiting = std::exchange(waiting_, {});
-  for (auto& [id, request] : waiting) send(id, std::move(request));
+  for (auto& entry : requests_.take_waiting()) send(std::move(entry));
   rest_if_idle();
 }
 
 void Session::link_down(const Failure& why, bool was_ready) {
   beat_timer_.disarm();
-  in_flight_.clear();
+  const auto gone = requests_.take_sent();  // the connection has answered them
   const Lifetime::Watch life = lifetime_.watch();
   // What waits now that a connection broke was asked for meanwhile, and gets the next one.
   if (!was_ready || link_.over()) fail_waiting(why);
   if (!life.over()) user_.session_down(why, was_ready);
-  if (life.over() || waiting_.empty()) return;
-  link_.want(std::all_of(waiting_.begin(), waiting_.end(), [](const auto& item) { return item.second.patient; }));
+  const auto& waiting = requests_.waiting();
+  if (life.over() || waiting.empty()) return;
+  link_.want(std::all_of(waiting.begin(), waiting.end(),
+                         [](const auto& item) { return item.second.payload.request.patient; }));
 }
 
 void Session::link_notified(const std::string& channel, const std::string& payload) {
@@ -152,10 +145,8 @@ void Session::link_notified(const std::string& channel, const std::string& paylo
 
 void Session::stop() {
   link_.stop();
-  deadline_timer_.disarm();
   beat_timer_.disarm();
-  waiting_.clear();
-  in_flight_.clear();
+  requests_.clear();
 }
 
 // --- Health ----------------------------------------------------------------------------------------------------------
@@ -163,13 +154,13 @@ void Session::stop() {
 void Session::schedule_beat() {
   const TimePoint now = executor_.now();
   // While something is under way, that is as good; we look again.
-  const TimePoint due = saturating_add(in_flight_.empty() ? last_alive_ : now, silence_);
+  const TimePoint due = saturating_add(requests_.under_way().empty() ? last_alive_ : now, silence_);
   beat_timer_.arm(std::max(due, now), [this] { beat(); });
 }
 
 void Session::beat() {
   if (!link_.ready()) return;
-  if (in_flight_.empty() && executor_.now() >= saturating_add(last_alive_, silence_)) {
+  if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) {
     Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
                      // A transaction that has failed, for example: nothing more can be done with this session.
                      if (outcome.problem != Problem::refused) return;
@@ -178,87 +169,40 @@ void Session::beat() {
                      user_.session_ending(why);
                      if (!life.over()) break_off(why);
                    }};
-    const RequestId id = ++last_id_;
-    send(id, {.query = std::move(question)});
-    in_flight_.back().heartbeat = true;
-    in_flight_.back().patience = saturating_add(in_flight_.back().sent, silence_);
-    arm(in_flight_.back().patience);
+    Requests::Entry entry{.id = requests_.next_id(), .patience = saturating_add(executor_.now(), silence_)};
+    entry.payload.heartbeat = true;
+    entry.payload.done = std::move(question.done);
+    entry.payload.request.query = std::move(question);
+    send(std::move(entry));
   }
   schedule_beat();
 }
 
-// One timer for all: it is moved only to be earlier, and looks again when it finds nothing to do.
-void Session::arm(TimePoint at) {
-  if (at >= armed_for_) return;
-  armed_for_ = at;
-  deadline_timer_.arm(at, [this] { check_deadlines(); });
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void Session::requests_catch_up() {
+  if (link_.ready()) link_.connection().receive();
 }
 
-bool Session::gives_up(const InFlight& request, TimePoint now) const {
-  if (now < request.patience) return false;
-  // With the session go its locks, so it is kept as long as they are safe.
-  return session_lease_ == nanoseconds(0) || now >= lease_valid_until(last_alive_, session_lease_);
+// With the session go its locks, so it is kept as long as they are safe.
+TimePoint Session::requests_unresponsive() {
+  const TimePoint safe_until = lease_valid_until(last_alive_, session_lease_);
+  if (session_lease_ > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
+  break_off({errc::unavailable, server().endpoint + ": no answer in time"});
+  return TimePoint::max();
 }
 
-void Session::check_deadlines() {
-  armed_for_ = TimePoint::max();
-  const Lifetime::Watch life = lifetime_.watch();
-  const auto overdue = [now = executor_.now()](const InFlight& request) {
-    return now >= std::min(request.deadline, request.patience);
-  };
-  // The answers may be there already, if it is we who were asleep.
-  if (link_.ready() && std::any_of(in_flight_.begin(), in_flight_.end(), overdue)) {
-    link_.connection().receive();
-    if (life.over()) return;
-  }
-  const TimePoint now = executor_.now();
-  if (!in_flight_.empty() && gives_up(in_flight_.front(), now)) {
-    break_off({errc::unavailable, server().endpoint + ": no answer in time"});
-    if (life.over()) return;
-  }
-  fail_overdue(now);
-  if (life.over()) return;
-  TimePoint next = TimePoint::max();
-  for (const InFlight& request : in_flight_) {
-    if (request.done) next = std::min(next, request.deadline);
-  }
-  if (!in_flight_.empty()) {
-    TimePoint patience = in_flight_.front().patience;
-    if (session_lease_ > nanoseconds(0)) {
-      patience = std::max(patience, lease_valid_until(last_alive_, session_lease_));
-    }
-    next = std::min(next, patience);
-  }
-  for (const auto& [id, request] : waiting_) next = std::min(next, request.deadline);
-  arm(next);
-}
-
-void Session::fail_overdue(TimePoint now) {
-  std::vector<std::pair<Handler, TimePoint>> unanswered;
-  for (InFlight& request : in_flight_) {
-    if (!request.done || now < request.deadline) continue;
-    // The answer may still come and must find its place.
-    unanswered.emplace_back(std::exchange(request.done, nullptr), request.sent);
-  }
-  std::vector<Handler> unsent;
-  for (auto at = waiting_.begin(); at != waiting_.end();) {
-    if (now >= at->second.deadline) {
-      unsent.push_back(std::move(at->second.query.done));
-      at = waiting_.erase(at);
-    } else {
-      ++at;
-    }
-  }
+void Session::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
   const Failure no_answer{errc::ambiguous, server().endpoint + ": no answer in time"};
   Failure no_connection = problem();
   if (!no_connection.code) no_connection = {errc::unavailable, "no connection in time"};
   const Lifetime::Watch life = lifetime_.watch();
-  for (const auto& [done, sent] : unanswered) {
-    done({.problem = Problem::unknown_outcome, .failure = no_answer, .sent = sent}, {});
+  for (const auto& entry : sent) {
+    entry.payload.done({.problem = Problem::unknown_outcome, .failure = no_answer, .sent = entry.sent}, {});
     if (life.over()) return;
   }
-  for (const Handler& done : unsent) {
-    if (done) done({.problem = Problem::not_sent, .failure = no_connection}, {});
+  for (const auto& entry : unsent) {
+    if (entry.payload.done) entry.payload.done({.problem = Problem::not_sent, .failure = no_connection}, {});
     if (life.over()) return;
   }
 }

@@ -4,14 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/request_table.hpp"
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/link.hpp"
 
@@ -30,8 +30,15 @@ struct Request {
   bool patient = false;
 };
 
+// What the session keeps of one.
+struct SessionRequest {
+  Request request;  // without its query, once that is sent
+  bool heartbeat = false;
+  Handler done;  // empty: nobody waits for the answer any more
+};
+
 // In tasks only.
-class Session final : private Link::User {
+class Session final : private Link::User, private common::RequestTable<SessionRequest>::User {
  public:
   // None of them is called inside a call to the session but receive() and break_off(). Any may destroy it.
   class User {
@@ -82,7 +89,7 @@ class Session final : private Link::User {
   }
   // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be. An unknown id
   // is ignored.
-  bool withdraw(RequestId id);
+  bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
   // Something is wrong with this connection: give it up and, if it is kept up, make another.
   void break_off(const Failure& why) { link_.break_off(why); }
@@ -90,21 +97,10 @@ class Session final : private Link::User {
   void stop();
 
  private:
-  struct InFlight {
-    RequestId id = 0;
-    TimePoint deadline;  // for the caller
-    TimePoint sent;
-    TimePoint patience;  // until then, the connection is not given up
-    bool heartbeat = false;
-    Handler done;  // empty: nobody waits for the answer any more
-  };
+  using Requests = common::RequestTable<SessionRequest>;
 
-  void send(RequestId id, Request request);
+  void send(Requests::Entry entry);
   void answered(RequestId id, const Outcome& outcome, const Results& results);
-  void arm(TimePoint at);
-  void check_deadlines();
-  [[nodiscard]] bool gives_up(const InFlight& request, TimePoint now) const;
-  void fail_overdue(TimePoint now);
   void beat();
   void schedule_beat();
   void fail_waiting(const Failure& why);
@@ -114,20 +110,19 @@ class Session final : private Link::User {
   void link_down(const Failure& why, bool was_ready) override;
   void link_notified(const std::string& channel, const std::string& payload) override;
 
+  void requests_catch_up() override;
+  TimePoint requests_unresponsive() override;
+  void requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) override;
+
   Executor& executor_;
   const Dialling& dialling_;
   User& user_;
   const std::chrono::nanoseconds session_lease_;
   const std::chrono::nanoseconds silence_;  // as long as this, and we ask whether somebody is there
 
-  std::map<RequestId, Request> waiting_;  // for the connection
-  std::deque<InFlight> in_flight_;        // in the order in which the answers will come
-  RequestId last_id_ = 0;
+  Requests requests_;
   std::uint64_t epoch_ = 0;
   TimePoint last_alive_;  // when the newest query was sent that has been answered
-
-  TimePoint armed_for_ = TimePoint::max();
-  Timer deadline_timer_;
   Timer beat_timer_;
   Link link_;
   Lifetime lifetime_;

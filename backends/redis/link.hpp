@@ -1,11 +1,5 @@
-// A connection that is made when it is first wanted and made again when it breaks: back-off, handshake, health.
-//
-//   idle ----want()----> connecting --opened--> greeting --handshake done--> ready
-//    ^                        |                     |                          |
-//    +--- final refusal ------+------ failed -------+------- broken -----------+--> pausing --timer, want()-->
-//    connecting
-//
-// A connection that breaks soon after it was made is no better than one that could not be made: the pauses grow.
+// A connection to the server: made when it is first wanted and made again when it breaks (common::Reconnect), greeted
+// (Handshake), and watched over (common::Health).
 #pragma once
 
 #include <cstdint>
@@ -15,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
+#include "backends/common/health.hpp"
+#include "backends/common/reconnect.hpp"
 #include "backends/redis/handshake.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/wire.hpp"
@@ -28,7 +23,7 @@ namespace dlock::redis {
 void append_command(std::string& out, const std::vector<std::string_view>& words);
 
 // In tasks only.
-class Link final : private Wire::Events {
+class Link final : private Wire::Events, private common::Health::User {
  public:
   class User {
    public:
@@ -47,14 +42,15 @@ class Link final : private Wire::Events {
     ~User() = default;
   };
 
-  Link(Executor& executor, const Options& options, WireFactory wires, User& user);
+  // insists: goes on after a final refusal, with long pauses.
+  Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists = false);
   ~Link();
 
   // Connects, unless it is connected; sooner than planned where it is pausing.
-  void want();
-  [[nodiscard]] bool ready() const noexcept { return state_ == State::ready; }
+  void want() { reconnect_.want(); }
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }
   // While nothing works: why.
-  [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
+  [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
 
   // Only while ready. What is written goes out with flush().
   void write(std::string_view bytes);
@@ -65,53 +61,42 @@ class Link final : private Wire::Events {
   [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
 
   // This connection is of use: if it breaks, the next one is made without a pause.
-  void proven() noexcept { proven_ = true; }
+  void proven() noexcept { reconnect_.proven(); }
 
   // Something is wrong with this connection: give it up and make another.
   void break_off(Failure why);
   // Give up the connection, if any, and make another when it is wanted, at once then. link_down() is not called.
   void rest();
-  // For good.
-  void stop();
+  // For good. last_words: sent before that where there is a connection, also behind a handshake that the server has
+  // not answered yet.
+  void stop(std::string_view last_words = {});
 
  private:
-  enum class State { idle, connecting, greeting, ready, pausing, stopped };
-
   void connect();
-  void pause_until(TimePoint at);
-  void pause_until_wanted();  // and not at once
-  [[nodiscard]] bool good() const;
   void down(Failure why);
-  void watch_health();
-  void check_health();
+  void drop_wire();
 
   void opened() override;
   void received(Reply reply) override;
   void drained() override;
   void closed(Failure why) override;
 
+  void health_ask() override { user_.link_silent(); }
+  void health_catch_up() override { receive(); }
+  void health_dead() override;
+
   Executor& executor_;
   const Options& options_;
   const WireFactory wires_;
   User& user_;
 
-  State state_ = State::idle;
   std::unique_ptr<Wire> wire_;
-  std::optional<Handshake> handshake_;
-  TimePoint ready_since_;
-  bool proven_ = false;
+  std::optional<Handshake> handshake_;  // while it is under way
   std::uint64_t written_ = 0;
   std::uint64_t sent_ = 0;  // of the last connection, once it is gone
-  Failure problem_;
-  Backoff backoff_{std::chrono::seconds(1)};
-  TimePoint last_attempt_;
-  TimePoint next_attempt_;
-  Timer timer_;  // of the connecting, or of the pause
-
-  const std::chrono::nanoseconds silence_;  // as long as this, and we ask whether somebody is there
-  TimePoint last_heard_;
-  std::optional<TimePoint> asked_;
-  Timer health_timer_;
+  common::Reconnect reconnect_;
+  common::Health health_;
+  Timer connect_timer_;
 };
 
 }  // namespace dlock::redis

@@ -41,8 +41,8 @@ std::string take_prefix(Url& url) {
   return *std::move(prefix);
 }
 
-std::optional<TlsOptions> take_tls(Url& url) {
-  TlsOptions tls;
+std::optional<common::TlsOptions> take_tls(Url& url) {
+  common::TlsOptions tls;
   const bool wanted = url.scheme() == "rediss";
   const auto take = [&](std::string_view key, std::string& into) {
     auto value = url.take(key);

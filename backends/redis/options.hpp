@@ -11,6 +11,8 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/tls.hpp"
+
 namespace dlock::redis {
 
 // How waiters wait.
@@ -22,12 +24,6 @@ enum class Strategy {
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 
-struct TlsOptions {
-  std::string ca_file;    // empty: the system's certificate authorities
-  std::string cert_file;  // of the client; empty: none
-  std::string key_file;
-};
-
 struct Options {
   std::string host = "localhost";
   std::uint16_t port = 6379;
@@ -37,7 +33,7 @@ struct Options {
   std::string prefix = "dlock:";
   Strategy strategy = Strategy::queue;
   std::uint32_t replicas_ack = 0;
-  std::optional<TlsOptions> tls;
+  std::optional<common::TlsOptions> tls;
 
   std::string client_name;  // for CLIENT LIST
   std::string holder;

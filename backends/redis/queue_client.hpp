@@ -23,8 +23,7 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber,
-              std::string client);
+  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber, std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 

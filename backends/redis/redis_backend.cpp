@@ -40,20 +40,31 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       client_(host.new_owner_id().to_string()),
       wake_ups_([this](const Failure& why) { subscribe_forbidden(why); }),
       outage_(host.executor(), [this](bool everyone) { outage_over(everyone); }),
-      main_link_(*this, options_.replicas_ack == 0, true),
-      acquiring_link_(*this, true, false),
+      news_(host),
+      main_link_(*this, options_.replicas_ack == 0),
+      acquiring_link_(*this, true),
       commands_(host.executor(), options_, wires, &main_link_),
       subscriber_(host.executor(), options_, wires, wake_ups_),
       acquirer_(options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, &acquiring_link_)
                                           : commands_,
                 outage_, client_),
+      renewals_(commands_, wires, client_),
       releases_(host.executor(), options_.response_timeout, alive_for,
                 release_requests(commands_, acquiring(), outage_, client_, [this] { publish_forbidden(); })),
       queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
   wake_ups_.connect(subscriber_, queue_);
 }
 
-RedisBackend::~RedisBackend() = default;
+// A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
+RedisBackend::~RedisBackend() {
+  releases_.for_each_unconfirmed([this](const std::string& name, const OwnerId& owner) {
+    Keys keys = keys_of(options_.prefix, name);
+    acquiring().last_word(release_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive)},
+                          {value_of(client_, owner), in_milliseconds(grant_for), "leave"});
+  });
+  commands_.stop();
+  if (acknowledged_) acknowledged_->stop();
+}
 
 Capabilities RedisBackend::capabilities() const noexcept {
   const bool queue = options_.strategy == Strategy::queue;
@@ -125,22 +136,7 @@ void RedisBackend::abandon(const LockRequest& request) {
 }
 
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {
-  const TimePoint deadline =
-      saturating_add(host().executor().now(), std::min(options_.response_timeout, grant.lease / 4));
-  (void)commands_.run(
-      renew_script(), {keys_of(options_.prefix, grant.name).lock},
-      {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, deadline,
-      [this, name = grant.name, lease = grant.lease, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
-        using Status = RenewOutcome::Status;
-        if (!reply.ok()) return done({.status = Status::failed, .failure = reply.failure()});
-        auto renewed = read_renew(reply.value());
-        if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
-        if (renewed.value()) {
-          commands_.proven();
-          return done({.status = Status::renewed, .valid_until = lease_valid_until(sent, lease)});
-        }
-        done({.status = Status::lost, .failure = {errc::lost, "Redis no longer has lock \"" + name + "\" as ours"}});
-      });
+  renewals_.renew(grant, std::move(done));
 }
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
@@ -173,8 +169,7 @@ void RedisBackend::close(std::function<void()> done) {
 
 // --- The connection --------------------------------------------------------------------------------------------------
 
-void RedisBackend::connected(bool acquires, bool main) {
-  if (main) host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+void RedisBackend::connected(bool acquires) {
   if (acquires) {
     outage_.reconnected();
     // Whether this server is of more use than the last one, one waiter finds out. Not from inside: the connection is
@@ -183,18 +178,18 @@ void RedisBackend::connected(bool acquires, bool main) {
       if (!queue_.look()) wake_ups_.look();
     }));
   }
-  if (main && !std::exchange(eviction_checked_, true)) check_eviction();
+  if (!std::exchange(eviction_checked_, true)) check_eviction();
 }
 
 // The name may lead to another server now, as after a failover, and a waiter is heard only where others publish. So all
 // connections are made anew, the subscriber's when a command was answered on the new one.
-void RedisBackend::broken(const Failure& why, bool main) {
-  if (main) host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+void RedisBackend::broken(const Failure& why) {
   outage_.failed({errc::unavailable, why.detail});
   subscriber_.rest();
   queue_.unsubscribed();
   commands_.reconnect(why);
   if (acknowledged_) acknowledged_->reconnect(why);
+  renewals_.reconnect(why);
 }
 
 void RedisBackend::outage_over(bool everyone) {
@@ -237,8 +232,8 @@ void RedisBackend::subscribe_forbidden(const Failure& why) {
 
 std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);
-  std::shared_ptr<const TlsContext> tls;
-  if (options.tls) tls = make_tls_context(*options.tls);
+  std::shared_ptr<const common::TlsContext> tls;
+  if (options.tls) tls = common::make_tls_context(*options.tls);
   return std::make_unique<RedisBackend>(host, std::move(options), socket_wires(std::move(tls)));
 }
 

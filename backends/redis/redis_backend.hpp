@@ -16,11 +16,13 @@
 #include <dlock/releases.hpp>
 #include <dlock/try_backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/redis/acquirer.hpp"
 #include "backends/redis/command_client.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/outage.hpp"
 #include "backends/redis/queue_client.hpp"
+#include "backends/redis/renewals.hpp"
 #include "backends/redis/subscriber.hpp"
 #include "backends/redis/wake_ups.hpp"
 #include "backends/redis/wire.hpp"
@@ -50,21 +52,26 @@ class RedisBackend final : public TryBackend {
 
  private:
   // One of the connections that carry commands.
-  class CommandLink final : public CommandClient::Observer {
+  class CommandLink final : public common::ConnectionObserver {
    public:
-    CommandLink(RedisBackend& backend, bool acquires, bool main)
-        : backend_(backend), acquires_(acquires), main_(main) {}
-    void connected() override { backend_.connected(acquires_, main_); }
-    void broken(const Failure& why) override { backend_.broken(why, main_); }
+    CommandLink(RedisBackend& backend, bool acquires) : backend_(backend), news_(backend.news_), acquires_(acquires) {}
+    void connected() override {
+      news_.connected();
+      backend_.connected(acquires_);
+    }
+    void broken(const Failure& why) override {
+      news_.broken(why);
+      backend_.broken(why);
+    }
 
    private:
     RedisBackend& backend_;
+    common::ConnectionNews::Source news_;
     const bool acquires_;
-    const bool main_;
   };
 
-  void connected(bool acquires, bool main);
-  void broken(const Failure& why, bool main);
+  void connected(bool acquires);
+  void broken(const Failure& why);
   void outage_over(bool everyone);
   void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
   [[nodiscard]] CommandClient& acquiring() noexcept { return acknowledged_ ? *acknowledged_ : commands_; }
@@ -77,12 +84,14 @@ class RedisBackend final : public TryBackend {
   const std::string client_;  // this client's part of its values, and the name of its channel
   WakeUps wake_ups_;
   Outage outage_;
+  common::ConnectionNews news_;
   CommandLink main_link_;
   CommandLink acquiring_link_;
   CommandClient commands_;
   std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
   Subscriber subscriber_;
   Acquirer acquirer_;
+  Renewals renewals_;
   Releases releases_;
   QueueClient queue_;
   bool eviction_checked_ = false;

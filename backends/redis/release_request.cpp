@@ -23,11 +23,13 @@ class Release : public std::enable_shared_from_this<Release> {
         done_(std::move(done)) {}
 
   void ask() {
-    (void)commands_.run(release_script(), {keys_.lock, keys_.queue, keys_.alive},
-                        {value_, in_milliseconds(grant_for), leave_ ? "leave" : "stay"}, deadline_,
-                        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                          self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
-                        });
+    (void)commands_.run(
+        release_script(), {keys_.lock, keys_.queue, keys_.alive},
+        {value_, in_milliseconds(grant_for), leave_ ? "leave" : "stay"}, deadline_,
+        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+          self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
+        },
+        AtTheEnd::sent);
   }
 
  private:
@@ -55,12 +57,11 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
   std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
 }
 
-Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
-                                       std::string client, std::function<void()> publish_forbidden) {
+Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, std::string client,
+                               std::function<void()> publish_forbidden) {
   using Reason = Releases::Reason;
   return [&commands, &acquiring, &outage, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
-             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
-             Releases::Answer done) {
+             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
     // Who gave up asks again and again, as waiters do.
     if (leave && !outage.may_ask()) {

@@ -23,6 +23,6 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the
 // outage outlive it.
 [[nodiscard]] Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
-                                                     std::string client, std::function<void()> publish_forbidden);
+                                             std::string client, std::function<void()> publish_forbidden);
 
 }  // namespace dlock::redis

@@ -1,86 +1,46 @@
-// The real Wire: a non-blocking TCP connection, with TLS where asked for.
+// The real Wire: Redis's protocol over a TCP stream.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
-#include "backends/redis/options.hpp"
+#include "backends/common/stream.hpp"
 #include "backends/redis/reply.hpp"
-#include "backends/redis/tls.hpp"
 #include "backends/redis/wire.hpp"
-#include "util/resolver.hpp"
-#include "util/unique_fd.hpp"
 
 namespace dlock::redis {
 
-class SocketWire final : public Wire {
+class SocketWire final : public Wire, private common::Stream::Events {
  public:
-  SocketWire(Executor& executor, const Options& options, const TlsContext* tls, Events& events);
-  ~SocketWire() override;
+  SocketWire(Executor& executor, common::Peer peer, Wire::Events& events)
+      : endpoint_(peer.name), events_(events), stream_(executor, std::move(peer), *this) {}
 
-  void open(TimePoint deadline) override;
-  void write(std::string_view bytes) override;
-  void flush() override;
-  void receive() override;
-  void discard() noexcept override { discard_ = true; }
-  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+  void open(TimePoint deadline) override { stream_.open(deadline); }
+  void write(std::string_view bytes) override { stream_.write(bytes); }
+  void flush() override { stream_.flush(); }
+  void receive() override { stream_.receive(); }
+  void discard() noexcept override { stream_.discard(); }
+  [[nodiscard]] std::uint64_t sent() const noexcept override { return stream_.sent(); }
 
  private:
-  // Connecting
-  void resolved(Result<std::vector<util::Address>> answer);
-  void try_next_address();
-  [[nodiscard]] std::optional<Failure> start_connecting(const util::Address& address);
-  void connected();
-  void address_failed(Failure why);
-  void set_options() const noexcept;
-  void continue_handshake();
-  // Connected
-  void wait_readable();
-  void wait_writable();
-  [[nodiscard]] bool take(std::string_view network);
-  [[nodiscard]] bool deliver(std::string_view plain);
-  void send_output();
-  void close(Failure why);
-  void close_later(Failure why);
-  [[nodiscard]] Failure broken(const std::string& why) const;
+  void opened() override { events_.opened(); }
+  void received(std::string_view bytes) override;
+  void drained() override { events_.drained(); }
+  void closed(Failure why, bool /*orderly*/) override { events_.closed(std::move(why)); }
 
-  Executor& executor_;
-  const Options& options_;
-  const TlsContext* const tls_;
-  Events& events_;
-
-  std::optional<util::Resolution> resolution_;
-  std::vector<util::Address> addresses_;
-  std::size_t next_address_ = 0;
-  TimePoint deadline_;
-  Timer timer_;  // of the address being tried
-
-  util::UniqueFd socket_;
-  std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
-  std::unique_ptr<TlsFilter> filter_;
+  const std::string endpoint_;
+  Wire::Events& events_;
   ReplyReader reader_;
-  bool open_ = false;
-  bool secured_ = false;  // the TLS handshake is over
-  bool discard_ = false;
-  bool waiting_writable_ = false;
-
-  std::string plain_;   // with TLS: written, not yet encrypted
-  std::string output_;  // for the network
-  std::size_t output_done_ = 0;
-  std::uint64_t written_ = 0;  // plain bytes that are in output_ or gone
-  std::uint64_t sent_ = 0;
+  common::Stream stream_;
   Lifetime lifetime_;
 };
 
 // tls: nullptr for none.
-[[nodiscard]] WireFactory socket_wires(std::shared_ptr<const TlsContext> tls);
+[[nodiscard]] WireFactory socket_wires(std::shared_ptr<const common::TlsContext> tls);
 
 }  // namespace dlock::redis

@@ -8,7 +8,10 @@
 namespace dlock::redis {
 
 Subscriber::Subscriber(Executor& executor, const Options& options, WireFactory wires, Listener& listener)
-    : executor_(executor), options_(options), listener_(listener), link_(executor, options, std::move(wires), *this) {}
+    : executor_(executor),
+      options_(options),
+      listener_(listener),
+      link_(executor, options, std::move(wires), *this, true) {}
 
 Subscriber::~Subscriber() = default;
 

@@ -14,14 +14,13 @@
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
 
+#include "backends/common/stream.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "util/resolver.hpp"
-#include "util/unique_fd.hpp"
 
 namespace dlock::zookeeper {
 
 // A question under way. Destroying it means that nobody wants the answer. In tasks only.
-class FourLetterQuestion {
+class FourLetterQuestion final : private common::Stream::Events {
  public:
   struct Answer {
     std::string text;
@@ -30,35 +29,26 @@ class FourLetterQuestion {
   using Handler = std::function<void(Result<Answer>)>;
 
   // Calls done once, later, as a task. It may destroy the question.
-  FourLetterQuestion(Executor& executor, Host host, std::string_view word, TimePoint deadline, Handler done);
+  FourLetterQuestion(Executor& executor, const Host& host, std::string_view word, TimePoint deadline, Handler done);
   FourLetterQuestion(const FourLetterQuestion&) = delete;
   FourLetterQuestion& operator=(const FourLetterQuestion&) = delete;
   ~FourLetterQuestion();
 
  private:
-  void resolved(Result<std::vector<util::Address>> answer);
-  void try_next_address();
-  [[nodiscard]] std::optional<Failure> start_connecting(const util::Address& address);
-  void connected();
-  void address_failed(Failure why);
-  void wait_readable();
-  void receive();
-  [[nodiscard]] std::string our_address() const;
+  void opened() override;
+  void received(std::string_view bytes) override;
+  void drained() override {}
+  void closed(Failure why, bool orderly) override;
+
   [[nodiscard]] Failure broken(const std::string& why) const;
   void finish(Result<Answer> answer);
 
-  Executor& executor_;
-  const Host host_;
+  const std::string name_;  // of the server
   const std::string word_;
-  const TimePoint deadline_;
   Handler done_;
   Timer timer_;
-  std::optional<util::Resolution> resolution_;
-  std::vector<util::Address> addresses_;
-  std::size_t next_address_ = 0;
-  util::UniqueFd socket_;
-  std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
   std::string text_;
+  std::optional<common::Stream> stream_;
 };
 
 // --- What the answers say; no I/O ------------------------------------------------------------------------------------

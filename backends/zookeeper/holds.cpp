@@ -17,8 +17,6 @@ constexpr milliseconds watch_after(200);
 // Where watches are used up, and after a look that failed.
 constexpr milliseconds poll_every(5000);
 constexpr milliseconds retry_after(500);
-// The core takes a lease for over so long before its end, at most.
-constexpr milliseconds core_margin(5);
 
 }  // namespace
 
@@ -77,7 +75,7 @@ void Holds::session_alive(TimePoint valid_until) {
   for (const OwnerId& owner : owners) {
     Hold* const hold = find(owner);
     if (hold == nullptr) continue;
-    if (now < saturating_add(hold->valid_until, -core_margin)) {
+    if (!may_be_over(hold->valid_until, now)) {
       hold->valid_until = std::max(hold->valid_until, valid_until);
       host_.extended(owner, hold->valid_until);
       continue;

@@ -56,6 +56,16 @@ struct Grant {
   return saturating_add(sent, lease - lease / 100 - std::chrono::milliseconds(2));
 }
 
+// A loss is signalled this long before the lease is over, at most: the program has to have heard of it by then. It is
+// more than a thread waits for a processor where others have more to do than there are processors.
+constexpr std::chrono::milliseconds longest_loss_lead{5};
+
+// Whether the holder of a lease may have been told already that it is over. Where the session is the lease, what such a
+// lease holds is given back when the session is heard of again, not extended.
+[[nodiscard]] constexpr bool may_be_over(TimePoint valid_until, TimePoint now) noexcept {
+  return now >= saturating_add(valid_until, -longest_loss_lead);
+}
+
 // Where a contention reports.
 class GrantSink {
  public:

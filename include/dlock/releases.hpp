@@ -40,6 +40,14 @@ class Releases {
   // The server gave this owner a lock. No effect unless it was abandoned.
   void heard_of(const OwnerId& owner);
 
+  // Of the owners that gave up, those of whom it is not certain yet that nothing is left. In no particular order.
+  template <class F>
+  void for_each_unconfirmed(F&& f) const {
+    for (const auto& [owner, entry] : entries_) {
+      if (!entry.confirmed) f(entry.name, owner);
+    }
+  }
+
   // Calls done once nothing is left to be confirmed.
   void finish(std::function<void()> done);
 

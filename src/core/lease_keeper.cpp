@@ -14,8 +14,6 @@ namespace {
 constexpr nanoseconds shortest_pause = milliseconds(1);
 // Longer than an event loop may be left alone between callers that run it in turn (engine::LeadPolicy::longest_gap).
 constexpr nanoseconds shortest_lead = milliseconds(1);
-// More than a thread waits for a processor where others have more to do than there are processors.
-constexpr nanoseconds longest_lead = milliseconds(5);
 
 }  // namespace
 
@@ -82,7 +80,7 @@ LeaseKeeper::Step LeaseKeeper::reconnected(TimePoint now) noexcept {
 
 TimePoint LeaseKeeper::loss_time() const noexcept {
   if (valid_until_ == TimePoint::max()) return valid_until_;
-  const nanoseconds lead = std::clamp(terms_.lease / 20, shortest_lead, longest_lead);
+  const nanoseconds lead = std::clamp<nanoseconds>(terms_.lease / 20, shortest_lead, longest_loss_lead);
   return saturating_add(valid_until_, -std::min(lead, terms_.lease / 4));
 }
 

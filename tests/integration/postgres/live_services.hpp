@@ -128,9 +128,9 @@ class LiveServices final {
     if (!done->wait(rig::hang_guard)) throw std::runtime_error("hang: the engine is blocked");
   }
 
-  struct Unimpressed final : postgres::Commands::Observer {
-    void commands_connected() override {}
-    void commands_broken(const Failure& /*why*/) override {}
+  struct Unimpressed final : common::ConnectionObserver {
+    void connected() override {}
+    void broken(const Failure& /*why*/) override {}
   };
 
   const postgres::Options options_;

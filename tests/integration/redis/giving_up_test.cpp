@@ -65,6 +65,29 @@ TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
   }
 }
 
+// The argument: whether the client has noticed that the server hangs, and given the connection up.
+class HangingServerTest : public RedisTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(HangingServerTest, AClientThatEndsMeanwhileLeavesNoLockBehind) {
+  for (int round = 0; round < 3; ++round) {
+    const auto log = std::make_shared<EventLog>();
+    ClientOptions options = impatient();
+    options.observer = log;
+    {
+      const Client client = steady(std::move(options));
+      DistributedLock lock = client.lock("orphan");
+      const Lease lease = take(lock, {.lease = long_lease});
+      server.freeze();
+      if (GetParam()) log->reconnecting.wait("the client does not notice");
+    }
+    server.thaw();
+    await_no_residue("orphan");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, HangingServerTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Noticed" : "Unnoticed"; });
+
 INSTANTIATE_TEST_SUITE_P(, GivingUpTest, all_strategies(), Room::strategy_name);
 
 }  // namespace

@@ -66,6 +66,34 @@ TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
+class RefusedTest : public RedisTest {
+ protected:
+  RefusedTest() : RedisTest(with_user()) {}
+  [[nodiscard]] std::size_t listeners() { return server.command({"PUBSUB", "CHANNELS", "dlock:w:*"}).elements.size(); }
+  void set_password(const std::string& password) {
+    ASSERT_EQ(server.command({"ACL", "SETUSER", RedisUser().name, "resetpass", ">" + password}).text, "OK");
+  }
+};
+
+// As while passwords are being changed. The connection for commands stands meanwhile, so nobody asks for the other one.
+TEST_F(RefusedTest, ASubscriberWhosePasswordWasRefusedForAWhileListensAgain) {
+  const Client holding = steady();
+  const Client waiting_client = steady();
+  DistributedLock lock = holding.lock("waited-for");
+  DistributedLock others = waiting_client.lock("waited-for");
+  std::optional<Lease> lease = take(lock);
+  Pending waiting(others, {});
+  await("nobody listens", [&] { return listeners() == 1; });
+  set_password("another");
+  (void)server.command({"ACL", "LOG", "RESET"});
+  (void)server.command({"CLIENT", "KILL", "TYPE", "pubsub"});
+  await("the password is not refused", [&] { return !server.command({"ACL", "LOG"}).elements.empty(); });
+  set_password(RedisUser().password);
+  await("nobody listens again", [&] { return listeners() == 1; });
+  lease.reset();
+  EXPECT_TRUE(waiting.lease().release());
+}
+
 INSTANTIATE_TEST_SUITE_P(, ReconnectionTest, all_strategies(), Room::strategy_name);
 
 }  // namespace

@@ -64,6 +64,40 @@ TEST_F(ReplicasTest, AWaiterThatIsNotAcknowledgedLeavesTheLockToOthers) {
   await_no_residue("replicated");
 }
 
+TEST_F(ReplicasTest, ALeaseThatNoReplicaRenewsIsLostInItsTime) {
+  const RedisServer replica({.primary = server.port()});
+  ASSERT_TRUE(attached(replica));
+  const Client client = steady({}, "replicas_ack=1");
+  DistributedLock lock = client.lock("replicated");
+  Lease lease = take(lock, {.lease = 2s});
+  const TimePoint first = lease.valid_until();
+  await("it is not renewed", [&] { return lease.valid_until() > first; });
+  replica.freeze();
+  const TimePoint last = lease.valid_until();
+  await("it is renewed without the replica", [&] { return lease.lost().stop_requested(); });
+  // A renewal that was under way when the replica stopped may have been acknowledged.
+  EXPECT_LE(lease.valid_until(), saturating_add(last, 2s));
+  replica.thaw();
+  await_no_residue("replicated");
+}
+
+TEST_F(ReplicasTest, ManyLeasesAreRenewedWithAcknowledgement) {
+  const RedisServer replica({.primary = server.port()});
+  ASSERT_TRUE(attached(replica));
+  const Client client = steady({}, "replicas_ack=1");
+  std::vector<Lease> leases;
+  for (int i = 0; i < 50; ++i) {
+    DistributedLock lock = client.lock("replicated " + std::to_string(i));
+    leases.push_back(take(lock, {.lease = 2s}));
+  }
+  std::vector<TimePoint> first;
+  for (const Lease& lease : leases) first.push_back(lease.valid_until());
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    await("one is not renewed", [&] { return leases[i].valid_until() > saturating_add(first[i], 2s); });
+    EXPECT_TRUE(leases[i].held());
+  }
+}
+
 TEST_F(ReplicasTest, AReplicaIsNoPlaceForLocks) {
   const RedisServer replica({.primary = server.port()});
   ASSERT_TRUE(attached(replica));

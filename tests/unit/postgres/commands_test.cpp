@@ -88,7 +88,7 @@ TEST_F(PostgresCommands, ShareOneConnectionAndItsRoundTrips) {
   EXPECT_EQ(answer(1).value, "done");
   EXPECT_EQ(server.dialled, 1);
   EXPECT_EQ(server.queries.size(), 2U);
-  EXPECT_EQ(line.connected, 1);
+  EXPECT_EQ(line.times_connected, 1);
 }
 
 TEST_F(PostgresCommands, NobodyNeedsToWaitForAnAnswer) {
@@ -225,7 +225,7 @@ TEST_F(PostgresCommands, AnAnswerThatIsLostIsNotAskedForAgain) {
   engine.advance(10s);
   EXPECT_EQ(answer().outcome.problem, Problem::unknown_outcome);
   EXPECT_EQ(server.queries.size(), 1U);
-  EXPECT_EQ(line.broken.size(), 1U);
+  EXPECT_EQ(line.failures.size(), 1U);
 }
 
 TEST_F(PostgresCommands, AServerThatCannotBeReachedIsUnavailable) {

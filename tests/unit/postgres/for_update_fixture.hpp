@@ -95,7 +95,7 @@ class FakeRows {
   const ForUpdateStatements& use_;
 };
 
-class ForUpdateTest : public testing::Test, private Commands::Observer {
+class ForUpdateTest : public testing::Test, private common::ConnectionObserver {
  protected:
   static constexpr auto lease = 20s;
 
@@ -172,7 +172,7 @@ class ForUpdateTest : public testing::Test, private Commands::Observer {
   FullServer full{engine};
   Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout, &full};
   Schema schema{engine, options, dialling};
-  ConnectionNews news{host, false};
+  common::ConnectionNews news{host, false};
   Commands commands{engine, options, dialling, schema, *this};
   std::unique_ptr<ForUpdateLocks> locks =
       std::make_unique<ForUpdateLocks>(Services{host, options, dialling, commands, news, schema});
@@ -187,8 +187,8 @@ class ForUpdateTest : public testing::Test, private Commands::Observer {
     options.max_connections = 3;
     return options;
   }
-  void commands_connected() override {}
-  void commands_broken(const Failure& /*why*/) override {}
+  void connected() override {}
+  void broken(const Failure& /*why*/) override {}
 };
 
 using Words = std::vector<std::string>;

@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Unimpressed final : Commands::Observer {
-  void commands_connected() override {}
-  void commands_broken(const Failure& /*why*/) override {}
+struct Unimpressed final : common::ConnectionObserver {
+  void connected() override {}
+  void broken(const Failure& /*why*/) override {}
 };
 
 class PostgresInspection : public testing::Test {

@@ -37,7 +37,7 @@ constexpr std::chrono::nanoseconds response_timeout = 4s;
 }
 
 // What commands go over, and nobody who cares about the connection.
-struct CommandLine final : Commands::Observer {
+struct CommandLine final : common::ConnectionObserver {
   CommandLine(Executor& executor, FakeServer& server, Options what)
       : options(std::move(what)),
         full(executor),
@@ -45,14 +45,14 @@ struct CommandLine final : Commands::Observer {
         schema(executor, options, dialling),
         commands(std::in_place, executor, options, dialling, schema, *this) {}
 
-  void commands_connected() override { ++connected; }
-  void commands_broken(const Failure& why) override { broken.push_back(why); }
+  void connected() override { ++times_connected; }
+  void broken(const Failure& why) override { failures.push_back(why); }
 
   const Options options;
   FullServer full;
   const Dialling dialling;
-  int connected = 0;
-  std::vector<Failure> broken;
+  int times_connected = 0;
+  std::vector<Failure> failures;
   Schema schema;
   std::optional<Commands> commands;
 };
@@ -83,7 +83,7 @@ struct RowClient {
 
   test::RecordingHost host;
   CommandLine line;
-  ConnectionNews news;
+  common::ConnectionNews news;
   std::vector<ReleaseOutcome> releases;
   std::vector<RenewOutcome> renewals;
   std::optional<RowLocks> locks;

@@ -275,7 +275,7 @@ TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
   FakeWire* waiting = nullptr;
   FakeWire* renewing = nullptr;
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
-    if (command.front() == "WAIT") waiting = &wire;
+    if (command.front() == "WAIT" && waiting == nullptr) waiting = &wire;
     if (script_in(command) == &acquire_script()) return granted(7);
     if (script_in(command) == &renew_script()) renewing = &wire;
     return "";
@@ -286,6 +286,92 @@ TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
   engine.run();
   ASSERT_TRUE(waiting != nullptr && renewing != nullptr);
   EXPECT_NE(waiting, renewing);
+}
+
+// Renewals that count only when replicas have them. What WAIT says is the test's to decide, and when.
+class AcknowledgedRenewalsTest : public RedisLockTest {
+ protected:
+  using Status = RenewOutcome::Status;
+
+  void start() {
+    server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
+      if (command.front() == "WAIT") return waits.push_back(&wire), "";
+      return script_in(command) == &renew_script() ? renewed : "";
+    };
+    backend = make("redis://localhost?replicas_ack=2");
+  }
+  void renew(int count = 1) {
+    for (int i = 0; i < count; ++i) {
+      backend->renew({"lock " + std::to_string(i), {1, 1}, FencingToken(7), {}, 8s},
+                     [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
+    }
+    engine.run();
+  }
+
+  std::string renewed = number(1);
+  std::vector<FakeWire*> waits;
+  std::vector<RenewOutcome> outcomes;
+};
+
+TEST_F(AcknowledgedRenewalsTest, AreAnsweredWithWhatTheReplicasSayAndCountFromWhenTheyWereSent) {
+  start();
+  const TimePoint sent = engine.now();
+  renew();
+  engine.advance(500ms);
+  EXPECT_TRUE(outcomes.empty()) << "the replicas have said nothing yet";
+  waits.at(0)->reply(number(2));
+  engine.run();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::renewed);
+  EXPECT_EQ(outcomes[0].valid_until, lease_valid_until(sent, 8s));
+}
+
+TEST_F(AcknowledgedRenewalsTest, WithTooFewReplicasFail) {
+  start();
+  renew();
+  waits.at(0)->reply(number(1));
+  engine.run();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::failed);
+  EXPECT_NE(outcomes[0].failure.detail.find("1 of 2"), std::string::npos) << outcomes[0].failure.detail;
+}
+
+TEST_F(AcknowledgedRenewalsTest, ALockThatIsSomebodyElsesIsLostWithoutAskingTheReplicas) {
+  renewed = number(0);
+  start();
+  renew();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::lost);
+}
+
+TEST_F(AcknowledgedRenewalsTest, GoInBatchesWithOneWaitEach) {
+  start();
+  renew();
+  renew(50);
+  EXPECT_EQ(waits.size(), 1U) << "one batch at a time";
+  EXPECT_EQ(server.calls("renew").size(), 1U);
+  waits.at(0)->reply(number(2));
+  engine.run();
+  EXPECT_EQ(waits.size(), 2U);
+  EXPECT_EQ(server.calls("renew").size(), 51U);
+  waits.at(1)->reply(number(2));
+  engine.run();
+  EXPECT_EQ(outcomes.size(), 51U);
+}
+
+TEST_F(AcknowledgedRenewalsTest, AreEachAnsweredInTimeWhateverComesWhen) {
+  renewed = "";
+  start();
+  renew();
+  engine.advance(1s);
+  renew(3);
+  engine.advance(1s);  // a quarter of the first one's lease
+  EXPECT_EQ(outcomes.size(), 1U);
+  // The answer to the script comes after the time of the one to WAIT.
+  for (FakeWire* wire : server.connections) wire->reply(number(1));
+  engine.advance(2s);
+  ASSERT_EQ(outcomes.size(), 4U);
+  for (const RenewOutcome& outcome : outcomes) EXPECT_EQ(outcome.status, Status::failed);
 }
 
 }  // namespace

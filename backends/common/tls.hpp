@@ -8,9 +8,13 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/redis/options.hpp"
+namespace dlock::common {
 
-namespace dlock::redis {
+struct TlsOptions {
+  std::string ca_file;    // empty: the system's certificate authorities
+  std::string cert_file;  // of the client; empty: none
+  std::string key_file;
+};
 
 // One connection. After a failure it is of no further use.
 class TlsFilter {
@@ -44,7 +48,8 @@ class TlsContext {
   [[nodiscard]] virtual std::unique_ptr<TlsFilter> filter(const std::string& host) const = 0;
 };
 
-// Throws Error(invalid_argument) naming the file that cannot be used.
+// Throws Error(invalid_argument) naming the URL's parameter tls_ca, tls_cert or tls_key, and the file that cannot be
+// used.
 [[nodiscard]] std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options);
 
-}  // namespace dlock::redis
+}  // namespace dlock::common

@@ -8,9 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include "backends/redis/tls.hpp"
+#include "backends/common/tls.hpp"
 
-namespace dlock::redis {
+namespace dlock::common {
 
 namespace {
 
@@ -176,4 +176,4 @@ std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options) {
   return std::make_shared<OpenSslContext>(options);
 }
 
-}  // namespace dlock::redis
+}  // namespace dlock::common

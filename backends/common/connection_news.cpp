@@ -1,8 +1,8 @@
-#include "backends/postgres/connection_news.hpp"
+#include "backends/common/connection_news.hpp"
 
 #include <utility>
 
-namespace dlock::postgres {
+namespace dlock::common {
 
 void ConnectionNews::Source::connected() {
   if (std::exchange(broken_, false)) --news_.broken_;
@@ -20,4 +20,4 @@ void ConnectionNews::tell(ConnectionEvent event) {
   if (told_) host_.connection(std::move(event));
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::common

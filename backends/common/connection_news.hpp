@@ -1,0 +1,52 @@
+// What the observer of a client hears of its connections.
+#pragma once
+
+#include <cstddef>
+
+#include <dlock/backend.hpp>
+
+namespace dlock::common {
+
+// Who is told about a connection. In tasks only.
+class ConnectionObserver {
+ public:
+  ConnectionObserver() = default;
+  ConnectionObserver(const ConnectionObserver&) = delete;
+  ConnectionObserver& operator=(const ConnectionObserver&) = delete;
+  virtual void connected() = 0;
+  // It stood, or could not be made.
+  virtual void broken(const Failure& why) = 0;
+
+ protected:
+  ~ConnectionObserver() = default;
+};
+
+// Tells about several connections as if they were one: it stands when none of those that were made is broken. In tasks
+// only.
+class ConnectionNews {
+ public:
+  // told: whether the host is told at all.
+  explicit ConnectionNews(BackendHost& host, bool told = true) : host_(host), told_(told) {}
+
+  // One of them. The news outlive it.
+  class Source final : public ConnectionObserver {
+   public:
+    explicit Source(ConnectionNews& news) : news_(news) {}
+    void connected() override;
+    void broken(const Failure& why) override;
+
+   private:
+    ConnectionNews& news_;
+    bool broken_ = false;
+  };
+
+ private:
+  void tell(ConnectionEvent event);
+
+  BackendHost& host_;
+  const bool told_;
+  std::size_t broken_ = 0;
+  bool connected_ = false;
+};
+
+}  // namespace dlock::common

@@ -1,0 +1,96 @@
+#include "backends/common/reconnect.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+namespace dlock::common {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// Whoever needs the connection does not wait for the end of a long pause, but neither does each of them dial.
+constexpr nanoseconds between_attempts = milliseconds(50);
+constexpr nanoseconds longest_after_refusals = std::chrono::seconds(10);
+// All clients of a server that went lose their connections at the same moment.
+constexpr nanoseconds shortest_pause = milliseconds(10);
+
+}  // namespace
+
+bool is_final_refusal(const Failure& why) noexcept {
+  return why.code != errc::unavailable && why.code != errc::ambiguous;
+}
+
+Reconnect::Reconnect(Executor& executor, Rules rules, std::function<void()> connect)
+    : executor_(executor),
+      rules_(rules),
+      connect_(std::move(connect)),
+      backoff_(rules.longest_pause),
+      refused_(longest_after_refusals),
+      timer_(executor) {}
+
+void Reconnect::want() {
+  if (state_ == State::idle) return connect();
+  if (state_ != State::pausing) return;
+  const TimePoint soon = std::max(executor_.now(), saturating_add(last_attempt_, between_attempts));
+  if (soon < next_attempt_) pause_until(soon);
+}
+
+void Reconnect::connect() {
+  state_ = State::connecting;
+  last_attempt_ = executor_.now();
+  connect_();
+}
+
+void Reconnect::pause_until(TimePoint at) {
+  state_ = State::pausing;
+  next_attempt_ = at;
+  if (at == TimePoint::max()) return timer_.disarm();
+  timer_.arm(at, [this] { connect(); });
+}
+
+void Reconnect::ready() {
+  state_ = State::ready;
+  ready_since_ = executor_.now();
+  proven_ = false;
+  problem_ = {};
+}
+
+bool Reconnect::is_good() const {
+  return state_ == State::ready && (proven_ || executor_.now() >= saturating_add(ready_since_, rules_.lasting));
+}
+
+void Reconnect::down(const Failure& why) {
+  const TimePoint now = executor_.now();
+  if (is_good()) {
+    backoff_.reset();
+    refused_.reset();
+    return down_until(why, saturating_add(now, random_between(nanoseconds(0), shortest_pause, executor_)));
+  }
+  if (!is_final_refusal(why) || state_ == State::ready) {
+    return down_until(why, saturating_add(now, backoff_.next(executor_)));
+  }
+  down_until(why, rules_.insists ? saturating_add(now, refused_.next(executor_)) : TimePoint::max());
+}
+
+void Reconnect::down_until(const Failure& why, TimePoint at) {
+  problem_ = why;
+  pause_until(at);
+}
+
+void Reconnect::rest() {
+  if (state_ == State::over) return;
+  if (is_good()) backoff_.reset();
+  state_ = State::idle;
+  timer_.disarm();
+}
+
+void Reconnect::stop() {
+  state_ = State::over;
+  timer_.disarm();
+}
+
+}  // namespace dlock::common

@@ -1,0 +1,84 @@
+// When to connect: a connection is made when it is first wanted, and made again when it breaks, but not too often.
+//
+//   idle --want()--> connecting --ready()--> ready
+//    ^                ^      |                 |
+//    |              timer  down()            down()
+//    |              want()   v                 |
+//    +--rest()-------+--- pausing <------------+          stop() leads to over, from each of them
+//
+// The pauses grow (dlock::Backoff) until a connection was good: it lasted, or proved to be of use. A connection that
+// breaks soon after it was made is no better than one that could not be made. After a final refusal (a wrong password,
+// a database that does not exist) it connects only when somebody wants it, or, where it is kept up, much less often.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <dlock/backoff.hpp>
+#include <dlock/error.hpp>
+#include <dlock/executor.hpp>
+
+namespace dlock::common {
+
+// Makes no connections itself. In tasks only.
+class Reconnect {
+ public:
+  struct Rules {
+    std::chrono::nanoseconds longest_pause = std::chrono::seconds(1);
+    std::chrono::nanoseconds lasting = std::chrono::seconds(2);  // a connection that stood for so long was good
+    // Whether it goes on after a final refusal, with longer pauses. false: only when it is wanted again.
+    bool insists = false;
+  };
+
+  // connect: called when it is time to; one of ready(), down(), rest() and stop() follows.
+  Reconnect(Executor& executor, Rules rules, std::function<void()> connect);
+
+  // Somebody needs the connection: connects now if it is idle, and soon if it is pausing.
+  void want();
+  // The connection stands.
+  void ready();
+  // It is of use: if it breaks, the next one is made without a pause.
+  void proven() noexcept { proven_ = true; }
+  // It broke, or could not be made: plans the next attempt.
+  void down(const Failure& why);
+  // The same, with a pause of the caller's choice.
+  void down_until(const Failure& why, TimePoint at);
+  // Not before then, unless it is wanted.
+  void pause_until(TimePoint at);
+  // It is not needed for now: idle, until it is wanted.
+  void rest();
+  // For good.
+  void stop();
+
+  [[nodiscard]] bool is_ready() const noexcept { return state_ == State::ready; }
+  [[nodiscard]] bool is_idle() const noexcept { return state_ == State::idle; }
+  [[nodiscard]] bool is_pausing() const noexcept { return state_ == State::pausing; }
+  [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }
+  // It lasted, or proved to be of use. Only of a connection that stands.
+  [[nodiscard]] bool is_good() const;
+  // While none stands: why; no code before the first attempt has failed.
+  [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
+
+ private:
+  enum class State { idle, connecting, ready, pausing, over };
+
+  void connect();
+
+  Executor& executor_;
+  const Rules rules_;
+  const std::function<void()> connect_;
+  State state_ = State::idle;
+  bool proven_ = false;
+  Failure problem_;
+  Backoff backoff_;
+  Backoff refused_;  // after final refusals
+  TimePoint ready_since_;
+  TimePoint last_attempt_ = TimePoint::min();
+  TimePoint next_attempt_;
+  Timer timer_;  // of the pause
+};
+
+// Whether trying again by itself would change nothing: the failure is neither errc::unavailable nor errc::ambiguous.
+[[nodiscard]] bool is_final_refusal(const Failure& why) noexcept;
+
+}  // namespace dlock::common

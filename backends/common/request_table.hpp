@@ -1,0 +1,93 @@
+// The requests of one connection and their deadlines. A request waits for the connection, is sent, and is answered, in
+// the order in which requests were sent. One that is not answered by its deadline is given up: its answer may still
+// come and must find its place, so it stays in the table. A connection on which the oldest request is not answered in
+// its patience is not worth keeping.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+namespace dlock::common {
+
+// Payload: what the user keeps with a request; movable, with a member `done` that is empty once nobody waits for the
+// answer any more. In tasks only.
+template <class Payload>
+class RequestTable {
+ public:
+  using Id = std::uint64_t;  // never 0
+  struct Entry {
+    Id id = 0;
+    TimePoint deadline = TimePoint::max();  // of the answer
+    TimePoint sent = {};                    // once it is
+    TimePoint patience = TimePoint::max();  // how long the connection is kept without an answer
+    Payload payload = {};
+  };
+
+  // Any of these may destroy the table.
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    // Something is overdue: take in what has arrived already. Perhaps it is we who were asleep.
+    virtual void requests_catch_up() = 0;
+    // The oldest request was not answered in its patience. Returns until when the connection is kept all the same;
+    // TimePoint::max() once it is given up.
+    virtual TimePoint requests_unresponsive() = 0;
+    // These are given up: their handlers are to be called. Of those that were sent there are only ids, times, handlers.
+    virtual void requests_overdue(std::vector<Entry> sent, std::vector<Entry> unsent) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  RequestTable(Executor& executor, User& user) : executor_(executor), user_(user), timer_(executor) {}
+
+  [[nodiscard]] Id next_id() noexcept { return ++last_id_; }
+  // Waits for the connection.
+  void wait(Entry entry);
+  // Was sent just now.
+  Entry& sent(Entry entry);
+
+  [[nodiscard]] const std::map<Id, Entry>& waiting() const noexcept { return waiting_; }
+  [[nodiscard]] const std::deque<Entry>& under_way() const noexcept { return sent_; }
+
+  // All that wait, in the order of their ids.
+  [[nodiscard]] std::vector<Entry> take_waiting();
+  // The oldest of those that were sent, because its answer is there. nullopt: nothing was asked.
+  [[nodiscard]] std::optional<Entry> take_oldest();
+  // One of those that were sent. nullopt: there is none of that id.
+  [[nodiscard]] std::optional<Entry> take(Id id);
+  // All that were sent, because the connection is gone.
+  [[nodiscard]] std::deque<Entry> take_sent();
+
+  // Nobody wants the answer any more. True: it was not sent and never will be. An unknown id is ignored.
+  bool withdraw(Id id);
+  // Forgets everything.
+  void clear();
+
+ private:
+  void arm(TimePoint at);
+  void check();
+  void give_up_overdue(TimePoint now);
+
+  Executor& executor_;
+  User& user_;
+  Id last_id_ = 0;
+  std::map<Id, Entry> waiting_;
+  std::deque<Entry> sent_;  // in the order in which the answers will come
+  TimePoint armed_for_ = TimePoint::max();
+  Timer timer_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::common
+
+#include "backends/common/request_table.ipp"

@@ -1,0 +1,198 @@
+#include "backends/common/stream.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace dlock::common {
+
+namespace {
+
+constexpr std::size_t read_bytes = 16384;
+constexpr int reads_per_turn = 16;  // then others get their turn
+
+}  // namespace
+
+Stream::Stream(Executor& executor, Peer peer, Events& events)
+    : executor_(executor), peer_(std::move(peer)), events_(events) {}
+
+Stream::~Stream() {
+  descriptor_.reset();
+  if (socket_ && discard_) {
+    const linger none{.l_onoff = 1, .l_linger = 0};
+    // Where it fails, what is left is sent after all: as without it.
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  }
+}
+
+std::string Stream::local_address() const {
+  util::Address address;
+  address.length = sizeof address.storage;
+  if (getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
+  return address.to_string();
+}
+
+// --- Connecting ------------------------------------------------------------------------------------------------------
+
+void Stream::open(TimePoint deadline) {
+  dial_.emplace(executor_, peer_.host, peer_.port, deadline, peer_.hint,
+                [this](Result<TcpDial::Connected> result) { connected(std::move(result)); });
+}
+
+void Stream::connected(Result<TcpDial::Connected> result) {
+  if (!result.ok()) {
+    Failure why = result.failure();
+    why.detail = peer_.name + ": " + why.detail;
+    return close(std::move(why));
+  }
+  socket_ = std::move(result.value().socket);
+  address_ = std::move(result.value().peer);
+  try {
+    descriptor_ = executor_.watch(socket_.get());
+    if (peer_.tls != nullptr) filter_ = peer_.tls->filter(peer_.host);
+  } catch (const Error& e) {
+    return close({e.code(), e.detail()});
+  } catch (const std::bad_alloc&) {
+    return close(broken("out of memory"));
+  }
+  open_ = true;
+  wait_readable();
+  if (filter_) return continue_handshake();
+  events_.opened();
+}
+
+Failure Stream::tls_failure() const {
+  return {filter_->failure().code, peer_.name + ": " + filter_->failure().detail};
+}
+
+void Stream::continue_handshake() {
+  const bool complete = filter_->handshake();
+  filter_->take_output(output_);  // an alert, perhaps, if it failed
+  if (filter_->failure().code) {
+    send_output();
+    return close(tls_failure());
+  }
+  secured_ = complete;
+  send_output();
+  if (complete) events_.opened();
+}
+
+// --- Connected -------------------------------------------------------------------------------------------------------
+
+void Stream::wait_readable() {
+  descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code) {
+    const Lifetime::Watch life = lifetime_.watch();
+    receive();
+    if (!life.over() && open_) wait_readable();
+  });
+}
+
+void Stream::receive() {
+  if (!open_) return;
+  const Lifetime::Watch life = lifetime_.watch();
+  std::array<char, read_bytes> buffer;
+  for (int turn = 0; turn < reads_per_turn; ++turn) {
+    const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (count == 0) return close(broken("the server closed the connection"), true);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+      return close(broken(describe_errno(errno)));
+    }
+    if (!take({buffer.data(), static_cast<std::size_t>(count)}) || life.over()) return;
+    if (static_cast<std::size_t>(count) < buffer.size()) break;  // there was no more
+  }
+  events_.drained();
+}
+
+// False: closed, or destroyed.
+bool Stream::take(std::string_view network) {
+  if (!filter_) return deliver(network);
+  const Lifetime::Watch life = lifetime_.watch();
+  std::string plain;
+  if (!filter_->decrypt(network, plain)) {
+    // What came before the end counts.
+    if (!plain.empty() && !deliver(plain)) return false;
+    close(tls_failure());
+    return false;
+  }
+  if (!secured_) {
+    continue_handshake();
+    if (life.over() || !open_) return false;
+    return !secured_ || take({});  // what came right behind the handshake
+  }
+  return deliver(plain);
+}
+
+bool Stream::deliver(std::string_view plain) {
+  const Lifetime::Watch life = lifetime_.watch();
+  events_.received(plain);
+  return !life.over() && open_;
+}
+
+void Stream::write(std::string_view bytes) {
+  if (filter_) {
+    plain_ += bytes;
+  } else {
+    output_ += bytes;
+    written_ += bytes.size();
+  }
+}
+
+void Stream::flush() {
+  if (!open_) return;
+  if (filter_ && !plain_.empty()) {
+    written_ += plain_.size();
+    if (!filter_->encrypt(plain_)) {
+      return close_later(tls_failure());
+    }
+    plain_.clear();
+    filter_->take_output(output_);
+  }
+  send_output();
+}
+
+void Stream::send_output() {
+  while (output_done_ < output_.size()) {
+    const ssize_t count =
+        ::send(socket_.get(), output_.data() + output_done_, output_.size() - output_done_, MSG_NOSIGNAL);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_writable();
+      return close_later(broken(describe_errno(errno)));
+    }
+    output_done_ += static_cast<std::size_t>(count);
+    // With TLS nobody can tell which of the plain bytes are gone.
+    sent_ = filter_ ? written_ : sent_ + static_cast<std::uint64_t>(count);
+  }
+  output_.clear();
+  output_done_ = 0;
+}
+
+void Stream::wait_writable() {
+  if (std::exchange(waiting_writable_, true)) return;
+  descriptor_->async_wait(Descriptor::Interest::writable, [this](std::error_code) {
+    waiting_writable_ = false;
+    send_output();
+  });
+}
+
+void Stream::close(Failure why, bool orderly) {
+  open_ = false;
+  descriptor_.reset();
+  events_.closed(std::move(why), orderly);
+}
+
+// Whoever writes does not expect to hear of the end inside the call. And the server may have said why it hung up.
+void Stream::close_later(Failure why) {
+  executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
+    if (!life.over()) receive();
+    if (!life.over() && open_) close(why);
+  });
+}
+
+}  // namespace dlock::common

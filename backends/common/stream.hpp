@@ -1,0 +1,104 @@
+// A TCP connection as bytes, with TLS where asked for: for protocols that dlock speaks by itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/common/tcp_dial.hpp"
+#include "backends/common/tls.hpp"
+#include "util/unique_fd.hpp"
+
+namespace dlock::common {
+
+// Where a stream leads. What it refers to outlives the stream.
+struct Peer {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string name;                 // in front of each message
+  const TlsContext* tls = nullptr;  // nullptr: none
+  PeerHint* hint = nullptr;         // shared by the streams of a client; nullptr: none
+};
+
+// In tasks only. Destroying it closes the connection; nothing is reported from then on.
+class Stream {
+ public:
+  // Any of these may destroy the stream.
+  class Events {
+   public:
+    Events() = default;
+    Events(const Events&) = delete;
+    Events& operator=(const Events&) = delete;
+    virtual void opened() = 0;
+    virtual void received(std::string_view bytes) = 0;
+    // All that had arrived has been handed over.
+    virtual void drained() = 0;
+    // The connection could not be made, or is over; orderly: the other side closed it. Nothing follows.
+    virtual void closed(Failure why, bool orderly) = 0;
+
+   protected:
+    ~Events() = default;
+  };
+
+  Stream(Executor& executor, Peer peer, Events& events);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream();
+
+  // Starts connecting; opened() or closed() follows, never inside the call. Whoever set the deadline watches over it:
+  // here it only divides the time between several addresses.
+  void open(TimePoint deadline);
+  // Adds to what is to be sent. Only once it is open.
+  void write(std::string_view bytes);
+  // Hands to the network what it takes now; the rest follows by itself. Reports nothing inside the call.
+  void flush();
+  // Takes in what has arrived already, without waiting for the next turn. May report anything.
+  void receive();
+  // From now on, closing throws away what the network has not taken, instead of sending it when nobody expects it.
+  void discard() noexcept { discard_ = true; }
+  // How many of the bytes written may have reached the other side.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
+  // Ours, as the other side sees it, numeric. While open, and inside closed(); empty if the system does not tell.
+  [[nodiscard]] std::string local_address() const;
+
+ private:
+  void connected(Result<TcpDial::Connected> result);
+  void continue_handshake();
+  void wait_readable();
+  void wait_writable();
+  [[nodiscard]] bool take(std::string_view network);
+  [[nodiscard]] bool deliver(std::string_view plain);
+  void send_output();
+  void close(Failure why, bool orderly = false);
+  void close_later(Failure why);
+  [[nodiscard]] Failure broken(const std::string& why) const { return {errc::unavailable, peer_.name + ": " + why}; }
+  [[nodiscard]] Failure tls_failure() const;
+
+  Executor& executor_;
+  const Peer peer_;
+  Events& events_;
+  std::optional<TcpDial> dial_;
+
+  std::shared_ptr<const util::Address> address_;
+  util::UniqueFd socket_;
+  std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
+  std::unique_ptr<TlsFilter> filter_;
+  bool open_ = false;
+  bool secured_ = false;  // the TLS handshake is over
+  bool discard_ = false;
+  bool waiting_writable_ = false;
+
+  std::string plain_;   // with TLS: written, not yet encrypted
+  std::string output_;  // for the network
+  std::size_t output_done_ = 0;
+  std::uint64_t written_ = 0;  // plain bytes that are in output_ or gone
+  std::uint64_t sent_ = 0;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::common

@@ -1,0 +1,66 @@
+// Connects to the first address of a host that answers.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/error.hpp>
+#include <dlock/executor.hpp>
+#include <dlock/result.hpp>
+
+#include "util/resolver.hpp"
+#include "util/unique_fd.hpp"
+
+namespace dlock::common {
+
+// Where the connections of a client lead that stand now: the next one begins with the same address, so that they lead
+// to the same server although its name has several.
+struct PeerHint {
+  std::weak_ptr<const util::Address> peer;
+};
+
+// One attempt. Destroying it ends it. In tasks only.
+class TcpDial {
+ public:
+  struct Connected {
+    util::UniqueFd socket;  // non-blocking, with TCP_NODELAY and keep-alive
+    std::shared_ptr<const util::Address> peer;
+  };
+  using Handler = std::function<void(Result<Connected>)>;
+
+  // Calls done once, later, as a task; it may destroy the attempt. Each address gets its share of the time until the
+  // deadline; whoever set that watches over it. hint: nullptr for none; outlives the attempt.
+  TcpDial(Executor& executor, const std::string& host, std::uint16_t port, TimePoint deadline, PeerHint* hint,
+          Handler done);
+  TcpDial(const TcpDial&) = delete;
+  TcpDial& operator=(const TcpDial&) = delete;
+  ~TcpDial();
+
+ private:
+  void resolved(Result<std::vector<util::Address>> answer);
+  void try_next_address();
+  [[nodiscard]] std::optional<std::string> start_connecting(const util::Address& address);
+  void writable();
+  void failed(std::string why);
+  void finish(Result<Connected> result);
+
+  Executor& executor_;
+  const TimePoint deadline_;
+  PeerHint* const hint_;
+  Handler done_;
+  std::vector<util::Address> addresses_;
+  std::size_t next_address_ = 0;
+  util::UniqueFd socket_;
+  std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
+  Timer timer_;                             // of the address being tried
+  util::Resolution resolution_;
+};
+
+// What the system says about an error number.
+[[nodiscard]] std::string describe_errno(int error);
+
+}  // namespace dlock::common

@@ -1,0 +1,9 @@
+#include "backends/common/tls.hpp"
+
+namespace dlock::common {
+
+std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& /*options*/) {
+  throw Error(errc::unsupported, "TLS: this build of dlock has none, because OpenSSL was not found");
+}
+
+}  // namespace dlock::common
