@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
 
 namespace dlock::detail {
