@@ -17,7 +17,7 @@
 
 #include "bench/session.hpp"
 #include "cli/help.hpp"
-#include "cli/hidden_words.hpp"
+#include "cli/secret_arguments.hpp"
 
 namespace dlock::cli {
 

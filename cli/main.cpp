@@ -9,10 +9,10 @@
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/hidden_words.hpp"
 #include "cli/inherited.hpp"
 #include "cli/output.hpp"
 #include "cli/run.hpp"
+#include "cli/secret_arguments.hpp"
 
 namespace dlock::cli {
 

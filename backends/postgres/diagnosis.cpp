@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "backends/postgres/findings.hpp"
 #include "backends/postgres/inspection.hpp"
-#include "backends/postgres/judgement.hpp"
 #include "backends/postgres/schema_statements.hpp"
 #include "backends/postgres/sql_template.hpp"
 #include "backends/postgres/statements.hpp"
@@ -123,8 +123,8 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     if (--under_way_ > 0) return;
     if (!unreachable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unreachable_}});
     found_.server = commands_.server();
-    std::vector<Finding> findings = judge_server(found_, commands_.options());
-    std::vector<Finding> about_tables = judge_tables(found_, commands_.options());
+    std::vector<Finding> findings = server_findings(found_, commands_.options());
+    std::vector<Finding> about_tables = table_findings(found_, commands_.options());
     std::move(about_tables.begin(), about_tables.end(), std::back_inserter(findings));
     std::move(not_checked_.begin(), not_checked_.end(), std::back_inserter(findings));
     done_(std::move(findings));

@@ -8,7 +8,7 @@
 #include "backends/postgres/connect_failure.hpp"
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/preamble.hpp"
-#include "backends/postgres/received.hpp"
+#include "backends/postgres/received_bytes.hpp"
 
 namespace dlock::postgres {
 

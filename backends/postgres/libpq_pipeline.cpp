@@ -6,7 +6,7 @@
 
 #include "backends/postgres/connect_failure.hpp"
 #include "backends/postgres/libpq_results.hpp"
-#include "backends/postgres/received.hpp"
+#include "backends/postgres/received_bytes.hpp"
 
 namespace dlock::postgres {
 

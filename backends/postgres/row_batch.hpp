@@ -21,7 +21,7 @@
 namespace dlock::postgres {
 
 // What the row of a lock that is held said. Of the table: nothing.
-struct Sighting {
+struct ObservedVersion {
   std::string owner = {};
   std::int64_t version = 0;
 };
@@ -34,7 +34,7 @@ struct RowRequest {
   TimePoint deadline;
   // Of an acquire.
   std::string holder = {};
-  Sighting stood_still = {};         // may be taken over
+  ObservedVersion stood_still = {};  // may be taken over
   bool may_be_held = false;          // by this very owner
   std::chrono::nanoseconds lease{};  // and of a renewal
   bool patient = false;              // as Request's: for somebody who waits
@@ -52,7 +52,7 @@ struct RowAnswer {
   TimePoint sent = {};   // just before the query went out
   // Of an acquire.
   FencingToken token = {};
-  Sighting seen = {};
+  ObservedVersion seen = {};
   // Until the lease runs out (table); of how long it is (optimistic). Not known while the row is being changed.
   std::optional<std::chrono::nanoseconds> lease = std::nullopt;
 };

@@ -120,7 +120,7 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .may_be_held = in_doubt_.contains(request.owner),
                  .lease = request.lease,
                  .patient = request.wait};
-  if (optimistic()) row.stood_still = standstill_.over(request.name, now);
+  if (optimistic()) row.stood_still = observed_.over(request.name, now);
   batch_for(request.name).ask(std::move(row), [this, request, done = std::move(done)](const RowAnswer& answer) {
     done(outcome_of(request, answer));
   });
@@ -139,7 +139,7 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   }
   in_doubt_.erase(request.owner);
   if (answer.status == RowAnswer::Status::yes) {
-    standstill_.forget(request.name);
+    observed_.forget(request.name);
     wake_ups_.taken(request.name);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
     note_held(request.owner, valid_until);
@@ -149,7 +149,7 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
   if (!optimistic() || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
   const TimePoint now = host().executor().now();
-  return {.status = Status::busy, .retry_after = standstill_.note(request.name, answer.seen, *answer.lease, now)};
+  return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};
 }
 
 std::unique_ptr<Watch> RowLocks::watch(const std::string& name, std::function<void()> changed) {

@@ -13,9 +13,9 @@
 #include <dlock/releases.hpp>
 #include <dlock/try_backend.hpp>
 
+#include "backends/postgres/observed_versions.hpp"
 #include "backends/postgres/row_batch.hpp"
 #include "backends/postgres/services.hpp"
-#include "backends/postgres/standstill.hpp"
 #include "backends/postgres/statements.hpp"
 #include "backends/postgres/wake_ups.hpp"
 
@@ -59,7 +59,7 @@ class RowLocks final : public TryBackend {
   const std::string channel_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   WakeUps wake_ups_;
-  Standstill standstill_;
+  ObservedVersions observed_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
   // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
   std::unordered_map<OwnerId, TimePoint> held_;

@@ -46,7 +46,7 @@ class Judgement {
 
   std::vector<Finding> run() {
     for (const ServerReport& report : reports_) {
-      judge_server(report);
+      server_findings(report);
       judge_clients(report);
     }
     judge_ensemble();
@@ -58,7 +58,7 @@ class Judgement {
     findings_.push_back({severity, std::move(check), std::move(message)});
   }
 
-  void judge_server(const ServerReport& report) {
+  void server_findings(const ServerReport& report) {
     const std::string name = report.host.to_string();
     if (report.failure) {
       const bool all = std::all_of(reports_.begin(), reports_.end(),

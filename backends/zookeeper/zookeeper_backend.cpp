@@ -1,221 +1,232 @@
 #include "backends/zookeeper/zookeeper_backend.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "backends/zookeeper/c_handle.hpp"
-#include "backends/zookeeper/session_group.hpp"
-#include "util/duration_text.hpp"
-#include "util/names.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-constexpr std::chrono::milliseconds min_lease{1};
-
-// Waiters are woken by their watches; each of these asks for a write.
-constexpr TryPolicy try_policy{.poll_min = std::chrono::seconds(20), .poll_max = std::chrono::seconds(40)};
-
-// What was refused before it began.
-class NoContention final : public Contention {};
+// How often further members are looked at.
+constexpr std::chrono::seconds sweep_every{5};
 
 }  // namespace
 
+// What a member tells the core. One client speaks to it: its connection is the first member's, and each member would
+// give the same warnings.
+class ZookeeperBackend::MemberHost final : public BackendHost {
+ public:
+  MemberHost(ZookeeperBackend& group, bool first) : group_(group), executor_(group.host_.executor()), first_(first) {}
+
+  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { group_.host_.extended(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { group_.host_.lost(owner, std::move(why)); }
+  void connection(ConnectionEvent event) override {
+    group_.connection_changed();
+    if (first_) group_.host_.connection(std::move(event));
+  }
+  void warn(WarningEvent event) override { group_.warn(std::move(event)); }
+  [[nodiscard]] OwnerId new_owner_id() override { return group_.host_.new_owner_id(); }
+
+ private:
+  ZookeeperBackend& group_;
+  Executor& executor_;
+  const bool first_;
+};
+
+struct ZookeeperBackend::Member {
+  Member(ZookeeperBackend& group, bool first)
+      : host(group, first),
+        backend(host, group.options_, group.default_lease_, group.handles_, group.asker_),
+        last_used(group.host_.executor().now()) {}
+
+  MemberHost host;
+  SessionLocks backend;
+  bool used = false;  // since the last sweep
+  TimePoint last_used;
+};
+
 ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
                                    HandleFactory handles, WordAsker asker)
-    : TryBackend(host, try_policy),
+    : host_(host),
       options_(std::move(options)),
       default_lease_(default_lease),
-      session_(host.executor(), options_, std::move(handles), *this),
-      requests_(session_),
-      watches_(host.executor(), session_, options_.chroot.size()),
-      parents_(requests_, options_),
-      tombstones_(host.executor(), requests_, options_.response_timeout,
-                  [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
-      holds_(host, requests_, watches_, tombstones_),
-      sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
-      ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
-      inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, tombstones_, std::move(asker)) {}
+      handles_(std::move(handles)),
+      asker_(std::move(asker)),
+      first_(add_member().backend),
+      timer_(host.executor()) {}
 
 ZookeeperBackend::~ZookeeperBackend() = default;
 
+ZookeeperBackend::Member& ZookeeperBackend::add_member() {
+  return *members_.emplace_back(std::make_unique<Member>(*this, members_.empty()));
+}
+
 Capabilities ZookeeperBackend::capabilities() const noexcept {
-  const bool queue = options_.strategy != Strategy::ephemeral;
-  return {
-      .backend = "zookeeper",
-      .strategy = to_string(options_.strategy),
-      .scope = Scope::network,
-      .lease_kind = LeaseKind::session,
-      .fencing = FencingDurability::service,
-      .fair = queue,
-      .wakes_waiters = true,
-      .wakes_one = options_.strategy == Strategy::sequential,
-      .counts_waiters = queue,
-      .can_inspect = true,
-      .can_list = true,
-      .can_break = true,
-      .close_on_exec = false,  // libzookeeper opens its socket and its pipe without the flag
-      .min_lease = min_lease,
-      .max_lease = std::max<std::chrono::nanoseconds>(options_.session_timeout, default_lease_),
-  };
+  return first_.capabilities();
 }
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-std::optional<Failure> ZookeeperBackend::problem_with(const std::string& name) const {
-  if (name != "zookeeper" || !options_.prefix.empty() || !options_.chroot.empty()) return std::nullopt;
-  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node is ZooKeeper's own"};
-}
-
-std::optional<Failure> ZookeeperBackend::problem_with(const LockRequest& request) const {
-  if (auto problem = problem_with(request.name)) return problem;
-  // The default is taken as it is: whoever gives a session timeout means all locks.
-  if (request.lease <= options_.session_timeout || request.lease == default_lease_) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
-                                             " is longer than the session lives without its client; give a longer "
-                                             "session_timeout than " +
-                                             util::to_text(options_.session_timeout)};
-}
-
 std::unique_ptr<Contention> ZookeeperBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) {
-    sink.failed(*std::move(problem));
-    return std::make_unique<NoContention>();
+  if (members_.size() == 1 && (options_.sessions == 1 || first_.writes_under_way() < busy_from)) {
+    ++calm_;
+    return first_.contend(request, sink);
   }
-  if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(request, sink);
-  return sequential_.contend(request, sink);
+  Member& member = choose();
+  member.used = true;
+  return member.backend.contend(request, sink);
 }
 
-void ZookeeperBackend::try_acquire(const LockRequest& request, TryHandler done) {
-  ephemeral_.try_acquire(request, std::move(done));
+ZookeeperBackend::Member& ZookeeperBackend::choose() {
+  Member* least = nullptr;
+  bool all_ready = true;
+  for (const auto& member : members_) {
+    const SessionLocks& backend = member->backend;
+    if (!backend.ready()) {
+      all_ready = all_ready && backend.resting();
+      continue;
+    }
+    const std::size_t writes = backend.writes_under_way();
+    if (writes < busy_from) {
+      ++calm_;
+      return *member;
+    }
+    if (least == nullptr || writes < least->backend.writes_under_way()) least = member.get();
+  }
+  if (least == nullptr) return *members_.front();
+  // One at a time, and none while another one needs the place that the servers may have left for us.
+  if (all_ready) all_busy();
+  return *least;
 }
 
-std::unique_ptr<Watch> ZookeeperBackend::watch(const std::string& name, std::function<void()> changed) {
-  return ephemeral_.watch(name, std::move(changed));
+void ZookeeperBackend::all_busy() {
+  const TimePoint now = host_.executor().now();
+  ++busy_;
+  if (now < saturating_add(counted_since_, busy_for)) return;
+  // What was counted for longer says nothing about now.
+  const bool lasting = busy_ > calm_ && now < saturating_add(counted_since_, 2 * busy_for);
+  counted_since_ = now;
+  busy_ = 0;
+  calm_ = 0;
+  if (lasting) open_another(now);
 }
 
-void ZookeeperBackend::abandon(const LockRequest& request) {
-  ephemeral_.abandon(request);
+void ZookeeperBackend::open_another(TimePoint now) {
+  if (closing_ || now < not_before_) return;
+  const auto resting =
+      std::find_if(members_.begin(), members_.end(), [](const auto& member) { return member->backend.resting(); });
+  if (resting == members_.end() && members_.size() >= options_.sessions) return;
+  Member& member = resting == members_.end() ? add_member() : **resting;
+  member.last_used = now;
+  member.backend.want();
+  if (!timer_.armed()) timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
 }
 
-// The session does it.
-void ZookeeperBackend::renew(const Grant& /*grant*/, RenewHandler done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+void ZookeeperBackend::renew(const Grant& grant, RenewHandler done) {
+  first_.renew(grant, std::move(done));
 }
 
 void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
-  using Status = ReleaseOutcome::Status;
-  auto node = holds_.take(grant.owner);
-  if (!node) return done({.status = Status::not_owner});
-  tombstones_.remove(*std::move(node), [done = std::move(done)](Tombstones::End end, const Failure& why) {
-    switch (end) {
-      case Tombstones::End::removed:
-        return done({.status = Status::released});
-      case Tombstones::End::gone:
-        return done({.status = Status::not_owner});
-      case Tombstones::End::unconfirmed:
-        return done({.status = Status::failed, .failure = why});
-    }
-  });
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    if (!member.backend.holds(grant.owner)) continue;
+    member.used = true;
+    return member.backend.release(grant, std::move(done));
+  }
+  first_.release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
 void ZookeeperBackend::inspect(const std::string& name, Handler<LockInfo> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.inspect(name, std::move(done));
+  first_.inspect(name, std::move(done));
 }
 
 void ZookeeperBackend::list(Handler<std::vector<LockInfo>> done) {
-  inspection_.list(std::move(done));
+  first_.list(std::move(done));
 }
 
 void ZookeeperBackend::break_lock(const std::string& name, Handler<bool> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.break_lock(name, std::move(done));
+  first_.break_lock(name, std::move(done));
 }
 
 void ZookeeperBackend::diagnose(Handler<std::vector<Finding>> done) {
-  diagnosis_.run(std::move(done));
+  first_.diagnose(std::move(done));
 }
 
 void ZookeeperBackend::close(std::function<void()> done) {
-  // The end of the session removes its nodes, all at once.
-  if (tombstones_.size() == 0 || (session_.ready() && tombstones_.only_of_this_session())) {
-    return session_.close(std::move(done));
+  closing_ = true;
+  timer_.disarm();
+  // The last one may be the end of this.
+  std::vector<SessionLocks*> backends;
+  backends.reserve(members_.size());
+  for (const auto& member : members_) backends.push_back(&member->backend);
+  const auto one_closed = [left = std::make_shared<std::size_t>(backends.size()), done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (SessionLocks* backend : backends) backend->close(one_closed);
+}
+
+// --- Rest ------------------------------------------------------------------------------------------------------------
+
+std::chrono::nanoseconds ZookeeperBackend::patience_with(const Member& member) const {
+  if (member.backend.ready()) return rest_after;
+  return std::min<std::chrono::nanoseconds>(rest_after, options_.connect_timeout);
+}
+
+// Goes on while there are further members: a try may wake one that rests by itself.
+void ZookeeperBackend::sweep() {
+  const TimePoint now = host_.executor().now();
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    Member& member = *members_[i];
+    if (std::exchange(member.used, false) || !member.backend.unused()) {
+      member.last_used = now;
+    } else if (!member.backend.resting() && now >= saturating_add(member.last_used, patience_with(member))) {
+      rest(member);
+    }
   }
-  tombstones_.finish([this, done = std::move(done)] {
-    // Not from inside: an answer of the session is just being heard.
-    host().executor().post(lifetime_.guard([this, done] { session_.close(done); }));
+  timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
+}
+
+// Not from inside: a member is just being told.
+void ZookeeperBackend::connection_changed() {
+  if (members_.size() == 1) return;
+  host_.executor().post(lifetime_.guard([this] {
+    if (!closing_) make_room();
+  }));
+}
+
+// Where a member that is needed has lost its connection, those that are not needed do not compete with it for the next.
+void ZookeeperBackend::make_room() {
+  const bool in_trouble = std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
+    const SessionLocks& backend = member->backend;
+    return !backend.ready() && !backend.resting() && (&backend == &first_ || !backend.unused());
   });
+  if (!in_trouble) return;
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    if (!members_[i]->backend.resting() && members_[i]->backend.unused()) rest(*members_[i]);
+  }
 }
 
-// --- The session -----------------------------------------------------------------------------------------------------
-
-bool ZookeeperBackend::unused() const noexcept {
-  return holds_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
-         requests_.writes_under_way() == 0;
+void ZookeeperBackend::rest(Member& member) {
+  if (!member.backend.ready()) not_before_ = saturating_add(host_.executor().now(), rest_after);
+  member.backend.rest();
 }
 
-void ZookeeperBackend::rest() {
-  connected_ = false;
-  session_.rest();
-  // Nothing is lost, but what is known of the session is over.
-  tombstones_.session_lost();
-  holds_.session_lost({});
-}
-
-void ZookeeperBackend::session_ready(bool fresh) {
-  connected_ = true;
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
-  if (fresh) warn_of_short_session();
-  tombstones_.session_ready(fresh);  // what must go goes before what comes
-  sequential_.session_ready(fresh);
-  ephemeral_.session_ready(fresh);
-  inspection_.session_ready();
-  diagnosis_.session_ready();
-}
-
-void ZookeeperBackend::session_alive(TimePoint valid_until) {
-  holds_.session_alive(valid_until);
-}
-
-void ZookeeperBackend::session_suspended(const Failure& why) {
-  broken(why);
-  sequential_.session_suspended(why);
-  ephemeral_.session_suspended(why);
-}
-
-void ZookeeperBackend::session_lost(const Failure& why) {
-  broken(why);
-  tombstones_.session_lost();
-  holds_.session_lost(why);
-  sequential_.session_lost(why);
-  ephemeral_.session_lost(why);
-}
-
-void ZookeeperBackend::broken(const Failure& why) {
-  if (!std::exchange(connected_, false)) return;
-  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-}
-
-void ZookeeperBackend::warn_of_short_session() {
-  const std::chrono::milliseconds granted = session_.granted_timeout();
-  if (granted >= options_.session_timeout || std::exchange(warned_of_short_session_, true)) return;
-  host().warn({.name = "",
-               .reason = {errc::unavailable, options_.endpoint() + ": the servers grant a session timeout of only " +
-                                                 util::to_text(granted) + " instead of " +
-                                                 util::to_text(options_.session_timeout) +
-                                                 " (maxSessionTimeout), so locks are lost sooner"}});
+// Each member warns once of each matter.
+void ZookeeperBackend::warn(WarningEvent event) {
+  if (members_.size() > 1 && warned_of_.contains({event.name, event.reason.code})) return;
+  warned_of_.emplace(event.name, event.reason.code);
+  host_.warn(std::move(event));
 }
 
 // --- Factory ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Backend> make_zookeeper_backend(BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<SessionGroup>(host, parse_options(config), config.lease, make_c_handle,
-                                        ask_over_tcp(host.executor()));
+  return std::make_unique<ZookeeperBackend>(host, parse_options(config), config.lease, make_c_handle,
+                                            ask_over_tcp(host.executor()));
 }
 
 }  // namespace dlock::zookeeper

@@ -1,96 +1,90 @@
-// zookeeper://: locks in a ZooKeeper ensemble. See docs/backends/zookeeper.md for the layout of the nodes and for what
-// is guaranteed.
+// The sessions of a client: one, and a few more while it is busy, because a server reads the requests of a connection
+// one after the other.
 //
-// Waiters stand in a queue of nodes by default (sequential.hpp); ?strategy=ephemeral uses the ready-made contention of
-// TryBackend (ephemeral.hpp). All locks of a ZookeeperBackend live in one session (session.hpp); a client that is busy
-// has more than one of them (session_group.hpp).
+//   member  | session
+//   --------+------------------------------------------------------------------------------------------------
+//   first   | as long as the client lives; the observer hears of its connection, and questions go through it
+//   further | opened, or woken, when acquires go on finding many writes under way in all that are ready; rests when it
+//           | was not used for a while, so that it costs the servers neither a connection nor heartbeats
+//
+// An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
+// be cleaned up. Members know nothing of each other. Two acquires of one name may be in different sessions; they
+// exclude each other through the ensemble, as two clients do. A session that is lost takes its own locks along, and no
+// others.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
 
-#include "backends/zookeeper/diagnosis.hpp"
-#include "backends/zookeeper/ephemeral.hpp"
-#include "backends/zookeeper/holds.hpp"
-#include "backends/zookeeper/inspection.hpp"
-#include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/parents.hpp"
-#include "backends/zookeeper/requests.hpp"
-#include "backends/zookeeper/sequential.hpp"
-#include "backends/zookeeper/session.hpp"
-#include "backends/zookeeper/tombstones.hpp"
-#include "backends/zookeeper/watches.hpp"
+#include "backends/zookeeper/session_locks.hpp"
 
 namespace dlock::zookeeper {
 
-class ZookeeperBackend final : public TryBackend, private Session::User {
+class ZookeeperBackend final : public Backend {
  public:
-  // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
-  // tests have their own.
+  // As for SessionLocks.
   ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
                    WordAsker asker);
   ~ZookeeperBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
-
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
-  void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-
   void inspect(const std::string& name, Handler<LockInfo> done) override;
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
 
-  // --- Its session, for whoever has several ---
-  // Connects, before the first acquire does.
-  void want() { session_.want(); }
-  // Only while unused(): gives up the session until it is needed again. Nothing is reported.
-  void rest();
-  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
-  [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
-  [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
-  [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
-  // Nobody holds or waits for anything in the session, and nothing is to be removed.
-  [[nodiscard]] bool unused() const noexcept;
+  // A member with so many writes under way gets another acquire only if there is no better one.
+  static constexpr std::size_t busy_from = 16;
+  // Another one is opened if most acquires found all busy for so long: it is of no use for a burst that is soon over.
+  static constexpr std::chrono::milliseconds busy_for{100};
+  // A further member that was not used for so long rests; one that cannot connect, after the connect timeout. Then none
+  // is opened for so long.
+  static constexpr std::chrono::seconds rest_after{30};
 
  private:
-  void session_ready(bool fresh) override;
-  void session_alive(TimePoint valid_until) override;
-  void session_suspended(const Failure& why) override;
-  void session_lost(const Failure& why) override;
+  class MemberHost;
+  struct Member;
 
-  void broken(const Failure& why);
-  void warn_of_short_session();
-  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
-  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
+  [[nodiscard]] Member& add_member();
+  [[nodiscard]] Member& choose();
+  void all_busy();
+  void open_another(TimePoint now);
+  [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;
+  void sweep();
+  void connection_changed();
+  void make_room();
+  void rest(Member& member);
+  void warn(WarningEvent event);
 
+  BackendHost& host_;
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
-  // Goes last: the others end their watches with it, and nothing is called back any more when it goes.
-  Session session_;
-  Requests requests_;
-  Watches watches_;
-  Parents parents_;
-  Tombstones tombstones_;
-  Holds holds_;
-  Sequential sequential_;
-  Ephemeral ephemeral_;
-  Inspection inspection_;
-  Diagnosis diagnosis_;
-  bool connected_ = false;
-  bool warned_of_short_session_ = false;
+  const HandleFactory handles_;
+  const WordAsker asker_;
+  std::set<std::pair<std::string, std::error_code>> warned_of_;
+  std::vector<std::unique_ptr<Member>> members_;
+  SessionLocks& first_;
+  // Acquires since then that found all busy, and that did not.
+  TimePoint counted_since_ = TimePoint::min();
+  std::size_t busy_ = 0;
+  std::size_t calm_ = 0;
+  TimePoint not_before_ = TimePoint::min();  // is another one opened
+  bool closing_ = false;
+  Timer timer_;
   Lifetime lifetime_;
 };
 

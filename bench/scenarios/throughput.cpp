@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "bench/measure/crowd.hpp"
-#include "bench/scenarios/juggler.hpp"
+#include "bench/scenarios/async_load.hpp"
 #include "bench/scenarios/pairs.hpp"
 #include "bench/scenarios/parts.hpp"
 #include "bench/scenarios/scenario.hpp"
@@ -97,16 +97,16 @@ std::vector<Measurement> measure_outstanding(Target& target, std::size_t count, 
                                              const std::stop_token& stop) {
   const Subject subject{scenario::throughput, {{parameter::outstanding, static_cast<double>(count)}}};
   Collector collector(target, subject, Who::dlock);
-  Juggler juggler(target, count);
-  juggler.start();
-  juggler.warm_up(plan.warm_up, stop);
+  AsyncLoad load(target, count);
+  load.start();
+  load.warm_up(plan.warm_up, stop);
   for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
     const auto before = target.operations();
-    const std::uint64_t pairs_before = juggler.pairs();
-    Round round{.window = juggler.measure(plan.round, stop), .operations = {}};
+    const std::uint64_t pairs_before = load.pairs();
+    Round round{.window = load.measure(plan.round, stop), .operations = {}};
     if (!round.window.complete) break;
     const auto after = target.operations();
-    round.operations = difference(before, after, static_cast<double>(juggler.pairs() - pairs_before));
+    round.operations = difference(before, after, static_cast<double>(load.pairs() - pairs_before));
     add(collector, round);
   }
   return measurements_of({&collector});

@@ -97,7 +97,7 @@ void DistributedLock::lock() & {
                         "this thread holds lock \"" + impl_->name + "\" already"});
   }
   (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
-  detail::Retreat::of_this_thread().pause(&impl_->leases);
+  detail::LivelockBackoff::of_this_thread().pause(&impl_->leases);
   impl_->leases.put(acquire(options));
 }
 
@@ -110,7 +110,7 @@ bool DistributedLock::try_lock_within(Duration wait) {
   (void)impl_->leases.decrement();
   auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults());
   if (!lease) {
-    detail::Retreat::of_this_thread().tried_in_vain(&impl_->leases, std::chrono::steady_clock::now());
+    detail::LivelockBackoff::of_this_thread().tried_in_vain(&impl_->leases, std::chrono::steady_clock::now());
     return false;
   }
   impl_->leases.put(*std::move(lease));

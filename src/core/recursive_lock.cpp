@@ -16,7 +16,7 @@ class RecursiveLock::Impl {
   // Waits without limit; this thread holds the lock afterwards, or it throws.
   void enter() {
     if (enter_again()) return;
-    detail::Retreat::of_this_thread().pause(&leases_);
+    detail::LivelockBackoff::of_this_thread().pause(&leases_);
     auto options = lock_.defaults();
     options.wait = forever;
     leases_.put(lock_.acquire(options));
@@ -27,7 +27,7 @@ class RecursiveLock::Impl {
     if (enter_again()) return true;
     auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
     if (!lease) {
-      detail::Retreat::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
+      detail::LivelockBackoff::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
       return false;
     }
     leases_.put(*std::move(lease));

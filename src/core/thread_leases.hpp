@@ -10,7 +10,7 @@
 
 #include <dlock/lease.hpp>
 
-#include "core/retreat.hpp"
+#include "core/livelock_backoff.hpp"
 #include "util/immortal.hpp"
 #include "util/mutex.hpp"
 
@@ -37,7 +37,7 @@ class ThreadLeases {
 
   // Keeps a new lease for this thread, with count 1. The thread must have none.
   void put(Lease lease) {
-    Retreat::of_this_thread().entered(std::chrono::steady_clock::now());
+    LivelockBackoff::of_this_thread().entered(std::chrono::steady_clock::now());
     const util::MutexLock lock(mutex_);
     entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), 1});
   }
@@ -53,7 +53,7 @@ class ThreadLeases {
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
     if (found == entries_.end() || --found->second.count != 0) return std::nullopt;
-    Retreat::of_this_thread().left();
+    LivelockBackoff::of_this_thread().left();
     std::optional<Lease> out(std::move(found->second.lease));
     entries_.erase(found);
     return out;

@@ -152,12 +152,12 @@ TEST_F(PostgresOptimisticBatch, SaysOfManyWhatStoodStillOfEach) {
   rows.give_to("x", owner(8), 30s);
   rows.give_to("y", owner(9), 30s);
   std::map<std::string, Status> results;
-  const auto take = [&](const std::string& name, std::uint64_t by, Sighting sighting) {
+  const auto take = [&](const std::string& name, std::uint64_t by, ObservedVersion seen) {
     batch->ask({.kind = Kind::acquire,
                 .name = name,
                 .owner = OwnerId(0, by),
                 .deadline = engine.now() + 4s,
-                .stood_still = std::move(sighting),
+                .stood_still = std::move(seen),
                 .lease = 30s},
                [&results, name](const RowAnswer& a) { results[name] = a.status; });
   };

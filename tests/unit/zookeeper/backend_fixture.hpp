@@ -15,7 +15,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/zookeeper/node_name.hpp"
-#include "backends/zookeeper/zookeeper_backend.hpp"
+#include "backends/zookeeper/session_locks.hpp"
 #include "fake_handle.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
@@ -37,8 +37,8 @@ class BackendTest : public testing::Test {
     host.on_extended = nullptr;
   }
 
-  std::unique_ptr<ZookeeperBackend> make(const std::string& query = {}, const std::string& path = {}) {
-    return make_backend<ZookeeperBackend>(query, path);
+  std::unique_ptr<SessionLocks> make(const std::string& query = {}, const std::string& path = {}) {
+    return make_backend<SessionLocks>(query, path);
   }
   template <class AnyBackend>
   std::unique_ptr<AnyBackend> make_backend(const std::string& query, const std::string& path = {}) {
@@ -116,7 +116,7 @@ class BackendTest : public testing::Test {
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   FakeEnsemble ensemble{engine};
-  std::unique_ptr<ZookeeperBackend> backend = make();
+  std::unique_ptr<SessionLocks> backend = make();
   bool is_closed = false;
 
  private:

@@ -13,8 +13,8 @@ namespace {
 class EphemeralTest : public BackendTest {
  protected:
   EphemeralTest() { connect_anew(); }
-  std::unique_ptr<ZookeeperBackend> make_it() { return make("strategy=ephemeral"); }
-  std::unique_ptr<ZookeeperBackend> make_connected() {
+  std::unique_ptr<SessionLocks> make_it() { return make("strategy=ephemeral"); }
+  std::unique_ptr<SessionLocks> make_connected() {
     auto made = make_it();
     (void)contend(*made, true, "warm-up");
     return made;

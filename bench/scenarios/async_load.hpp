@@ -18,14 +18,14 @@
 
 namespace dlock::bench {
 
-class Juggler {
+class AsyncLoad {
  public:
   // One client of the target does it all.
-  Juggler(const Target& target, std::size_t count);
-  Juggler(const Juggler&) = delete;
-  Juggler& operator=(const Juggler&) = delete;
+  AsyncLoad(const Target& target, std::size_t count);
+  AsyncLoad(const AsyncLoad&) = delete;
+  AsyncLoad& operator=(const AsyncLoad&) = delete;
   // Waits for what is under way, but no longer than a few seconds.
-  ~Juggler();
+  ~AsyncLoad();
 
   void start();
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/postgres/judgement.hpp"
+#include "backends/postgres/findings.hpp"
 #include "backends/postgres/preamble.hpp"
 #include "util/duration_text.hpp"
 
@@ -296,7 +296,7 @@ std::vector<std::string> interesting_settings() {
   return names;
 }
 
-std::vector<Finding> judge_server(const Examined& examined, const Options& options) {
+std::vector<Finding> server_findings(const Examined& examined, const Options& options) {
   return Judge(examined, options).all();
 }
 

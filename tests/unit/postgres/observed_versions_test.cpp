@@ -1,4 +1,4 @@
-#include "backends/postgres/standstill.hpp"
+#include "backends/postgres/observed_versions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,34 +13,34 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class PostgresStandstill : public testing::Test {
+class PostgresObservedVersions : public testing::Test {
  protected:
   std::chrono::nanoseconds note(std::int64_t version, std::chrono::nanoseconds lease = 30s,
                                 const std::string& owner = "a") {
-    return standstill.note("x", {.owner = owner, .version = version}, lease, now);
+    return observed.note("x", {.owner = owner, .version = version}, lease, now);
   }
-  [[nodiscard]] bool over() const { return !standstill.over("x", now).owner.empty(); }
+  [[nodiscard]] bool over() const { return !observed.over("x", now).owner.empty(); }
 
   TimePoint now = TimePoint() + 1h;
-  Standstill standstill;
+  ObservedVersions observed;
 };
 
-TEST_F(PostgresStandstill, WhatNobodyHasSeenIsNotOver) {
+TEST_F(PostgresObservedVersions, WhatNobodyHasSeenIsNotOver) {
   EXPECT_FALSE(over());
 }
 
-TEST_F(PostgresStandstill, ALeaseIsOverWhenItsVersionStoodStillForAsLong) {
+TEST_F(PostgresObservedVersions, ALeaseIsOverWhenItsVersionStoodStillForAsLong) {
   EXPECT_EQ(note(5), 30s);
   now += 30s - 1ns;
   EXPECT_FALSE(over());
   now += 1ns;
   EXPECT_TRUE(over());
-  EXPECT_EQ(standstill.over("x", now).owner, "a");
-  EXPECT_EQ(standstill.over("x", now).version, 5);
-  EXPECT_TRUE(standstill.over("y", now).owner.empty());
+  EXPECT_EQ(observed.over("x", now).owner, "a");
+  EXPECT_EQ(observed.over("x", now).version, 5);
+  EXPECT_TRUE(observed.over("y", now).owner.empty());
 }
 
-TEST_F(PostgresStandstill, SeeingTheSameAgainDoesNotStartItAgain) {
+TEST_F(PostgresObservedVersions, SeeingTheSameAgainDoesNotStartItAgain) {
   (void)note(5);
   now += 10s;
   EXPECT_EQ(note(5), 20s);
@@ -53,17 +53,17 @@ TEST_F(PostgresStandstill, SeeingTheSameAgainDoesNotStartItAgain) {
   EXPECT_EQ(note(5), 0s) << "never negative";
 }
 
-TEST_F(PostgresStandstill, ARenewalStartsItAgain) {
+TEST_F(PostgresObservedVersions, ARenewalStartsItAgain) {
   (void)note(5);
   now += 29s;
   EXPECT_EQ(note(6), 30s);
   now += 29s;
   EXPECT_FALSE(over());
   now += 1s;
-  EXPECT_EQ(standstill.over("x", now).version, 6);
+  EXPECT_EQ(observed.over("x", now).version, 6);
 }
 
-TEST_F(PostgresStandstill, AnotherOwnerOfTheSameVersionStartsItAgain) {
+TEST_F(PostgresObservedVersions, AnotherOwnerOfTheSameVersionStartsItAgain) {
   (void)note(5, 30s, "a");
   now += 29s;
   EXPECT_EQ(note(5, 30s, "b"), 30s);
@@ -71,7 +71,7 @@ TEST_F(PostgresStandstill, AnotherOwnerOfTheSameVersionStartsItAgain) {
   EXPECT_FALSE(over());
 }
 
-TEST_F(PostgresStandstill, TheHoldersLeaseCounts) {
+TEST_F(PostgresObservedVersions, TheHoldersLeaseCounts) {
   (void)note(5, 10s);
   now += 5s;
   EXPECT_EQ(note(6, 60s), 60s);
@@ -79,31 +79,31 @@ TEST_F(PostgresStandstill, TheHoldersLeaseCounts) {
   EXPECT_FALSE(over());
 }
 
-TEST_F(PostgresStandstill, WhatIsForgottenIsLookedAtForAWholeLease) {
+TEST_F(PostgresObservedVersions, WhatIsForgottenIsLookedAtForAWholeLease) {
   (void)note(5);
   now += 30s;
-  standstill.forget("x");
+  observed.forget("x");
   EXPECT_FALSE(over());
   EXPECT_EQ(note(5), 30s);
 }
 
 // Somebody who only tries from time to time.
-TEST_F(PostgresStandstill, LooksMayBeFarApart) {
+TEST_F(PostgresObservedVersions, LooksMayBeFarApart) {
   (void)note(5, 30s);
   now += 9min;
   for (int i = 0; i < 20'000; ++i) {
-    (void)standstill.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
+    (void)observed.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
   }
   EXPECT_TRUE(over());
 }
 
 // Ten thousand waiters are ordinary, and the holders of all their locks may have died together.
-TEST_F(PostgresStandstill, AnyNumberOfLocksCanBeWaitedFor) {
+TEST_F(PostgresObservedVersions, AnyNumberOfLocksCanBeWaitedFor) {
   constexpr int names = 25'000;
   const auto look_at_all = [&] {
     std::chrono::nanoseconds left{};
     for (int i = 0; i < names; ++i) {
-      left = std::max(left, standstill.note("x" + std::to_string(i), {.owner = "a", .version = i}, 10s, now));
+      left = std::max(left, observed.note("x" + std::to_string(i), {.owner = "a", .version = i}, 10s, now));
     }
     return left;
   };
@@ -112,15 +112,15 @@ TEST_F(PostgresStandstill, AnyNumberOfLocksCanBeWaitedFor) {
     now += 1s;
     ASSERT_EQ(look_at_all(), std::chrono::seconds(second));
   }
-  for (int i = 0; i < names; ++i) ASSERT_FALSE(standstill.over("x" + std::to_string(i), now).owner.empty()) << i;
+  for (int i = 0; i < names; ++i) ASSERT_FALSE(observed.over("x" + std::to_string(i), now).owner.empty()) << i;
 }
 
 // What nobody has asked about for long is dropped once there is much of it.
-TEST_F(PostgresStandstill, DoesNotKeepEveryNameThereEverWas) {
+TEST_F(PostgresObservedVersions, DoesNotKeepEveryNameThereEverWas) {
   (void)note(5, 30s);
   now += 1h;
   for (int i = 0; i < 20'000; ++i) {
-    (void)standstill.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
+    (void)observed.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
   }
   EXPECT_FALSE(over());
 }

@@ -15,15 +15,15 @@ namespace dlock::detail {
 
 // Of one thread: what it holds by lock() and try_lock(), and how its tries went. (A lock that is destroyed while it is
 // held counts as held: that thread makes no pauses any more.)
-class Retreat {
+class LivelockBackoff {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
   static constexpr Duration longest = std::chrono::milliseconds(100);
 
-  [[nodiscard]] static Retreat& of_this_thread() {
-    static thread_local Retreat retreat;
-    return retreat;
+  [[nodiscard]] static LivelockBackoff& of_this_thread() {
+    static thread_local LivelockBackoff backoff;
+    return backoff;
   }
 
   void entered(TimePoint now) noexcept {

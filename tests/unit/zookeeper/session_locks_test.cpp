@@ -13,7 +13,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-class ZookeeperBackendTest : public BackendTest {
+class SessionLocksTest : public BackendTest {
  protected:
   std::set<std::string> lost_owners() const {
     std::set<std::string> owners;
@@ -22,7 +22,7 @@ class ZookeeperBackendTest : public BackendTest {
   }
 };
 
-TEST_F(ZookeeperBackendTest, SaysWhatItCan) {
+TEST_F(SessionLocksTest, SaysWhatItCan) {
   const Capabilities queue = make()->capabilities();
   EXPECT_EQ(queue.backend, "zookeeper");
   EXPECT_EQ(queue.strategy, "sequential");
@@ -38,7 +38,7 @@ TEST_F(ZookeeperBackendTest, SaysWhatItCan) {
   EXPECT_TRUE(single.wakes_waiters && !single.fair && !single.counts_waiters && !single.wakes_one);
 }
 
-TEST_F(ZookeeperBackendTest, NothingConnectsBeforeItIsNeeded) {
+TEST_F(SessionLocksTest, NothingConnectsBeforeItIsNeeded) {
   engine.advance(1min);
   EXPECT_EQ(ensemble.dialled, 0);
   close();
@@ -47,7 +47,7 @@ TEST_F(ZookeeperBackendTest, NothingConnectsBeforeItIsNeeded) {
 }
 
 // Hazard 27.
-TEST_F(ZookeeperBackendTest, AllLocksShareOneSession) {
+TEST_F(SessionLocksTest, AllLocksShareOneSession) {
   for (const std::string name : {"a", "b", "c"}) {
     const auto attempt = contend(*backend, true, name);
     ASSERT_TRUE(attempt->grant);
@@ -55,7 +55,7 @@ TEST_F(ZookeeperBackendTest, AllLocksShareOneSession) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
-TEST_F(ZookeeperBackendTest, ALeaseTheSessionCannotKeepIsRefused) {
+TEST_F(SessionLocksTest, ALeaseTheSessionCannotKeepIsRefused) {
   backend = make("session_timeout=4s");
   EXPECT_EQ(backend->capabilities().max_lease, 10s);
   const auto default_lease = contend(*backend, true, "a", 10s);
@@ -66,7 +66,7 @@ TEST_F(ZookeeperBackendTest, ALeaseTheSessionCannotKeepIsRefused) {
   ASSERT_TRUE(failed(*long_lease, errc::invalid_argument, "session_timeout"));
 }
 
-TEST_F(ZookeeperBackendTest, AShorterSessionThanAskedForIsWarnedOfAndCounts) {
+TEST_F(SessionLocksTest, AShorterSessionThanAskedForIsWarnedOfAndCounts) {
   ensemble.granted = 4s;
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->grant);
@@ -79,7 +79,7 @@ TEST_F(ZookeeperBackendTest, AShorterSessionThanAskedForIsWarnedOfAndCounts) {
   EXPECT_EQ(host.warnings.size(), 1U);
 }
 
-TEST_F(ZookeeperBackendTest, WithoutAPrefixZookeepersOwnNodeIsNoLock) {
+TEST_F(SessionLocksTest, WithoutAPrefixZookeepersOwnNodeIsNoLock) {
   backend = make("prefix=");
   const auto attempt = contend(*backend, true, "zookeeper");
   ASSERT_TRUE(failed(*attempt, errc::invalid_argument));
@@ -90,7 +90,7 @@ TEST_F(ZookeeperBackendTest, WithoutAPrefixZookeepersOwnNodeIsNoLock) {
 
 // --- Keeping ---------------------------------------------------------------------------------------------------------
 
-TEST_F(ZookeeperBackendTest, TheHeartbeatExtendsAllThatIsHeld) {
+TEST_F(SessionLocksTest, TheHeartbeatExtendsAllThatIsHeld) {
   const auto one = contend(*backend, true, "a");
   const auto two = contend(*backend, true, "b");
   host.extensions.clear();
@@ -103,7 +103,7 @@ TEST_F(ZookeeperBackendTest, TheHeartbeatExtendsAllThatIsHeld) {
   EXPECT_LT(host.extensions.size(), 60U);
 }
 
-TEST_F(ZookeeperBackendTest, WhatWasReleasedIsNotExtended) {
+TEST_F(SessionLocksTest, WhatWasReleasedIsNotExtended) {
   const auto attempt = contend(*backend);
   (void)release(*backend, *attempt);
   host.extensions.clear();
@@ -112,7 +112,7 @@ TEST_F(ZookeeperBackendTest, WhatWasReleasedIsNotExtended) {
 }
 
 // As the core does with a lease of fixed length that has run out.
-TEST_F(ZookeeperBackendTest, LocksMayBeReleasedWhileTheHostIsToldThatTheSessionLives) {
+TEST_F(SessionLocksTest, LocksMayBeReleasedWhileTheHostIsToldThatTheSessionLives) {
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 8; ++i) attempts.push_back(contend(*backend, true, std::to_string(i)));
   int released = 0;
@@ -132,7 +132,7 @@ TEST_F(ZookeeperBackendTest, LocksMayBeReleasedWhileTheHostIsToldThatTheSessionL
 }
 
 // A disconnection is no loss.
-TEST_F(ZookeeperBackendTest, AShortDisconnectionCostsNothing) {
+TEST_F(SessionLocksTest, AShortDisconnectionCostsNothing) {
   const auto attempt = contend(*backend);
   const auto nodes = own_nodes();
   ensemble.disconnect();
@@ -149,7 +149,7 @@ TEST_F(ZookeeperBackendTest, AShortDisconnectionCostsNothing) {
 // --- Losing ----------------------------------------------------------------------------------------------------------
 
 // Hazards 5 and 6: by our own clock, no later than what was promised.
-TEST_F(ZookeeperBackendTest, WithoutNewsTheLossIsToldByOurOwnClock) {
+TEST_F(SessionLocksTest, WithoutNewsTheLossIsToldByOurOwnClock) {
   const auto attempt = contend(*backend);
   ensemble.disconnect();
   engine.run();
@@ -162,7 +162,7 @@ TEST_F(ZookeeperBackendTest, WithoutNewsTheLossIsToldByOurOwnClock) {
 }
 
 // Hazard 4.
-TEST_F(ZookeeperBackendTest, TheEndOfTheSessionLosesAllThatIsHeldForGood) {
+TEST_F(SessionLocksTest, TheEndOfTheSessionLosesAllThatIsHeldForGood) {
   const auto one = contend(*backend, true, "a");
   const auto two = contend(*backend, true, "b");
   ensemble.expire();
@@ -178,7 +178,7 @@ TEST_F(ZookeeperBackendTest, TheEndOfTheSessionLosesAllThatIsHeldForGood) {
   EXPECT_GT(again->grant->token, one->grant->token);
 }
 
-TEST_F(ZookeeperBackendTest, ANodeThatSomebodyRemovesIsLost) {
+TEST_F(SessionLocksTest, ANodeThatSomebodyRemovesIsLost) {
   for (const auto after : {std::chrono::milliseconds(10), std::chrono::milliseconds(5000)}) {
     for (const std::string query : {"", "strategy=ephemeral"}) {
       backend = make(query);
@@ -195,7 +195,7 @@ TEST_F(ZookeeperBackendTest, ANodeThatSomebodyRemovesIsLost) {
   }
 }
 
-TEST_F(ZookeeperBackendTest, AnothersNodeInOurPlaceIsALoss) {
+TEST_F(SessionLocksTest, AnothersNodeInOurPlaceIsALoss) {
   backend = make("strategy=ephemeral");
   const auto attempt = contend(*backend);
   ensemble.remove(parent);
@@ -205,7 +205,7 @@ TEST_F(ZookeeperBackendTest, AnothersNodeInOurPlaceIsALoss) {
   EXPECT_TRUE(ensemble.exists(parent));
 }
 
-TEST_F(ZookeeperBackendTest, AChangeOfOurNodesDataIsNoLoss) {
+TEST_F(SessionLocksTest, AChangeOfOurNodesDataIsNoLoss) {
   const auto attempt = contend(*backend);
   engine.advance(1s);
   for (int i = 0; i < 3; ++i) {
@@ -216,7 +216,7 @@ TEST_F(ZookeeperBackendTest, AChangeOfOurNodesDataIsNoLoss) {
   EXPECT_TRUE(host.losses.empty());
 }
 
-TEST_F(ZookeeperBackendTest, ALockHeldForAMomentIsNotWatched) {
+TEST_F(SessionLocksTest, ALockHeldForAMomentIsNotWatched) {
   (void)ensemble.put(parent);
   const auto attempt = contend(*backend);
   (void)release(*backend, *attempt);
@@ -224,7 +224,7 @@ TEST_F(ZookeeperBackendTest, ALockHeldForAMomentIsNotWatched) {
   EXPECT_EQ(ensemble.count(Kind::get), 0U);
 }
 
-TEST_F(ZookeeperBackendTest, ALookThatFailedIsRepeated) {
+TEST_F(SessionLocksTest, ALookThatFailedIsRepeated) {
   const auto attempt = contend(*backend);
   next(Kind::get, Fate::lose_answer);
   engine.advance(2s);
@@ -236,14 +236,14 @@ TEST_F(ZookeeperBackendTest, ALookThatFailedIsRepeated) {
 
 // --- Releasing -------------------------------------------------------------------------------------------------------
 
-TEST_F(ZookeeperBackendTest, AReleaseRemovesTheNodeAndSaysWhoseItWas) {
+TEST_F(SessionLocksTest, AReleaseRemovesTheNodeAndSaysWhoseItWas) {
   const auto attempt = contend(*backend);
   EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
   EXPECT_TRUE(own_nodes().empty());
   EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
 }
 
-TEST_F(ZookeeperBackendTest, AReleaseOfANodeThatIsGoneSaysSo) {
+TEST_F(SessionLocksTest, AReleaseOfANodeThatIsGoneSaysSo) {
   const auto attempt = contend(*backend);
   ensemble.remove(own_nodes().at(0));
   const auto next_holder = put_member();
@@ -251,7 +251,7 @@ TEST_F(ZookeeperBackendTest, AReleaseOfANodeThatIsGoneSaysSo) {
   EXPECT_TRUE(ensemble.exists(next_holder));
 }
 
-TEST_F(ZookeeperBackendTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
+TEST_F(SessionLocksTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
   const auto attempt = contend(*backend);
   next(Kind::remove, Fate::lose_answer);
   std::optional<ReleaseStatus> status;
@@ -261,7 +261,7 @@ TEST_F(ZookeeperBackendTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
 }
 
 // Hazard 10.
-TEST_F(ZookeeperBackendTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
+TEST_F(SessionLocksTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
   const auto attempt = contend(*backend);
   ensemble.disconnect();
   engine.run();
@@ -278,7 +278,7 @@ TEST_F(ZookeeperBackendTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
 
 // --- Closing ---------------------------------------------------------------------------------------------------------
 
-TEST_F(ZookeeperBackendTest, ClosingEndsTheSession) {
+TEST_F(SessionLocksTest, ClosingEndsTheSession) {
   const auto attempt = contend(*backend);
   (void)release(*backend, *attempt);
   close();
@@ -288,7 +288,7 @@ TEST_F(ZookeeperBackendTest, ClosingEndsTheSession) {
 }
 
 // Hazard 17: a session that is left to run out keeps its nodes, so the connection is waited for.
-TEST_F(ZookeeperBackendTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved) {
+TEST_F(SessionLocksTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved) {
   auto attempt = contend(*backend);
   (void)put_member();
   auto waiting = contend(*backend);
@@ -303,7 +303,7 @@ TEST_F(ZookeeperBackendTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRem
   EXPECT_TRUE(is_closed);
 }
 
-TEST_F(ZookeeperBackendTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
+TEST_F(SessionLocksTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
     for (int moment = 0; moment < 10; ++moment) {
       backend = make(query);
@@ -324,7 +324,7 @@ TEST_F(ZookeeperBackendTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
 }
 
 // Its session is a new one, so that nothing but the age of the question could be in the way.
-TEST_F(ZookeeperBackendTest, AfterAnOutageLongerThanTheSessionAWaiterGetsTheLockAtOnce) {
+TEST_F(SessionLocksTest, AfterAnOutageLongerThanTheSessionAWaiterGetsTheLockAtOnce) {
   for (const std::string query : {"strategy=sequential", "strategy=sequential-herd", "strategy=ephemeral"}) {
     FakeEnsemble::Dialling& dialling = ensemble.dialling;
     if (ensemble.exists("/dlock")) ensemble.remove("/dlock");

@@ -1,4 +1,4 @@
-#include "bench/scenarios/juggler.hpp"
+#include "bench/scenarios/async_load.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,52 +12,52 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-TEST(Juggler, KeepsAllOfThemUnderWay) {
+TEST(AsyncLoad, KeepsAllOfThemUnderWay) {
   const TestTarget target;
-  Juggler juggler(target, 50);
-  juggler.start();
-  juggler.warm_up(milliseconds(1), {});
-  const auto before = juggler.pairs();
-  const Window window = juggler.measure(nanoseconds(1), {});
+  AsyncLoad load(target, 50);
+  load.start();
+  load.warm_up(milliseconds(1), {});
+  const auto before = load.pairs();
+  const Window window = load.measure(nanoseconds(1), {});
   EXPECT_TRUE(window.complete);
   EXPECT_GT(window.samples.count(), 0U);
-  EXPECT_GE(juggler.pairs(), before + window.calls());
+  EXPECT_GE(load.pairs(), before + window.calls());
   EXPECT_EQ(target.clients(), std::vector<std::size_t>{50}) << "one client does it all";
 }
 
-TEST(Juggler, AStopEndsAWindow) {
+TEST(AsyncLoad, AStopEndsAWindow) {
   const TestTarget target;
-  Juggler juggler(target, 5);
-  juggler.start();
+  AsyncLoad load(target, 5);
+  load.start();
   std::stop_source stop;
   stop.request_stop();
-  juggler.warm_up(hours(1), stop.get_token());
-  EXPECT_FALSE(juggler.measure(hours(1), stop.get_token()).complete);
+  load.warm_up(hours(1), stop.get_token());
+  EXPECT_FALSE(load.measure(hours(1), stop.get_token()).complete);
 }
 
-TEST(Juggler, LeavesNothingLocked) {
-  const TestTarget target("memory://juggler");
+TEST(AsyncLoad, LeavesNothingLocked) {
+  const TestTarget target("memory://load");
   const Client other = connect(target.url(1));
   {
-    Juggler juggler(target, 20);
-    juggler.start();
-    (void)juggler.measure(milliseconds(1), {});
+    AsyncLoad load(target, 20);
+    load.start();
+    (void)load.measure(milliseconds(1), {});
   }
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(other.lock(lock_name("outstanding/" + std::to_string(i))).try_acquire()) << i;
   }
 }
 
-TEST(Juggler, ALockThatIsTakenAwayIsAnError) {
+TEST(AsyncLoad, ALockThatIsTakenAwayIsAnError) {
   const TestTarget target("memory://broken");
   const Client other = connect(target.url(1));
-  Juggler juggler(target, 1);
-  juggler.start();
+  AsyncLoad load(target, 1);
+  load.start();
   EXPECT_THROW(
       {
         for (;;) {
           (void)other.break_lock(lock_name("outstanding/0"));
-          (void)juggler.measure(nanoseconds(1), {});
+          (void)load.measure(nanoseconds(1), {});
         }
       },
       std::runtime_error);

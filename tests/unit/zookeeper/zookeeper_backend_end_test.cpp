@@ -3,17 +3,17 @@
 
 #include <string>
 
-#include "session_group_fixture.hpp"
+#include "zookeeper_backend_fixture.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-class SessionGroupEndTest : public SessionGroupTest {};
+class ZookeeperBackendEndTest : public ZookeeperBackendTest {};
 
 // --- Connections that cannot be had ----------------------------------------------------------------------------------
 
-TEST_F(SessionGroupEndTest, AFurtherSessionThatIsRefusedDoesNoHarm) {
+TEST_F(ZookeeperBackendEndTest, AFurtherSessionThatIsRefusedDoesNoHarm) {
   for (const auto refusal :
        {FakeEnsemble::Dialling::silence, FakeEnsemble::Dialling::fail, FakeEnsemble::Dialling::refuse_auth}) {
     ensemble.dialling = FakeEnsemble::Dialling::accept;
@@ -35,7 +35,7 @@ TEST_F(SessionGroupEndTest, AFurtherSessionThatIsRefusedDoesNoHarm) {
   }
 }
 
-TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
+TEST_F(ZookeeperBackendEndTest, AfterARefusalNoneIsTriedForAWhile) {
   const auto group = make_connected();
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   hold_creates();
@@ -51,7 +51,7 @@ TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
   EXPECT_EQ(ensemble.dialled, 2);
   answer();
   ensemble.dialling = FakeEnsemble::Dialling::accept;
-  engine.advance(SessionGroup::rest_after);
+  engine.advance(ZookeeperBackend::rest_after);
   hold_creates();
   load(*group, attempts);
   add(*group, attempts, 1);
@@ -60,10 +60,10 @@ TEST_F(SessionGroupEndTest, AfterARefusalNoneIsTriedForAWhile) {
 }
 
 // It is given up after the connect timeout, by when all hosts have had their turn.
-TEST_F(SessionGroupEndTest, AFurtherSessionLeavesASilentHostForTheNextOne) {
+TEST_F(ZookeeperBackendEndTest, AFurtherSessionLeavesASilentHostForTheNextOne) {
   for (const std::string silent : {"h", "g"}) {
     ensemble.silent = {};
-    const auto group = make_backend<SessionGroup>("", ",g");
+    const auto group = make_backend<ZookeeperBackend>("", ",g");
     const auto first = contend(*group, true, "first");
     ASSERT_TRUE(first->grant);
     ensemble.silent = {silent};
@@ -78,7 +78,7 @@ TEST_F(SessionGroupEndTest, AFurtherSessionLeavesASilentHostForTheNextOne) {
   }
 }
 
-TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatHoldsLocks) {
+TEST_F(ZookeeperBackendEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatHoldsLocks) {
   const auto group = make_connected();
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   hold_creates();
@@ -101,13 +101,13 @@ TEST_F(SessionGroupEndTest, WhatIsNotNeededDoesNotCompeteForAConnectionWithWhatH
 
 // --- Rest ------------------------------------------------------------------------------------------------------------
 
-TEST_F(SessionGroupEndTest, AFurtherSessionThatIsNotUsedRests) {
+TEST_F(ZookeeperBackendEndTest, AFurtherSessionThatIsNotUsedRests) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
     const int closed = ensemble.closed;
     const auto group = make_alone(query);
     auto attempts = busy(*group, 3);
     end(*group, attempts);
-    engine.advance(SessionGroup::rest_after - 1s);
+    engine.advance(ZookeeperBackend::rest_after - 1s);
     EXPECT_EQ(ensemble.closed - closed, 0);
     engine.advance(12s);
     EXPECT_EQ(ensemble.closed - closed, 2);
@@ -120,7 +120,7 @@ TEST_F(SessionGroupEndTest, AFurtherSessionThatIsNotUsedRests) {
   EXPECT_TRUE(host.warnings.empty());
 }
 
-TEST_F(SessionGroupEndTest, UnderLoadOneThatRestsIsWoken) {
+TEST_F(ZookeeperBackendEndTest, UnderLoadOneThatRestsIsWoken) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
     const auto group = make_alone(query + (query.empty() ? "" : "&") + "sessions=2");
     const int dialled = ensemble.dialled;
@@ -134,7 +134,7 @@ TEST_F(SessionGroupEndTest, UnderLoadOneThatRestsIsWoken) {
   }
 }
 
-TEST_F(SessionGroupEndTest, WithALockItDoesNotRest) {
+TEST_F(ZookeeperBackendEndTest, WithALockItDoesNotRest) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
   engine.advance(2min);
@@ -145,7 +145,7 @@ TEST_F(SessionGroupEndTest, WithALockItDoesNotRest) {
   EXPECT_EQ(ensemble.closed, 1);
 }
 
-TEST_F(SessionGroupEndTest, WithAWaiterItDoesNotRest) {
+TEST_F(ZookeeperBackendEndTest, WithAWaiterItDoesNotRest) {
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
     const int closed = ensemble.closed;
     const auto group = make_alone(query);
@@ -166,7 +166,7 @@ TEST_F(SessionGroupEndTest, WithAWaiterItDoesNotRest) {
   }
 }
 
-TEST_F(SessionGroupEndTest, ARestIsNotToldAsALossOfWhatTheOthersHold) {
+TEST_F(ZookeeperBackendEndTest, ARestIsNotToldAsALossOfWhatTheOthersHold) {
   const auto group = make_connected();
   const auto kept = contend(*group, true, "kept");
   auto attempts = busy(*group, 2);
@@ -180,7 +180,7 @@ TEST_F(SessionGroupEndTest, ARestIsNotToldAsALossOfWhatTheOthersHold) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-TEST_F(SessionGroupEndTest, ClosingClosesAllSessions) {
+TEST_F(ZookeeperBackendEndTest, ClosingClosesAllSessions) {
   const auto group = make_connected();
   auto attempts = busy(*group, 3);
   end(*group, attempts);
@@ -194,7 +194,7 @@ TEST_F(SessionGroupEndTest, ClosingClosesAllSessions) {
   EXPECT_EQ(ensemble.dialled, 3);
 }
 
-TEST_F(SessionGroupEndTest, ClosingWaitsForTheMemberThatHasSomethingToRemove) {
+TEST_F(ZookeeperBackendEndTest, ClosingWaitsForTheMemberThatHasSomethingToRemove) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
   Attempt& last = *attempts.back();
@@ -210,7 +210,7 @@ TEST_F(SessionGroupEndTest, ClosingWaitsForTheMemberThatHasSomethingToRemove) {
   EXPECT_TRUE(closed);
 }
 
-TEST_F(SessionGroupEndTest, TheNewsThatItIsClosedMayBeItsEnd) {
+TEST_F(ZookeeperBackendEndTest, TheNewsThatItIsClosedMayBeItsEnd) {
   auto group = make_connected();
   auto attempts = busy(*group, 2);
   end(*group, attempts);
@@ -220,14 +220,14 @@ TEST_F(SessionGroupEndTest, TheNewsThatItIsClosedMayBeItsEnd) {
   engine.advance(1min);
 }
 
-TEST_F(SessionGroupEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
+TEST_F(ZookeeperBackendEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
     for (int moment = 0; moment < 20; ++moment) {
       auto group = make_alone(query);
       Attempts attempts;
       hold_creates();
       for (int i = 0; i < 4 * full; ++i) {
-        if (i == 2 * full) engine.advance(SessionGroup::busy_for);
+        if (i == 2 * full) engine.advance(ZookeeperBackend::busy_for);
         if (i == 3 * full) ensemble.fate = nullptr;
         attempts.push_back(start(*group, i % 3 != 0, "m" + std::to_string(i % 40)));
         if (i % 20 == 19) (void)engine.run_one();

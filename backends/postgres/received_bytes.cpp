@@ -1,4 +1,4 @@
-#include "backends/postgres/received.hpp"
+#include "backends/postgres/received_bytes.hpp"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

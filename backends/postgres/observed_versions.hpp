@@ -14,18 +14,18 @@
 namespace dlock::postgres {
 
 // In tasks only.
-class Standstill {
+class ObservedVersions {
  public:
   // An answer that has arrived now shows the lock held. Tells for how long it has to stand still yet.
-  [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const Sighting& sighting,
+  [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const ObservedVersion& seen,
                                               std::chrono::nanoseconds lease, TimePoint now);
   // What stood still for long enough to be taken over; nothing otherwise.
-  [[nodiscard]] Sighting over(const std::string& name, TimePoint now) const;
+  [[nodiscard]] ObservedVersion over(const std::string& name, TimePoint now) const;
   void forget(const std::string& name) { seen_.erase(name); }
 
  private:
   struct Entry {
-    Sighting sighting;
+    ObservedVersion seen;
     std::chrono::nanoseconds lease{};
     TimePoint since;
     TimePoint last;

@@ -4,20 +4,20 @@
 #include <set>
 #include <string>
 
-#include "session_group_fixture.hpp"
+#include "zookeeper_backend_fixture.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-TEST_F(SessionGroupTest, NothingConnectsBeforeItIsNeeded) {
+TEST_F(ZookeeperBackendTest, NothingConnectsBeforeItIsNeeded) {
   const auto group = make_group();
   engine.advance(1min);
   EXPECT_EQ(ensemble.dialled, 0);
 }
 
 // Hazard 27.
-TEST_F(SessionGroupTest, AClientThatIsNotBusyHasOneSession) {
+TEST_F(ZookeeperBackendTest, AClientThatIsNotBusyHasOneSession) {
   const auto group = make_connected();
   Attempts attempts;
   add(*group, attempts, 100);
@@ -29,7 +29,7 @@ TEST_F(SessionGroupTest, AClientThatIsNotBusyHasOneSession) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
-TEST_F(SessionGroupTest, ABurstOpensNone) {
+TEST_F(ZookeeperBackendTest, ABurstOpensNone) {
   const auto group = make_connected();
   for (int i = 0; i < 5; ++i) {
     hold_creates();
@@ -42,7 +42,7 @@ TEST_F(SessionGroupTest, ABurstOpensNone) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
-TEST_F(SessionGroupTest, WhereMostFindItNotBusyNoneIsOpened) {
+TEST_F(ZookeeperBackendTest, WhereMostFindItNotBusyNoneIsOpened) {
   const auto group = make_connected();
   for (int i = 0; i < 6; ++i) {
     Attempts attempts;
@@ -51,12 +51,12 @@ TEST_F(SessionGroupTest, WhereMostFindItNotBusyNoneIsOpened) {
     add(*group, attempts, full + 5);
     answer();
     end(*group, attempts);
-    engine.advance(SessionGroup::busy_for);
+    engine.advance(ZookeeperBackend::busy_for);
   }
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
-TEST_F(SessionGroupTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
+TEST_F(ZookeeperBackendTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
   const auto group = make_group();
   Attempts attempts;
   for (int i = 0; i < 3 * full; ++i) attempts.push_back(start(*group, true, "n" + std::to_string(i)));
@@ -65,7 +65,7 @@ TEST_F(SessionGroupTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
   EXPECT_EQ(sessions_of(attempts), 1U);
 }
 
-TEST_F(SessionGroupTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
+TEST_F(ZookeeperBackendTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
   const auto group = make_connected();
   hold_creates();
   Attempts attempts;
@@ -83,7 +83,7 @@ TEST_F(SessionGroupTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
   end(*group, attempts);
 }
 
-TEST_F(SessionGroupTest, ReleasesAreLoadAsWell) {
+TEST_F(ZookeeperBackendTest, ReleasesAreLoadAsWell) {
   const auto group = make_connected();
   Attempts attempts;
   add(*group, attempts, full);
@@ -105,7 +105,7 @@ TEST_F(SessionGroupTest, ReleasesAreLoadAsWell) {
   EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
 }
 
-TEST_F(SessionGroupTest, TheLeastLoadedIsUsedWhereAllAreBusy) {
+TEST_F(ZookeeperBackendTest, TheLeastLoadedIsUsedWhereAllAreBusy) {
   const auto group = make_connected("sessions=2");
   hold_creates();
   Attempts attempts;
@@ -116,7 +116,7 @@ TEST_F(SessionGroupTest, TheLeastLoadedIsUsedWhereAllAreBusy) {
   EXPECT_EQ(sessions_of(more), 2U);
 }
 
-TEST_F(SessionGroupTest, ThereAreNeverMoreSessionsThanAllowed) {
+TEST_F(ZookeeperBackendTest, ThereAreNeverMoreSessionsThanAllowed) {
   for (const int most : {1, 2, 4, 6}) {
     const int before = ensemble.dialled;
     const auto group = make_connected(most == 4 ? "" : "sessions=" + std::to_string(most));
@@ -130,7 +130,7 @@ TEST_F(SessionGroupTest, ThereAreNeverMoreSessionsThanAllowed) {
   }
 }
 
-TEST_F(SessionGroupTest, WhatALostSessionNeverAnsweredIsNoLoad) {
+TEST_F(ZookeeperBackendTest, WhatALostSessionNeverAnsweredIsNoLoad) {
   const auto group = make_connected();
   hold_creates();
   Attempts attempts;
@@ -144,7 +144,7 @@ TEST_F(SessionGroupTest, WhatALostSessionNeverAnsweredIsNoLoad) {
   for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
 }
 
-TEST_F(SessionGroupTest, AMemberWithoutConnectionIsNotChosen) {
+TEST_F(ZookeeperBackendTest, AMemberWithoutConnectionIsNotChosen) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
   const std::int64_t first = session_of(*attempts.front());
@@ -159,7 +159,7 @@ TEST_F(SessionGroupTest, AMemberWithoutConnectionIsNotChosen) {
 
 // --- Exclusion and its ends ------------------------------------------------------------------------------------------
 
-TEST_F(SessionGroupTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
+TEST_F(ZookeeperBackendTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
     const auto group = make_alone(query);
     if (query.empty()) (void)ensemble.put(parent);
@@ -180,7 +180,7 @@ TEST_F(SessionGroupTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
   }
 }
 
-TEST_F(SessionGroupTest, AReleaseReachesTheMemberThatHoldsTheLock) {
+TEST_F(ZookeeperBackendTest, AReleaseReachesTheMemberThatHoldsTheLock) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
     const auto group = make_alone(query);
     auto attempts = busy(*group, 3);
@@ -193,7 +193,7 @@ TEST_F(SessionGroupTest, AReleaseReachesTheMemberThatHoldsTheLock) {
   }
 }
 
-TEST_F(SessionGroupTest, ASessionThatIsLostTakesOnlyItsOwnLocksAlong) {
+TEST_F(ZookeeperBackendTest, ASessionThatIsLostTakesOnlyItsOwnLocksAlong) {
   const auto group = make_connected();
   auto attempts = busy(*group, 3);
   const std::int64_t doomed = session_of(*attempts.back());
@@ -212,7 +212,7 @@ TEST_F(SessionGroupTest, ASessionThatIsLostTakesOnlyItsOwnLocksAlong) {
   }
 }
 
-TEST_F(SessionGroupTest, LeasesOfAllSessionsAreExtended) {
+TEST_F(ZookeeperBackendTest, LeasesOfAllSessionsAreExtended) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
   host.extensions.clear();
@@ -225,7 +225,7 @@ TEST_F(SessionGroupTest, LeasesOfAllSessionsAreExtended) {
 
 // --- What is told ----------------------------------------------------------------------------------------------------
 
-TEST_F(SessionGroupTest, TheObserverHearsOfTheFirstConnectionOnly) {
+TEST_F(ZookeeperBackendTest, TheObserverHearsOfTheFirstConnectionOnly) {
   ensemble.granted = 4s;
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
@@ -240,7 +240,7 @@ TEST_F(SessionGroupTest, TheObserverHearsOfTheFirstConnectionOnly) {
   EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
 }
 
-TEST_F(SessionGroupTest, AnUnknownChildIsWarnedOfOnce) {
+TEST_F(ZookeeperBackendTest, AnUnknownChildIsWarnedOfOnce) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
   (void)ensemble.put("/dlock/odd/child");

@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
-#include "backends/zookeeper/session_group.hpp"
+#include "backends/zookeeper/zookeeper_backend.hpp"
 
 namespace dlock::zookeeper {
 
-class SessionGroupTest : public BackendTest {
+class ZookeeperBackendTest : public BackendTest {
  protected:
   using Attempts = std::vector<std::unique_ptr<Attempt>>;
-  static constexpr int full = static_cast<int>(SessionGroup::busy_from);
+  static constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
 
-  std::unique_ptr<SessionGroup> make_group(const std::string& query = {}) { return make_backend<SessionGroup>(query); }
+  std::unique_ptr<ZookeeperBackend> make_group(const std::string& query = {}) {
+    return make_backend<ZookeeperBackend>(query);
+  }
   // With its first session.
-  std::unique_ptr<SessionGroup> make_connected(const std::string& query = {}) {
+  std::unique_ptr<ZookeeperBackend> make_connected(const std::string& query = {}) {
     auto group = make_group(query);
     const auto attempt = contend(*group, true, "first");
     EXPECT_TRUE(attempt->grant);
@@ -30,7 +32,7 @@ class SessionGroupTest : public BackendTest {
     return group;
   }
   // The same in an empty ensemble: what queues leave behind is in the way of strategy=ephemeral.
-  std::unique_ptr<SessionGroup> make_alone(const std::string& query) {
+  std::unique_ptr<ZookeeperBackend> make_alone(const std::string& query) {
     ensemble.fate = nullptr;
     if (ensemble.exists("/dlock")) ensemble.remove("/dlock");
     ephemeral_ = query.starts_with("strategy=ephemeral");
@@ -48,7 +50,7 @@ class SessionGroupTest : public BackendTest {
     engine.run();
   }
   // Each of a name of its own, that nobody waits for.
-  void add(SessionGroup& group, Attempts& attempts, int count) {
+  void add(ZookeeperBackend& group, Attempts& attempts, int count) {
     for (int i = 0; i < count; ++i) {
       const std::string name = "n" + std::to_string(++names_);
       if (!ensemble.exists("/dlock/" + name) && !ephemeral_) (void)ensemble.put("/dlock/" + name);
@@ -56,18 +58,18 @@ class SessionGroupTest : public BackendTest {
     }
   }
   // Those who come find all sessions busy, for as long as it takes to open another one.
-  void press(SessionGroup& group, Attempts& attempts) {
-    engine.advance(2 * SessionGroup::busy_for);  // what was before does not count
+  void press(ZookeeperBackend& group, Attempts& attempts) {
+    engine.advance(2 * ZookeeperBackend::busy_for);  // what was before does not count
     add(group, attempts, 1);
-    engine.advance(SessionGroup::busy_for);
+    engine.advance(ZookeeperBackend::busy_for);
     add(group, attempts, 1);
   }
-  void load(SessionGroup& group, Attempts& attempts) {
+  void load(ZookeeperBackend& group, Attempts& attempts) {
     add(group, attempts, full);
     press(group, attempts);
   }
   // So many sessions are opened by load, and one acquire is in the last of them.
-  Attempts busy(SessionGroup& group, int sessions) {
+  Attempts busy(ZookeeperBackend& group, int sessions) {
     hold_creates();
     Attempts attempts;
     for (int i = 1; i < sessions; ++i) load(group, attempts);
@@ -76,7 +78,7 @@ class SessionGroupTest : public BackendTest {
     for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
     return attempts;
   }
-  void end(SessionGroup& group, Attempts& attempts) {
+  void end(ZookeeperBackend& group, Attempts& attempts) {
     for (const auto& attempt : attempts) {
       EXPECT_EQ(release(group, *attempt)->status, ReleaseStatus::released);
     }

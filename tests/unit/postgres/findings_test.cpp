@@ -1,4 +1,4 @@
-#include "backends/postgres/judgement.hpp"
+#include "backends/postgres/findings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -49,12 +49,12 @@ Examined good_server() {
   return good;
 }
 
-class PostgresJudgement : public testing::Test {
+class PostgresFindings : public testing::Test {
  protected:
   // The first finding of a check; fails where there is none.
   [[nodiscard]] Finding about(const std::string& check) const {
-    std::vector<Finding> findings = judge_server(server, options);
-    for (Finding& finding : judge_tables(server, options)) findings.push_back(std::move(finding));
+    std::vector<Finding> findings = server_findings(server, options);
+    for (Finding& finding : table_findings(server, options)) findings.push_back(std::move(finding));
     const auto found =
         std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.check == check; });
     if (found != findings.end()) return *found;
@@ -79,12 +79,12 @@ class PostgresJudgement : public testing::Test {
   }();
 };
 
-TEST_F(PostgresJudgement, FindsNothingWrongWhereNothingIs) {
+TEST_F(PostgresFindings, FindsNothingWrongWhereNothingIs) {
   for (const Strategy strategy : {Strategy::table, Strategy::advisory}) {
     use(strategy);
-    std::vector<Finding> findings = judge_server(server, options);
+    std::vector<Finding> findings = server_findings(server, options);
     EXPECT_EQ(findings.size(), 12U);
-    for (Finding& finding : judge_tables(server, options)) findings.push_back(std::move(finding));
+    for (Finding& finding : table_findings(server, options)) findings.push_back(std::move(finding));
     EXPECT_EQ(findings.size(), 15U);
     for (const Finding& finding : findings) {
       EXPECT_EQ(finding.severity, Severity::ok) << finding.check << ": " << finding.message;
@@ -95,7 +95,7 @@ TEST_F(PostgresJudgement, FindsNothingWrongWhereNothingIs) {
 
 // --- The server ------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresJudgement, OldServersAreRefusedOrWarnedOf) {
+TEST_F(PostgresFindings, OldServersAreRefusedOrWarnedOf) {
   server.server.version = 110022;
   EXPECT_EQ(severity("version"), Severity::error);
   server.server.version = 130010;
@@ -104,12 +104,12 @@ TEST_F(PostgresJudgement, OldServersAreRefusedOrWarnedOf) {
   EXPECT_EQ(severity("version"), Severity::warning) << "it has no idle_session_timeout";
 }
 
-TEST_F(PostgresJudgement, AStandbyKeepsNoLocks) {
+TEST_F(PostgresFindings, AStandbyKeepsNoLocks) {
   server.server.standby = true;
   EXPECT_EQ(severity("role"), Severity::error);
 }
 
-TEST_F(PostgresJudgement, WhatIsNotVerifiedMayComeFromAnybody) {
+TEST_F(PostgresFindings, WhatIsNotVerifiedMayComeFromAnybody) {
   options.libpq = {{"sslmode", "require"}};
   EXPECT_EQ(severity("encryption"), Severity::note);
   expect("encryption", "sslrootcert");
@@ -126,7 +126,7 @@ TEST_F(PostgresJudgement, WhatIsNotVerifiedMayComeFromAnybody) {
   }
 }
 
-TEST_F(PostgresJudgement, APoolerIsNotForLocksThatLiveInSessions) {
+TEST_F(PostgresFindings, APoolerIsNotForLocksThatLiveInSessions) {
   server.server.pooled = true;
   EXPECT_EQ(severity("pooler"), Severity::note);
   use(Strategy::optimistic);
@@ -140,7 +140,7 @@ TEST_F(PostgresJudgement, APoolerIsNotForLocksThatLiveInSessions) {
   EXPECT_EQ(severity("pooler"), Severity::note) << "it is the user who says so";
 }
 
-TEST_F(PostgresJudgement, AnIsolationThatCouldNotBeChangedIsWarnedOf) {
+TEST_F(PostgresFindings, AnIsolationThatCouldNotBeChangedIsWarnedOf) {
   set("default_transaction_isolation", "read committed", "serializable");
   EXPECT_EQ(severity("isolation"), Severity::ok);
   expect("isolation", "serializable for others");
@@ -148,7 +148,7 @@ TEST_F(PostgresJudgement, AnIsolationThatCouldNotBeChangedIsWarnedOf) {
   EXPECT_EQ(severity("isolation"), Severity::warning);
 }
 
-TEST_F(PostgresJudgement, TimeoutsThatEndHoldersAreNamed) {
+TEST_F(PostgresFindings, TimeoutsThatEndHoldersAreNamed) {
   for (const char* name : {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
                            "idle_session_timeout", "transaction_timeout"}) {
     server = good_server();
@@ -161,7 +161,7 @@ TEST_F(PostgresJudgement, TimeoutsThatEndHoldersAreNamed) {
   }
 }
 
-TEST_F(PostgresJudgement, WhatTheServerDidNotTakeIsNamed) {
+TEST_F(PostgresFindings, WhatTheServerDidNotTakeIsNamed) {
   set("tcp_user_timeout", "0", "0");
   EXPECT_EQ(severity("settings"), Severity::warning);
   expect("settings", "tcp_user_timeout is 0 instead of 30000");
@@ -171,7 +171,7 @@ TEST_F(PostgresJudgement, WhatTheServerDidNotTakeIsNamed) {
   expect("settings", "client_connection_check_interval is 0 instead of 500");
 }
 
-TEST_F(PostgresJudgement, WhatIsNotOnDiskIsWarnedOf) {
+TEST_F(PostgresFindings, WhatIsNotOnDiskIsWarnedOf) {
   set("fsync", "off", "off");
   EXPECT_EQ(severity("fsync"), Severity::warning);
   set("full_page_writes", "off", "off");
@@ -182,7 +182,7 @@ TEST_F(PostgresJudgement, WhatIsNotOnDiskIsWarnedOf) {
   EXPECT_EQ(severity("durability"), Severity::note) << "as was asked for";
 }
 
-TEST_F(PostgresJudgement, StandbysThatNobodyWaitsForMayLoseLocks) {
+TEST_F(PostgresFindings, StandbysThatNobodyWaitsForMayLoseLocks) {
   server.standbys = 2;
   EXPECT_EQ(severity("replication"), Severity::note);
   expect("replication", "2 standbys, none of them synchronous");
@@ -197,12 +197,12 @@ TEST_F(PostgresJudgement, StandbysThatNobodyWaitsForMayLoseLocks) {
   expect("replication", "do not wait");
 }
 
-TEST_F(PostgresJudgement, WaitingForAStandbyThatIsNotThereIsAnError) {
+TEST_F(PostgresFindings, WaitingForAStandbyThatIsNotThereIsAnError) {
   set("synchronous_standby_names", "s1", "s1");
   EXPECT_EQ(severity("replication"), Severity::error);
 }
 
-TEST_F(PostgresJudgement, RoomForConnectionsIsCountedByStrategy) {
+TEST_F(PostgresFindings, RoomForConnectionsIsCountedByStrategy) {
   server.connections = Rows{.rows = {{"97", "91", "-1", "4", "-1", "5"}}};
   EXPECT_EQ(severity("connections"), Severity::ok) << "rows need three";
   use(Strategy::advisory);
@@ -216,7 +216,7 @@ TEST_F(PostgresJudgement, RoomForConnectionsIsCountedByStrategy) {
   expect("connections", "this database may have 7 and has 5");
 }
 
-TEST_F(PostgresJudgement, AClockThatDiffersIsWarnedOf) {
+TEST_F(PostgresFindings, AClockThatDiffersIsWarnedOf) {
   server.our_clock += 60;
   EXPECT_EQ(severity("clock"), Severity::warning);
   expect("clock", "61s behind");
@@ -224,19 +224,19 @@ TEST_F(PostgresJudgement, AClockThatDiffersIsWarnedOf) {
   EXPECT_EQ(severity("clock"), Severity::note) << "it decides nothing there";
 }
 
-TEST_F(PostgresJudgement, WhatCouldNotBeAskedIsNotJudged) {
+TEST_F(PostgresFindings, WhatCouldNotBeAskedIsNotJudged) {
   server.settings.clear();
   server.standbys.reset();
   server.connections.reset();
   server.server_clock.reset();
-  EXPECT_EQ(judge_server(server, options).size(), 5U);
+  EXPECT_EQ(server_findings(server, options).size(), 5U);
   server.tables.reset();
-  EXPECT_TRUE(judge_tables(server, options).empty());
+  EXPECT_TRUE(table_findings(server, options).empty());
 }
 
 // --- The tables ------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresJudgement, ASchemaThatIsNotThereYetIsFineForWhoMayMakeIt) {
+TEST_F(PostgresFindings, ASchemaThatIsNotThereYetIsFineForWhoMayMakeIt) {
   server.rights = Rows{.rows = {{"f", "f", "f", "t"}}};
   server.tables = Rows{};
   EXPECT_EQ(severity("schema"), Severity::note);
@@ -246,7 +246,7 @@ TEST_F(PostgresJudgement, ASchemaThatIsNotThereYetIsFineForWhoMayMakeIt) {
   expect("schema", "dlock init");
 }
 
-TEST_F(PostgresJudgement, ASchemaThatIsNotOursIsAnError) {
+TEST_F(PostgresFindings, ASchemaThatIsNotOursIsAnError) {
   server.schema_version = 2;
   EXPECT_EQ(severity("schema"), Severity::error);
   expect("schema", "version 2");
@@ -256,7 +256,7 @@ TEST_F(PostgresJudgement, ASchemaThatIsNotOursIsAnError) {
   expect("schema", "\"dlock\".\"lease\"");
 }
 
-TEST_F(PostgresJudgement, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
+TEST_F(PostgresFindings, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
   server.tables->rows[1][5] = "f";  // lease, UPDATE
   EXPECT_EQ(severity("permissions"), Severity::error);
   expect("permissions", "\"dlock\".\"lease\"");
@@ -265,17 +265,17 @@ TEST_F(PostgresJudgement, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
   EXPECT_EQ(severity("permissions"), Severity::ok);
 }
 
-TEST_F(PostgresJudgement, UnloggedTablesAreWarnedOfUnlessAskedFor) {
+TEST_F(PostgresFindings, UnloggedTablesAreWarnedOfUnlessAskedFor) {
   for (Rows::Row& row : server.tables->rows) row[2] = "u";
   EXPECT_EQ(severity("tables"), Severity::warning);
   expect("tables", "ALTER TABLE \"dlock\".\"lease\" SET LOGGED");
   options.durability = Durability::unlogged;
-  for (const Finding& finding : judge_tables(server, options)) EXPECT_NE(finding.check, "tables");
+  for (const Finding& finding : table_findings(server, options)) EXPECT_NE(finding.check, "tables");
   for (Rows::Row& row : server.tables->rows) row[2] = "p";
   EXPECT_EQ(severity("tables"), Severity::note);
 }
 
-TEST_F(PostgresJudgement, AnIndexTooManyIsNamed) {
+TEST_F(PostgresFindings, AnIndexTooManyIsNamed) {
   server.indexes = Rows{.rows = {{"lease", "by_expiry"}}};
   EXPECT_EQ(severity("indexes"), Severity::warning);
   expect("indexes", "\"dlock\".\"by_expiry\"");
@@ -284,7 +284,7 @@ TEST_F(PostgresJudgement, AnIndexTooManyIsNamed) {
   expect("indexes", "\"dlock\".\"by_key\"");
 }
 
-TEST_F(PostgresJudgement, AnUnhealthyTableIsWarnedOf) {
+TEST_F(PostgresFindings, AnUnhealthyTableIsWarnedOf) {
   const auto health = [&](Rows::Row row) {
     server.health = Rows{.rows = {std::move(row)}};
     return about("table health");

@@ -1,4 +1,4 @@
-#include "cli/hidden_words.hpp"
+#include "cli/secret_arguments.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/scenarios/juggler.hpp"
+#include "bench/scenarios/async_load.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds time_to_finish{2};  // what is under way at the e
 
 }  // namespace
 
-Juggler::Juggler(const Target& target, std::size_t count)
+AsyncLoad::AsyncLoad(const Target& target, std::size_t count)
     : started_(count), client_(target.connect(count, {.response_timeout = response_timeout})) {
   locks_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ Juggler::Juggler(const Target& target, std::size_t count)
   }
 }
 
-Juggler::~Juggler() {
+AsyncLoad::~AsyncLoad() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
@@ -37,7 +37,7 @@ Juggler::~Juggler() {
   client_.reset();  // afterwards, no handler runs that could use the other members
 }
 
-void Juggler::start() {
+void AsyncLoad::start() {
   {
     const std::scoped_lock lock(mutex_);
     under_way_ = locks_.size();
@@ -45,14 +45,14 @@ void Juggler::start() {
   for (std::size_t i = 0; i < locks_.size(); ++i) acquire(i);
 }
 
-void Juggler::acquire(std::size_t index) {
+void AsyncLoad::acquire(std::size_t index) {
   started_[index] = Clock::now();
   locks_[index].async_acquire({.cancel = cancel_.get_token()}, [this, index](std::error_code ec, Lease lease) {
     acquired(index, ec, std::move(lease));
   });
 }
 
-void Juggler::acquired(std::size_t index, std::error_code ec, Lease lease) {
+void AsyncLoad::acquired(std::size_t index, std::error_code ec, Lease lease) {
   if (ec) return drop("an acquire failed: " + ec.message());
   {
     const std::scoped_lock lock(mutex_);
@@ -61,7 +61,7 @@ void Juggler::acquired(std::size_t index, std::error_code ec, Lease lease) {
   lease.async_release([this, index](std::error_code error, bool was_ours) { released(index, error, was_ours); });
 }
 
-void Juggler::released(std::size_t index, std::error_code ec, bool was_ours) {
+void AsyncLoad::released(std::size_t index, std::error_code ec, bool was_ours) {
   if (ec) return drop("a release failed: " + ec.message());
   if (!was_ours) return drop("a lock was lost while it was held");
   bool again = false;
@@ -75,7 +75,7 @@ void Juggler::released(std::size_t index, std::error_code ec, bool was_ours) {
   drop({});
 }
 
-void Juggler::drop(const std::string& failure) {
+void AsyncLoad::drop(const std::string& failure) {
   const std::scoped_lock lock(mutex_);
   --under_way_;
   if (failure_.empty() && !stopping_) failure_ = failure;
@@ -83,19 +83,19 @@ void Juggler::drop(const std::string& failure) {
 }
 
 template <class Condition>
-bool Juggler::wait_until(Clock::time_point time, const std::stop_token& stop, const Condition& condition) {
+bool AsyncLoad::wait_until(Clock::time_point time, const std::stop_token& stop, const Condition& condition) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, stop, time, condition);
 }
 
-void Juggler::warm_up(std::chrono::nanoseconds length, const std::stop_token& stop) {
+void AsyncLoad::warm_up(std::chrono::nanoseconds length, const std::stop_token& stop) {
   constexpr std::chrono::seconds longest{5};
   const auto end = Clock::now() + longest;
   (void)measure(length, stop);
   while (!stop.stop_requested() && pairs() < locks_.size() && Clock::now() < end) (void)measure(next_look, stop);
 }
 
-Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
+Window AsyncLoad::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
   std::uint64_t halves_before = 0;
   {
     const std::scoped_lock lock(mutex_);
@@ -126,7 +126,7 @@ Window Juggler::measure(std::chrono::nanoseconds length, const std::stop_token& 
   return window;
 }
 
-std::uint64_t Juggler::pairs() const {
+std::uint64_t AsyncLoad::pairs() const {
   const std::scoped_lock lock(mutex_);
   return halves_ / 2;
 }

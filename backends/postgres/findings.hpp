@@ -44,10 +44,10 @@ struct Examined {
   std::optional<std::int64_t> schema_version;
 };
 
-// The settings that judge_server() looks at.
+// The settings that server_findings() looks at.
 [[nodiscard]] std::vector<std::string> interesting_settings();
 
-[[nodiscard]] std::vector<Finding> judge_server(const Examined& examined, const Options& options);
-[[nodiscard]] std::vector<Finding> judge_tables(const Examined& examined, const Options& options);
+[[nodiscard]] std::vector<Finding> server_findings(const Examined& examined, const Options& options);
+[[nodiscard]] std::vector<Finding> table_findings(const Examined& examined, const Options& options);
 
 }  // namespace dlock::postgres

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "backends/postgres/findings.hpp"
 #include "backends/postgres/identifier.hpp"
-#include "backends/postgres/judgement.hpp"
 #include "backends/postgres/schema_state.hpp"
 #include "backends/postgres/schema_statements.hpp"
 
@@ -178,7 +178,7 @@ class Judge {
 
 }  // namespace
 
-std::vector<Finding> judge_tables(const Examined& examined, const Options& options) {
+std::vector<Finding> table_findings(const Examined& examined, const Options& options) {
   if (!examined.rights || !examined.tables) return {};
   return Judge(examined, options).all();
 }

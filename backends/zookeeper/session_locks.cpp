@@ -1,0 +1,212 @@
+#include "backends/zookeeper/session_locks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+constexpr std::chrono::milliseconds min_lease{1};
+
+// Waiters are woken by their watches; each of these asks for a write.
+constexpr TryPolicy try_policy{.poll_min = std::chrono::seconds(20), .poll_max = std::chrono::seconds(40)};
+
+// What was refused before it began.
+class NoContention final : public Contention {};
+
+}  // namespace
+
+SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
+                           HandleFactory handles, WordAsker asker)
+    : TryBackend(host, try_policy),
+      options_(std::move(options)),
+      default_lease_(default_lease),
+      session_(host.executor(), options_, std::move(handles), *this),
+      requests_(session_),
+      watches_(host.executor(), session_, options_.chroot.size()),
+      parents_(requests_, options_),
+      tombstones_(host.executor(), requests_, options_.response_timeout,
+                  [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
+      holds_(host, requests_, watches_, tombstones_),
+      sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
+      ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
+      inspection_(host.executor(), options_, requests_),
+      diagnosis_(host.executor(), options_, session_, tombstones_, std::move(asker)) {}
+
+SessionLocks::~SessionLocks() = default;
+
+Capabilities SessionLocks::capabilities() const noexcept {
+  const bool queue = options_.strategy != Strategy::ephemeral;
+  return {
+      .backend = "zookeeper",
+      .strategy = to_string(options_.strategy),
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::session,
+      .fencing = FencingDurability::service,
+      .fair = queue,
+      .wakes_waiters = true,
+      .wakes_one = options_.strategy == Strategy::sequential,
+      .counts_waiters = queue,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .close_on_exec = false,  // libzookeeper opens its socket and its pipe without the flag
+      .min_lease = min_lease,
+      .max_lease = std::max<std::chrono::nanoseconds>(options_.session_timeout, default_lease_),
+  };
+}
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+std::optional<Failure> SessionLocks::problem_with(const std::string& name) const {
+  if (name != "zookeeper" || !options_.prefix.empty() || !options_.chroot.empty()) return std::nullopt;
+  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node is ZooKeeper's own"};
+}
+
+std::optional<Failure> SessionLocks::problem_with(const LockRequest& request) const {
+  if (auto problem = problem_with(request.name)) return problem;
+  // The default is taken as it is: whoever gives a session timeout means all locks.
+  if (request.lease <= options_.session_timeout || request.lease == default_lease_) return std::nullopt;
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
+                                             " is longer than the session lives without its client; give a longer "
+                                             "session_timeout than " +
+                                             util::to_text(options_.session_timeout)};
+}
+
+std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
+  if (auto problem = problem_with(request)) {
+    sink.failed(*std::move(problem));
+    return std::make_unique<NoContention>();
+  }
+  if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(request, sink);
+  return sequential_.contend(request, sink);
+}
+
+void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
+  ephemeral_.try_acquire(request, std::move(done));
+}
+
+std::unique_ptr<Watch> SessionLocks::watch(const std::string& name, std::function<void()> changed) {
+  return ephemeral_.watch(name, std::move(changed));
+}
+
+void SessionLocks::abandon(const LockRequest& request) {
+  ephemeral_.abandon(request);
+}
+
+// The session does it.
+void SessionLocks::renew(const Grant& /*grant*/, RenewHandler done) {
+  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+}
+
+void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
+  using Status = ReleaseOutcome::Status;
+  auto node = holds_.take(grant.owner);
+  if (!node) return done({.status = Status::not_owner});
+  tombstones_.remove(*std::move(node), [done = std::move(done)](Tombstones::End end, const Failure& why) {
+    switch (end) {
+      case Tombstones::End::removed:
+        return done({.status = Status::released});
+      case Tombstones::End::gone:
+        return done({.status = Status::not_owner});
+      case Tombstones::End::unconfirmed:
+        return done({.status = Status::failed, .failure = why});
+    }
+  });
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void SessionLocks::inspect(const std::string& name, Handler<LockInfo> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  inspection_.inspect(name, std::move(done));
+}
+
+void SessionLocks::list(Handler<std::vector<LockInfo>> done) {
+  inspection_.list(std::move(done));
+}
+
+void SessionLocks::break_lock(const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  inspection_.break_lock(name, std::move(done));
+}
+
+void SessionLocks::diagnose(Handler<std::vector<Finding>> done) {
+  diagnosis_.run(std::move(done));
+}
+
+void SessionLocks::close(std::function<void()> done) {
+  // The end of the session removes its nodes, all at once.
+  if (tombstones_.size() == 0 || (session_.ready() && tombstones_.only_of_this_session())) {
+    return session_.close(std::move(done));
+  }
+  tombstones_.finish([this, done = std::move(done)] {
+    // Not from inside: an answer of the session is just being heard.
+    host().executor().post(lifetime_.guard([this, done] { session_.close(done); }));
+  });
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+bool SessionLocks::unused() const noexcept {
+  return holds_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
+         requests_.writes_under_way() == 0;
+}
+
+void SessionLocks::rest() {
+  connected_ = false;
+  session_.rest();
+  // Nothing is lost, but what is known of the session is over.
+  tombstones_.session_lost();
+  holds_.session_lost({});
+}
+
+void SessionLocks::session_ready(bool fresh) {
+  connected_ = true;
+  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  if (fresh) warn_of_short_session();
+  tombstones_.session_ready(fresh);  // what must go goes before what comes
+  sequential_.session_ready(fresh);
+  ephemeral_.session_ready(fresh);
+  inspection_.session_ready();
+  diagnosis_.session_ready();
+}
+
+void SessionLocks::session_alive(TimePoint valid_until) {
+  holds_.session_alive(valid_until);
+}
+
+void SessionLocks::session_suspended(const Failure& why) {
+  broken(why);
+  sequential_.session_suspended(why);
+  ephemeral_.session_suspended(why);
+}
+
+void SessionLocks::session_lost(const Failure& why) {
+  broken(why);
+  tombstones_.session_lost();
+  holds_.session_lost(why);
+  sequential_.session_lost(why);
+  ephemeral_.session_lost(why);
+}
+
+void SessionLocks::broken(const Failure& why) {
+  if (!std::exchange(connected_, false)) return;
+  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+}
+
+void SessionLocks::warn_of_short_session() {
+  const std::chrono::milliseconds granted = session_.granted_timeout();
+  if (granted >= options_.session_timeout || std::exchange(warned_of_short_session_, true)) return;
+  host().warn({.name = "",
+               .reason = {errc::unavailable, options_.endpoint() + ": the servers grant a session timeout of only " +
+                                                 util::to_text(granted) + " instead of " +
+                                                 util::to_text(options_.session_timeout) +
+                                                 " (maxSessionTimeout), so locks are lost sooner"}});
+}
+
+}  // namespace dlock::zookeeper

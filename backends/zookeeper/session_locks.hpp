@@ -1,0 +1,97 @@
+// zookeeper://: locks in a ZooKeeper ensemble. See docs/backends/zookeeper.md for the layout of the nodes and for what
+// is guaranteed.
+//
+// Waiters stand in a queue of nodes by default (sequential.hpp); ?strategy=ephemeral uses the ready-made contention of
+// TryBackend (ephemeral.hpp). All locks of a SessionLocks live in one session (session.hpp); a client that is busy
+// has more than one of them (zookeeper_backend.hpp).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/zookeeper/diagnosis.hpp"
+#include "backends/zookeeper/ephemeral.hpp"
+#include "backends/zookeeper/holds.hpp"
+#include "backends/zookeeper/inspection.hpp"
+#include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/parents.hpp"
+#include "backends/zookeeper/requests.hpp"
+#include "backends/zookeeper/sequential.hpp"
+#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/tombstones.hpp"
+#include "backends/zookeeper/watches.hpp"
+
+namespace dlock::zookeeper {
+
+class SessionLocks final : public TryBackend, private Session::User {
+ public:
+  // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
+  // tests have their own.
+  SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
+               WordAsker asker);
+  ~SessionLocks() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+
+  void inspect(const std::string& name, Handler<LockInfo> done) override;
+  void list(Handler<std::vector<LockInfo>> done) override;
+  void break_lock(const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+  // --- Its session, for whoever has several ---
+  // Connects, before the first acquire does.
+  void want() { session_.want(); }
+  // Only while unused(): gives up the session until it is needed again. Nothing is reported.
+  void rest();
+  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
+  [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
+  [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
+  [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
+  // Nobody holds or waits for anything in the session, and nothing is to be removed.
+  [[nodiscard]] bool unused() const noexcept;
+
+ private:
+  void session_ready(bool fresh) override;
+  void session_alive(TimePoint valid_until) override;
+  void session_suspended(const Failure& why) override;
+  void session_lost(const Failure& why) override;
+
+  void broken(const Failure& why);
+  void warn_of_short_session();
+  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
+  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
+
+  const Options options_;
+  const std::chrono::nanoseconds default_lease_;
+  // Goes last: the others end their watches with it, and nothing is called back any more when it goes.
+  Session session_;
+  Requests requests_;
+  Watches watches_;
+  Parents parents_;
+  Tombstones tombstones_;
+  Holds holds_;
+  Sequential sequential_;
+  Ephemeral ephemeral_;
+  Inspection inspection_;
+  Diagnosis diagnosis_;
+  bool connected_ = false;
+  bool warned_of_short_session_ = false;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,90 @@
+#include "core/livelock_backoff.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dlock::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class LivelockBackoffTest : public testing::Test {
+ protected:
+  // Holds one lock for so long, and finds another one busy.
+  void hold_in_vain(LivelockBackoff::Duration how_long) {
+    backoff.entered(now);
+    now += how_long;
+    backoff.tried_in_vain(&busy, now);
+    backoff.left();
+  }
+
+  LivelockBackoff backoff;
+  const int busy = 0;
+  LivelockBackoff::TimePoint now;
+};
+
+TEST_F(LivelockBackoffTest, NothingIsDueToWhoeverHoldsNothing) {
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+  backoff.tried_in_vain(&busy, now);
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+}
+
+TEST_F(LivelockBackoffTest, NothingIsDueWithoutATryInVain) {
+  backoff.entered(now);
+  backoff.entered(now + 5ms);
+  backoff.left();
+  backoff.left();
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+}
+
+TEST_F(LivelockBackoffTest, APauseIsAsLongAsWhatWasHeldInVainAndDueOnce) {
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+}
+
+TEST_F(LivelockBackoffTest, APauseIsDueOnlyBeforeTheLockThatWasBusy) {
+  hold_in_vain(3ms);
+  const int another = 0;
+  EXPECT_EQ(backoff.take(&another), 0ms);
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+}
+
+TEST_F(LivelockBackoffTest, WhatWasLongAgoIsForgotten) {
+  hold_in_vain(3ms);
+  now += 1h;
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+}
+
+TEST_F(LivelockBackoffTest, NobodyPausesWhileHolding) {
+  backoff.entered(now);
+  backoff.tried_in_vain(&busy, now + 3ms);
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+  backoff.left();
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+}
+
+TEST_F(LivelockBackoffTest, PausesDoubleUpToABoundAndBeginAnewAfterASuccess) {
+  hold_in_vain(3ms);
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 6ms);
+  for (int i = 0; i < 20; ++i) hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), LivelockBackoff::longest);
+  backoff.entered(now);
+  backoff.entered(now);  // both at once
+  backoff.left();
+  backoff.left();
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+}
+
+TEST_F(LivelockBackoffTest, EachThreadHasItsOwn) {
+  LivelockBackoff& mine = LivelockBackoff::of_this_thread();
+  std::jthread([&] { EXPECT_NE(&LivelockBackoff::of_this_thread(), &mine); }).join();
+  EXPECT_EQ(&LivelockBackoff::of_this_thread(), &mine);
+}
+
+}  // namespace
+
+}  // namespace dlock::detail
