@@ -8,9 +8,10 @@ namespace dlock::redis {
 
 namespace {
 
-// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does. Where K has a hash tag of its own, that
-// has to stay the first one: K, a unit separator and "dlq". No lock's name has a control character, so the two forms
-// cannot be mistaken for each other or, with a prefix, for a lock.
+// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does, unless K has a '}': then only what is
+// before that is hashed of them, and all of K. Where K has a hash tag of its own, that has to stay the first one: K, a
+// unit separator and "dlq". No lock's name has a control character, so the two forms cannot be mistaken for each other
+// or, with a prefix, for a lock.
 constexpr std::string_view closing = "}:";
 constexpr char separator = '\x1f';
 constexpr std::string_view queue_suffix = "dlq";

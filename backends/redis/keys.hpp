@@ -9,7 +9,7 @@
 
 namespace dlock::redis {
 
-// All in one hash slot.
+// All in one hash slot, except where the lock's key has a '}' but no hash tag: as dlock:a}b, dlock:} and dlock:a{}b{c}.
 struct Keys {
   std::string lock;   // the prefix and the name: what SET NX PX lockers in other languages know
   std::string queue;  // who waits, in order
