@@ -127,8 +127,9 @@ void RedisBackend::abandon(const LockRequest& request) {
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {
   const TimePoint deadline =
       saturating_add(host().executor().now(), std::min(options_.response_timeout, grant.lease / 4));
+  Keys keys = keys_of(options_.prefix, grant.name);
   (void)commands_.run(
-      renew_script(), {keys_of(options_.prefix, grant.name).lock},
+      renew_script(), {std::move(keys.lock), std::move(keys.fence)},
       {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, deadline,
       [this, name = grant.name, lease = grant.lease, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
         using Status = RenewOutcome::Status;

@@ -35,7 +35,8 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
 }
 
 // fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
-// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost.
+// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost. So
+// the record of the last one may expire: 30 days after its lease began, or after a renewal prolonged it.
 constexpr char acquire_free_text[] = R"lua(
 local value, lease, mode, alive, grant, holder = unpack(ARGV)
 local function fence_of_mine()
@@ -47,7 +48,7 @@ local function fence_of_mine()
   if before and (#before > #fence or #before == #fence and before >= fence) then
     fence = string.format('%.0f', before + 1)
   end
-  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder)
+  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder, 'EX', 2592000)
   return fence
 end
 local owner = redis.call('GET', KEYS[1])
@@ -165,13 +166,18 @@ end
 return {0, redis.call('PTTL', KEYS[1]), rank, joined}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "6cd65b9bac1cf8fdeea266c56a51618510d302d3"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "fae25c5d996457c331525c69f3ae4e77c6d63c16"};
 
+// The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
+// once a day. One that never expires was written by an older client, or is meant to stay.
 constexpr char renew_text[] = R"lua(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local renewed = redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local left = redis.call('PTTL', KEYS[2])
+if left >= 0 and left < 2505600000 then redis.call('PEXPIRE', KEYS[2], 2592000000) end
+return renewed
 )lua";
-constexpr Script renew_definition = {"renew", renew_text, "dac977473ed0da5e2a244aca2dc6c00948050dc9"};
+constexpr Script renew_definition = {"renew", renew_text, "69aede87efcf3381c3cc46241c490f5b3747d0dc"};
 
 // DEL comes first: it is what fails where writes are refused, and after it the server no longer refuses the grant for
 // lack of memory. Everybody else is told only where the lock really became free.

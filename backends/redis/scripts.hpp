@@ -18,7 +18,7 @@ struct Script {
 // are before us (-1: we are not in the queue), and 1 if we were not in the queue until now.
 [[nodiscard]] const Script& acquire_script() noexcept;
 
-// KEYS: lock.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
+// KEYS: lock, fence.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
 [[nodiscard]] const Script& renew_script() noexcept;
 
 // KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.

@@ -35,7 +35,7 @@ class ScriptTest : public ::testing::Test {
     return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
   }
   RedisReply renew(const std::string& value, int lease_ms = 30'000) {
-    return run(redis::renew_script(), {keys.lock}, {value, std::to_string(lease_ms)});
+    return run(redis::renew_script(), {keys.lock, keys.fence}, {value, std::to_string(lease_ms)});
   }
   // The token of a grant; 0 if it was none.
   static std::uint64_t token_in(const RedisReply& reply) {

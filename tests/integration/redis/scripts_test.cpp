@@ -5,6 +5,8 @@ namespace dlock::test {
 
 namespace {
 
+constexpr std::int64_t day = 24 * 3600;
+
 TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
   for (const Script* script :
        {&redis::acquire_script(), &redis::renew_script(), &redis::release_script(), &redis::inspect_script()}) {
@@ -23,12 +25,15 @@ TEST_F(ScriptTest, ALockIsItsValueAndItsLeaseAndNothingElse) {  // H1
   EXPECT_LE(left, 30'000);
 }
 
-TEST_F(ScriptTest, NothingButTheTokenStaysForever) {
+TEST_F(ScriptTest, NothingStaysForever) {
   (void)acquire("c:1");
   (void)acquire("c:2", "queue");
   EXPECT_GT(server.command({"PTTL", keys.queue}).integer, 0);
-  EXPECT_GT(server.command({"PTTL", keys.alive}).integer, 0);
-  EXPECT_EQ(server.command({"PTTL", keys.fence}).integer, -1);
+  EXPECT_LE(server.command({"PEXPIRETIME", keys.alive}).integer - server.command({"PEXPIRETIME", keys.queue}).integer,
+            1)
+      << "a queue whose waiters nobody knows to be alive";
+  EXPECT_GT(server.command({"TTL", keys.fence}).integer, 29 * day);
+  EXPECT_LE(server.command({"TTL", keys.fence}).integer, 30 * day);
   (void)release("c:2", "leave");
   (void)release("c:1");
   EXPECT_EQ(server.command({"EXISTS", keys.lock, keys.queue, keys.alive}).integer, 0);
@@ -106,6 +111,30 @@ TEST_F(ScriptTest, ATokenIsWrittenOutInFull) {  // H6
   EXPECT_EQ(reply.elements.at(1).text.find_first_not_of("0123456789"), std::string::npos);
   const std::string record = server.command({"GET", keys.fence}).text;
   EXPECT_EQ(record, reply.elements.at(1).text + " c:1 host:1:test");
+}
+
+// It says who holds the lock, and `list` finds the lock by it.
+TEST_F(ScriptTest, TheRecordOfATokenOutlivesEveryLease) {
+  const auto left = [&] { return server.command({"TTL", keys.fence}).integer; };
+  (void)acquire("c:1");
+  const auto prolonged_from = [&](std::int64_t days) {
+    (void)server.command({"EXPIRE", keys.fence, std::to_string(days * day + 10)});
+    const auto before = left();
+    EXPECT_EQ(renew("c:1").integer, 1);
+    return left() > before;
+  };
+  EXPECT_TRUE(prolonged_from(1));
+  EXPECT_TRUE(prolonged_from(28));
+  EXPECT_FALSE(prolonged_from(29)) << "once a day is enough";
+  (void)server.command({"EXPIRE", keys.fence, std::to_string(day)});
+  EXPECT_EQ(renew("c:2").integer, 0);
+  EXPECT_LE(left(), day) << "not by others";
+  (void)server.command({"PERSIST", keys.fence});
+  EXPECT_EQ(renew("c:1").integer, 1);
+  EXPECT_EQ(left(), -1);
+  (void)server.command({"DEL", keys.fence});
+  EXPECT_EQ(renew("c:1").integer, 1);
+  EXPECT_EQ(server.command({"EXISTS", keys.fence}).integer, 0);
 }
 
 TEST_F(ScriptTest, ATokenThatWasLostWhileHeldIsReplacedAndNeverZero) {
