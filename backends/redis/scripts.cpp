@@ -68,8 +68,8 @@ end
 //
 // In `alive`, minus infinity marks the waiter that was given the lock last until it is heard of. Who finds the lock
 // free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
-// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish nobody is
-// marked, because a waiter that was not told may find out too late.
+// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish only those
+// are marked that ask by themselves: another waiter was not told, and may find out too late.
 constexpr char hand_on_text[] = R"lua(
 local function client_of(waiter) return string.match(waiter, '^[^:]*') end
 local function remove(waiters)
@@ -114,7 +114,11 @@ local function hand_on(grant, me)
         if alive < 0 or refused or heard > 0 then
           remove(dead)
           redis.call('ZREM', KEYS[2], waiter)
-          if refused then redis.call('ZREM', KEYS[3], waiter) else redis.call('ZADD', KEYS[3], '-inf', waiter) end
+          if refused and alive > 0 then
+            redis.call('ZREM', KEYS[3], waiter)
+          else
+            redis.call('ZADD', KEYS[3], '-inf', waiter)
+          end
           return waiter, forbidden
         end
         redis.call('DEL', KEYS[1])
@@ -166,7 +170,7 @@ end
 return {0, redis.call('PTTL', KEYS[1]), rank, joined}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "fae25c5d996457c331525c69f3ae4e77c6d63c16"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "81973a0308d5450cc3beb035a65740651851976a"};
 
 // The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
 // once a day. One that never expires was written by an older client, or is meant to stay.
@@ -199,7 +203,7 @@ end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
 constexpr auto release_whole = join(hand_on_text, release_text);
-constexpr Script release_definition = {"release", text_of(release_whole), "3220bb8af2bd2bf8f73e02f8dbb703357393038b"};
+constexpr Script release_definition = {"release", text_of(release_whole), "61372ee4e7364c2e1b154788abe76c33a4376bcf"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char inspect_text[] = R"lua(

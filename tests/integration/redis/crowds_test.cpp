@@ -110,6 +110,44 @@ TEST_P(CrowdTest, WaitersOfAClientThatStandsStillAreNotGrantedTheLockOneByOne) {
 
 INSTANTIATE_TEST_SUITE_P(, CrowdTest, all_strategies(), Room::strategy_name);
 
+RedisConfig without_publishing() {
+  RedisConfig config;
+  config.password = "administrator";
+  config.user = RedisUser{};
+  std::erase(config.user->rights, "+publish");
+  return config;
+}
+
+// Nobody can find out by a channel that nobody hears who is dead.
+class SilentCrowdTest : public RedisTest {
+ protected:
+  SilentCrowdTest() : RedisTest(without_publishing()) {}
+};
+
+TEST_F(SilentCrowdTest, KilledWaitersAreNotGrantedTheLockOneByOne) {
+  const Client holding = steady();
+  const Client living = steady();
+  DistributedLock lock = holding.lock("crowded");
+  DistributedLock others = living.lock("crowded");
+  Lease lease = take(lock, {.lease = long_lease});
+  std::optional<Client> dying = disturbed({.close_timeout = 300ms});
+  DistributedLock theirs = dying->lock("crowded");
+  std::deque<Pending> crowd;
+  for (int i = 0; i < 40; ++i) crowd.emplace_back(theirs, AcquireOptions{.lease = long_lease});
+  await_waiters("crowded", 40);
+  Pending waiting(others, {.lease = long_lease});
+  await_waiters("crowded", 41);
+  proxy.refuse(true);
+  proxy.drop();
+  (void)server.command({"CONFIG", "RESETSTAT"});
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().held());
+  // Each grant sets the lock's key, and so does a record of a token.
+  const std::string stats = server.command({"INFO", "commandstats"}).text;
+  const std::string begin = "cmdstat_set:calls=";
+  EXPECT_LE(std::stoll(stats.substr(stats.find(begin) + begin.size())), 5);
+}
+
 }  // namespace
 
 }  // namespace dlock::test

@@ -64,6 +64,15 @@ class ScriptTest : public ::testing::Test {
   }
   std::string holder() { return server.command({"GET", keys.lock}).text; }
   std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
+  // From now on scripts run as a user that may not tell waiters.
+  void forbid_publishing() {
+    RedisUser user;
+    user.patterns = {"~dlock:*", "~{dlock:*"};
+    std::vector<std::string> words = {"ACL", "SETUSER"};
+    for (const std::string& rule : user.rules()) words.push_back(rule);
+    (void)server.command(words);
+    (void)client.command({"AUTH", user.name, user.password});
+  }
   // A connection that hears the wake-ups of that client.
   RedisConnection subscribe(const std::string& channel) {
     RedisConnection connection = server.connect();

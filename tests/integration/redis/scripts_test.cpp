@@ -317,12 +317,7 @@ TEST_F(ScriptTest, WithoutTheRightToPublishALockIsHandedOnAllTheSameAndTheAnswer
   (void)acquire("c:1");
   (void)acquire("a:1", "queue");
   EXPECT_EQ(release("nobody").elements.at(1).integer, 1);
-  RedisUser user;
-  user.patterns = {"~dlock:*", "~{dlock:*"};
-  std::vector<std::string> words = {"ACL", "SETUSER"};
-  for (const std::string& rule : user.rules()) words.push_back(rule);
-  (void)server.command(words);
-  (void)client.command({"AUTH", user.name, user.password});
+  forbid_publishing();
   const auto reply = release("c:1");
   EXPECT_EQ(reply.elements.at(0).integer, 1);
   EXPECT_EQ(reply.elements.at(1).integer, 0);
