@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 
 namespace dlock::redis {
 
@@ -108,6 +110,18 @@ std::optional<OwnerId> owner_in(std::string_view value, std::string_view client)
 
 std::string client_channel(std::string_view client) {
   return std::string(channel_prefix) + std::string(client);
+}
+
+std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client) {
+  const std::size_t space = text.find(' ');
+  const auto owner = owner_in(text.substr(0, space), client);
+  if (!owner) return std::nullopt;
+  if (space == std::string_view::npos) return WakeUp{*owner, std::nullopt};
+  const std::string_view digits = text.substr(space + 1);
+  std::uint32_t ms = 0;  // leases are a day at most
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ms);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return WakeUp{*owner, std::chrono::milliseconds(ms)};
 }
 
 std::string lock_channel(std::string_view lock_key) {

@@ -38,7 +38,7 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
 // no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost. So
 // the record of the last one may expire: 30 days after its lease began, or after a renewal prolonged it.
 constexpr char acquire_free_text[] = R"lua(
-local value, lease, mode, alive, grant, holder = unpack(ARGV)
+local value, lease, mode, alive, grant, holder, place = unpack(ARGV)
 local function fence_of_mine()
   local last = redis.call('GET', KEYS[4])
   local before, owner = string.match(last or '', '^(%d+) (%S+)')
@@ -70,8 +70,36 @@ end
 // free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
 // waiters would let theirs pass one after the other, so they lose their places. Without the right to publish only those
 // are marked that ask by themselves: another waiter was not told, and may find out too late.
+//
+// appoint(): tells a waiter to look when the time of `owner` ends, because an expiry tells nobody. It is the first of
+// another client than the owner's, since the whole client may be dead or stopped. Only where the queue seems to have
+// no other client, it is the first in line. Others look by themselves, later the further back they are.
 constexpr char hand_on_text[] = R"lua(
 local function client_of(waiter) return string.match(waiter, '^[^:]*') end
+local function appoint(owner, ms)
+  local own, deaf, asked, spare = client_of(owner), {}, 0, nil
+  local function told(waiter)
+    asked = asked + 1
+    local heard = redis.pcall('PUBLISH', 'dlock:w:' .. client_of(waiter), waiter .. ' ' .. ms)
+    return asked == 8 or type(heard) == 'table' or heard > 0
+  end
+  local from, to = 0, 0
+  repeat
+    local waiters = redis.call('ZRANGE', KEYS[2], from, to)
+    for _, waiter in ipairs(waiters) do
+      local client = client_of(waiter)
+      if client == own then
+        spare = spare or waiter
+      elseif not deaf[client] then
+        if told(waiter) then return end
+        deaf[client] = true
+      end
+    end
+    if from == 0 and spare and client_of(redis.call('ZRANGE', KEYS[2], -1, -1)[1]) == own then break end
+    from, to = to + 1, to * 10 + 9
+  until to > 99 or not waiters[1]
+  if spare then told(spare) end
+end
 local function remove(waiters)
   if not waiters[1] then return end
   redis.call('ZREM', KEYS[2], unpack(waiters))
@@ -119,6 +147,7 @@ local function hand_on(grant, me)
           else
             redis.call('ZADD', KEYS[3], '-inf', waiter)
           end
+          if not refused then appoint(waiter, grant) end
           return waiter, forbidden
         end
         redis.call('DEL', KEYS[1])
@@ -142,22 +171,31 @@ end
 if owner == value then
   redis.call('PEXPIRE', KEYS[1], lease)
   leave()
+  if tonumber(lease) < tonumber(grant) then appoint(value, lease) end
   return {1, fence_of_mine()}
 end
 if not owner then
   local given = hand_on(grant, value)
   if not given or given == '' then
     redis.call('SET', KEYS[1], value, 'PX', lease)
-    if not given then leave() end
+    if not given then
+      leave()
+      appoint(value, lease)
+    end
     return {1, fence_of_mine()}
   end
 end
-local rank, joined = -1, 0
+local rank, joined, ticket = -1, 0, 0
 if mode ~= 'try' then
-  if not redis.call('ZSCORE', KEYS[2], value) then
+  ticket = redis.call('ZSCORE', KEYS[2], value)
+  if not ticket then
     joined = 1
-    local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
-    redis.call('ZADD', KEYS[2], string.format('%.0f', (last or 0) + 1), value)
+    ticket = place
+    if ticket == '0' then
+      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+      ticket = string.format('%.0f', (last or 0) + 1)
+    end
+    redis.call('ZADD', KEYS[2], ticket, value)
   end
   local t = redis.call('TIME')
   local till = t[1] * 1000 + math.floor(t[2] / 1000) + alive
@@ -167,10 +205,10 @@ if mode ~= 'try' then
   redis.call('PEXPIRE', KEYS[3], alive * 2)
   rank = redis.call('ZRANK', KEYS[2], value)
 end
-return {0, redis.call('PTTL', KEYS[1]), rank, joined}
+return {0, redis.call('PTTL', KEYS[1]), rank, joined, tonumber(ticket)}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "81973a0308d5450cc3beb035a65740651851976a"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "032c01fe3d59ab4617c67892c1de2e1987ddac47"};
 
 // The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
 // once a day. One that never expires was written by an older client, or is meant to stay.
@@ -190,8 +228,11 @@ local owner = redis.call('GET', KEYS[1])
 local mine = owner == ARGV[1]
 if mine then redis.call('DEL', KEYS[1]) end
 if ARGV[3] == 'leave' then
+  local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[3], ARGV[1])
+  local left = owner and not mine and rank and rank < 10 and redis.call('PTTL', KEYS[1]) or 0
+  if left > 0 then appoint(owner, left) end
 end
 local given, forbidden
 if mine or not owner then
@@ -203,7 +244,7 @@ end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
 constexpr auto release_whole = join(hand_on_text, release_text);
-constexpr Script release_definition = {"release", text_of(release_whole), "61372ee4e7364c2e1b154788abe76c33a4376bcf"};
+constexpr Script release_definition = {"release", text_of(release_whole), "e2ac259e92076451c9e9e995b5d5198985cf0773"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char inspect_text[] = R"lua(

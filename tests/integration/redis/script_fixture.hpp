@@ -27,9 +27,10 @@ class ScriptTest : public ::testing::Test {
     return client.command(words);
   }
   RedisReply acquire(const std::string& value, const std::string& mode = "try", int alive_ms = 15'000,
-                     int lease_ms = 30'000) {
+                     int lease_ms = 30'000, std::int64_t ticket = 0) {
     return run(redis::acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
-               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test"});
+               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test",
+                std::to_string(ticket)});
   }
   RedisReply release(const std::string& value, const std::string& how = "stay") {
     return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
@@ -45,7 +46,7 @@ class ScriptTest : public ::testing::Test {
   }
   static bool is_busy(const RedisReply& reply) {
     EXPECT_FALSE(reply.is_error()) << reply.text;
-    return reply.elements.size() == 4 && reply.elements[0].integer == 0;
+    return reply.elements.size() == 5 && reply.elements[0].integer == 0;
   }
   // Releases as a client does: until nothing is left to do. The number of calls.
   int release_to_the_end(const std::string& value) {
@@ -78,6 +79,14 @@ class ScriptTest : public ::testing::Test {
     RedisConnection connection = server.connect();
     EXPECT_EQ(connection.command({"SUBSCRIBE", channel}).elements.size(), 3U);
     return connection;
+  }
+
+  // The next message there that is a grant.
+  static std::string next_grant(RedisConnection& subscribed) {
+    while (true) {
+      std::string text = subscribed.receive().elements.at(2).text;
+      if (text.find(' ') == std::string::npos) return text;
+    }
   }
 
   RedisServer server;

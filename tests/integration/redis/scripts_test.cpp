@@ -166,7 +166,7 @@ TEST_F(ScriptTest, WaitersAreServedInTheirOrderAndEachIsWokenOnce) {  // H25
   for (const std::string next : {"a:1", "b:1", "a:2"}) {
     (void)release(holder());
     EXPECT_EQ(holder(), next);
-    EXPECT_EQ((next.front() == 'a' ? a : b).receive().elements.at(2).text, next);
+    EXPECT_EQ(next_grant(next.front() == 'a' ? a : b), next);
     EXPECT_GT(token_in(acquire(next, "queue")), 0U);
   }
   EXPECT_EQ(waiters(), 0);
@@ -193,6 +193,93 @@ TEST_F(ScriptTest, NobodyOvertakesAWaiterThatLives) {
   EXPECT_EQ(holder(), "a:1") << "whoever comes helps the first in line";
   EXPECT_EQ(a.receive().elements.at(2).text, "a:1");
   EXPECT_EQ(waiters(), 0);
+}
+
+// An expiry tells nobody, so somebody has to look.
+TEST_F(ScriptTest, WhoeverGetsTheLockIsWatchedByTheNext) {
+  auto a = subscribe("dlock:w:a");
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)acquire("b:1", "queue");
+  (void)acquire("a:2", "queue");
+  (void)release("c:1");
+  EXPECT_EQ(a.receive().elements.at(2).text, "a:1");
+  EXPECT_EQ(b.receive().elements.at(2).text, "b:1 1000") << "until then, a:1 has to confirm";
+  EXPECT_GT(token_in(acquire("a:1", "queue", 15'000, 300)), 0U);
+  EXPECT_EQ(b.receive().elements.at(2).text, "b:1 300") << "its lease ends before that";
+  (void)server.command({"DEL", keys.lock});
+  EXPECT_GT(token_in(acquire("b:1", "queue")), 0U);
+  EXPECT_EQ(a.receive().elements.at(2).text, "a:2 30000");
+}
+
+// Where one of them is dead or stopped, all of its client are.
+TEST_F(ScriptTest, TheFirstOfAnotherClientWatches) {
+  auto a = subscribe("dlock:w:a");
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  for (int i = 0; i < 40; ++i) (void)acquire("a:" + std::to_string(i), "queue");
+  (void)acquire("gone:1", "queue");
+  (void)acquire("b:1", "queue");
+  (void)acquire("b:2", "queue");
+  (void)release("c:1");
+  EXPECT_EQ(b.receive().elements.at(2).text, "b:1 1000");
+}
+
+TEST_F(ScriptTest, WhereThereIsNoOtherClientTheFirstInLineWatches) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  for (int i = 0; i < 40; ++i) (void)acquire("a:" + std::to_string(i), "queue");
+  (void)acquire("gone:1", "queue");
+  (void)server.command({"CONFIG", "RESETSTAT"});
+  (void)release("c:1");
+  EXPECT_EQ(a.receive().elements.at(2).text, "a:0");
+  EXPECT_EQ(a.receive().elements.at(2).text, "a:1 1000");
+  EXPECT_LE(published(), 3);
+}
+
+TEST_F(ScriptTest, WhenTheFirstInLineLeavesTheNextOneWatches) {
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1", "try", 15'000, 600'000);
+  (void)acquire("a:1", "queue");
+  (void)acquire("b:1", "queue");
+  (void)release("a:1", "leave");
+  const std::string text = b.receive().elements.at(2).text;
+  EXPECT_TRUE(text.starts_with("b:1 ")) << text;
+  EXPECT_GT(std::stoi(text.substr(4)), 500'000);
+}
+
+TEST_F(ScriptTest, AWaiterThatWasCutGetsItsPlaceBack) {
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  const auto ticket = acquire("cut:1", "queue").elements.at(4).integer;
+  EXPECT_GT(ticket, 0);
+  EXPECT_GT(acquire("cut:2", "queue").elements.at(4).integer, ticket);
+  EXPECT_EQ(acquire("cut:1", "queue").elements.at(4).integer, ticket);
+  (void)acquire("b:1", "queue");
+  (void)acquire("b:2", "queue");
+  (void)release("c:1");
+  EXPECT_EQ(holder(), "b:1") << "nobody hears the channel of those before";
+  const auto back = acquire("cut:1", "queue", 15'000, 30'000, ticket);
+  EXPECT_EQ(back.elements.at(2).integer, 0);
+  EXPECT_EQ(back.elements.at(3).integer, 1);
+  EXPECT_EQ(back.elements.at(4).integer, ticket);
+  // Who is in the queue stays where it is.
+  EXPECT_EQ(acquire("b:2", "queue", 15'000, 30'000, 1).elements.at(2).integer, 1);
+}
+
+// As a clock does that is set forward by more than the time that a waiter counts as alive without asking.
+TEST_F(ScriptTest, WaitersThatASteppedClockMadeDeadComeBack) {
+  auto a = subscribe("dlock:w:a");
+  (void)acquire("c:1");
+  for (const char* value : {"a:1", "a:2", "a:3"}) (void)acquire(value, "queue");
+  for (const char* value : {"a:1", "a:2", "a:3"}) (void)server.command({"ZADD", keys.alive, "1", value});
+  (void)release("c:1");
+  EXPECT_EQ(holder(), "");
+  EXPECT_GT(token_in(acquire("a:2", "queue")), 0U);
+  for (const char* value : {"a:3", "a:1"}) EXPECT_TRUE(is_busy(acquire(value, "queue")));
+  (void)release("a:2");
+  EXPECT_EQ(holder(), "a:3");
 }
 
 TEST_F(ScriptTest, TheFirstInLineTakesAFreeLock) {
