@@ -44,8 +44,7 @@ struct Acquirer::Granted {
   Handler done;
 };
 
-CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode mode, TimePoint deadline,
-                                         Handler done) {
+CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
   if (request.wait && !outage_.may_ask()) {
     commands_.executor().post([done = std::move(done), why = outage_.why()] { done(why, {}); });
     return 0;
@@ -55,10 +54,11 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, AcquireMode
   std::string value = value_of(client_, request.owner);
   std::vector<std::string> arguments = {value,
                                         in_milliseconds(request.lease),
-                                        std::string(name_of(mode)),
+                                        std::string(name_of(place.mode)),
                                         in_milliseconds(alive_for),
                                         in_milliseconds(grant_for),
-                                        request.holder};
+                                        request.holder,
+                                        std::to_string(place.ticket)};
   std::shared_ptr<Granted> later;
   if (options.replicas_ack > 0) {
     later = std::make_shared<Granted>(Granted{keys, value, request.lease, deadline, {}, {}, {}});

@@ -1,6 +1,7 @@
 // One request for a lock: the acquire script and, with replicas_ack, the replicas' word that they have it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -18,6 +19,11 @@ enum class AcquireMode {
   blind,     // queue; we find out by asking
 };
 
+struct Place {
+  AcquireMode mode = AcquireMode::try_once;
+  std::uint64_t ticket = 0;  // to queue where we were before, if we are not in the queue any more
+};
+
 // In tasks only.
 class Acquirer {
  public:
@@ -31,7 +37,7 @@ class Acquirer {
 
   // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
   // instead of sent; 0 then.
-  CommandClient::RequestId start(const LockRequest& request, AcquireMode mode, TimePoint deadline, Handler done);
+  CommandClient::RequestId start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
   // Nobody wants the answer any more. True: the request was not sent.
   bool withdraw(CommandClient::RequestId id) { return id == 0 || commands_.withdraw(id); }
 

@@ -91,11 +91,13 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
     if (!token) return refuse();
     return AcquireAnswer{.granted = true, .token = *token};
   }
-  if (fields[0].integer != 0 || fields.size() != 4) return refuse();
+  if (fields[0].integer != 0 || fields.size() != 5) return refuse();
   if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
+  if (!fields[4].is(Type::integer)) return refuse();
   const std::int64_t ms = fields[1].integer;
   const std::int64_t rank = fields[2].integer;
-  if (ms < -2 || rank < -1) return refuse();
+  const std::int64_t ticket = fields[4].integer;
+  if (ms < -2 || rank < -1 || ticket < 0) return refuse();
   AcquireAnswer answer;
   if (ms >= 0) {
     answer.free_in = saturate(ms);
@@ -105,6 +107,7 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
   }
   if (rank >= 0) answer.rank = static_cast<std::uint64_t>(rank);
   answer.joined = fields[3].integer == 1;
+  answer.ticket = static_cast<std::uint64_t>(ticket);
   return answer;
 }
 

@@ -19,6 +19,7 @@ struct AcquireAnswer {
   std::optional<std::chrono::milliseconds> free_in = std::nullopt;
   std::optional<std::uint64_t> rank = std::nullopt;  // how many are before us; nullopt: we do not queue
   bool joined = false;                               // we were not in the queue until now
+  std::uint64_t ticket = 0;                          // our place in the queue, if we are in it
   // Nobody has the lock, and the server has more dead waiters to remove than it did in one go: asking again goes on.
   bool more = false;
 };

@@ -8,6 +8,7 @@
 #include "backends/redis/answers.hpp"
 #include "backends/redis/keys.hpp"
 #include "backends/redis/release_request.hpp"
+#include "util/duration_text.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -33,20 +34,22 @@ void inspect_by(CommandClient& commands, const std::string& name, TimePoint dead
 }
 
 // Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each.
+//
+// SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
+// nobody could tell what is missing. It stops by itself in time: a question that nobody answers by the deadline costs
+// the connection, which locks depend on.
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   Listing(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done)
-      : commands_(commands), done_(std::move(done)), deadline_(answer_by(commands)) {
-    const std::string prefix = escape_pattern(commands.options().prefix);
-    patterns_.push_back("{" + prefix + "*}:dlf");
-    // With a prefix, what is under it is ours to show, locks taken by others among it.
-    patterns_.push_back(prefix.empty() ? "*\x1f"
-                                         "dlf"
-                                       : prefix + "*");
-  }
+      : commands_(commands),
+        done_(std::move(done)),
+        deadline_(answer_by(commands)),
+        last_question_(deadline_ - commands.options().response_timeout / 4),
+        pattern_("*" + escape_pattern(commands.options().prefix) + (shows_all() ? "*" : "dlf")) {}
 
   void scan(const std::string& cursor) {
-    (void)commands_.request({"SCAN", cursor, "MATCH", patterns_.back(), "COUNT", "1000"}, deadline_,
+    if (too_late()) return;
+    (void)commands_.request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
                             [self = shared_from_this()](Result<Reply> reply, TimePoint) {
                               if (!reply.ok()) return self->finish(unanswered_question(reply.failure()));
                               self->scanned(reply.value());
@@ -70,11 +73,21 @@ class Listing : public std::enable_shared_from_this<Listing> {
       return finish(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
     }
     if (fields[0].text != "0") return scan(fields[0].text);
-    patterns_.pop_back();
-    if (!patterns_.empty()) return scan("0");
     next_ = names_.begin();
     while (under_way_ < questions_at_once && next_ != names_.end()) ask();
     if (under_way_ == 0) finish(std::move(infos_));
+  }
+
+  // With a prefix, what is under it is ours to show, locks taken by others among it.
+  [[nodiscard]] bool shows_all() const { return !commands_.options().prefix.empty(); }
+
+  bool too_late() {
+    if (commands_.executor().now() < last_question_) return false;
+    finish(Failure{errc::unavailable,
+                   "the locks cannot be listed within the response timeout of " +
+                       util::to_text(commands_.options().response_timeout) +
+                       ": the database has too many keys, or the server is slow; a longer response_timeout helps"});
+    return true;
   }
 
   void note(const std::string& key) {
@@ -82,7 +95,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     const auto lock = lock_of_fence_key(key);
     if (!lock && is_derived_key(key)) return;
     const std::string& lock_key = lock ? *lock : key;
-    if (!lock_key.starts_with(prefix)) return;
+    if (!lock_key.starts_with(prefix) || (!lock && !shows_all())) return;
     std::string name = lock_key.substr(prefix.size());
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
@@ -101,7 +114,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     } else if (info.failure().code != errc::protocol) {  // somebody's data: not a lock
       return finish(info.failure());
     }
-    if (next_ != names_.end()) return ask();
+    if (next_ != names_.end()) return too_late() ? void() : ask();
     if (under_way_ > 0) return;
     std::sort(infos_.begin(), infos_.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
     finish(std::move(infos_));
@@ -115,7 +128,8 @@ class Listing : public std::enable_shared_from_this<Listing> {
   CommandClient& commands_;
   Backend::Handler<std::vector<LockInfo>> done_;
   const TimePoint deadline_;
-  std::vector<std::string> patterns_;
+  const TimePoint last_question_;
+  const std::string pattern_;  // finds the locks' keys and their records, and a little more
   std::set<std::string> names_;
   std::set<std::string>::const_iterator next_ = names_.end();
   std::size_t under_way_ = 0;

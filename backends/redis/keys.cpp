@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 
 namespace dlock::redis {
 
 namespace {
 
-// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does. Where K has a hash tag of its own, that
-// has to stay the first one: K, a unit separator and "dlq". No lock's name has a control character, so the two forms
-// cannot be mistaken for each other or, with a prefix, for a lock.
+// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does, unless K has a '}': then only what is
+// before that is hashed of them, and all of K. Where K has a hash tag of its own, that has to stay the first one: K, a
+// unit separator and "dlq". No lock's name has a control character, so the two forms cannot be mistaken for each other
+// or, with a prefix, for a lock.
 constexpr std::string_view closing = "}:";
 constexpr char separator = '\x1f';
 constexpr std::string_view queue_suffix = "dlq";
@@ -107,6 +110,18 @@ std::optional<OwnerId> owner_in(std::string_view value, std::string_view client)
 
 std::string client_channel(std::string_view client) {
   return std::string(channel_prefix) + std::string(client);
+}
+
+std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client) {
+  const std::size_t space = text.find(' ');
+  const auto owner = owner_in(text.substr(0, space), client);
+  if (!owner) return std::nullopt;
+  if (space == std::string_view::npos) return WakeUp{*owner, std::nullopt};
+  const std::string_view digits = text.substr(space + 1);
+  std::uint32_t ms = 0;  // leases are a day at most
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ms);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return WakeUp{*owner, std::chrono::milliseconds(ms)};
 }
 
 std::string lock_channel(std::string_view lock_key) {

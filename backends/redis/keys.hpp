@@ -1,6 +1,7 @@
 // Which keys a lock uses, and which channels. This layout is a promise: see docs/backends/redis.md. No I/O.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace dlock::redis {
 
-// All in one hash slot.
+// All in one hash slot, except where the lock's key has a '}' but no hash tag: as dlock:a}b, dlock:} and dlock:a{}b{c}.
 struct Keys {
   std::string lock;   // the prefix and the name: what SET NX PX lockers in other languages know
   std::string queue;  // who waits, in order
@@ -41,8 +42,18 @@ struct Keys {
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 
 inline constexpr std::string_view channel_prefix = "dlock:w:";
-// Where a client's waiters are told that they were granted a lock.
+// Where a client's waiters are told that they were granted a lock, or are to watch its holder.
 [[nodiscard]] std::string client_channel(std::string_view client);
+
+struct WakeUp {
+  OwnerId owner;
+  // To watch: in how long the holder's time ends. nullopt: was granted the lock.
+  std::optional<std::chrono::milliseconds> free_in;
+};
+// What a message on a client's channel says: "<value>", or "<value> <ms>"; nullopt if it is neither, or for another
+// client.
+[[nodiscard]] std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client);
+
 // Where everybody is told that a lock became free.
 [[nodiscard]] std::string lock_channel(std::string_view lock_key);
 

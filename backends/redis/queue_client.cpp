@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/redis/keys.hpp"
+#include "backends/redis/times.hpp"
 
 namespace dlock::redis {
 
@@ -26,11 +27,18 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
   return contention;
 }
 
-void QueueClient::granted(std::string_view value) {
-  const auto owner = owner_in(value, client_);
-  if (!owner) return;  // somebody writes to our channel who does not know what belongs there
-  if (auto* contention = find(*owner)) return contention->news();
-  releases_.heard_of(*owner);
+// Whoever writes to our channel without knowing what belongs there is ignored.
+void QueueClient::told(std::string_view text) {
+  const auto message = wake_up_in(text, client_);
+  if (!message) return;
+  auto* contention = find(message->owner);
+  if (message->free_in) {
+    if (contention != nullptr) contention->watch(*message->free_in);
+  } else if (contention != nullptr) {
+    contention->news();
+  } else {
+    releases_.heard_of(message->owner);
+  }
 }
 
 void QueueClient::recovered() {
@@ -119,7 +127,8 @@ QueueContention::QueueContention(QueueClient& client, const LockRequest& request
     : client_(client),
       request_(request),
       sink_(sink),
-      machine_([&executor = client.executor_] { return executor.random(); }),
+      machine_([&executor = client.executor_] { return executor.random(); },
+               client.acquirer_.commands().options().prefix.empty()),
       timer_(client.executor_) {}
 
 QueueContention::~QueueContention() {
@@ -162,12 +171,25 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
 }
 
 void QueueContention::ask() {
-  const AcquireMode mode = client_.heard() ? AcquireMode::queue : AcquireMode::blind;
+  asked_in_ = client_.subscription_;
+  claimed_ = ticket_ > 0 && subscription_ != asked_in_ && client_.executor_.now() < ticket_until_;
+  const Place place = {.mode = client_.heard() ? AcquireMode::queue : AcquireMode::blind,
+                       .ticket = claimed_ ? ticket_ : 0};
   question_ = client_.acquirer_.start(
-      request_, mode, client_.acquirer_.deadline(),
+      request_, place, client_.acquirer_.deadline(),
       [&client = client_, owner = request_.owner](Result<AcquireAnswer> answer, TimePoint sent) {
         if (auto* contention = client.find(owner)) contention->answered(std::move(answer), sent);
       });
+}
+
+void QueueContention::news() {
+  overlooked_ = false;
+  follow(machine_.news());
+}
+
+void QueueContention::watch(std::chrono::nanoseconds free_in) {
+  overlooked_ = false;
+  follow(machine_.watch(free_in, client_.executor_.now()));
 }
 
 bool QueueContention::recovered() {
@@ -180,9 +202,16 @@ void QueueContention::answered(Result<AcquireAnswer> answer, TimePoint sent) {
   const TimePoint now = client_.executor_.now();
   if (!answer.ok()) return follow(machine_.failed(answer.failure(), now), answer.failure());
   if (!answer.value().granted) client_.subscriber_.subscribe(client_.channel_);
-  // We lost our place: perhaps nobody hears us where others publish.
-  if (answer.value().joined && machine_.maybe_known()) client_.check_subscription();
-  follow(machine_.answered(answer.value(), client_.heard(), now), {}, answer.value(), sent);
+  // We lost our place: perhaps nobody hears us where others publish, or those who release the lock may not.
+  if (answer.value().joined && machine_.maybe_known()) {
+    if (ticket_ > 0 && !claimed_) overlooked_ = true;
+    client_.check_subscription();
+  }
+  ticket_ = answer.value().ticket;
+  ticket_until_ = saturating_add(sent, alive_for);
+  subscription_ = asked_in_;
+  const bool heard = client_.heard() && !overlooked_;
+  follow(machine_.answered(answer.value(), heard, now), {}, answer.value(), sent);
 }
 
 }  // namespace dlock::redis

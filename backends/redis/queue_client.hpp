@@ -1,10 +1,12 @@
 // The client's side of the queue: its waiters, and who of them an answer or a wake-up is for.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
@@ -27,8 +29,8 @@ class QueueClient {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  // Our channel said: this value was given its lock.
-  void granted(std::string_view value);
+  // Our channel said: one of our waiters was given its lock, or is to watch the holder.
+  void told(std::string_view text);
   // Our channel is subscribed to from now on.
   void subscribed();
   // It is not any more.
@@ -75,7 +77,8 @@ class QueueContention final : public Contention {
   ~QueueContention() override;
 
   void start() { follow(machine_.start()); }
-  void news() { follow(machine_.news()); }
+  void news();
+  void watch(std::chrono::nanoseconds free_in);
   // Whether it asks therefore.
   bool recovered();
 
@@ -89,7 +92,15 @@ class QueueContention final : public Contention {
   GrantSink& sink_;
   QueueMachine machine_;
   CommandClient::RequestId question_ = 0;
-  bool over_ = false;  // reported for good
+  // Our place in the queue, until when we may claim it, and while which subscription it was ours. A release takes a
+  // client whose subscription was cut for dead, so that its waiters lose their places.
+  std::uint64_t ticket_ = 0;
+  TimePoint ticket_until_;
+  std::uint64_t subscription_ = 0;
+  std::uint64_t asked_in_ = 0;  // while which the question under way was asked
+  bool claimed_ = false;        // by the question under way
+  bool overlooked_ = false;     // we lost our place though we are heard: whoever releases the lock does not tell us
+  bool over_ = false;           // reported for good
   bool granted_ = false;
   Timer timer_;
 };

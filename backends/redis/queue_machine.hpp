@@ -25,7 +25,9 @@ class QueueMachine {
     std::optional<TimePoint> wake = std::nullopt;  // call timer() then
   };
 
-  explicit QueueMachine(std::function<std::uint64_t()> random) : random_(std::move(random)) {}
+  // strangers: lockers may use the same key that tell nobody of their releases.
+  QueueMachine(std::function<std::uint64_t()> random, bool strangers)
+      : random_(std::move(random)), strangers_(strangers) {}
 
   [[nodiscard]] Step start();
   // heard: wake-ups reach us, so that asking is only the safety net.
@@ -34,6 +36,8 @@ class QueueMachine {
   // Asking again would tell something new, even if a question is under way: we were granted the lock, or have become
   // able to hear.
   [[nodiscard]] Step news();
+  // It is up to us to look when the holder's time ends, which is then.
+  [[nodiscard]] Step watch(std::chrono::nanoseconds free_in, TimePoint now);
   // Asking may help where we are only waiting: the connection is back.
   [[nodiscard]] Step recovered();
   [[nodiscard]] Step timer() { return recovered(); }
@@ -49,11 +53,16 @@ class QueueMachine {
 
   [[nodiscard]] Step ask();
   [[nodiscard]] std::chrono::nanoseconds between(std::chrono::nanoseconds low, std::chrono::nanoseconds high);
-  [[nodiscard]] std::chrono::nanoseconds pause(const AcquireAnswer& answer, bool heard);
+  [[nodiscard]] TimePoint next_look(const AcquireAnswer& answer, bool heard, TimePoint now);
+  [[nodiscard]] std::chrono::nanoseconds little_after(std::chrono::nanoseconds end);
 
   const std::function<std::uint64_t()> random_;
+  const bool strangers_;
   State state_ = State::idle;
-  bool news_ = false;  // came while asking
+  bool news_ = false;      // came while asking
+  bool watching_ = false;  // we were told to watch the holder
+  TimePoint look_;         // when we have to, as the last question does not tell; only while asking
+  TimePoint wake_;         // while waiting
   bool maybe_known_ = false;
   bool unanswered_ = false;
   std::chrono::nanoseconds backoff_ = first_backoff;

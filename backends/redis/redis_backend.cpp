@@ -109,7 +109,7 @@ void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
 
 void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
   (void)acquirer_.start(
-      request, AcquireMode::try_once, deadline,
+      request, {.mode = AcquireMode::try_once}, deadline,
       [this, deadline, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
         using Status = TryOutcome::Status;
         if (!answer.ok()) {

@@ -30,8 +30,9 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
 
 void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
   const Grant& grant = renewal->grant;
+  Keys keys = keys_of(commands.options().prefix, grant.name);
   (void)commands.run(
-      renew_script(), {keys_of(commands.options().prefix, grant.name).lock},
+      renew_script(), {std::move(keys.lock), std::move(keys.fence)},
       {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, renewal->deadline,
       [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
         const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();

@@ -35,9 +35,10 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
 }
 
 // fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
-// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost.
+// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost. So
+// the record of the last one may expire: 30 days after its lease began, or after a renewal prolonged it.
 constexpr char acquire_free_text[] = R"lua(
-local value, lease, mode, alive, grant, holder = unpack(ARGV)
+local value, lease, mode, alive, grant, holder, place = unpack(ARGV)
 local function fence_of_mine()
   local last = redis.call('GET', KEYS[4])
   local before, owner = string.match(last or '', '^(%d+) (%S+)')
@@ -47,7 +48,7 @@ local function fence_of_mine()
   if before and (#before > #fence or #before == #fence and before >= fence) then
     fence = string.format('%.0f', before + 1)
   end
-  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder)
+  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder, 'EX', 2592000)
   return fence
 end
 local owner = redis.call('GET', KEYS[1])
@@ -67,10 +68,38 @@ end
 //
 // In `alive`, minus infinity marks the waiter that was given the lock last until it is heard of. Who finds the lock
 // free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
-// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish nobody is
-// marked, because a waiter that was not told may find out too late.
+// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish only those
+// are marked that ask by themselves: another waiter was not told, and may find out too late.
+//
+// appoint(): tells a waiter to look when the time of `owner` ends, because an expiry tells nobody. It is the first of
+// another client than the owner's, since the whole client may be dead or stopped. Only where the queue seems to have
+// no other client, it is the first in line. Others look by themselves, later the further back they are.
 constexpr char hand_on_text[] = R"lua(
 local function client_of(waiter) return string.match(waiter, '^[^:]*') end
+local function appoint(owner, ms)
+  local own, deaf, asked, spare = client_of(owner), {}, 0, nil
+  local function told(waiter)
+    asked = asked + 1
+    local heard = redis.pcall('PUBLISH', 'dlock:w:' .. client_of(waiter), waiter .. ' ' .. ms)
+    return asked == 8 or type(heard) == 'table' or heard > 0
+  end
+  local from, to = 0, 0
+  repeat
+    local waiters = redis.call('ZRANGE', KEYS[2], from, to)
+    for _, waiter in ipairs(waiters) do
+      local client = client_of(waiter)
+      if client == own then
+        spare = spare or waiter
+      elseif not deaf[client] then
+        if told(waiter) then return end
+        deaf[client] = true
+      end
+    end
+    if from == 0 and spare and client_of(redis.call('ZRANGE', KEYS[2], -1, -1)[1]) == own then break end
+    from, to = to + 1, to * 10 + 9
+  until to > 99 or not waiters[1]
+  if spare then told(spare) end
+end
 local function remove(waiters)
   if not waiters[1] then return end
   redis.call('ZREM', KEYS[2], unpack(waiters))
@@ -113,7 +142,12 @@ local function hand_on(grant, me)
         if alive < 0 or refused or heard > 0 then
           remove(dead)
           redis.call('ZREM', KEYS[2], waiter)
-          if refused then redis.call('ZREM', KEYS[3], waiter) else redis.call('ZADD', KEYS[3], '-inf', waiter) end
+          if refused and alive > 0 then
+            redis.call('ZREM', KEYS[3], waiter)
+          else
+            redis.call('ZADD', KEYS[3], '-inf', waiter)
+          end
+          if not refused then appoint(waiter, grant) end
           return waiter, forbidden
         end
         redis.call('DEL', KEYS[1])
@@ -137,22 +171,31 @@ end
 if owner == value then
   redis.call('PEXPIRE', KEYS[1], lease)
   leave()
+  if tonumber(lease) < tonumber(grant) then appoint(value, lease) end
   return {1, fence_of_mine()}
 end
 if not owner then
   local given = hand_on(grant, value)
   if not given or given == '' then
     redis.call('SET', KEYS[1], value, 'PX', lease)
-    if not given then leave() end
+    if not given then
+      leave()
+      appoint(value, lease)
+    end
     return {1, fence_of_mine()}
   end
 end
-local rank, joined = -1, 0
+local rank, joined, ticket = -1, 0, 0
 if mode ~= 'try' then
-  if not redis.call('ZSCORE', KEYS[2], value) then
+  ticket = redis.call('ZSCORE', KEYS[2], value)
+  if not ticket then
     joined = 1
-    local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
-    redis.call('ZADD', KEYS[2], string.format('%.0f', (last or 0) + 1), value)
+    ticket = place
+    if ticket == '0' then
+      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+      ticket = string.format('%.0f', (last or 0) + 1)
+    end
+    redis.call('ZADD', KEYS[2], ticket, value)
   end
   local t = redis.call('TIME')
   local till = t[1] * 1000 + math.floor(t[2] / 1000) + alive
@@ -162,16 +205,21 @@ if mode ~= 'try' then
   redis.call('PEXPIRE', KEYS[3], alive * 2)
   rank = redis.call('ZRANK', KEYS[2], value)
 end
-return {0, redis.call('PTTL', KEYS[1]), rank, joined}
+return {0, redis.call('PTTL', KEYS[1]), rank, joined, tonumber(ticket)}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "6cd65b9bac1cf8fdeea266c56a51618510d302d3"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "032c01fe3d59ab4617c67892c1de2e1987ddac47"};
 
+// The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
+// once a day. One that never expires was written by an older client, or is meant to stay.
 constexpr char renew_text[] = R"lua(
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local renewed = redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local left = redis.call('PTTL', KEYS[2])
+if left >= 0 and left < 2505600000 then redis.call('PEXPIRE', KEYS[2], 2592000000) end
+return renewed
 )lua";
-constexpr Script renew_definition = {"renew", renew_text, "dac977473ed0da5e2a244aca2dc6c00948050dc9"};
+constexpr Script renew_definition = {"renew", renew_text, "69aede87efcf3381c3cc46241c490f5b3747d0dc"};
 
 // DEL comes first: it is what fails where writes are refused, and after it the server no longer refuses the grant for
 // lack of memory. Everybody else is told only where the lock really became free.
@@ -180,8 +228,11 @@ local owner = redis.call('GET', KEYS[1])
 local mine = owner == ARGV[1]
 if mine then redis.call('DEL', KEYS[1]) end
 if ARGV[3] == 'leave' then
+  local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[3], ARGV[1])
+  local left = owner and not mine and rank and rank < 10 and redis.call('PTTL', KEYS[1]) or 0
+  if left > 0 then appoint(owner, left) end
 end
 local given, forbidden
 if mine or not owner then
@@ -193,7 +244,7 @@ end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
 constexpr auto release_whole = join(hand_on_text, release_text);
-constexpr Script release_definition = {"release", text_of(release_whole), "3220bb8af2bd2bf8f73e02f8dbb703357393038b"};
+constexpr Script release_definition = {"release", text_of(release_whole), "e2ac259e92076451c9e9e995b5d5198985cf0773"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char inspect_text[] = R"lua(

@@ -11,14 +11,15 @@ struct Script {
   std::string_view sha1;  // of the text: how the server knows it; a test compares it with what SCRIPT LOAD says
 };
 
-// KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder.
+// KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder, ticket.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
-// Answers {1, fence}: ours, for a full lease from now on. {0, ms, rank, joined}: somebody else's for so many ms (-1:
-// without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many waiters
-// are before us (-1: we are not in the queue), and 1 if we were not in the queue until now.
+// ticket: the place that we had, if we are to have it again; else 0.
+// Answers {1, fence}: ours, for a full lease from now on. {0, ms, rank, joined, ticket}: somebody else's for so many ms
+// (-1: without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many
+// waiters are before us (-1: we are not in the queue), 1 if we were not in the queue until now, and our place in it.
 [[nodiscard]] const Script& acquire_script() noexcept;
 
-// KEYS: lock.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
+// KEYS: lock, fence.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
 [[nodiscard]] const Script& renew_script() noexcept;
 
 // KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.

@@ -37,7 +37,8 @@ constexpr std::array known_codes = {
 
 // Errors that have no code of their own.
 constexpr std::array known_sentences = {
-    Code{"The user executing the script can't", ServerError::no_permission},
+    Code{"The user executing the script can't", ServerError::no_permission},  // 7.0
+    Code{"ACL failure in script", ServerError::no_permission},                // 7.2
     Code{"AUTH <password> called without any password", ServerError::wrong_password},
     Code{"invalid password", ServerError::wrong_password},
     Code{"operation not permitted", ServerError::no_auth},

@@ -31,8 +31,8 @@ std::optional<std::string> eviction_danger(std::string_view info) {
   const auto policy = info_field(info, "maxmemory_policy");
   if (!policy || *policy == "noeviction") return std::nullopt;
   if (info_number(info, "maxmemory").value_or(0) == 0) return std::nullopt;  // no limit, so nothing is evicted
-  return "Redis may evict locks when it runs out of memory: maxmemory-policy is " + util::quoted(*policy) +
-         "; set it to noeviction";
+  return "Redis may evict locks, and the records of their tokens, when it runs out of memory: maxmemory-policy is " +
+         util::quoted(*policy) + "; set it to noeviction";
 }
 
 }  // namespace dlock::redis

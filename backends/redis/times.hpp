@@ -5,9 +5,13 @@
 
 namespace dlock::redis {
 
-// The first in line asks again this often, in case its wake-up got lost; those behind it less often the further back.
-inline constexpr std::chrono::milliseconds head_poll{250};
+// A waiter asks again this often, in case its wake-up got lost.
 inline constexpr std::chrono::milliseconds longest_poll{5000};
+// At multiples of this, so that the questions of a client with many waiters go out together: the server reads and
+// answers twenty at once for little more than one.
+inline constexpr std::chrono::milliseconds poll_beat{100};
+// The first in line asks so often where it may not be woken; those behind it less often, by so much for each place.
+inline constexpr std::chrono::milliseconds head_poll{250};
 // Waiters that no wake-up reaches find out by asking that they were granted the lock, so always within grant_for.
 inline constexpr std::chrono::milliseconds longest_blind_poll{500};
 // A waiter that was granted the lock has so long to confirm; then it is the next one's turn.

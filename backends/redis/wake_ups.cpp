@@ -47,7 +47,7 @@ void WakeUps::message(const std::string& channel, const std::string& text) {
   }
   if (text.empty()) return;  // our own question whether we are heard
   subscriber_->proven();
-  queue_->granted(text);
+  queue_->told(text);
 }
 
 void WakeUps::interrupted() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "backends/redis/times.hpp"
 #include "redis/redis_test.hpp"
 #include "torture/rig/sanitizers.hpp"
 
@@ -109,6 +110,112 @@ TEST_P(CrowdTest, WaitersOfAClientThatStandsStillAreNotGrantedTheLockOneByOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, CrowdTest, all_strategies(), Room::strategy_name);
+
+RedisConfig without_publishing() {
+  RedisConfig config;
+  config.password = "administrator";
+  config.user = RedisUser{};
+  std::erase(config.user->rights, "+publish");
+  return config;
+}
+
+// Nobody can find out by a channel that nobody hears who is dead.
+class SilentCrowdTest : public RedisTest {
+ protected:
+  SilentCrowdTest() : RedisTest(without_publishing()) {}
+};
+
+TEST_F(SilentCrowdTest, KilledWaitersAreNotGrantedTheLockOneByOne) {
+  const Client holding = steady();
+  const Client living = steady();
+  DistributedLock lock = holding.lock("crowded");
+  DistributedLock others = living.lock("crowded");
+  Lease lease = take(lock, {.lease = long_lease});
+  std::optional<Client> dying = disturbed({.close_timeout = 300ms});
+  DistributedLock theirs = dying->lock("crowded");
+  std::deque<Pending> crowd;
+  for (int i = 0; i < 40; ++i) crowd.emplace_back(theirs, AcquireOptions{.lease = long_lease});
+  await_waiters("crowded", 40);
+  Pending waiting(others, {.lease = long_lease});
+  await_waiters("crowded", 41);
+  proxy.refuse(true);
+  proxy.drop();
+  (void)server.command({"CONFIG", "RESETSTAT"});
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().held());
+  // Each grant sets the lock's key, and so does a record of a token.
+  const std::string stats = server.command({"INFO", "commandstats"}).text;
+  const std::string begin = "cmdstat_set:calls=";
+  EXPECT_LE(std::stoll(stats.substr(stats.find(begin) + begin.size())), 5);
+}
+
+// Those who wait long must not cost the server anything to speak of.
+class IdleTest : public RedisTest {};
+
+TEST_F(IdleTest, WaitersThatAreWokenAskRarely) {
+  constexpr std::size_t count = 200;
+  constexpr double most_a_second = 0.3;  // of each
+  const Client holding = steady({.lease = long_lease});
+  const Client waiting = steady({.lease = long_lease});
+  std::deque<DistributedLock> locks;
+  std::deque<Lease> leases;
+  std::deque<Pending> pending;
+  const auto name = [](std::size_t i) { return "idle/" + std::to_string(i); };
+  for (std::size_t i = 0; i < count; ++i) {
+    leases.push_back(take(locks.emplace_back(holding.lock(name(i)))));
+    pending.emplace_back(locks.emplace_back(waiting.lock(name(i))), AcquireOptions{});
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    await("a waiter is not heard", [&] {
+      return server.command({"ZCOUNT", keys(name(i)).alive, "(0", "+inf"}).integer == 1;
+    });
+  }
+  (void)server.command({"CONFIG", "RESETSTAT"});
+  const auto start = std::chrono::steady_clock::now();
+  constexpr std::int64_t asked = count * 3 / 4;
+  await("the waiters do not ask any more", [&] {
+    const std::string stats = server.command({"INFO", "commandstats"}).text;
+    const std::string begin = "cmdstat_evalsha:calls=";
+    const auto at = stats.find(begin);
+    return at != std::string::npos && std::stoll(stats.substr(at + begin.size())) >= asked;
+  });
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(took.count(), asked / (most_a_second * count));
+}
+
+// Nobody tells of a lease that ends. The next in line was far behind when it last asked.
+class WatchTest : public RedisTest {};
+
+TEST_F(WatchTest, WhoeverBecameTheFirstInLineLooksWhenTheKilledHoldersLeaseEnds) {
+  const Client holding = steady();
+  const Client passing = steady();
+  const Client living = steady();
+  DistributedLock lock = holding.lock("watched");
+  Lease lease = take(lock, {.lease = long_lease});
+  DistributedLock quick = passing.lock("watched");
+  std::deque<Pending> before;
+  for (int i = 0; i < 24; ++i) before.emplace_back(quick, AcquireOptions{.lease = long_lease});
+  await_waiters("watched", 24);
+  const Client dying = disturbed({.close_timeout = 300ms});
+  DistributedLock theirs = dying.lock("watched");
+  Pending doomed(theirs, {.lease = 1s});
+  await_waiters("watched", 25);
+  const auto start = std::chrono::steady_clock::now();
+  DistributedLock others = living.lock("watched");
+  Pending waiting(others, {.lease = long_lease});
+  await_waiters("watched", 26);
+  await("a waiter is not heard", [&] {
+    return server.command({"ZCOUNT", keys("watched").alive, "-inf", "(0"}).integer == 0;
+  });
+  EXPECT_TRUE(lease.release());
+  for (Pending& each : before) EXPECT_TRUE(each.lease().release());
+  const Lease lost = doomed.lease();
+  proxy.refuse(true);
+  proxy.drop();
+  EXPECT_TRUE(waiting.lease().held());
+  // By itself, it would not have asked before.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, redis::longest_poll * 3 / 4);
+}
 
 }  // namespace
 

@@ -94,6 +94,39 @@ TEST_F(RefusedTest, ASubscriberWhosePasswordWasRefusedForAWhileListensAgain) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
+// In the queue. A release takes it for dead while it is away.
+class CutWaiterTest : public RedisTest {};
+
+TEST_F(CutWaiterTest, GetsItsPlaceBack) {
+  const Client holding = steady();
+  const Client cut = disturbed();
+  DistributedLock lock = holding.lock("waited-for");
+  DistributedLock theirs = cut.lock("waited-for");
+  Lease lease = take(lock, {.lease = long_lease});
+  Pending first(theirs, {.lease = long_lease});
+  await_waiters("waited-for", 1);
+  Pending second(lock, {.lease = long_lease});
+  await_waiters("waited-for", 2);
+  Pending third(lock, {.lease = long_lease});
+  await_waiters("waited-for", 3);
+  await("a waiter is not heard", [&] {
+    return server.command({"ZCOUNT", keys("waited-for").alive, "-inf", "(0"}).integer == 0;
+  });
+  proxy.refuse(true);
+  proxy.drop();
+  await("the subscriber does not go", [&] {
+    return server.command({"PUBSUB", "CHANNELS", "dlock:w:*"}).elements.size() == 1;
+  });
+  EXPECT_TRUE(lease.release());
+  Lease next = second.lease();
+  await_waiters("waited-for", 1);
+  proxy.refuse(false);
+  await_waiters("waited-for", 2);
+  EXPECT_TRUE(next.release());
+  EXPECT_TRUE(first.lease().held());
+  EXPECT_FALSE(third.done());
+}
+
 INSTANTIATE_TEST_SUITE_P(, ReconnectionTest, all_strategies(), Room::strategy_name);
 
 }  // namespace

@@ -88,6 +88,33 @@ TEST_F(ScriptTest, AClientThatLetItsTimePassLosesAllItsPlaces) {
   }
 }
 
+// Those who ask by themselves find out in time without being told.
+TEST_F(ScriptTest, WithoutTheRightToPublishAClientThatLetItsTimePassLosesItsPlacesToo) {
+  forbid_publishing();
+  (void)acquire("c:1");
+  for (int i = 0; i < 20; ++i) (void)acquire("killed:" + std::to_string(i), "blind");
+  (void)acquire("b:1", "blind");
+  (void)release_to_the_end("c:1");
+  EXPECT_EQ(holder(), "killed:0");
+  (void)server.command({"DEL", keys.lock});  // its time is over
+  int calls = 0;
+  while (token_in(acquire("b:1", "blind")) == 0) ASSERT_LT(++calls, 4);
+  EXPECT_EQ(waiters(), 0);
+}
+
+// Somebody else may tell it, or it may find out too late: that says nothing about its client.
+TEST_F(ScriptTest, WithoutTheRightToPublishAWaiterThatWasNotToldIsNotSuspected) {
+  forbid_publishing();
+  (void)acquire("c:1");
+  (void)acquire("a:1", "queue");
+  (void)acquire("a:2", "queue");
+  (void)release_to_the_end("c:1");
+  EXPECT_EQ(holder(), "a:1");
+  (void)server.command({"DEL", keys.lock});
+  (void)acquire("c:2");
+  EXPECT_EQ(holder(), "a:2");
+}
+
 TEST_F(ScriptTest, AHugeCrowdOfAClientThatLetItsTimePassGoesInBoundedCalls) {
   auto stopped = subscribe("dlock:w:stopped");
   (void)acquire("c:1");

@@ -27,15 +27,16 @@ class ScriptTest : public ::testing::Test {
     return client.command(words);
   }
   RedisReply acquire(const std::string& value, const std::string& mode = "try", int alive_ms = 15'000,
-                     int lease_ms = 30'000) {
+                     int lease_ms = 30'000, std::int64_t ticket = 0) {
     return run(redis::acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
-               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test"});
+               {value, std::to_string(lease_ms), mode, std::to_string(alive_ms), "1000", "host:1:test",
+                std::to_string(ticket)});
   }
   RedisReply release(const std::string& value, const std::string& how = "stay") {
     return run(redis::release_script(), {keys.lock, keys.queue, keys.alive}, {value, "1000", how});
   }
   RedisReply renew(const std::string& value, int lease_ms = 30'000) {
-    return run(redis::renew_script(), {keys.lock}, {value, std::to_string(lease_ms)});
+    return run(redis::renew_script(), {keys.lock, keys.fence}, {value, std::to_string(lease_ms)});
   }
   // The token of a grant; 0 if it was none.
   static std::uint64_t token_in(const RedisReply& reply) {
@@ -45,7 +46,7 @@ class ScriptTest : public ::testing::Test {
   }
   static bool is_busy(const RedisReply& reply) {
     EXPECT_FALSE(reply.is_error()) << reply.text;
-    return reply.elements.size() == 4 && reply.elements[0].integer == 0;
+    return reply.elements.size() == 5 && reply.elements[0].integer == 0;
   }
   // Releases as a client does: until nothing is left to do. The number of calls.
   int release_to_the_end(const std::string& value) {
@@ -64,11 +65,28 @@ class ScriptTest : public ::testing::Test {
   }
   std::string holder() { return server.command({"GET", keys.lock}).text; }
   std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
+  // From now on scripts run as a user that may not tell waiters.
+  void forbid_publishing() {
+    RedisUser user;
+    user.patterns = {"~dlock:*", "~{dlock:*"};
+    std::vector<std::string> words = {"ACL", "SETUSER"};
+    for (const std::string& rule : user.rules()) words.push_back(rule);
+    (void)server.command(words);
+    (void)client.command({"AUTH", user.name, user.password});
+  }
   // A connection that hears the wake-ups of that client.
   RedisConnection subscribe(const std::string& channel) {
     RedisConnection connection = server.connect();
     EXPECT_EQ(connection.command({"SUBSCRIBE", channel}).elements.size(), 3U);
     return connection;
+  }
+
+  // The next message there that is a grant.
+  static std::string next_grant(RedisConnection& subscribed) {
+    while (true) {
+      std::string text = subscribed.receive().elements.at(2).text;
+      if (text.find(' ') == std::string::npos) return text;
+    }
   }
 
   RedisServer server;

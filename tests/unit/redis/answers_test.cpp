@@ -30,19 +30,20 @@ TEST(AcquireAnswer, IsAGrantWithItsToken) {
 }
 
 TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
-  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:250\r\n:3\r\n:0\r\n"));
+  auto answer = read_acquire(reply_of("*5\r\n:0\r\n:250\r\n:3\r\n:0\r\n:8\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer.value().granted);
   EXPECT_EQ(answer.value().free_in, 250ms);
   EXPECT_EQ(answer.value().rank, 3U);
+  EXPECT_EQ(answer.value().ticket, 8U);
 }
 
 TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
-  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:-1\r\n:-1\r\n:0\r\n"));
+  auto answer = read_acquire(reply_of("*5\r\n:0\r\n:-1\r\n:-1\r\n:0\r\n:8\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer.value().free_in, std::nullopt);
   EXPECT_EQ(answer.value().rank, std::nullopt);
-  auto gone = read_acquire(reply_of("*4\r\n:0\r\n:-2\r\n:9\r\n:1\r\n"));
+  auto gone = read_acquire(reply_of("*5\r\n:0\r\n:-2\r\n:9\r\n:1\r\n:8\r\n"));
   ASSERT_TRUE(gone.ok());
   EXPECT_EQ(gone.value().free_in, 0ms);
   EXPECT_TRUE(gone.value().more) << "dead waiters are left to remove";
@@ -51,7 +52,7 @@ TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
 }
 
 TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
-  auto answer = read_acquire(reply_of("*4\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n:0\r\n"));
+  auto answer = read_acquire(reply_of("*5\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n:0\r\n:8\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
 }
@@ -71,11 +72,14 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
                                  "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
                                  "*3\r\n:1\r\n$1\r\n7\r\n:0\r\n",
                                  "*2\r\n:2\r\n$1\r\n7\r\n",
-                                 "*4\r\n:0\r\n:-3\r\n:0\r\n:0\r\n",
-                                 "*4\r\n:0\r\n:1\r\n:-2\r\n:0\r\n",
-                                 "*4\r\n:0\r\n$1\r\n1\r\n:0\r\n:0\r\n",
-                                 "*4\r\n:0\r\n:1\r\n:0\r\n:2\r\n",
-                                 "*4\r\n:0\r\n:1\r\n:0\r\n$1\r\n0\r\n",
+                                 "*5\r\n:0\r\n:-3\r\n:0\r\n:0\r\n:8\r\n",
+                                 "*5\r\n:0\r\n:1\r\n:-2\r\n:0\r\n:8\r\n",
+                                 "*5\r\n:0\r\n$1\r\n1\r\n:0\r\n:0\r\n:8\r\n",
+                                 "*5\r\n:0\r\n:1\r\n:0\r\n:2\r\n:8\r\n",
+                                 "*5\r\n:0\r\n:1\r\n:0\r\n$1\r\n0\r\n:8\r\n",
+                                 "*5\r\n:0\r\n:1\r\n:0\r\n:0\r\n:-8\r\n",
+                                 "*5\r\n:0\r\n:1\r\n:0\r\n:0\r\n$1\r\n8\r\n",
+                                 "*4\r\n:0\r\n:1\r\n:0\r\n:0\r\n",
                                  "*3\r\n:0\r\n:1\r\n:0\r\n",
                                  "*2\r\n:0\r\n:1\r\n"};
   for (const char* bytes : acquire) {

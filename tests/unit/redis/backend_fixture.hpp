@@ -96,6 +96,7 @@ class BackendTest : public testing::Test {
   // The value that an acquire was sent with.
   static std::string value_in(const Words& acquire) { return acquire.at(7); }
   static std::string mode_in(const Words& acquire) { return acquire.at(9); }
+  static std::string ticket_in(const Words& acquire) { return acquire.at(13); }
 
   test::ManualEngine engine;
   test::RecordingHost host{engine};

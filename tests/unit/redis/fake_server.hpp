@@ -90,7 +90,8 @@ class FakeWire final : public Wire {
 
 // Replies.
 [[nodiscard]] std::string granted(std::uint64_t token);
-[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false);
+[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false,
+                               std::int64_t ticket = 8);
 [[nodiscard]] std::string released(bool more = false);  // it was ours
 [[nodiscard]] std::string nobodys(bool more = false);   // there was nothing to release
 [[nodiscard]] std::string somebody_elses();             // it was not ours

@@ -15,11 +15,11 @@ const TimePoint now = TimePoint(1000s);
 const Failure unavailable{errc::unavailable, "down"};
 const Failure ambiguous{errc::ambiguous, "cut"};
 
-QueueMachine machine() {
-  return QueueMachine([] { return std::uint64_t{0}; });
+QueueMachine machine(bool strangers = false) {
+  return QueueMachine([] { return std::uint64_t{0}; }, strangers);
 }
-QueueMachine asking() {
-  auto m = machine();
+QueueMachine asking(bool strangers = false) {
+  auto m = machine(strangers);
   (void)m.start();
   return m;
 }
@@ -83,16 +83,105 @@ TEST(QueueMachine, WhoeverIsToldThatDeadWaitersAreInTheWayAsksOnAtOnce) {
 }
 
 TEST(QueueMachine, ALockWithoutAnEndIsPolledAndNeverTakenForExpired) {
-  auto m = asking();
+  auto m = asking(true);
   const auto step = m.answered(busy_at(0, std::nullopt), true, now);
   EXPECT_GT(*step.wake, now + 100ms);
   EXPECT_LE(*step.wake, now + head_poll);
 }
 
-TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
+TEST(QueueMachine, WhoeverIsToldOfEveryReleaseAsksRarely) {
+  for (const std::uint64_t rank : {0U, 1U, 5U, 100U}) {
+    auto m = asking();
+    const auto step = m.answered(busy_at(rank), true, now);
+    EXPECT_GT(*step.wake, now + longest_poll / 2) << rank;
+    EXPECT_LE(*step.wake, now + longest_poll) << rank;
+  }
+}
+
+TEST(QueueMachine, ThoseWhoAskRarelyAskInABeat) {
+  std::uint64_t random = 0;
+  for (int i = 0; i < 10; ++i) {
+    QueueMachine m([&random] { return random += 123'456'789; }, false);
+    (void)m.start();
+    const auto wake = m.answered(busy_at(0), true, now + i * 7ms).wake;
+    EXPECT_EQ(wake->time_since_epoch() % poll_beat, 0ns);
+  }
+}
+
+// A thousand waiters that began in one instant must not ask in one instant.
+TEST(QueueMachine, ThoseWhoAskRarelyDoNotAskTogether) {
+  std::uint64_t random = 0;
+  std::optional<TimePoint> before;
+  for (int i = 0; i < 3; ++i) {
+    QueueMachine m([&random] { return random; }, false);
+    (void)m.start();
+    const auto wake = m.answered(busy_at(0), true, now).wake;
+    if (before) {
+      EXPECT_GT(*wake - *before, longest_poll / 10);
+    }
+    before = wake;
+    random += 600'000'000;
+  }
+}
+
+// The first in line, who would look, may be gone.
+TEST(QueueMachine, WhenTheLeaseEndsThoseFurtherBackLookLaterThanTheFirst) {
   std::optional<TimePoint> before;
   for (const std::uint64_t rank : {0U, 1U, 5U, 15U}) {
     auto m = asking();
+    const auto wake = m.answered(busy_at(rank, 1s), true, now).wake;
+    if (before) {
+      EXPECT_GE(*wake, *before + head_poll) << rank;
+    }
+    EXPECT_LE(*wake, now + longest_poll) << rank;
+    before = wake;
+  }
+}
+
+TEST(QueueMachine, WhoeverIsToldToWatchLooksWhenTheLeaseEnds) {
+  auto m = asking();
+  const auto before = m.answered(busy_at(7), true, now).wake;
+  const auto step = m.watch(1s, now);
+  EXPECT_FALSE(step.ask) << "the message says all";
+  ASSERT_TRUE(step.wake);
+  EXPECT_LT(*step.wake, *before);
+  EXPECT_GT(*step.wake, now + 1s);
+  EXPECT_LT(*step.wake, now + 1010ms);
+  // The lease was renewed, and others are still in front.
+  EXPECT_TRUE(m.timer().ask);
+  const auto again = m.answered(busy_at(3, 500ms), true, now + 1s);
+  EXPECT_LT(*again.wake, now + 1510ms);
+}
+
+TEST(QueueMachine, WatchingNeverMakesALookLater) {
+  auto m = asking();
+  (void)m.answered(busy_at(0, 40ms), true, now);
+  EXPECT_FALSE(m.watch(30s, now).wake);
+}
+
+TEST(QueueMachine, ToBeToldToWatchWhileAskingIsNotForgotten) {
+  auto m = asking();
+  const auto step = m.watch(1s, now);
+  EXPECT_FALSE(step.ask || step.wake);
+  const auto answered = m.answered(busy_at(7), true, now);
+  ASSERT_TRUE(answered.wake);
+  EXPECT_LT(*answered.wake, now + 1010ms);
+}
+
+TEST(QueueMachine, WhoeverLostItsPlaceDoesNotWatchAnyMore) {
+  auto m = asking();
+  (void)m.watch(1s, now);
+  (void)m.answered(busy_at(7), true, now);
+  (void)m.timer();
+  auto answer = busy_at(7, 1s);
+  answer.joined = true;
+  EXPECT_GE(*m.answered(answer, true, now).wake, now + 1s + 7 * head_poll);
+}
+
+TEST(QueueMachine, ThoseFurtherBackAskLessOften) {
+  std::optional<TimePoint> before;
+  for (const std::uint64_t rank : {0U, 1U, 5U, 15U}) {
+    auto m = asking(true);
     const auto wake = m.answered(busy_at(rank), true, now).wake;
     if (before) {
       EXPECT_GT(*wake, *before) << rank;

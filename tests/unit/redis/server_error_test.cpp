@@ -47,6 +47,10 @@ const Case cases[] = {
      errc::access_denied},
     {"ERR The user executing the script can't run this command or subcommand script: db8d, on @user_script:1.",
      ServerError::no_permission, errc::access_denied},
+    // 7.2
+    {"ERR ACL failure in script: User locker has no permissions to run the 'set' command script: db8d, on "
+     "@user_script:1.",
+     ServerError::no_permission, errc::access_denied},
     {"DENIED Redis is running in protected mode because protected mode is enabled", ServerError::no_permission,
      errc::access_denied},
     {"WRONGTYPE Operation against a key holding the wrong kind of value script: 8f2, on @user_script:24.",

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend_fixture.hpp"
+#include "backends/redis/times.hpp"
 
 namespace dlock::redis {
 
@@ -71,7 +72,39 @@ TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
   set({.acquire = busy()});
   const auto attempt = contend(true);
   set({.acquire = granted(9)});
-  engine.advance(250ms);
+  engine.advance(longest_poll);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// Lockers in other languages tell nobody of their releases.
+TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
+  set({.acquire = busy()});
+  backend = make("redis://localhost?prefix=");
+  const auto attempt = contend(true);
+  const auto before = asked();
+  engine.advance(2500ms);
+  EXPECT_GE(asked(), before + 10);
+}
+
+TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
+  set({.acquire = busy()});
+  const auto attempts = contend_many(100);
+  const auto before = asked();
+  engine.advance(10s);
+  EXPECT_GE(asked(), before + 200);
+  EXPECT_LE(asked(), before + 300);
+}
+
+TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNotBefore) {
+  set({.acquire = busy(30'000, 7)});
+  const auto attempt = contend(true);
+  const auto before = asked();
+  server.publish(channel(), last_value() + " 1000");
+  engine.advance(1s);
+  EXPECT_EQ(asked(), before);
+  set({.acquire = granted(9)});
+  engine.advance(10ms);
+  EXPECT_EQ(asked(), before + 1);
   EXPECT_TRUE(attempt->grant);
 }
 
@@ -80,7 +113,7 @@ TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
   set({.acquire = busy()});
   const auto attempt = contend(true);
   set({.acquire = granted(9)});
-  engine.advance(250ms);
+  engine.advance(longest_poll);
   ASSERT_TRUE(attempt->grant);
   attempt->contention.reset();
   server.publish(channel(), last_value());
@@ -94,6 +127,9 @@ TEST_F(RedisWaitingTest, SenselessMessagesAreIgnored) {
   const auto before = asked();
   for (const std::string text : {"", "hello", ":", "x:00000000000000000000000000000001"}) {
     server.publish(channel(), text);
+  }
+  for (const std::string rest : {" ", " x", " -1", " 1x", " 99999999999", " 1 2"}) {
+    server.publish(channel(), last_value() + rest);
   }
   server.publish("dlock:w:somebody-else", last_value());
   engine.run();
@@ -114,6 +150,53 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   EXPECT_EQ(asked_since(before, "queue"), 5);
 }
 
+// A release takes a client that nobody hears for dead, and its waiters lose their places.
+TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
+  set({.acquire = busy(30'000, 3, false, 57)});
+  const auto attempt = contend(true);
+  EXPECT_EQ(ticket_in(server.calls("acquire").front()), "0");
+  const auto before = asked();
+  server.connections.back()->close({errc::unavailable, "cut"});
+  engine.advance(20ms);
+  ASSERT_EQ(asked(), before + 2);
+  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "57");
+  EXPECT_EQ(ticket_in(server.calls("acquire")[before + 1]), "57") << "it is heard again";
+  engine.advance(longest_poll);
+  ASSERT_GT(asked(), before + 2);
+  EXPECT_EQ(ticket_in(server.calls("acquire").back()), "0");
+}
+
+TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
+  set({.acquire = busy(30'000, 3, false, 57)});
+  const auto attempt = contend(true);
+  server.dialling = FakeServer::Dialling::refuse;
+  server.cut();
+  engine.advance(alive_for);
+  server.dialling = FakeServer::Dialling::accept;
+  const auto before = asked();
+  engine.advance(2s);
+  ASSERT_GT(asked(), before);
+  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "0");
+}
+
+// It is heard, so whoever releases the lock does not tell it, perhaps because that user may not publish.
+TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceThoughItIsHeardPolls) {
+  set({.acquire = busy(30'000, 30)});
+  const auto attempt = contend(true);
+  set({.acquire = busy(30'000, 30, true)});
+  engine.advance(longest_poll);
+  set({.acquire = busy(30'000, 30)});
+  auto before = asked();
+  engine.advance(3s);
+  EXPECT_GE(asked(), before + 6) << "often enough to notice a grant";
+  // Somebody tells it.
+  server.publish(channel(), last_value());
+  engine.run();
+  before = asked();
+  engine.advance(3s);
+  EXPECT_EQ(asked(), before);
+}
+
 // The server may have been restarted, and the queue forgotten.
 TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
   set({.acquire = busy(30'000, 50)});
@@ -132,7 +215,7 @@ TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
   const auto attempt = contend(true);
   ASSERT_EQ(server.connections.size(), 2U);
   set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
-  engine.advance(250ms);
+  engine.advance(longest_poll);
   EXPECT_EQ(server.subscribers(), 0) << "it stays with the server that was left";
   set({.acquire = busy()});
   const auto dialled = server.dialled;
@@ -188,7 +271,7 @@ TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
     if (command.front() == "PUBLISH") return number(server.dialled == dialled ? 0 : 1);
     return script_in(command) != nullptr ? busy(30'000, 0, std::exchange(lost_its_place, false)) : "";
   };
-  engine.advance(1s);
+  engine.advance(longest_poll + 1s);
   EXPECT_EQ(server.dialled, dialled + 2);
   EXPECT_EQ(server.subscribers(), 1);
   EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
