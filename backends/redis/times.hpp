@@ -1,4 +1,4 @@
-// How the queue keeps going when something goes wrong: poll < grant < alive. And when something is whole again.
+// How the queue keeps going when something goes wrong, and when something is whole again.
 #pragma once
 
 #include <chrono>
