@@ -1,6 +1,5 @@
 #include "backends/redis/redis_backend.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "backends/redis/answers.hpp"
@@ -10,7 +9,6 @@
 #include "backends/redis/release_request.hpp"
 #include "backends/redis/server_info.hpp"
 #include "backends/redis/socket_wire.hpp"
-#include "backends/redis/times.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -58,9 +56,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
 // A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
 RedisBackend::~RedisBackend() {
   releases_.for_each_unconfirmed([this](const std::string& name, const OwnerId& owner) {
-    Keys keys = keys_of(options_.prefix, name);
-    acquiring().last_word(release_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive)},
-                          {value_of(client_, owner), in_milliseconds(grant_for), "leave"});
+    release_at_the_end(acquiring(), keys_of(options_.prefix, name), value_of(client_, owner));
   });
   commands_.stop();
   if (acknowledged_) acknowledged_->stop();

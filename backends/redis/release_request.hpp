@@ -19,6 +19,9 @@ namespace dlock::redis {
 void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
                      std::function<void(Result<ReleaseAnswer>)> done);
 
+// Frees it when the client ends, and nobody hears the answer (CommandClient::last_word()). The value leaves the queue.
+void release_at_the_end(CommandClient& commands, const Keys& keys, const std::string& value);
+
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the
 // outage outlive it.

@@ -109,9 +109,7 @@ FakeConnection::~FakeConnection() {
 }
 
 void FakeConnection::post(std::function<void()> task) {
-  server_.engine_.post([task = std::move(task), alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) task();
-  });
+  server_.engine_.post(lifetime_.guard(std::move(task)));
 }
 
 void FakeConnection::open(TimePoint deadline) {
@@ -157,7 +155,7 @@ void FakeConnection::receive() {
 }
 
 void FakeConnection::deliver() {
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   while (state_ == State::ready && !in_flight_.empty()) {
     const FakeReply::Fate fate = in_flight_.front().reply.fate;
     if (fate == FakeReply::Fate::hold) return;
@@ -176,7 +174,7 @@ void FakeConnection::deliver() {
       entry.reply.results.clear();
     }
     entry.done(outcome, entry.reply.results);
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
 }
 
@@ -185,13 +183,13 @@ void FakeConnection::break_off(const Failure& why) {
   const Failure reason = why;
   state_ = State::lost;
   timer_.disarm();
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   for (const InFlight& entry : std::exchange(in_flight_, {})) {
     if (!entry.done) continue;
     entry.done(
         {.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, reason.detail}, .sent = entry.query.sent},
         {});
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   listener_.connection_lost(reason);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <dlock/duration.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/postgres/connection.hpp"
 #include "tests/support/manual_engine.hpp"
@@ -136,7 +137,7 @@ class FakeConnection final : public Connection {
   ServerInfo info_;
   Timer timer_;
   std::deque<InFlight> in_flight_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -74,9 +74,7 @@ FakeWire::~FakeWire() {
 }
 
 void FakeWire::later(Executor::Task task) {
-  executor_.post([task = std::move(task), alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) task();
-  });
+  executor_.post(lifetime_.guard(std::move(task)));
 }
 
 void FakeWire::open(TimePoint /*deadline*/) {
@@ -113,10 +111,10 @@ void FakeWire::reply(const std::string& bytes) {
 void FakeWire::receive() {
   if (arrived_.empty()) return;
   replies_.feed(std::exchange(arrived_, {}));
-  const std::weak_ptr<bool> alive = alive_;
+  const Lifetime::Watch life = lifetime_.watch();
   while (auto reply = replies_.next()) {
     events_.received(*std::move(reply));
-    if (alive.expired()) return;
+    if (life.over()) return;
   }
   events_.drained();
 }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <dlock/lifetime.hpp>
+
 #include "backends/redis/scripts.hpp"
 #include "backends/redis/wire.hpp"
 
@@ -85,7 +87,7 @@ class FakeWire final : public Wire {
   std::string unsent_;
   std::string arrived_;
   std::uint64_t sent_ = 0;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 // Replies.

@@ -247,9 +247,7 @@ FakeHandle::~FakeHandle() {
 }
 
 void FakeHandle::post(std::function<void()> task) {
-  ensemble_.engine_.post([alive = std::weak_ptr<bool>(alive_), task = std::move(task)] {
-    if (!alive.expired()) task();
-  });
+  ensemble_.engine_.post(lifetime_.guard(std::move(task)));
 }
 
 void FakeHandle::tell(Event event, Failure why) {

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include <dlock/lifetime.hpp>
+
 #include "backends/zookeeper/handle.hpp"
 #include "backends/zookeeper/session.hpp"
 #include "tests/support/manual_engine.hpp"
@@ -188,7 +190,7 @@ class FakeHandle final : public Handle {
   bool over_ = false;  // expired, failed or closed
   std::deque<Answer> pending_;
   std::vector<WatchId> missed_;  // fired while not connected
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper
