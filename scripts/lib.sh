@@ -80,7 +80,17 @@ dlock_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 # that must happen at some time is no question of theirs.
 dlock_run_tests() { # PRESET [OPTION of ctest...]
   export DLOCK_CONFORMANCE_GUARD_MS=${DLOCK_CONFORMANCE_GUARD_MS:-120000}
-  ctest --preset "$1" --parallel "$((2 * $(nproc)))" "${@:2}"
+  local status=0
+  ctest --preset "$1" --parallel "$((2 * $(nproc)))" "${@:2}" || status=$?
+  ((status == 0)) || dlock_tell_failures "build/$1/Testing/Temporary/LastTest.log"
+  return "$status"
+}
+
+# What failed in programs of many tests, in a few lines at the end.
+dlock_tell_failures() { # LOG of ctest
+  echo
+  echo "What failed:"
+  sed -n '/: Failure$/,/^\[  FAILED  \]/p' "$1" | head -100
 }
 
 dlock_sanitizer_settings() {

@@ -125,4 +125,10 @@ std::string RedisServer::info(const std::string& section, const std::string& fie
   return text.substr(from, text.find('\r', from) - from);
 }
 
+// From INFO commandstats: "cmdstat_evalsha:calls=12,usec=340,usec_per_call=28.33,rejected_calls=0,failed_calls=0".
+std::int64_t RedisServer::counted(const std::string& command, const std::string& what) {
+  const std::string counts = info("commandstats", "cmdstat_" + command);
+  return counts.empty() ? 0 : std::stoll(counts.substr(counts.find(what) + what.size()));
+}
+
 }  // namespace dlock::test

@@ -38,16 +38,6 @@ class CrowdTest : public RedisStrategyTest {
   // A living waiter with a subscription of its own, where its strategy has one.
   void subscribe_living() { living_channels_ = GetParam() == "poll" ? 0 : 1; }
 
-  // Calls of a command, or of scripts, since reset_counts().
-  std::int64_t calls_of(const std::string& command) {
-    const std::string stats = server.command({"INFO", "commandstats"}).text;
-    const std::string begin = "cmdstat_" + command + ":calls=";
-    const auto at = stats.find(begin);
-    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + begin.size()));
-  }
-  std::int64_t script_calls() { return calls_of("eval") + calls_of("evalsha"); }
-  void reset_counts() { (void)server.command({"CONFIG", "RESETSTAT"}); }
-
  private:
   std::size_t living_channels_ = 0;
   std::optional<Client> crowd_client_;
@@ -66,14 +56,14 @@ TEST_P(CrowdTest, ALivingWaiterBehindTenThousandKilledOnesGetsTheLockWithTheRele
   Pending waiting(others, {});
   EXPECT_FALSE(others.try_acquire().has_value());
   kill_crowd();
-  reset_counts();
+  server.reset_counts();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(lease.release());
   Lease next = waiting.lease();
   const auto took = std::chrono::steady_clock::now() - start;
   // A call removes 500 waiters. The rest is what the living waiter asks meanwhile.
-  EXPECT_LE(script_calls(), 200);
-  EXPECT_LE(calls_of("publish"), 60);
+  EXPECT_LE(server.calls_of("eval") + server.calls_of("evalsha"), 200);
+  EXPECT_LE(server.calls_of("publish"), 60);
   RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
   EXPECT_TRUE(next.release());
 }
@@ -98,14 +88,14 @@ TEST_P(CrowdTest, WaitersOfAClientThatStandsStillAreNotGrantedTheLockOneByOne) {
   stop_crowd();
   Pending waiting(others, {});
   EXPECT_FALSE(others.try_acquire().has_value());
-  reset_counts();
+  server.reset_counts();
   EXPECT_TRUE(lease.release());
   // That the time of a grant is over is noticed by whoever asks.
   std::error_code error;
   await("nobody gets the lock", [&] { return others.try_acquire({}, error).has_value() || waiting.done(); });
   EXPECT_TRUE(waiting.lease().held());
   // One is granted the lock and does not confirm it. The living one, a watcher's message, and subscriptions' checks.
-  EXPECT_LE(calls_of("publish"), 6);
+  EXPECT_LE(server.calls_of("publish"), 6);
   let_crowd_go_on();
 }
 
@@ -140,13 +130,11 @@ TEST_F(SilentCrowdTest, KilledWaitersAreNotGrantedTheLockOneByOne) {
   await_waiters("crowded", 41);
   proxy.refuse(true);
   proxy.drop();
-  (void)server.command({"CONFIG", "RESETSTAT"});
+  server.reset_counts();
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.lease().held());
   // Each grant sets the lock's key, and so does a record of a token.
-  const std::string stats = server.command({"INFO", "commandstats"}).text;
-  const std::string begin = "cmdstat_set:calls=";
-  EXPECT_LE(std::stoll(stats.substr(stats.find(begin) + begin.size())), 5);
+  EXPECT_LE(server.calls_of("set"), 5);
 }
 
 // Those who wait long must not cost the server anything to speak of.
@@ -170,15 +158,10 @@ TEST_F(IdleTest, WaitersThatAreWokenAskRarely) {
       return server.command({"ZCOUNT", keys(name(i)).alive, "(0", "+inf"}).integer == 1;
     });
   }
-  (void)server.command({"CONFIG", "RESETSTAT"});
+  server.reset_counts();
   const auto start = std::chrono::steady_clock::now();
   constexpr std::int64_t asked = count * 3 / 4;
-  await("the waiters do not ask any more", [&] {
-    const std::string stats = server.command({"INFO", "commandstats"}).text;
-    const std::string begin = "cmdstat_evalsha:calls=";
-    const auto at = stats.find(begin);
-    return at != std::string::npos && std::stoll(stats.substr(at + begin.size())) >= asked;
-  });
+  await("the waiters do not ask any more", [&] { return server.calls_of("evalsha") >= asked; });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_GE(took.count(), asked / (most_a_second * count));
 }

@@ -123,7 +123,8 @@ TEST_F(CutWaiterTest, GetsItsPlaceBack) {
   proxy.refuse(false);
   await_waiters("waited-for", 2);
   EXPECT_TRUE(next.release());
-  EXPECT_TRUE(first.lease().held());
+  const Lease given_back = first.lease();
+  EXPECT_TRUE(given_back.held());
   EXPECT_FALSE(third.done());
 }
 

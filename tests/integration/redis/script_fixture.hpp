@@ -56,13 +56,8 @@ class ScriptTest : public ::testing::Test {
     }
     return calls;
   }
-  // How often the server was told to publish, by scripts or by itself, since CONFIG RESETSTAT.
-  std::int64_t published() {
-    const std::string stats = server.command({"INFO", "commandstats"}).text;
-    const std::string begin = "cmdstat_publish:calls=";
-    const auto at = stats.find(begin);
-    return at == std::string::npos ? 0 : std::stoll(stats.substr(at + begin.size()));
-  }
+  // How often the server was told to publish, by scripts or by itself, since server.reset_counts().
+  std::int64_t published() { return server.calls_of("publish"); }
   std::string holder() { return server.command({"GET", keys.lock}).text; }
   std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
   // From now on scripts run as a user that may not tell waiters.

@@ -231,7 +231,7 @@ TEST_F(ScriptTest, WhereThereIsNoOtherClientTheFirstInLineWatches) {
   (void)acquire("c:1");
   for (int i = 0; i < 40; ++i) (void)acquire("a:" + std::to_string(i), "queue");
   (void)acquire("gone:1", "queue");
-  (void)server.command({"CONFIG", "RESETSTAT"});
+  server.reset_counts();
   (void)release("c:1");
   EXPECT_EQ(a.receive().elements.at(2).text, "a:0");
   EXPECT_EQ(a.receive().elements.at(2).text, "a:1 1000");
@@ -412,7 +412,7 @@ TEST_F(ScriptTest, WithoutTheRightToPublishALockIsHandedOnAllTheSameAndTheAnswer
 }
 
 TEST_F(ScriptTest, OnlyDeclaredKeysAreTouched) {  // H29
-  (void)server.command({"CONFIG", "RESETSTAT"});
+  server.reset_counts();
   (void)acquire("c:1");
   (void)acquire("a:1", "blind");
   (void)release("c:1");
