@@ -17,12 +17,6 @@ TryPolicy policy_of(Strategy strategy) {
   return policy;
 }
 
-// What only asks has no effect that could be in doubt.
-Failure unanswered_question(Failure why) {
-  if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  return why;
-}
-
 }  // namespace
 
 MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,

@@ -99,7 +99,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       if (answers_++ == 0) found_.round_trip = commands_.executor().now() - outcome.sent;
       return reader(results[0]);
     }
-    const std::string why = unanswered_question(outcome).detail;
+    const std::string why = unanswered_question(outcome.failure).detail;
     if (outcome.problem != Problem::refused) {
       if (unreachable_.empty()) unreachable_ = why;
     } else if (!check.empty()) {

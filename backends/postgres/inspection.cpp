@@ -51,12 +51,6 @@ AdvisoryKey key_of(const Options& options, const std::string& name) {
 
 }  // namespace
 
-Failure unanswered_question(const Outcome& outcome) {
-  Failure why = outcome.failure;
-  if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  return why;
-}
-
 struct Inspection::Breaking {
   Breaking(Executor& executor, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
       : name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
@@ -118,7 +112,7 @@ void Inspection::ask(const Statement& question, const std::string& name, Backend
                     return ask(without_tables, name, done);
                   return done(LockInfo{.name = name});
                 }
-                if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
                 LockInfo info = results[0].empty() ? LockInfo() : read_info(results[0], 0);
                 info.name = name;
                 done(std::move(info));
@@ -131,7 +125,7 @@ void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
               .done = [done = std::move(done)](const Outcome& outcome, const Results& results) {
                 std::vector<LockInfo> infos;
                 if (never_set_up(outcome)) return done(std::move(infos));
-                if (outcome.problem != Problem::none) return done(unanswered_question(outcome));
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
                 if (results[0].size() > most_names) {
                   return done(Failure{errc::unavailable,
                                       "more than " + std::to_string(most_names) + " locks; too many to list"});

@@ -47,7 +47,4 @@ class Inspection final {
   std::unordered_set<std::shared_ptr<Breaking>> pausing_;  // before another attempt
 };
 
-// Of what Commands answered. What only asks has no effect that could be in doubt.
-[[nodiscard]] Failure unanswered_question(const Outcome& outcome);
-
 }  // namespace dlock::postgres

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "backends/postgres/identifier.hpp"
 #include "backends/postgres/libpq_parameters.hpp"
@@ -12,6 +11,7 @@ namespace dlock::postgres {
 
 namespace {
 
+constexpr std::uint16_t default_port = 5432;
 constexpr std::size_t most_hosts = 16;
 constexpr std::uint32_t most_connections = 1000;
 // A socket's address has room for 107 bytes with "/.s.PGSQL.65535" behind the directory.
@@ -22,19 +22,10 @@ constexpr std::size_t longest_socket_directory = 90;
 }
 
 void check_host(const std::string& name) {
-  if (name.starts_with('/')) {
-    if (name.size() > longest_socket_directory) {
-      refuse("host: the directory " + util::quoted(name) + " is longer than " +
-             std::to_string(longest_socket_directory) + " bytes, too long for a socket's path");
-    }
-    return;
-  }
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
-  };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
-    refuse("host: " + util::quoted(name) + " is not a host name");
-  }
+  if (!name.starts_with('/')) return common::check_host_name(name);
+  if (name.size() <= longest_socket_directory) return;
+  refuse("host: the directory " + util::quoted(name) + " is longer than " + std::to_string(longest_socket_directory) +
+         " bytes, too long for a socket's path");
 }
 
 // What the URL may say in front of the '?' or behind it, but not twice.
@@ -48,20 +39,14 @@ std::optional<std::string> take_either(Url& url, std::string_view key, std::opti
 }
 
 std::vector<Host> take_hosts(Url& url) {
-  std::vector<Host> hosts;
   const auto parameter = url.take("host");
   if (parameter && !url.hosts().empty()) refuse("host: given twice, in front of the '?' and behind it");
+  std::vector<Host> hosts = common::hosts_of(url, default_port, most_hosts, check_host);
   if (url.hosts().empty()) {
-    Host host{.name = parameter.value_or("localhost")};
-    check_host(host.name);
+    Host& host = hosts.front();
+    if (parameter) check_host(host.name = *parameter);
     host.port = static_cast<std::uint16_t>(url.take_number("port", 1, 65535).value_or(host.port));
-    hosts.push_back(std::move(host));
   }
-  for (const Url::Host& host : url.hosts()) {
-    check_host(host.name);
-    hosts.push_back({.name = host.name, .port = host.port.value_or(Host().port)});
-  }
-  if (hosts.size() > most_hosts) refuse("host: more than " + std::to_string(most_hosts) + " in the list");
   return hosts;
 }
 
@@ -160,14 +145,8 @@ std::string as_application_name(std::string_view text) {
   return out;
 }
 
-std::string Host::to_string() const {
-  const bool v6 = !is_socket_directory() && name.find(':') != std::string::npos;
-  return (v6 ? "[" + name + "]" : name) + ":" + std::to_string(port);
-}
-
 std::string Options::endpoint() const {
-  std::string text;
-  for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.to_string();
+  const std::string text = common::to_string(hosts);
   return database ? text + "/" + *database : text;
 }
 

@@ -15,6 +15,8 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/host.hpp"
+
 #include "backends/postgres/advisory_key.hpp"
 
 namespace dlock::postgres {
@@ -42,14 +44,7 @@ enum class Pooler {
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 [[nodiscard]] std::string_view to_string(Durability durability) noexcept;
 
-struct Host {
-  std::string name;
-  std::uint16_t port = 5432;
-
-  [[nodiscard]] bool is_socket_directory() const noexcept { return name.starts_with('/'); }
-  // "name:port", an IPv6 address in brackets.
-  [[nodiscard]] std::string to_string() const;
-};
+using common::Host;
 
 struct Options {
   std::vector<Host> hosts;  // at least one, to be tried in this order

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "backends/common/findings.hpp"
 #include "backends/postgres/findings.hpp"
 #include "backends/postgres/preamble.hpp"
-#include "util/duration_text.hpp"
 
 namespace dlock::postgres {
 
@@ -15,9 +15,8 @@ using Severity = Finding::Severity;
 
 namespace {
 
-constexpr int oldest_version = 120000;        // AS MATERIALIZED
-constexpr int ends_silent_sessions = 140000;  // idle_session_timeout
-constexpr std::chrono::seconds clock_difference{5};
+constexpr int oldest_version = 120000;          // AS MATERIALIZED
+constexpr int ends_silent_sessions = 140000;    // idle_session_timeout
 constexpr std::int64_t shared_connections = 3;  // two for commands or tries, one for LISTEN or questions
 
 constexpr std::array<std::string_view, 5> timeouts = {"statement_timeout", "lock_timeout",
@@ -75,11 +74,7 @@ class Judge {
     return found == examined_.settings.end() ? Setting{} : found->second;
   }
 
-  void judge_answer() {
-    add(Severity::ok, "server",
-        examined_.server.endpoint + " answered within " +
-            util::to_text(std::chrono::ceil<std::chrono::microseconds>(examined_.round_trip)));
-  }
+  void judge_answer() { findings_.push_back(common::server_answered(examined_.server.endpoint, examined_.round_trip)); }
 
   void judge_version() {
     const int version = examined_.server.version;
@@ -105,10 +100,9 @@ class Judge {
     const std::string& endpoint = examined_.server.endpoint;
     if (endpoint.starts_with('/')) return add(Severity::ok, "encryption", "none needed: a socket of this machine");
     if (!examined_.server.encrypted) {
-      if (is_this_machine(endpoint)) return add(Severity::ok, "encryption", "none, and none needed on this machine");
-      return add(Severity::warning, "encryption",
-                 "none: whoever is on the way may read and change everything; give the authority of the server's "
-                 "certificate as sslrootcert");
+      findings_.push_back(common::not_encrypted(is_this_machine(endpoint),
+                                                "; give the authority of the server's certificate as sslrootcert"));
+      return;
     }
     const auto mode = std::find_if(options_.libpq.begin(), options_.libpq.end(),
                                    [](const auto& parameter) { return parameter.first == "sslmode"; });
@@ -265,16 +259,11 @@ class Judge {
   }
 
   void judge_clock() {
-    const std::chrono::seconds difference(*examined_.server_clock - examined_.our_clock);
-    if (std::chrono::abs(difference) <= clock_difference) {
-      return add(Severity::ok, "clock", "the server's clock agrees with ours");
-    }
     const bool counts = options_.strategy == Strategy::table;
-    add(counts ? Severity::warning : Severity::note, "clock",
-        "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
-            (difference.count() > 0 ? " ahead of" : " behind") + " ours; should it be stepped, " +
-            (counts ? "leases end early or late, because strategy=table counts them on it"
-                    : "tokens may not grow where the row with the last one was lost"));
+    findings_.push_back(common::compared_clocks(
+        *examined_.server_clock, examined_.our_clock, counts ? Severity::warning : Severity::note,
+        counts ? "leases end early or late, because strategy=table counts them on it"
+               : "tokens may not grow where the row with the last one was lost"));
   }
 
   const Examined& examined_;

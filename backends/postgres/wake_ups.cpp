@@ -33,18 +33,6 @@ constexpr std::size_t most_in_a_query = 500;
 
 }  // namespace
 
-class WakeUps::NameWatch final : public Watch {
- public:
-  NameWatch(WakeUps& wake_ups, std::string name, std::uint64_t id)
-      : wake_ups_(wake_ups), name_(std::move(name)), id_(id) {}
-  ~NameWatch() override { wake_ups_.leave(name_, id_); }
-
- private:
-  WakeUps& wake_ups_;
-  const std::string name_;
-  const std::uint64_t id_;
-};
-
 WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatements& statements, std::string channel,
                  std::function<void(Failure)> deaf)
     : commands_(commands),
@@ -52,6 +40,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatemen
       statements_(statements),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
+      watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
       timer_(commands.executor()),
       linger_(commands.executor()),
       come_back_(commands.executor()) {
@@ -62,7 +51,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatemen
     come_back_.arm(saturating_add(commands_.executor().now(),
                                   random_between(shortest_absence, longest_absence, commands_.executor())),
                    [this] {
-                     if (!names_.empty() && !given_up_) connect();
+                     if (!watchers_.empty() && !given_up_) connect();
                    });
     commands_.executor().post(lifetime_.guard([this] { disconnect(); }));
   }));
@@ -79,50 +68,22 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
                                     "is released; they find out by asking (more often with pooler=transaction)"});
   }
   if (given_up_) return nullptr;
-  const std::uint64_t id = ++last_id_;
-  Name& entry = names_[name];
-  entry.watchers.push_back({.id = id, .changed = std::move(changed)});
+  auto watch = watchers_.watch(name, std::move(changed));
   linger_.disarm();
   if (!come_back_.armed()) connect();
   // For the others it has been marked, or is about to be.
-  const bool marked = entry.watchers.size() > 1 && entry.unmarked == 0;
+  const bool marked = marks_[name].missed == 0 && watchers_.count(name) > 1;
   if (listening_ && !marked) mark_at(name, commands_.executor().now());
-  return std::make_unique<NameWatch>(*this, name, id);
+  return watch;
 }
 
-void WakeUps::leave(const std::string& name, std::uint64_t id) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return;
-  Name& entry = found->second;
-  const auto watcher = std::find_if(entry.watchers.begin(), entry.watchers.end(),
-                                    [id](const Watcher& candidate) { return candidate.id == id; });
-  if (watcher == entry.watchers.end()) return;
-  const bool was_told = watcher == entry.watchers.begin() && std::exchange(entry.told, false);
-  entry.watchers.erase(watcher);
-  if (!entry.watchers.empty()) {
-    // It was told, and nobody knows whether it has done anything about it.
-    if (was_told) {
-      commands_.executor().post(lifetime_.guard([this, name] { tell(name); }));
-    }
-    return;
-  }
-  if (entry.due) due_.erase(*entry.due);
-  names_.erase(found);
-  if (names_.empty() && session_) {
+void WakeUps::nobody_waits_for(const std::string& name) {
+  const auto found = marks_.find(name);
+  if (found->second.due) due_.erase(*found->second.due);
+  marks_.erase(found);
+  if (watchers_.empty() && session_) {
     linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
   }
-}
-
-void WakeUps::taken(const std::string& name) {
-  if (const auto found = names_.find(name); found != names_.end()) found->second.told = false;
-}
-
-void WakeUps::tell(const std::string& name) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return;
-  found->second.told = true;
-  const auto changed = found->second.watchers.front().changed;
-  changed();  // may end its watch and those of others
 }
 
 // --- Listening -------------------------------------------------------------------------------------------------------
@@ -166,7 +127,7 @@ void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
-  if (channel == channel_) tell(payload);
+  if (channel == channel_) watchers_.tell_first(payload);
 }
 
 void WakeUps::give_up(const Failure& why) {
@@ -181,20 +142,20 @@ void WakeUps::give_up(const Failure& why) {
 // --- Marks -----------------------------------------------------------------------------------------------------------
 
 void WakeUps::mark_at(const std::string& name, TimePoint at) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return;
-  Name& entry = found->second;
-  if (entry.due && at < (*entry.due)->first) {
-    due_.erase(*entry.due);
-    entry.due.reset();
+  const auto found = marks_.find(name);
+  if (found == marks_.end()) return;
+  Mark& mark = found->second;
+  if (mark.due && at < (*mark.due)->first) {
+    due_.erase(*mark.due);
+    mark.due.reset();
   }
-  if (!entry.due) entry.due = due_.emplace(at, name);
+  if (!mark.due) mark.due = due_.emplace(at, name);
   arm();
 }
 
 void WakeUps::mark_all_now() {
   const TimePoint now = commands_.executor().now();
-  for (const auto& [name, entry] : names_) mark_at(name, now);
+  for (const auto& [name, mark] : marks_) mark_at(name, now);
 }
 
 void WakeUps::arm() {
@@ -208,7 +169,7 @@ void WakeUps::mark() {
   std::vector<std::string> names;
   while (!due_.empty() && due_.begin()->first <= now && names.size() < most_in_a_query) {
     names.push_back(due_.begin()->second);
-    names_.at(names.back()).due.reset();
+    marks_.at(names.back()).due.reset();
     due_.erase(due_.begin());
   }
   if (names.empty()) return arm();
@@ -234,15 +195,15 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
   }
   std::vector<std::string> unmarked;
   for (const std::string& name : names) {
-    const auto entry = names_.find(name);
-    if (entry == names_.end()) continue;
+    const auto mark = marks_.find(name);
+    if (mark == marks_.end()) continue;
     const auto found = is_marked.find(name);
     if (found != is_marked.end() && found->second) {
-      entry->second.unmarked = 0;
+      mark->second.missed = 0;
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }
-    const int doublings = std::min(entry->second.unmarked++, longest_pause_doublings);
+    const int doublings = std::min(mark->second.missed++, longest_pause_doublings);
     mark_at(name, saturating_add(now, unmarked_pause * (1 << doublings)));
     unmarked.push_back(name);
   }
@@ -250,7 +211,7 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
   // It is free, or was when we looked.
   const Lifetime::Watch life = lifetime_.watch();
   for (const std::string& name : unmarked) {
-    tell(name);
+    watchers_.tell_first(name);
     if (life.over()) return;
   }
 }

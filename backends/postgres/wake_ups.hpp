@@ -6,7 +6,6 @@
 // server is full: then the connection that listens is the first one to go.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
+#include "backends/common/watchers.hpp"
 #include "backends/postgres/commands.hpp"
 #include "backends/postgres/session.hpp"
 #include "backends/postgres/statements.hpp"
@@ -36,24 +36,17 @@ class WakeUps final : private Session::User {
   // longest. nullptr: nobody can be woken.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   // It was given to one of those who wait here, so the others need not look.
-  void taken(const std::string& name);
+  void taken(const std::string& name) { watchers_.taken(name); }
 
  private:
-  class NameWatch;
-  struct Watcher {
-    std::uint64_t id = 0;
-    std::function<void()> changed;
-  };
   using Due = std::multimap<TimePoint, std::string>;
-  struct Name {
-    std::vector<Watcher> watchers;  // the one that has waited longest first
-    bool told = false;              // the first one
-    int unmarked = 0;               // times in a row that it could not be marked
+  // When the lock is to be marked that somebody waits for.
+  struct Mark {
+    int missed = 0;  // times in a row that it could not be marked
     std::optional<Due::iterator> due;
   };
 
-  void leave(const std::string& name, std::uint64_t id);
-  void tell(const std::string& name);
+  void nobody_waits_for(const std::string& name);
   void connect();
   void disconnect();
   void listen();
@@ -75,9 +68,9 @@ class WakeUps final : private Session::User {
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 
-  std::unordered_map<std::string, Name> names_;
-  std::uint64_t last_id_ = 0;
-  Due due_;  // to be marked
+  common::Watchers watchers_;  // by the lock's name
+  std::unordered_map<std::string, Mark> marks_;
+  Due due_;
   bool marking_ = false;
   Timer timer_;
   bool listening_ = false;

@@ -5,21 +5,17 @@
 #include <string>
 #include <utility>
 
-#include "backends/redis/inspection.hpp"
+#include "backends/common/findings.hpp"
 #include "backends/redis/keys.hpp"
 #include "backends/redis/server_error.hpp"
 #include "backends/redis/server_info.hpp"
-#include "util/duration_text.hpp"
 
 namespace dlock::redis {
 
 using Severity = Finding::Severity;
-using std::chrono::microseconds;
 using Type = Reply::Type;
 
 namespace {
-
-constexpr std::chrono::seconds clock_difference{5};
 
 // Everything is asked at once; the findings are written when the last answer is there.
 class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
@@ -67,9 +63,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       unreachable_ = reply.failure().detail;
       return;
     }
-    add(Severity::ok, "server",
-        commands_.options().endpoint() + " answered within " +
-            util::to_text(std::chrono::ceil<std::chrono::microseconds>(round_trip)));
+    findings_.push_back(common::server_answered(commands_.options().endpoint(), round_trip));
     findings_.push_back(judge_encryption(commands_.options()));
   }
 
@@ -149,14 +143,8 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec != std::errc()) return;
     const auto ours =
         std::chrono::duration_cast<std::chrono::seconds>(commands_.executor().clock().wall_now().time_since_epoch());
-    const std::chrono::seconds difference = std::chrono::seconds(seconds) - ours;
-    if (std::chrono::abs(difference) <= clock_difference) {
-      return add(Severity::ok, "clock", "the server's clock agrees with ours");
-    }
-    add(Severity::warning, "clock",
-        "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
-            (difference.count() > 0 ? " ahead of" : " behind") +
-            " ours; should it be stepped, leases end early or late, because Redis counts them on it");
+    findings_.push_back(common::compared_clocks(seconds, ours.count(), Severity::warning,
+                                                "leases end early or late, because Redis counts them on it"));
   }
 
   // Runs what the scripts run, on keys that no lock has, because a script's error does not say which right is missing.
@@ -209,14 +197,8 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
 Finding judge_encryption(const Options& options) {
   if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
-  const bool loopback =
-      options.host.starts_with("127.") && options.host.find_first_not_of("0123456789.") == std::string::npos;
-  if (loopback || options.host == "localhost" || options.host == "::1") {
-    return {Severity::ok, "encryption", "none, and none needed on this machine"};
-  }
-  return {Severity::warning, "encryption",
-          "none: whoever is on the way may read and change everything, the password included; use rediss://, or make "
-          "sure that nobody is"};
+  return common::not_encrypted(options.host.is_this_machine(),
+                               ", the password included; use rediss://, or make sure that nobody is");
 }
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {

@@ -1,10 +1,11 @@
 #include "backends/redis/inspection.hpp"
 
-#include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "backends/common/survey.hpp"
 #include "backends/redis/answers.hpp"
 #include "backends/redis/keys.hpp"
 #include "backends/redis/release_request.hpp"
@@ -48,46 +49,47 @@ class Listing : public std::enable_shared_from_this<Listing> {
         pattern_("*" + escape_pattern(commands.options().prefix) + (shows_all() ? "*" : "dlf")) {}
 
   void scan(const std::string& cursor) {
-    if (too_late()) return;
+    if (const auto why = too_late()) return done_(*why);
     (void)commands_.request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
                             [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                              if (!reply.ok()) return self->finish(unanswered_question(reply.failure()));
+                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
                               self->scanned(reply.value());
                             });
   }
 
  private:
   static constexpr std::size_t max_names = 100'000;
-  static constexpr std::size_t questions_at_once = 64;
 
   void scanned(const Reply& reply) {
     const auto& fields = reply.elements;
     if (!reply.is(Type::array) || fields.size() != 2 || !fields[0].is(Type::string) || !fields[1].is(Type::array)) {
-      return finish(unexpected("SCAN", reply));
+      return done_(unexpected("SCAN", reply));
     }
     for (const Reply& key : fields[1].elements) {
-      if (!key.is(Type::string)) return finish(unexpected("SCAN", reply));
+      if (!key.is(Type::string)) return done_(unexpected("SCAN", reply));
       note(key.text);
     }
     if (names_.size() > max_names) {
-      return finish(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
+      return done_(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
     }
     if (fields[0].text != "0") return scan(fields[0].text);
-    next_ = names_.begin();
-    while (under_way_ < questions_at_once && next_ != names_.end()) ask();
-    if (under_way_ == 0) finish(std::move(infos_));
+    common::Survey::run(
+        {names_.begin(), names_.end()},
+        [self = shared_from_this()](const std::string& name, common::Survey::Answer answer) {
+          self->look(name, std::move(answer));
+        },
+        [self = shared_from_this()](Result<std::vector<LockInfo>> all) { self->done_(std::move(all)); });
   }
 
   // With a prefix, what is under it is ours to show, locks taken by others among it.
   [[nodiscard]] bool shows_all() const { return !commands_.options().prefix.empty(); }
 
-  bool too_late() {
-    if (commands_.executor().now() < last_question_) return false;
-    finish(Failure{errc::unavailable,
+  [[nodiscard]] std::optional<Failure> too_late() const {
+    if (commands_.executor().now() < last_question_) return std::nullopt;
+    return Failure{errc::unavailable,
                    "the locks cannot be listed within the response timeout of " +
                        util::to_text(commands_.options().response_timeout) +
-                       ": the database has too many keys, or the server is slow; a longer response_timeout helps"});
-    return true;
+                       ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
   }
 
   void note(const std::string& key) {
@@ -100,40 +102,21 @@ class Listing : public std::enable_shared_from_this<Listing> {
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
-  void ask() {
-    ++under_way_;
-    inspect_by(commands_, *next_++, deadline_, [self = shared_from_this()](Result<LockInfo> info) {
-      --self->under_way_;
-      self->inspected(std::move(info));
+  void look(const std::string& name, common::Survey::Answer answer) const {
+    if (auto why = too_late()) return answer(*std::move(why));
+    inspect_by(commands_, name, deadline_, [answer = std::move(answer)](Result<LockInfo> info) {
+      if (info.ok()) return answer(std::optional(std::move(info.value())));
+      if (info.failure().code == errc::protocol) return answer(std::optional<LockInfo>());  // somebody's data
+      answer(info.failure());
     });
   }
 
-  void inspected(Result<LockInfo> info) {
-    if (info.ok()) {
-      infos_.push_back(std::move(info.value()));
-    } else if (info.failure().code != errc::protocol) {  // somebody's data: not a lock
-      return finish(info.failure());
-    }
-    if (next_ != names_.end()) return too_late() ? void() : ask();
-    if (under_way_ > 0) return;
-    std::sort(infos_.begin(), infos_.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
-    finish(std::move(infos_));
-  }
-
-  void finish(Result<std::vector<LockInfo>> result) {
-    next_ = names_.end();
-    if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
-  }
-
   CommandClient& commands_;
-  Backend::Handler<std::vector<LockInfo>> done_;
+  const Backend::Handler<std::vector<LockInfo>> done_;
   const TimePoint deadline_;
   const TimePoint last_question_;
   const std::string pattern_;  // finds the locks' keys and their records, and a little more
   std::set<std::string> names_;
-  std::set<std::string>::const_iterator next_ = names_.end();
-  std::size_t under_way_ = 0;
-  std::vector<LockInfo> infos_;
 };
 
 // Compares with the value just read, so that a repeated attempt never breaks a lock that was taken in between.
@@ -180,11 +163,6 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 };
 
 }  // namespace
-
-Failure unanswered_question(Failure why) {
-  if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  return why;
-}
 
 void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done) {
   inspect_by(commands, name, answer_by(commands), std::move(done));

@@ -15,7 +15,4 @@ void inspect(CommandClient& commands, const std::string& name, Backend::Handler<
 void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done);
 void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done);
 
-// What only asks has no effect that could be in doubt.
-[[nodiscard]] Failure unanswered_question(Failure why);
-
 }  // namespace dlock::redis

@@ -84,17 +84,11 @@ std::string_view to_string(Strategy strategy) noexcept {
   return "";
 }
 
-std::string Options::endpoint() const {
-  const bool v6 = host.find(':') != std::string::npos;
-  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
 Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
   if (url.hosts().size() > 1) refuse("host: a list; dlock's locks live in one Redis, so name one host");
-  if (!url.hosts().empty() && !url.hosts().front().name.empty()) options.host = url.hosts().front().name;
-  if (!url.hosts().empty()) options.port = url.hosts().front().port.value_or(options.port);
+  options.host = common::hosts_of(url, options.host.port, 1).front();
   if (url.user() && !url.user()->empty()) options.user = url.user();
   options.password = url.password();
   if (options.user && !options.password) refuse("user: given without a password");

@@ -11,6 +11,7 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/host.hpp"
 #include "backends/common/tls.hpp"
 
 namespace dlock::redis {
@@ -25,8 +26,7 @@ enum class Strategy {
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 
 struct Options {
-  std::string host = "localhost";
-  std::uint16_t port = 6379;
+  common::Host host{.name = "localhost", .port = 6379};
   std::optional<std::string> user;
   std::optional<std::string> password;
   std::uint32_t db = 0;
@@ -41,7 +41,7 @@ struct Options {
   std::chrono::nanoseconds connect_timeout{};
 
   // "host:port", for messages.
-  [[nodiscard]] std::string endpoint() const;
+  [[nodiscard]] std::string endpoint() const { return host.to_string(); }
 };
 
 // Throws Error(invalid_argument) naming the part that is wrong.

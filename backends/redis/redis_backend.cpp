@@ -36,7 +36,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
     : TryBackend(host, policy_of(options.strategy)),
       options_(std::move(options)),
       client_(host.new_owner_id().to_string()),
-      wake_ups_([this](const Failure& why) { subscribe_forbidden(why); }),
+      wake_ups_(host.executor(), [this](const Failure& why) { subscribe_forbidden(why); }),
       outage_(host.executor(), [this](bool everyone) { outage_over(everyone); }),
       news_(host),
       main_link_(*this, options_.replicas_ack == 0),

@@ -19,7 +19,8 @@ WireFactory socket_wires(std::shared_ptr<const common::TlsContext> tls) {
   return [tls = std::move(tls), hint = std::make_shared<common::PeerHint>()](Executor& executor, const Options& options,
                                                                              Wire::Events& events) {
     return std::make_unique<SocketWire>(
-        executor, common::Peer{options.host, options.port, options.endpoint(), tls.get(), hint.get()}, events);
+        executor, common::Peer{options.host.name, options.host.port, options.endpoint(), tls.get(), hint.get()},
+        events);
   };
 }
 

@@ -1,8 +1,9 @@
 #include "backends/zookeeper/inspection.hpp"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "backends/common/survey.hpp"
 #include "backends/zookeeper/node_name.hpp"
 #include "backends/zookeeper/queue_walk.hpp"
 #include "util/names.hpp"
@@ -13,11 +14,6 @@ namespace {
 
 // The holder may go between the list and the look at it.
 constexpr int max_attempts = 5;
-
-Failure unanswered(Failure why) {
-  if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  return why;
-}
 
 }  // namespace
 
@@ -98,7 +94,7 @@ void Inspection::session_ready() {
 
 void Inspection::look(const std::string& name, int attempts_left, SightHandler done) {
   const std::string path = lock_path(options_.prefix, name);
-  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   const auto sight = std::make_shared<Sight>();
   const auto trouble = std::make_shared<Failure>();
   // Both at once, and no older than the question.
@@ -118,9 +114,9 @@ void Inspection::look(const std::string& name, int attempts_left, SightHandler d
   requests_.children(path, 0,
                      [this, name, sight, trouble, attempts_left, done = std::move(done)](
                          const Outcome& outcome, const std::vector<std::string>& children) {
-                       if (trouble->code) return done(unanswered(*trouble));
+                       if (trouble->code) return done(unanswered_question(*trouble));
                        if (outcome.problem == Problem::no_node || sight->held) return done(*sight);
-                       if (outcome.problem != Problem::none) return done(unanswered(outcome.failure));
+                       if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
                        look_at_queue(name, *sight, children, attempts_left, done);
                      });
 }
@@ -133,10 +129,10 @@ void Inspection::look_at_queue(const std::string& name, Sight sight, const std::
   sight.members = queue.members.size();
   const std::string first(queue.members.empty() ? std::string_view() : queue.first().node);
   if (!queue.semaphore) return look_at_holder(name, first, std::move(sight), attempts_left, std::move(done));
-  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   requests_.occupied_semaphore(path, [this, name, path, first, sight = std::move(sight), attempts_left,
                                       done = std::move(done)](const Outcome& outcome, std::string_view occupied) {
-    if (outcome.problem != Problem::none) return done(unanswered(outcome.failure));
+    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
     if (!occupied.empty()) return done(foreign_child(path, occupied, semaphore_layout));
     look_at_holder(name, first, sight, attempts_left, done);
   });
@@ -147,7 +143,7 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
                                 SightHandler done) {
   if (node.empty()) return done(std::move(sight));
   sight.exists = true;
-  if (!requests_.ready()) return done(unanswered(requests_.session().problem()));
+  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   sight.holder_path = lock_path(options_.prefix, name) + "/" + node;
   const std::string holder_path = sight.holder_path;
   requests_.get(holder_path, 0,
@@ -157,7 +153,7 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
                     return look(name, attempts_left - 1, done);
                   }
                   if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
-                    return done(unanswered(outcome.failure));
+                    return done(unanswered_question(outcome.failure));
                   }
                   sight.held = true;
                   sight.holder = answer;
@@ -188,72 +184,41 @@ void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> don
 
 // --- All locks -------------------------------------------------------------------------------------------------------
 
-class Inspection::Listing : public std::enable_shared_from_this<Listing> {
- public:
-  Listing(Inspection& inspection, std::shared_ptr<Question<std::vector<LockInfo>>> question)
-      : inspection_(inspection), question_(std::move(question)) {}
-
-  void start() {
-    const std::string& prefix = inspection_.options_.prefix;
-    const std::string path = prefix.empty() ? "/" : prefix;
-    inspection_.requests_.children_latest(
-        path, [self = shared_from_this()](const Outcome& outcome, const std::vector<std::string>& children) {
-          if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
-            return self->question_->answer(unanswered(outcome.failure));
-          }
-          self->begin(children);
-        });
+// The names below the prefix that locks may have.
+std::vector<std::string> Inspection::names_among(const std::vector<std::string>& children) const {
+  const bool root = options_.prefix.empty() && options_.chroot.empty();
+  std::vector<std::string> names;
+  for (const std::string& child : children) {
+    if (root && child == "zookeeper") continue;  // ZooKeeper's own
+    auto name = decode_name(child);
+    if (name && !util::problem_with_name(*name)) names.push_back(*std::move(name));
   }
-
- private:
-  static constexpr std::size_t questions_at_once = 64;
-
-  void begin(const std::vector<std::string>& children) {
-    const bool root = inspection_.options_.prefix.empty() && inspection_.options_.chroot.empty();
-    for (const std::string& child : children) {
-      if (root && child == "zookeeper") continue;  // ZooKeeper's own
-      auto name = decode_name(child);
-      if (name && !util::problem_with_name(*name)) names_.push_back(*std::move(name));
-    }
-    std::sort(names_.begin(), names_.end());
-    while (under_way_ < questions_at_once && next_ < names_.size()) ask();
-    if (under_way_ == 0) question_->answer(std::move(infos_));
-  }
-
-  void ask() {
-    ++under_way_;
-    const std::string& name = names_[next_++];
-    inspection_.look(name, max_attempts, [self = shared_from_this(), name](const Result<Sight>& sight) {
-      --self->under_way_;
-      self->seen(name, sight);
-    });
-  }
-
-  void seen(const std::string& name, Result<Sight> sight) {
-    if (question_->answered()) return;
-    if (sight.ok()) {
-      const Sight& what = sight.value();
-      if (what.held || (what.exists && !what.looks_like_data)) infos_.push_back(inspection_.info_of(name, what));
-    } else if (sight.failure().code != errc::protocol) {  // of another layout, or no lock: not one of ours
-      return question_->answer(sight.failure());
-    }
-    if (next_ < names_.size()) return ask();
-    if (under_way_ > 0) return;
-    std::sort(infos_.begin(), infos_.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
-    question_->answer(std::move(infos_));
-  }
-
-  Inspection& inspection_;
-  const std::shared_ptr<Question<std::vector<LockInfo>>> question_;
-  std::vector<std::string> names_;
-  std::size_t next_ = 0;
-  std::size_t under_way_ = 0;
-  std::vector<LockInfo> infos_;
-};
+  return names;
+}
 
 void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
   const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
-  when_ready(*question, [this, question] { std::make_shared<Listing>(*this, question)->start(); });
+  const auto look_at = [this, question](const std::string& name, const common::Survey::Answer& answer) {
+    if (question->answered()) return answer(Failure{errc::unavailable, "too late"});
+    look(name, max_attempts, [this, name, answer](Result<Sight> sight) {
+      if (!sight.ok() && sight.failure().code != errc::protocol) return answer(sight.failure());
+      if (!sight.ok()) return answer(std::optional<LockInfo>());  // of another layout, or no lock: not one of ours
+      const Sight& what = sight.value();
+      const bool there = what.held || (what.exists && !what.looks_like_data);
+      answer(there ? std::optional(info_of(name, what)) : std::nullopt);
+    });
+  };
+  when_ready(*question, [this, question, look_at] {
+    requests_.children_latest(
+        options_.prefix.empty() ? "/" : options_.prefix,
+        [this, question, look_at](const Outcome& outcome, const std::vector<std::string>& children) {
+          if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
+            return question->answer(unanswered_question(outcome.failure));
+          }
+          common::Survey::run(names_among(children), look_at,
+                              [question](Result<std::vector<LockInfo>> all) { question->answer(std::move(all)); });
+        });
+  });
 }
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
@@ -269,7 +234,7 @@ void Inspection::break_one(const std::string& name, int attempts_left,
     if (question->answered()) return;
     if (!sight.ok()) return question->answer(sight.failure());
     if (!sight.value().held) return question->answer(false);
-    if (!requests_.ready()) return question->answer(unanswered(requests_.session().problem()));
+    if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
     requests_.remove(sight.value().holder_path, [this, name, attempts_left, question](const Outcome& outcome) {
       if (outcome.problem == Problem::none) return question->answer(true);
       if (outcome.problem != Problem::no_node) return question->answer(outcome.failure);

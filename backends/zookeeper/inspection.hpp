@@ -32,7 +32,6 @@ class Inspection {
   class AnyQuestion;
   template <class T>
   class Question;
-  class Listing;
   // What is to be seen of a lock.
   struct Sight {
     bool exists = false;
@@ -44,6 +43,7 @@ class Inspection {
   };
   using SightHandler = std::function<void(Result<Sight>)>;
 
+  [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
   void when_ready(const AnyQuestion& question, std::function<void()> ask);
   void look(const std::string& name, int attempts_left, SightHandler done);
   void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,

@@ -1,7 +1,6 @@
 #include "backends/zookeeper/options.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "util/duration_text.hpp"
@@ -15,31 +14,13 @@ namespace {
 // What the client library can be asked for. A server grants what its tickTime allows, between 2 and 20 of them.
 constexpr std::chrono::milliseconds shortest_session{100};
 constexpr std::chrono::hours longest_session{24};
+constexpr std::uint16_t default_port = 2181;
 constexpr std::size_t most_hosts = 64;
 constexpr std::uint32_t most_sessions = 16;
 constexpr std::size_t longest_path = 512;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
-}
-
-// The list of hosts is handed to the client library as one text, with "," and ":" and "/" between its parts.
-void check_host(const std::string& name) {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
-  };
-  if (!std::all_of(name.begin(), name.end(), allowed)) refuse("host: " + util::quoted(name) + " is not a host name");
-}
-
-std::vector<Host> hosts_of(const Url& url) {
-  std::vector<Host> hosts;
-  for (const auto& host : url.hosts()) {
-    check_host(host.name);
-    hosts.push_back({.name = host.name, .port = host.port.value_or(Host().port)});
-  }
-  if (hosts.size() > most_hosts) refuse("host: more than " + std::to_string(most_hosts) + " in the list");
-  if (hosts.empty()) hosts.push_back({.name = "localhost"});
-  return hosts;
 }
 
 // By the rules for the paths of nodes. "" for the root.
@@ -119,15 +100,8 @@ std::string_view to_string(Layout layout) noexcept {
   return "";
 }
 
-std::string Host::to_string() const {
-  const bool v6 = name.find(':') != std::string::npos;
-  return (v6 ? "[" + name + "]" : name) + ":" + std::to_string(port);
-}
-
 std::string Options::endpoint() const {
-  std::string text;
-  for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.to_string();
-  return text + chroot;
+  return common::to_string(hosts) + chroot;
 }
 
 std::string Options::connect_string() const {
@@ -142,7 +116,7 @@ Options parse_options(const BackendConfig& config) {
   if (url.user() || url.password()) {
     refuse("user: ZooKeeper takes no user in front of the host; use auth=digest:user:password");
   }
-  options.hosts = hosts_of(url);
+  options.hosts = common::hosts_of(url, default_port, most_hosts);
   options.chroot = path_of(url.path(), "path");
   options.prefix = take_prefix(url, options.chroot);
   options.strategy = url.take_choice<Strategy>("strategy",

@@ -14,6 +14,8 @@
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/host.hpp"
+
 namespace dlock::zookeeper {
 
 // How waiters wait.
@@ -29,13 +31,7 @@ enum class Layout { curator, kazoo };
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 [[nodiscard]] std::string_view to_string(Layout layout) noexcept;
 
-struct Host {
-  std::string name;
-  std::uint16_t port = 2181;
-
-  // "name:port", an IPv6 address in brackets.
-  [[nodiscard]] std::string to_string() const;
-};
+using common::Host;
 
 struct Options {
   std::vector<Host> hosts;

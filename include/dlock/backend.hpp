@@ -171,6 +171,10 @@ class Backend {
   virtual void close(std::function<void()> done);
 };
 
+// What became of a question that was not answered: unlike an order, it has no effect that could be in doubt, so what is
+// ambiguous elsewhere is unavailable here. Any thread.
+[[nodiscard]] Failure unanswered_question(Failure why);
+
 // What the core offers to a backend. Outlives it. Call from tasks only, except executor() and new_owner_id().
 class BackendHost {
  public:

@@ -14,6 +14,11 @@ std::unique_ptr<Backend> Backend::another(BackendHost& /*host*/) const {
   return nullptr;
 }
 
+Failure unanswered_question(Failure why) {
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  return why;
+}
+
 void Backend::inspect(const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }

@@ -12,7 +12,7 @@ using Severity = Finding::Severity;
 
 Severity encryption_of(const std::string& host, bool tls) {
   Options options;
-  options.host = host;
+  options.host.name = host;
   if (tls) options.tls.emplace();
   return judge_encryption(options).severity;
 }

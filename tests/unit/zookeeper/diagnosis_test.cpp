@@ -21,7 +21,7 @@ using Severity = Finding::Severity;
 class DiagnosisTest : public testing::Test, private Session::User {
  protected:
   DiagnosisTest() {
-    options.hosts = {{.name = "h"}};
+    options.hosts = {{.name = "h", .port = 2181}};
     options.session_timeout = 9s;
     options.connect_timeout = 5s;
     options.response_timeout = 2s;

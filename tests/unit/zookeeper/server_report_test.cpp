@@ -18,7 +18,7 @@ std::string srvr(const std::string& mode, const std::string& version = "3.8.0") 
 constexpr const char* three = "maxClientCnxns=60\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
 
 ServerReport server(const std::string& name, const std::string& mode, const std::string& conf = three) {
-  return {.host = {.name = name},
+  return {.host = {.name = name, .port = 2181},
           .srvr = srvr(mode),
           .conf = conf,
           .cons = " /10.0.0.9:1[1](q)\n",
@@ -26,7 +26,7 @@ ServerReport server(const std::string& name, const std::string& mode, const std:
 }
 
 ServerReport unreachable(const std::string& name) {
-  return {.host = {.name = name}, .failure = Failure{errc::unavailable, name + ": no answer"}};
+  return {.host = {.name = name, .port = 2181}, .failure = Failure{errc::unavailable, name + ": no answer"}};
 }
 
 const Finding* find(const std::vector<Finding>& findings, const std::string& check, Severity severity) {

@@ -38,7 +38,7 @@ struct RecordingUser final : Session::User {
 class SessionTest : public testing::Test {
  protected:
   SessionTest() {
-    options.hosts = {{.name = "h"}};
+    options.hosts = {{.name = "h", .port = 2181}};
     options.session_timeout = 9s;
     options.connect_timeout = 5s;
   }

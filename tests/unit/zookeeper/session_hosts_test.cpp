@@ -13,7 +13,7 @@ using Dialling = FakeEnsemble::Dialling;
 
 std::vector<Host> hosts_called(const std::vector<std::string>& names) {
   std::vector<Host> hosts;
-  for (const std::string& name : names) hosts.push_back({.name = name});
+  for (const std::string& name : names) hosts.push_back({.name = name, .port = 2181});
   return hosts;
 }
 

@@ -1,0 +1,37 @@
+#include "backends/common/findings.hpp"
+
+#include "util/duration_text.hpp"
+
+namespace dlock::common {
+
+using Severity = Finding::Severity;
+
+namespace {
+
+constexpr std::chrono::seconds clock_difference{5};
+
+}  // namespace
+
+Finding server_answered(const std::string& endpoint, std::chrono::nanoseconds within) {
+  return {Severity::ok, "server",
+          endpoint + " answered within " + util::to_text(std::chrono::ceil<std::chrono::microseconds>(within))};
+}
+
+Finding compared_clocks(std::int64_t server, std::int64_t ours, Severity severity, std::string_view consequence) {
+  const std::chrono::seconds difference(server - ours);
+  if (std::chrono::abs(difference) <= clock_difference) {
+    return {Severity::ok, "clock", "the server's clock agrees with ours"};
+  }
+  return {severity, "clock",
+          "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
+              (difference.count() > 0 ? " ahead of" : " behind") + " ours; should it be stepped, " +
+              std::string(consequence)};
+}
+
+Finding not_encrypted(bool this_machine, std::string_view and_so) {
+  if (this_machine) return {Severity::ok, "encryption", "none, and none needed on this machine"};
+  return {Severity::warning, "encryption",
+          "none: whoever is on the way may read and change everything" + std::string(and_so)};
+}
+
+}  // namespace dlock::common

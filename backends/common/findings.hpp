@@ -1,0 +1,24 @@
+// What every backend across a network tells whoever asks for its diagnosis.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <dlock/info.hpp>
+
+namespace dlock::common {
+
+[[nodiscard]] Finding server_answered(const std::string& endpoint, std::chrono::nanoseconds within);
+
+// server, ours: in seconds since 1970. A few seconds may have passed between the two. Where they are further apart that
+// is of this severity, and consequence tells what may come of it.
+[[nodiscard]] Finding compared_clocks(std::int64_t server, std::int64_t ours, Finding::Severity severity,
+                                      std::string_view consequence);
+
+// What passes over a network without encryption may come from anybody, and so may the locks. and_so: the rest of the
+// sentence, with what to do about it.
+[[nodiscard]] Finding not_encrypted(bool this_machine, std::string_view and_so);
+
+}  // namespace dlock::common

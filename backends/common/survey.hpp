@@ -1,0 +1,46 @@
+// Looks at many locks, so many at once, and puts the answers together.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+namespace dlock::common {
+
+// In tasks only.
+class Survey : public std::enable_shared_from_this<Survey> {
+ public:
+  // nullopt: there is no lock of that name.
+  using Answer = std::function<void(Result<std::optional<LockInfo>>)>;
+  // Calls the answer once, now or later.
+  using Look = std::function<void(const std::string& name, Answer answer)>;
+
+  // done: all that were found, by name, or the first failure; what is answered after that is not heard. look lives until then.
+  static void run(std::vector<std::string> names, Look look, Backend::Handler<std::vector<LockInfo>> done);
+
+ private:
+  static constexpr std::size_t looks_at_once = 64;
+
+  Survey(std::vector<std::string> names, Look look, Backend::Handler<std::vector<LockInfo>> done)
+      : names_(std::move(names)), look_(std::move(look)), done_(std::move(done)) {}
+
+  void next();
+  void seen(Result<std::optional<LockInfo>> info);
+  void finish(Result<std::vector<LockInfo>> result);
+
+  const std::vector<std::string> names_;
+  Look look_;
+  Backend::Handler<std::vector<LockInfo>> done_;
+  std::size_t next_ = 0;
+  bool going_on_ = false;
+  std::size_t under_way_ = 0;
+  std::vector<LockInfo> found_;
+};
+
+}  // namespace dlock::common
