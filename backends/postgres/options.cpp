@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/libpq_parameters.hpp"
+#include "backends/postgres/libpq/libpq_parameters.hpp"
+#include "backends/postgres/sql/identifier.hpp"
 #include "util/names.hpp"
 
 namespace dlock::postgres {

@@ -17,7 +17,7 @@
 
 #include "backends/common/host.hpp"
 
-#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
 
 namespace dlock::postgres {
 

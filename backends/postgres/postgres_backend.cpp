@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "backends/postgres/advisory.hpp"
-#include "backends/postgres/diagnosis.hpp"
-#include "backends/postgres/for_update.hpp"
-#include "backends/postgres/libpq_connection.hpp"
-#include "backends/postgres/row_locks.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/libpq/libpq_connection.hpp"
+#include "backends/postgres/rows/row_locks.hpp"
 #include "backends/postgres/services.hpp"
+#include "backends/postgres/session_locks/advisory.hpp"
+#include "backends/postgres/session_locks/for_update.hpp"
 
 namespace dlock::postgres {
 

@@ -13,12 +13,12 @@
 #include <dlock/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
-#include "backends/postgres/commands.hpp"
-#include "backends/postgres/full_server.hpp"
-#include "backends/postgres/inspection.hpp"
+#include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/schema.hpp"
-#include "backends/postgres/session.hpp"
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sessions/full_server.hpp"
+#include "backends/postgres/sessions/schema.hpp"
+#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

@@ -4,10 +4,10 @@
 #include <dlock/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
-#include "backends/postgres/commands.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/schema.hpp"
-#include "backends/postgres/session.hpp"
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sessions/schema.hpp"
+#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

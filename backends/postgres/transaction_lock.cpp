@@ -17,13 +17,13 @@
 
 #include <dlock/clock.hpp>
 
-#include "backends/postgres/advisory_key.hpp"
-#include "backends/postgres/connect_failure.hpp"
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/libpq_handle.hpp"
-#include "backends/postgres/libpq_results.hpp"
-#include "backends/postgres/sqlstate.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/libpq/connect_failure.hpp"
+#include "backends/postgres/libpq/libpq_handle.hpp"
+#include "backends/postgres/libpq/libpq_results.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "util/names.hpp"
 #include "util/process.hpp"
 

@@ -2,13 +2,13 @@
 
 #include <utility>
 
-#include "backends/redis/answers.hpp"
-#include "backends/redis/diagnosis.hpp"
-#include "backends/redis/inspection.hpp"
-#include "backends/redis/keys.hpp"
-#include "backends/redis/release_request.hpp"
-#include "backends/redis/server_info.hpp"
-#include "backends/redis/socket_wire.hpp"
+#include "backends/redis/administration/diagnosis.hpp"
+#include "backends/redis/administration/inspection.hpp"
+#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/socket_wire.hpp"
+#include "backends/redis/requests/answers.hpp"
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/release_request.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {

@@ -17,15 +17,15 @@
 #include <dlock/try_backend.hpp>
 
 #include "backends/common/connection_news.hpp"
-#include "backends/redis/acquirer.hpp"
-#include "backends/redis/command_client.hpp"
+#include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/connection/outage.hpp"
+#include "backends/redis/connection/subscriber.hpp"
+#include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
-#include "backends/redis/outage.hpp"
-#include "backends/redis/queue_client.hpp"
-#include "backends/redis/renewals.hpp"
-#include "backends/redis/subscriber.hpp"
-#include "backends/redis/wake_ups.hpp"
-#include "backends/redis/wire.hpp"
+#include "backends/redis/requests/acquirer.hpp"
+#include "backends/redis/requests/renewals.hpp"
+#include "backends/redis/waiting/queue_client.hpp"
+#include "backends/redis/waiting/wake_ups.hpp"
 
 namespace dlock::redis {
 

@@ -16,17 +16,17 @@
 #include <dlock/lifetime.hpp>
 #include <dlock/try_backend.hpp>
 
-#include "backends/zookeeper/diagnosis.hpp"
-#include "backends/zookeeper/ephemeral.hpp"
-#include "backends/zookeeper/holds.hpp"
-#include "backends/zookeeper/inspection.hpp"
+#include "backends/zookeeper/administration/diagnosis.hpp"
+#include "backends/zookeeper/administration/inspection.hpp"
+#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/holds.hpp"
+#include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/parents.hpp"
-#include "backends/zookeeper/requests.hpp"
-#include "backends/zookeeper/sequential.hpp"
-#include "backends/zookeeper/session.hpp"
-#include "backends/zookeeper/tombstones.hpp"
-#include "backends/zookeeper/watches.hpp"
+#include "backends/zookeeper/strategies/ephemeral.hpp"
+#include "backends/zookeeper/strategies/sequential.hpp"
 
 namespace dlock::zookeeper {
 

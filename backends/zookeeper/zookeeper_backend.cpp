@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/zookeeper/c_handle.hpp"
+#include "backends/zookeeper/connection/c_handle.hpp"
 
 namespace dlock::zookeeper {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "util/names.hpp"
 

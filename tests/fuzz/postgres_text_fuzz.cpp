@@ -5,11 +5,11 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/postgres/advisory_key.hpp"
-#include "backends/postgres/connect_failure.hpp"
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/sqlstate.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/libpq/connect_failure.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "tests/fuzz/checks.hpp"
 
 namespace {

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/redis/answers.hpp"
-#include "backends/redis/reply.hpp"
-#include "backends/redis/server_error.hpp"
-#include "backends/redis/server_info.hpp"
+#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/reply.hpp"
+#include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/requests/answers.hpp"
 #include "tests/fuzz/checks.hpp"
 
 namespace {

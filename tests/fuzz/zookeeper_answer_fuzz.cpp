@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/zookeeper/four_letter.hpp"
-#include "backends/zookeeper/server_report.hpp"
+#include "backends/zookeeper/administration/four_letter.hpp"
+#include "backends/zookeeper/administration/server_report.hpp"
 #include "tests/fuzz/checks.hpp"
 
 namespace {

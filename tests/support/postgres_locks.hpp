@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "backends/postgres/advisory_key.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
 
 namespace dlock::test {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/advisory_key.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/connection.hpp"
 

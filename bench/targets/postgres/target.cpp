@@ -4,7 +4,7 @@
 #include <exception>
 #include <optional>
 
-#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/sql/identifier.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/connection.hpp"
 #include "bench/targets/postgres/floor.hpp"

@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "backends/redis/scripts.hpp"
-#include "backends/redis/times.hpp"
+#include "backends/redis/requests/scripts.hpp"
+#include "backends/redis/waiting/timing.hpp"
 #include "bench/targets/own_name.hpp"
 
 namespace dlock::bench {

@@ -6,7 +6,7 @@
 #include "bench/targets/floor.hpp"
 #include "bench/targets/redis/connection.hpp"
 
-#include "backends/redis/keys.hpp"
+#include "backends/redis/requests/keys.hpp"
 
 namespace dlock::bench {
 

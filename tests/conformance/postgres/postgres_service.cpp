@@ -3,7 +3,7 @@
 #include <array>
 #include <memory>
 
-#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::conformance {
 

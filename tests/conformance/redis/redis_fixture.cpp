@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/redis/keys.hpp"
+#include "backends/redis/requests/keys.hpp"
 
 namespace dlock::conformance {
 

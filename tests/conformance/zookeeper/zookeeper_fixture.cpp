@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "suite/wait.hpp"
 #include "torture/rig/sanitizers.hpp"
 #include "zookeeper/zookeeper_service.hpp"

@@ -12,9 +12,9 @@
 #include <dlock/backend.hpp>
 #include <dlock/client.hpp>
 
-#include "backends/postgres/advisory.hpp"
-#include "backends/postgres/libpq_connection.hpp"
-#include "backends/postgres/schema.hpp"
+#include "backends/postgres/libpq/libpq_connection.hpp"
+#include "backends/postgres/session_locks/advisory.hpp"
+#include "backends/postgres/sessions/schema.hpp"
 
 namespace dlock::test {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
 #include "postgres/advisory_backend.hpp"
 #include "postgres/postgres_test.hpp"
 #include "tests/support/postgres_connection.hpp"

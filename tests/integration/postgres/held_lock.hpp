@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/advisory_key.hpp"
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "live_connection.hpp"
 
 namespace dlock::test {

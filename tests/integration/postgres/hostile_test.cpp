@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/postgres/advisory_key.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"

@@ -19,7 +19,7 @@
 #include <dlock/clock.hpp>
 #include <dlock/url.hpp>
 
-#include "backends/postgres/libpq_connection.hpp"
+#include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/options.hpp"
 #include "engine/thread_engine.hpp"
 #include "torture/rig/hang_guard.hpp"

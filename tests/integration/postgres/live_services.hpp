@@ -18,12 +18,12 @@
 #include <dlock/clock.hpp>
 #include <dlock/url.hpp>
 
-#include "backends/postgres/commands.hpp"
-#include "backends/postgres/diagnosis.hpp"
-#include "backends/postgres/inspection.hpp"
-#include "backends/postgres/libpq_connection.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/administration/inspection.hpp"
+#include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/schema.hpp"
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sessions/schema.hpp"
 #include "engine/thread_engine.hpp"
 #include "live_connection.hpp"
 #include "torture/rig/hang_guard.hpp"

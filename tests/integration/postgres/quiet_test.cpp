@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"

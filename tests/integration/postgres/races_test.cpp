@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 

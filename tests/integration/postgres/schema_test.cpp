@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "backends/redis/times.hpp"
+#include "backends/redis/waiting/timing.hpp"
 #include "redis/redis_test.hpp"
 #include "torture/rig/sanitizers.hpp"
 

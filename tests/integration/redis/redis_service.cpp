@@ -1,5 +1,5 @@
 // Redis as the rooms have it: with an append-only file, and a user who has to authenticate on every connection.
-#include "backends/redis/keys.hpp"
+#include "backends/redis/requests/keys.hpp"
 #include "network/room.hpp"
 #include "redis/scripted_redis.hpp"
 #include "tests/support/redis_server.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/redis/keys.hpp"
+#include "backends/redis/requests/keys.hpp"
 #include "network/room.hpp"
 #include "tests/support/redis_server.hpp"
 

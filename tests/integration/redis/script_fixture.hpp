@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/keys.hpp"
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "tests/support/redis_server.hpp"
 
 namespace dlock::test {

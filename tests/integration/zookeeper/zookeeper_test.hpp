@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "network/room.hpp"
 #include "tests/support/zookeeper_client.hpp"
 #include "tests/support/zookeeper_server.hpp"

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "arena.hpp"
-#include "backends/redis/keys.hpp"
+#include "backends/redis/requests/keys.hpp"
 #include "tests/support/redis_server.hpp"
 
 namespace dlock::torture {

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "arena.hpp"
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "tests/support/zookeeper_client.hpp"
 #include "tests/support/zookeeper_server.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "array_elements.hpp"
-#include "backends/postgres/advisory.hpp"
+#include "backends/postgres/session_locks/advisory.hpp"
 #include "fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

@@ -1,4 +1,4 @@
-#include "backends/postgres/advisory_key.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/digest.hpp"
+#include "backends/postgres/sql/digest.hpp"
 
 namespace dlock::postgres {
 

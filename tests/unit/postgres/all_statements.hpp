@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/diagnosis.hpp"
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/preamble.hpp"
-#include "backends/postgres/schema_statements.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/preamble.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 

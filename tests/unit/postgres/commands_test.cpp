@@ -1,4 +1,4 @@
-#include "backends/postgres/commands.hpp"
+#include "backends/postgres/sessions/commands.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/diagnosis.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "fake_connection.hpp"
 
 namespace dlock::postgres {

@@ -20,7 +20,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/lifetime.hpp>
 
-#include "backends/postgres/connection.hpp"
+#include "backends/postgres/sessions/connection.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {

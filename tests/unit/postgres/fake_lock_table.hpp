@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 

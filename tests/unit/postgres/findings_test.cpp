@@ -1,4 +1,4 @@
-#include "backends/postgres/findings.hpp"
+#include "backends/postgres/administration/findings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/preamble.hpp"
-#include "backends/postgres/schema_statements.hpp"
+#include "backends/postgres/sql/preamble.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/for_update_contention.hpp"
+#include "backends/postgres/session_locks/for_update_contention.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/commands.hpp"
-#include "backends/postgres/for_update.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/schema.hpp"
-#include "backends/postgres/schema_statements.hpp"
 #include "backends/postgres/services.hpp"
+#include "backends/postgres/session_locks/for_update.hpp"
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sessions/schema.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

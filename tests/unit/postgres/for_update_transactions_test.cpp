@@ -1,4 +1,4 @@
-#include "backends/postgres/for_update_transactions.hpp"
+#include "backends/postgres/session_locks/for_update_transactions.hpp"
 
 #include <gtest/gtest.h>
 

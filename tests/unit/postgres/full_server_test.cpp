@@ -1,4 +1,4 @@
-#include "backends/postgres/full_server.hpp"
+#include "backends/postgres/sessions/full_server.hpp"
 
 #include <gtest/gtest.h>
 

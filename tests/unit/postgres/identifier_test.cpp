@@ -1,4 +1,4 @@
-#include "backends/postgres/identifier.hpp"
+#include "backends/postgres/sql/identifier.hpp"
 
 #include <gtest/gtest.h>
 #include <libpq-fe.h>

@@ -1,4 +1,4 @@
-#include "backends/postgres/inspection.hpp"
+#include "backends/postgres/administration/inspection.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/pool.hpp"
+#include "backends/postgres/sessions/pool.hpp"
 
 #include <gtest/gtest.h>
 

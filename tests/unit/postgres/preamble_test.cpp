@@ -1,4 +1,4 @@
-#include "backends/postgres/preamble.hpp"
+#include "backends/postgres/sql/preamble.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "backends/postgres/row_batch.hpp"
+#include "backends/postgres/rows/row_batch.hpp"
 #include "rows_fixture.hpp"
 
 namespace dlock::postgres {

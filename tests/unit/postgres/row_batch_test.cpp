@@ -1,5 +1,5 @@
 // What goes out together and what comes back.
-#include "backends/postgres/row_batch.hpp"
+#include "backends/postgres/rows/row_batch.hpp"
 
 #include <gtest/gtest.h>
 

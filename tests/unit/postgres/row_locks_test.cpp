@@ -1,5 +1,5 @@
 // The row strategies as the core uses them: acquires that wait and are told, renewals, releases.
-#include "backends/postgres/row_locks.hpp"
+#include "backends/postgres/rows/row_locks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/identifier.hpp"
-#include "backends/postgres/row_locks.hpp"
+#include "backends/postgres/rows/row_locks.hpp"
+#include "backends/postgres/sql/identifier.hpp"
 #include "fake_connection.hpp"
 #include "fake_lock_table.hpp"
 #include "tests/support/manual_engine.hpp"

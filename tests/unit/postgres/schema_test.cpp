@@ -1,4 +1,4 @@
-#include "backends/postgres/schema.hpp"
+#include "backends/postgres/sessions/schema.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/session.hpp"
+#include "backends/postgres/sessions/session.hpp"
 
 #include <gtest/gtest.h>
 

@@ -103,7 +103,7 @@ TEST(PostgresQualification, IsLookedForInEveryStatementOfTheSources) {
   const auto unlogged = all_statements("dlock", Durability::unlogged);
   all.insert(all.end(), unlogged.begin(), unlogged.end());
   std::size_t found = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(DLOCK_SOURCE_DIR) / "backends" / "postgres")) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(DLOCK_SOURCE_DIR) / "backends" / "postgres")) {
     const auto extension = entry.path().extension();
     if (extension != ".cpp" && extension != ".hpp") continue;
     for (const std::string& literal : literals_of(read(entry.path()))) {

@@ -1,4 +1,4 @@
-#include "backends/postgres/sql_template.hpp"
+#include "backends/postgres/sql/sql_template.hpp"
 
 #include <gtest/gtest.h>
 

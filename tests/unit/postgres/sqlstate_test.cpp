@@ -1,4 +1,4 @@
-#include "backends/postgres/sqlstate.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 
 #include <gtest/gtest.h>
 

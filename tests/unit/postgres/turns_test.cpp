@@ -1,4 +1,4 @@
-#include "backends/postgres/turns.hpp"
+#include "backends/postgres/session_locks/turns.hpp"
 
 #include <gtest/gtest.h>
 

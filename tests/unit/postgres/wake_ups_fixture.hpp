@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "array_elements.hpp"
-#include "backends/postgres/wake_ups.hpp"
+#include "backends/postgres/rows/wake_ups.hpp"
 #include "rows_fixture.hpp"
 
 namespace dlock::postgres {

@@ -1,4 +1,4 @@
-#include "backends/postgres/wake_ups.hpp"
+#include "backends/postgres/rows/wake_ups.hpp"
 
 #include <gtest/gtest.h>
 

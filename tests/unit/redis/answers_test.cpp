@@ -1,4 +1,4 @@
-#include "backends/redis/answers.hpp"
+#include "backends/redis/requests/answers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/redis/server_info.hpp"
+#include "backends/redis/administration/server_info.hpp"
 
 namespace dlock::redis {
 

@@ -13,7 +13,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/redis/redis_backend.hpp"
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "fake_server.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

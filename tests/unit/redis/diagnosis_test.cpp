@@ -1,4 +1,4 @@
-#include "backends/redis/diagnosis.hpp"
+#include "backends/redis/administration/diagnosis.hpp"
 
 #include <gtest/gtest.h>
 

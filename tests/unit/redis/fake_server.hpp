@@ -11,8 +11,8 @@
 
 #include <dlock/lifetime.hpp>
 
-#include "backends/redis/scripts.hpp"
-#include "backends/redis/wire.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/requests/scripts.hpp"
 
 namespace dlock::redis {
 

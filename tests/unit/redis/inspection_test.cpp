@@ -1,5 +1,5 @@
 // Listing the locks among many other keys.
-#include "backends/redis/inspection.hpp"
+#include "backends/redis/administration/inspection.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "backends/redis/queue_machine.hpp"
+#include "backends/redis/waiting/queue_machine.hpp"
 
 #include <gtest/gtest.h>
 
-#include "backends/redis/times.hpp"
+#include "backends/redis/waiting/timing.hpp"
 
 namespace dlock::redis {
 

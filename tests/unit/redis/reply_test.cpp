@@ -1,4 +1,4 @@
-#include "backends/redis/reply.hpp"
+#include "backends/redis/connection/reply.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/requests/scripts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/redis/server_error.hpp"
+#include "backends/redis/connection/server_error.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backend_fixture.hpp"
-#include "backends/redis/times.hpp"
+#include "backends/redis/waiting/timing.hpp"
 
 namespace dlock::redis {
 

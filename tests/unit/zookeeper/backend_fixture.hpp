@@ -14,7 +14,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/session_locks.hpp"
 #include "fake_handle.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -1,4 +1,4 @@
-#include "backends/zookeeper/diagnosis.hpp"
+#include "backends/zookeeper/administration/diagnosis.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/zookeeper/errors.hpp"
+#include "backends/zookeeper/connection/errors.hpp"
 
 #include <gtest/gtest.h>
 #include <zookeeper/zookeeper.h>

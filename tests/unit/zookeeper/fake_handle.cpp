@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "backends/zookeeper/errors.hpp"
+#include "backends/zookeeper/connection/errors.hpp"
 
 namespace dlock::zookeeper {
 

@@ -23,8 +23,8 @@
 
 #include <dlock/lifetime.hpp>
 
-#include "backends/zookeeper/handle.hpp"
-#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/connection/handle.hpp"
+#include "backends/zookeeper/connection/session.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::zookeeper {

@@ -1,4 +1,4 @@
-#include "backends/zookeeper/four_letter.hpp"
+#include "backends/zookeeper/administration/four_letter.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What nodes are called, and what their names say.
-#include "backends/zookeeper/node_name.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
 
 #include <gtest/gtest.h>
 

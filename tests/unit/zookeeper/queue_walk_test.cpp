@@ -1,5 +1,5 @@
 // The way of a waiter to the front of the queue, step by step.
-#include "backends/zookeeper/queue_walk.hpp"
+#include "backends/zookeeper/strategies/queue_walk.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/zookeeper/server_report.hpp"
+#include "backends/zookeeper/administration/server_report.hpp"
 
 #include <gtest/gtest.h>
 

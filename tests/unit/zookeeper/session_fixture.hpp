@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/connection/session.hpp"
 #include "fake_handle.hpp"
 #include "tests/support/manual_engine.hpp"
 

@@ -1,4 +1,4 @@
-#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/connection/session.hpp"
 
 #include "session_fixture.hpp"
 

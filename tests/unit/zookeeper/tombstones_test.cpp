@@ -1,5 +1,5 @@
 // Nodes that must go, whatever becomes of the requests and of the session.
-#include "backends/zookeeper/tombstones.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
 
 #include <gtest/gtest.h>
 

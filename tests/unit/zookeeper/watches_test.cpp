@@ -1,5 +1,5 @@
 // Watches that are shared, and limited to what can be set again.
-#include "backends/zookeeper/watches.hpp"
+#include "backends/zookeeper/connection/watches.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,184 @@
+#include "backends/postgres/administration/inspection.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <dlock/backoff.hpp>
+
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/lock_key.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::size_t most_names = 100'000;
+
+bool by_session(Strategy strategy) {
+  return strategy == Strategy::for_update || strategy == Strategy::advisory;
+}
+
+// Nobody has ever locked anything here.
+bool never_set_up(const Outcome& outcome) {
+  return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
+}
+
+LockInfo read_info(const Rows& rows, std::size_t row) {
+  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .holder = rows.text(row, 2)};
+  info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
+  if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
+  if (const auto waiters = rows.number(row, 5)) info.waiters = static_cast<std::uint64_t>(*waiters);
+  return info;
+}
+
+// To ask for the session of an advisory lock takes no right to a table; that of a row's lock may lack both.
+Failure may_not_end_session(const Outcome& outcome, const Options& options) {
+  std::string detail = outcome.failure.detail;
+  const Outcome nothing_said{.problem = outcome.problem, .sqlstate = outcome.sqlstate};
+  const std::string advice = failure_of(nothing_said, options.schema).detail;
+  if (options.strategy == Strategy::advisory && detail.ends_with(advice)) detail.resize(detail.size() - advice.size());
+  return {errc::access_denied,
+          detail +
+              "; this lock lives in its holder's session, and to end that, a role must be a member "
+              "of the holder's role, or GRANT pg_signal_backend TO <role>"};
+}
+
+AdvisoryKey key_of(const Options& options, const std::string& name) {
+  return advisory_key(options.key, options.schema, name);
+}
+
+}  // namespace
+
+struct Inspection::Breaking {
+  Breaking(Executor& executor, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
+      : name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+
+  const std::string name;
+  const Backend::Handler<bool> done;
+  const TimePoint deadline;
+  Backoff backoff{std::chrono::milliseconds(200)};
+  Timer pause;
+};
+
+Inspection::Inspection(Commands& commands) : commands_(commands), questions_(questions_for(commands.options())) {}
+
+std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& options) {
+  const auto ask = [](auto statements) {
+    return Questions{std::move(statements.inspect), std::move(statements.list), std::move(statements.break_lock), {}};
+  };
+  const auto advisory = [&](AdvisoryKey::Space space) {
+    auto statements = advisory_statements(options.schema, options.durability, space);
+    Statement without_tables = std::move(statements.inspect_without_tables);
+    Questions questions = ask(std::move(statements));
+    questions.inspect_without_tables = std::move(without_tables);
+    return questions;
+  };
+  switch (options.strategy) {
+    case Strategy::table:
+      return {ask(table_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::optimistic:
+      return {ask(optimistic_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::for_update:
+      return {ask(for_update_statements(options.schema, options.durability)), {}, {}};
+    case Strategy::advisory:
+      break;
+  }
+  using Space = AdvisoryKey::Space;
+  return {advisory(Space::bigint), advisory(Space::pair), advisory(Space::server)};
+}
+
+const Inspection::Questions& Inspection::questions_about(const std::string& name) const {
+  const Options& options = commands_.options();
+  if (options.strategy != Strategy::advisory) return questions_[0];
+  return questions_.at(static_cast<std::size_t>(key_of(options, name).space));
+}
+
+void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
+  ask(questions_about(name).inspect, name, std::move(done));
+}
+
+void Inspection::ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done) {
+  const Options& options = commands_.options();
+  std::vector<Parameter> params = {name};
+  if (options.strategy == Strategy::advisory)
+    params = {key_parameter(key_of(options, name), name), token_row(options, name)};
+  Query query{.commands = {{.statement = &question, .params = std::move(params)}},
+              .done = [this, &question, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                const Statement& without_tables = questions_about(name).inspect_without_tables;
+                if (never_set_up(outcome)) {
+                  if (!without_tables.sql.empty() && &question != &without_tables)
+                    return ask(without_tables, name, done);
+                  return done(LockInfo{.name = name});
+                }
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+                LockInfo info = results[0].empty() ? LockInfo() : read_info(results[0], 0);
+                info.name = name;
+                done(std::move(info));
+              }};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+}
+
+void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
+  Query query{.commands = {{.statement = &questions_[0].list, .params = {std::to_string(most_names + 1)}}},
+              .done = [done = std::move(done)](const Outcome& outcome, const Results& results) {
+                std::vector<LockInfo> infos;
+                if (never_set_up(outcome)) return done(std::move(infos));
+                if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+                if (results[0].size() > most_names) {
+                  return done(Failure{errc::unavailable,
+                                      "more than " + std::to_string(most_names) + " locks; too many to list"});
+                }
+                infos.reserve(results[0].size());
+                for (std::size_t i = 0; i < results[0].size(); ++i) infos.push_back(read_info(results[0], i));
+                done(std::move(infos));
+              }};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+}
+
+void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done) {
+  try_to_break(std::make_shared<Breaking>(commands_.executor(), name, std::move(done), commands_.answer_by()));
+}
+
+void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
+  const Options& options = commands_.options();
+  const std::string& name = breaking->name;
+  std::vector<Parameter> params = {name};
+  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name)};
+  if (!by_session(options.strategy)) params.emplace_back(channel_of(options.schema));
+  Query query{.commands = {{.statement = &questions_about(name).break_lock, .params = std::move(params)}},
+              .done = [this, breaking](const Outcome& outcome, const Results& results) {
+                tried_to_break(breaking, outcome, results);
+              }};
+  commands_.run(std::move(query), breaking->deadline, MissingSchema::refuse);
+}
+
+void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome,
+                                const Results& results) {
+  const Options& options = commands_.options();
+  if (never_set_up(outcome)) return breaking->done(false);
+  if (outcome.sqlstate == "42501" && by_session(options.strategy)) {
+    return breaking->done(may_not_end_session(outcome, options));
+  }
+  if (outcome.problem != Problem::none) return breaking->done(outcome.failure);
+  const Rows& rows = results[0];
+  // Where the session that we meant to end is gone already, so is its lock.
+  if (rows.empty() || rows.flag(0, 0) || by_session(options.strategy)) {
+    return breaking->done(!rows.empty() && rows.flag(0, 0));
+  }
+  const TimePoint at = saturating_add(commands_.executor().now(), breaking->backoff.next(commands_.executor()));
+  if (at >= breaking->deadline) {
+    return breaking->done(Failure{errc::unavailable, "somebody else keeps the row of this lock locked"});
+  }
+  // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
+  pausing_.insert(breaking);
+  breaking->pause.arm(at, [this, weak = std::weak_ptr<Breaking>(breaking)] {
+    if (const auto paused = weak.lock()) {
+      pausing_.erase(paused);
+      try_to_break(paused);
+    }
+  });
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,50 @@
+// Questions about locks, and breaking one.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+// Asks; where there are no tables yet none are made, and nothing is held but advisory locks of other programs. Each
+// answers within the response timeout. In tasks only. `commands` outlives it, and is gone before the next task runs.
+class Inspection final {
+ public:
+  explicit Inspection(Commands& commands);
+
+  void inspect(const std::string& name, Backend::Handler<LockInfo> done);
+  void list(Backend::Handler<std::vector<LockInfo>> done);
+  // With strategy=for-update and strategy=advisory this ends the session of the holder in the server, with everything
+  // else that the session has locked; the role must be a member of the holder's, or of pg_signal_backend.
+  void break_lock(const std::string& name, Backend::Handler<bool> done);
+
+ private:
+  struct Questions {
+    Statement inspect;
+    Statement list;
+    Statement break_lock;
+    Statement inspect_without_tables;  // of advisory locks
+  };
+  struct Breaking;
+
+  [[nodiscard]] static std::array<Questions, 3> questions_for(const Options& options);
+  [[nodiscard]] const Questions& questions_about(const std::string& name) const;
+  void ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done);
+  void try_to_break(const std::shared_ptr<Breaking>& breaking);
+  void tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome, const Results& results);
+
+  Commands& commands_;
+  const std::array<Questions, 3> questions_;  // by the space of the key; the first for all but advisory locks
+  std::unordered_set<std::shared_ptr<Breaking>> pausing_;  // before another attempt
+};
+
+}  // namespace dlock::postgres

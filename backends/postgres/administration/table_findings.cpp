@@ -1,0 +1,186 @@
+// What the state of dlock's tables means for locks.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "backends/postgres/administration/findings.hpp"
+#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
+
+namespace dlock::postgres {
+
+using Severity = Finding::Severity;
+
+namespace {
+
+// Autovacuum comes after a thousand dead rows, once a minute.
+constexpr std::int64_t many_dead = 100'000;
+constexpr std::int64_t dead_per_live = 10;
+constexpr std::int64_t enough_updates = 1000;
+constexpr std::int64_t percent_in_place = 80;
+constexpr std::int64_t large = 64 << 20;
+constexpr std::int64_t bytes_per_row = 16 << 10;
+
+std::vector<std::string_view> tables_of(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::table:
+      return {"lease"};
+    case Strategy::optimistic:
+      return {"optimistic"};
+    case Strategy::for_update:
+      return {"row_lock", "row_token"};
+    case Strategy::advisory:
+      break;
+  }
+  return {"fence"};
+}
+
+std::string in_words(std::int64_t bytes) {
+  if (bytes < 10 << 20) return std::to_string(bytes >> 10) + " kB";
+  return std::to_string(bytes >> 20) + " MB";
+}
+
+class Judge {
+ public:
+  Judge(const Examined& examined, const Options& options)
+      : examined_(examined),
+        options_(options),
+        ours_(tables_of(options.strategy)),
+        state_(read_schema_state(*examined.rights, *examined.tables)) {}
+
+  std::vector<Finding> all() {
+    if (!judge_schema()) return std::move(findings_);
+    judge_permissions();
+    judge_persistence();
+    judge_indexes();
+    judge_health();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(Severity severity, std::string check, std::string message) {
+    findings_.push_back({severity, std::move(check), std::move(message)});
+  }
+  [[nodiscard]] bool is_ours(std::string_view table) const {
+    return std::find(ours_.begin(), ours_.end(), table) != ours_.end();
+  }
+  [[nodiscard]] std::string quoted(std::string_view table) const { return qualified(options_.schema, table); }
+
+  // Whether there are tables to look at.
+  bool judge_schema() {
+    const std::string named = "schema " + quote_identifier(options_.schema);
+    std::optional<Failure> problem;
+    if (examined_.schema_version) problem = problem_with_version(options_.schema, *examined_.schema_version);
+    if (!problem) problem = problem_with_tables(options_.schema, state_);
+    if (!problem) problem = problem_with_rights(options_.schema, state_);
+    if (problem) {
+      add(Severity::error, "schema", problem->detail);
+      return false;
+    }
+    if (!state_.exists || !state_.missing().empty()) {
+      add(Severity::note, "schema",
+          named + (state_.exists ? " is not complete" : " does not exist") +
+              "; \"dlock init\" makes it, or the first use of a lock by this role");
+      return false;
+    }
+    add(Severity::ok, "schema", named + ", version " + std::to_string(schema_version));
+    return true;
+  }
+
+  void judge_permissions() {
+    std::string lacking;
+    for (const std::string_view name : ours_) {
+      const TableState* const table = state_.table(name);
+      if (table != nullptr && table->may_select && table->may_insert && table->may_update) continue;
+      lacking += (lacking.empty() ? "" : ", ") + quoted(name);
+    }
+    if (lacking.empty()) return add(Severity::ok, "permissions", "this role may do all that locks need");
+    add(Severity::error, "permissions",
+        "this role may not read and write " + lacking + "; it needs: " + needed_grants(options_.schema));
+  }
+
+  void judge_persistence() {
+    for (const std::string_view name : ours_) {
+      const TableState* const table = state_.table(name);
+      if (table == nullptr || table->unlogged == (options_.durability == Durability::unlogged)) continue;
+      if (table->unlogged) {
+        add(Severity::warning, "tables",
+            quoted(name) + " is unlogged: a crash of the server forgets all locks, although durability=" +
+                std::string(to_string(options_.durability)) + "; ALTER TABLE " + quoted(name) + " SET LOGGED");
+      } else {
+        add(Severity::note, "tables",
+            quoted(name) + " is logged, although durability=unlogged: that is safe, but slower; ALTER TABLE " +
+                quoted(name) + " SET UNLOGGED");
+      }
+    }
+  }
+
+  void judge_indexes() {
+    if (!examined_.indexes) return;
+    for (std::size_t i = 0; i < examined_.indexes->size(); ++i) {
+      const std::string table = examined_.indexes->text(i, 0);
+      if (!is_ours(table)) continue;
+      add(Severity::warning, "indexes",
+          quoted(table) + " has an index that is not dlock's, " +
+              qualified(options_.schema, examined_.indexes->text(i, 1)) +
+              ": it keeps rows from being updated in place, so the table grows and locks get slower; drop it");
+    }
+  }
+
+  void judge_health() {
+    if (!examined_.health) return;
+    for (std::size_t i = 0; i < examined_.health->size(); ++i) {
+      if (is_ours(examined_.health->text(i, 0))) judge_health(*examined_.health, i);
+    }
+  }
+
+  void judge_health(const Rows& health, std::size_t row) {
+    const auto number = [&](std::size_t column) { return health.number(row, column).value_or(0); };
+    const std::string table = quoted(health.text(row, 0));
+    const std::int64_t live = number(1);
+    const std::int64_t dead = number(2);
+    const std::int64_t updates = number(3);
+    const std::int64_t in_place = updates > 0 ? number(4) * 100 / updates : 100;
+    const std::int64_t bytes = number(5);
+    bool well = true;
+    const auto warn = [&](const std::string& message) {
+      well = false;
+      add(Severity::warning, "table health", table + ": " + message);
+    };
+    if (dead > many_dead && dead > dead_per_live * live) {
+      warn(std::to_string(dead) + " dead rows beside " + std::to_string(live) +
+           " live ones: autovacuum does not keep up, or a transaction that has been open for long keeps it from its "
+           "work");
+    }
+    if (updates >= enough_updates && in_place < percent_in_place) {
+      warn("only " + std::to_string(in_place) +
+           " % of its updates were made in place: an index too many, no room in its pages (fillfactor 50), or a "
+           "transaction that has been open for long");
+    }
+    if (bytes > large && bytes / std::max<std::int64_t>(live, 1) > bytes_per_row) {
+      warn(in_words(bytes) + " for about " + std::to_string(live) +
+           " rows: it has been bloated; VACUUM FULL makes it small again, while nobody can take or renew a lock");
+    }
+    if (!well) return;
+    std::string message = table + ": about " + std::to_string(live) + " rows in " + in_words(bytes);
+    if (updates > 0) message += ", " + std::to_string(in_place) + " % of updates in place";
+    add(Severity::ok, "table health", std::move(message));
+  }
+
+  const Examined& examined_;
+  const Options& options_;
+  const std::vector<std::string_view> ours_;
+  const SchemaState state_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> table_findings(const Examined& examined, const Options& options) {
+  if (!examined.rights || !examined.tables) return {};
+  return Judge(examined, options).all();
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,19 @@
+// What libpq's results say, in our own types.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <string>
+
+#include <dlock/error.hpp>
+
+#include "backends/postgres/sessions/connection.hpp"
+
+namespace dlock::postgres {
+
+[[nodiscard]] Rows to_rows(const PGresult& result);
+
+// An error or a notice of the server's, with its SQLSTATE.
+[[nodiscard]] Failure server_failure(const std::string& endpoint, const PGresult& result);
+
+}  // namespace dlock::postgres

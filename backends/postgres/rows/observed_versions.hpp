@@ -1,0 +1,40 @@
+// strategy=optimistic: for how long the versions of locks that others hold have stood still, by our own clock. The idea
+// is that of Amazon's DynamoDB lock client: a lease is over when nobody has renewed it for as long as it was to last.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/clock.hpp>
+
+#include "backends/postgres/rows/row_batch.hpp"
+
+namespace dlock::postgres {
+
+// In tasks only.
+class ObservedVersions {
+ public:
+  // An answer that has arrived now shows the lock held. Tells for how long it has to stand still yet.
+  [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const ObservedVersion& seen,
+                                              std::chrono::nanoseconds lease, TimePoint now);
+  // What stood still for long enough to be taken over; nothing otherwise.
+  [[nodiscard]] ObservedVersion over(const std::string& name, TimePoint now) const;
+  void forget(const std::string& name) { seen_.erase(name); }
+
+ private:
+  struct Entry {
+    ObservedVersion seen;
+    std::chrono::nanoseconds lease{};
+    TimePoint since;
+    TimePoint last;
+  };
+
+  void make_room(TimePoint now);
+
+  std::unordered_map<std::string, Entry> seen_;
+  std::size_t room_ = 0;  // as many as this, and those are dropped that nobody has asked about for long
+};
+
+}  // namespace dlock::postgres

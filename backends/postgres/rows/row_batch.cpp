@@ -1,0 +1,357 @@
+#include "backends/postgres/rows/row_batch.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/sql/sqlstate.hpp"
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Kind = RowRequest::Kind;
+using Status = RowAnswer::Status;
+
+namespace {
+
+constexpr std::size_t most_in_a_query = 500;
+// The query's own end, which says what became of it, comes first where it is about the same.
+constexpr nanoseconds behind_the_query = milliseconds(20);
+
+// In whole milliseconds, rounded up: the server's lease never ends before ours.
+std::int64_t in_milliseconds(nanoseconds lease) {
+  return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(lease).count(), 1);
+}
+
+}  // namespace
+
+struct RowBatch::Load {
+  Items releases;
+  Items renewals;
+  Items acquires;
+  TimePoint deadline = TimePoint::min();
+  bool patient = true;  // all of them are
+
+  [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
+  [[nodiscard]] Items& of(Kind kind) noexcept {
+    return kind == Kind::release ? releases : kind == Kind::renew ? renewals : acquires;
+  }
+  template <class F>
+  void for_each(F&& f) const {
+    for (const Items* items : {&releases, &renewals, &acquires}) {
+      for (const auto& item : *items) f(item);
+    }
+  }
+};
+
+RowBatch::RowBatch(Commands& commands, const RowStatements& statements, bool optimistic, std::string channel)
+    : commands_(commands),
+      statements_(statements),
+      optimistic_(optimistic),
+      channel_(std::move(channel)),
+      timer_(commands.executor()) {}
+
+RowBatch::~RowBatch() = default;
+
+void RowBatch::ask(RowRequest request, Handler done) {
+  arm(request.deadline);
+  // What is under way may wait for a connection, and have time to.
+  if (under_way_ && !request.patient) commands_.session().want();
+  waiting_.push_back(
+      std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
+  schedule();
+}
+
+// At the end of this turn of the engine, so that what is asked in it goes out together.
+void RowBatch::schedule() {
+  if (under_way_ || scheduled_ || waiting_.empty()) return;
+  scheduled_ = true;
+  commands_.executor().post(lifetime_.guard([this] {
+    scheduled_ = false;
+    send();
+  }));
+}
+
+// --- Out -------------------------------------------------------------------------------------------------------------
+
+void RowBatch::send() {
+  if (under_way_) return;
+  const auto load = take_load();
+  if (load->size() == 0) return;
+  under_way_ = load;
+  commands_.run(query_of(load), load->deadline, MissingSchema::make, load->patient);
+}
+
+// A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. Whoever
+// may hold it already has to ask for himself.
+std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
+  auto load = std::make_shared<Load>();
+  std::unordered_map<std::string_view, Item*> first;
+  std::deque<std::shared_ptr<Item>> later;
+  std::size_t at_most = most_in_a_query;
+  while (!waiting_.empty() && load->size() < at_most) {
+    auto item = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!item->done) {  // too late; those who followed it ask for themselves
+      std::move(item->followers.begin(), item->followers.end(), std::back_inserter(waiting_));
+      continue;
+    }
+    if (load->size() == 0) at_most = item->at_most;
+    if (item->at_most != at_most) {
+      later.push_back(std::move(item));
+      continue;
+    }
+    const RowRequest& request = item->request;
+    if (request.kind == Kind::acquire) {
+      const auto [found, fresh] = first.try_emplace(request.name, item.get());
+      if (!fresh) {
+        if (request.may_be_held) {
+          later.push_back(std::move(item));
+        } else {
+          found->second->followers.push_back(std::move(item));
+        }
+        continue;
+      }
+    }
+    load->deadline = std::max(load->deadline, request.deadline);
+    load->patient = load->patient && request.patient;
+    load->of(request.kind).push_back(std::move(item));
+  }
+  waiting_.insert(waiting_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
+  return load;
+}
+
+Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
+  Query query;
+  if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases));
+  if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
+  if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires));
+  query.done = lifetime_.guard(
+      [this, load](const Outcome& outcome, const Results& results) { answered(load, outcome, results); });
+  return query;
+}
+
+namespace {
+
+template <class Items, class F>
+std::string texts(const Items& items, F&& f) {
+  std::vector<std::string> elements;
+  elements.reserve(items.size());
+  for (const auto& item : items) elements.push_back(f(item->request));
+  return text_array({elements.begin(), elements.end()});
+}
+
+template <class Items, class F>
+std::string numbers(const Items& items, F&& f) {
+  std::vector<std::int64_t> elements;
+  elements.reserve(items.size());
+  for (const auto& item : items) elements.push_back(f(item->request));
+  return bigint_array(elements);
+}
+
+std::string name_of(const RowRequest& request) {
+  return request.name;
+}
+std::string owner_of(const RowRequest& request) {
+  return request.owner.to_string();
+}
+std::int64_t lease_of(const RowRequest& request) {
+  return in_milliseconds(request.lease);
+}
+
+}  // namespace
+
+Command RowBatch::releases_of(const Items& items) const {
+  if (items.size() == 1) {
+    const RowRequest& request = items.front()->request;
+    return {.statement = &statements_.release, .params = {request.name, owner_of(request), channel_}};
+  }
+  return {.statement = &statements_.release_many, .params = {texts(items, name_of), texts(items, owner_of), channel_}};
+}
+
+Command RowBatch::renewals_of(const Items& items) const {
+  return {.statement = &statements_.renew_many,
+          .params = {texts(items, name_of), texts(items, owner_of), numbers(items, lease_of)}};
+}
+
+Command RowBatch::acquires_of(const Items& items) const {
+  if (items.size() == 1) {
+    const RowRequest& request = items.front()->request;
+    Command command{.statement = &statements_.acquire,
+                    .params = {request.name, owner_of(request), request.holder, std::to_string(lease_of(request))}};
+    if (optimistic_) {
+      command.params.emplace_back(request.stood_still.owner);
+      command.params.emplace_back(std::to_string(request.stood_still.version));
+    }
+    return command;
+  }
+  Command command{
+      .statement = &statements_.acquire_many,
+      .params = {texts(items, name_of), texts(items, owner_of),
+                 texts(items, [](const RowRequest& request) { return request.holder; }), numbers(items, lease_of)}};
+  if (optimistic_) {
+    command.params.emplace_back(texts(items, [](const RowRequest& request) { return request.stood_still.owner; }));
+    command.params.emplace_back(numbers(items, [](const RowRequest& request) { return request.stood_still.version; }));
+  }
+  return command;
+}
+
+// --- In --------------------------------------------------------------------------------------------------------------
+
+void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results) {
+  under_way_.reset();
+  schedule();
+  if (outcome.problem != Problem::none) return refused(load, outcome);
+  const Lifetime::Watch life = lifetime_.watch();
+  auto rows = results.begin();
+  for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
+    if (items->empty()) continue;
+    if (rows == results.end()) return;  // a query has a result for each of its commands
+    read(*items, *rows++, outcome.sent);
+    if (life.over()) return;
+  }
+}
+
+void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
+  Outcome outcome = answered;
+  if (outcome.problem == Problem::refused) {
+    const Meaning meaning = meaning_of(outcome);
+    const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
+    // Somebody inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
+    if (meaning.remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
+    const bool ones_fault = meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
+    if (ones_fault && load->size() > 1) return search(load, outcome);
+  }
+  const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
+  const Lifetime::Watch life = lifetime_.watch();
+  load->for_each([&](const std::shared_ptr<Item>& item) {
+    if (!life.over()) give(*item, answer);
+  });
+}
+
+// It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for, or
+// whose row somebody's open transaction has inserted.
+// It is among those of the command that failed, and searched for there by halves.
+void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
+  Items suspects;
+  Items others;
+  std::size_t command = 0;
+  for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
+    if (items->empty()) continue;
+    Items& kind = command++ == outcome.failed_command ? suspects : others;
+    kind.insert(kind.end(), items->begin(), items->end());
+  }
+  std::shared_ptr<Item> found;
+  if (suspects.size() == 1) found = std::exchange(suspects, {}).front();
+  for (const auto& item : suspects) item->at_most = (suspects.size() + 1) / 2;
+  for (const Items* items : {&suspects, &others}) {
+    for (const auto& item : *items) arm(item->request.deadline);
+    waiting_.insert(waiting_.begin(), items->begin(), items->end());
+  }
+  schedule();
+  if (found) give(*found, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent});
+}
+
+// Of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.
+RowAnswer RowBatch::answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
+  RowAnswer answer{.sent = sent};
+  if (kind != Kind::acquire) {
+    answer.status = rows.flag(row, 1) ? Status::yes : Status::again;
+    return answer;
+  }
+  if (const auto token = rows.number(row, 1)) {
+    answer.status = Status::yes;
+    answer.token = FencingToken(static_cast<std::uint64_t>(*token));
+    return answer;
+  }
+  answer.status = Status::no;
+  answer.seen = {.owner = rows.text(row, 2), .version = rows.number(row, 3).value_or(0)};
+  if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(std::max<std::int64_t>(*ms, 0));
+  return answer;
+}
+
+void RowBatch::read(const Items& items, const Rows& rows, TimePoint sent) {
+  const Kind kind = items.front()->request.kind;
+  std::unordered_map<OwnerId, std::size_t> row_of;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (const auto owner = OwnerId::parse(rows.text(row, 0))) row_of.emplace(*owner, row);
+  }
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& item : items) {
+    const auto found = row_of.find(item->request.owner);
+    // No row of an acquire: busy, and changing.
+    const RowAnswer answer = found == row_of.end() ? RowAnswer{.status = Status::no, .sent = sent}
+                                                   : answer_in(kind, rows, found->second, sent);
+    give(*item, answer);
+    if (life.over()) return;
+  }
+}
+
+// The followers have not asked: for them the lock is busy, or their acquire has not been carried out.
+void RowBatch::give(Item& item, const RowAnswer& answer) {
+  const Lifetime::Watch life = lifetime_.watch();
+  const auto followers = std::exchange(item.followers, {});
+  if (const auto done = std::exchange(item.done, nullptr)) done(answer);
+  for (const auto& follower : followers) {
+    if (life.over()) return;
+    const auto done = std::exchange(follower->done, nullptr);
+    if (!done) continue;
+    RowAnswer theirs = answer;
+    if (answer.status == Status::yes) {
+      theirs = {.status = Status::no, .sent = answer.sent, .lease = item.request.lease};
+    } else if (answer.status == Status::failed && answer.failure.code == errc::ambiguous) {
+      theirs.failure.code = errc::unavailable;
+    }
+    done(theirs);
+  }
+}
+
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+void RowBatch::arm(TimePoint at) {
+  if (at >= armed_for_) return;
+  armed_for_ = at;
+  timer_.arm(at, [this] { fail_overdue(); });
+}
+
+void RowBatch::fail_overdue() {
+  armed_for_ = TimePoint::max();
+  const TimePoint now = commands_.executor().now();
+  std::vector<std::pair<Handler, Failure>> overdue;
+  TimePoint next = TimePoint::max();
+  const auto look = [&](Item& item, TimePoint deadline, const Failure& why) {
+    if (!item.done) return;
+    if (now >= deadline) {
+      overdue.emplace_back(std::exchange(item.done, nullptr), why);
+    } else {
+      next = std::min(next, deadline);
+    }
+  };
+  const Failure not_asked{errc::unavailable,
+                          commands_.server().endpoint + ": no answer in time to what was asked before"};
+  const Failure no_answer = commands_.no_answer();
+  for (const auto& item : waiting_) {
+    for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
+    look(*item, item->request.deadline, not_asked);
+  }
+  if (under_way_) {
+    under_way_->for_each([&](const std::shared_ptr<Item>& item) {
+      for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
+      const TimePoint deadline = item->request.deadline;
+      if (deadline < under_way_->deadline) look(*item, saturating_add(deadline, behind_the_query), no_answer);
+    });
+  }
+  arm(next);
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& [done, why] : overdue) {
+    done({.status = Status::failed, .failure = why});
+    if (life.over()) return;
+  }
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,280 @@
+#include "backends/postgres/rows/row_locks.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <dlock/backoff.hpp>
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/sql/identifier.hpp"
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr milliseconds min_lease{20};
+constexpr std::chrono::hours max_lease{24};
+
+// Somebody is changing the row: worth another look soon.
+constexpr nanoseconds while_changing = milliseconds(50);
+// For whoever has the lock: at once, then after pauses that double. To mark many locks takes some milliseconds.
+constexpr nanoseconds first_pause = milliseconds(5);
+constexpr int looks_while_changing = 6;
+
+// Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
+TryPolicy policy_of(const Options& options) {
+  TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
+  if (options.pooler == Pooler::transaction) {
+    policy.poll_min = milliseconds(50);
+    policy.poll_max = milliseconds(150);
+  }
+  return policy;
+}
+
+RowStatements statements_for(const Options& options) {
+  return options.strategy == Strategy::optimistic ? optimistic_statements(options.schema, options.durability)
+                                                  : table_statements(options.schema, options.durability);
+}
+
+// A row that is free when its lease is over frees itself; for the other strategy somebody has to have seen it stand
+// still, so what is left of an owner is of interest for longer.
+nanoseconds patience_of(const Options& options) {
+  return options.strategy == Strategy::optimistic ? nanoseconds(std::chrono::minutes(10)) : nanoseconds(0);
+}
+
+}  // namespace
+
+struct RowLocks::Lane {
+  Lane(Commands& commands, const RowStatements& statements, bool optimistic, const std::string& channel)
+      : batch(commands, statements, optimistic, channel) {}
+  Lane(const Services& services, const RowStatements& statements, bool optimistic, const std::string& channel)
+      : news(services.news),
+        own(std::in_place, services.host.executor(), services.options, services.dialling, services.schema, *news),
+        batch(*own, statements, optimistic, channel) {}
+
+  std::optional<common::ConnectionNews::Source> news;
+  std::optional<Commands> own;
+  RowBatch batch;
+};
+
+RowLocks::RowLocks(const Services& services, std::size_t connections)
+    : TryBackend(services.host, policy_of(services.options)),
+      services_(services),
+      statements_(statements_for(services.options)),
+      channel_(channel_of(services.options.schema)),
+      wake_ups_(services.commands, services.dialling, statements_, channel_,
+                [this](Failure why) {
+                  if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
+                  host().warn({.name = "", .reason = std::move(why)});
+                }),
+      releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
+                [this](const std::string& name, const OwnerId& owner, Releases::Reason, TimePoint deadline,
+                       Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
+  if (FullServer* const full = services_.dialling.full) {
+    full->holds_if([this] { return holds_any(); });
+  }
+  lanes_.push_back(std::make_unique<Lane>(services_.commands, statements_, optimistic(), channel_));
+  while (lanes_.size() < connections)
+    lanes_.push_back(std::make_unique<Lane>(services_, statements_, optimistic(), channel_));
+}
+
+RowLocks::~RowLocks() = default;
+
+RowBatch& RowLocks::batch_for(const std::string& name) {
+  return lanes_[std::hash<std::string>{}(name) % lanes_.size()]->batch;
+}
+
+Capabilities RowLocks::capabilities() const noexcept {
+  return {
+      .backend = "postgresql",
+      .strategy = to_string(services_.options.strategy),
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = false,
+      .wakes_waiters = services_.options.pooler != Pooler::transaction,
+      .wakes_one = false,
+      .counts_waiters = false,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = min_lease,
+      .max_lease = max_lease,
+  };
+}
+
+// --- Acquiring -------------------------------------------------------------------------------------------------------
+
+void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
+  const TimePoint now = host().executor().now();
+  RowRequest row{.kind = RowRequest::Kind::acquire,
+                 .name = request.name,
+                 .owner = request.owner,
+                 .deadline = services_.commands.answer_by(),
+                 .holder = request.holder,
+                 .may_be_held = in_doubt_.contains(request.owner),
+                 .lease = request.lease,
+                 .patient = request.wait};
+  if (optimistic()) row.stood_still = observed_.over(request.name, now);
+  batch_for(request.name).ask(std::move(row), [this, request, done = std::move(done)](const RowAnswer& answer) {
+    done(outcome_of(request, answer));
+  });
+}
+
+TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
+  using Status = TryOutcome::Status;
+  if (answer.status == RowAnswer::Status::failed) {
+    if (answer.failure.code == errc::ambiguous) in_doubt_.insert(request.owner);
+    return {.status = Status::failed, .failure = answer.failure};
+  }
+  if (answer.status == RowAnswer::Status::no && !answer.lease && in_doubt_.contains(request.owner)) {
+    return {.status = Status::failed,
+            .failure = {errc::ambiguous, "somebody is changing the row of lock \"" + request.name +
+                                             "\", which may be ours since an answer was lost"}};
+  }
+  in_doubt_.erase(request.owner);
+  if (answer.status == RowAnswer::Status::yes) {
+    observed_.forget(request.name);
+    wake_ups_.taken(request.name);
+    const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
+    note_held(request.owner, valid_until);
+    return {.status = Status::granted,
+            .grant = {request.name, request.owner, answer.token, valid_until, request.lease}};
+  }
+  if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
+  if (!optimistic() || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
+  const TimePoint now = host().executor().now();
+  return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};
+}
+
+std::unique_ptr<Watch> RowLocks::watch(const std::string& name, std::function<void()> changed) {
+  if (services_.options.pooler == Pooler::transaction) return nullptr;
+  return wake_ups_.watch(name, std::move(changed));
+}
+
+void RowLocks::abandon(const LockRequest& request) {
+  in_doubt_.erase(request.owner);
+  releases_.abandon(request.name, request.owner, request.lease, true);
+}
+
+// --- Held locks ------------------------------------------------------------------------------------------------------
+
+struct RowLocks::Renewal {
+  Grant grant;
+  RenewHandler done;
+  TimePoint deadline;
+  int changing = 0;
+};
+
+void RowLocks::renew(const Grant& grant, RenewHandler done) {
+  const TimePoint deadline =
+      saturating_add(host().executor().now(), std::min(services_.options.response_timeout, grant.lease / 4));
+  renew(std::make_shared<Renewal>(Renewal{grant, std::move(done), deadline}));
+}
+
+void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
+  RowRequest row{.kind = RowRequest::Kind::renew,
+                 .name = renewal->grant.name,
+                 .owner = renewal->grant.owner,
+                 .deadline = renewal->deadline,
+                 .lease = renewal->grant.lease};
+  batch_for(renewal->grant.name).ask(std::move(row), [this, renewal](const RowAnswer& answer) {
+    using Status = RenewOutcome::Status;
+    const Grant& grant = renewal->grant;
+    switch (answer.status) {
+      case RowAnswer::Status::yes: {
+        const TimePoint valid_until = lease_valid_until(answer.sent, grant.lease);
+        note_held(grant.owner, valid_until);
+        return renewal->done({.status = Status::renewed, .valid_until = valid_until});
+      }
+      case RowAnswer::Status::no:
+        held_.erase(grant.owner);
+        return renewal->done({.status = Status::lost,
+                              .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
+      case RowAnswer::Status::again:
+        if (look_again(++renewal->changing, renewal->deadline, [this, renewal] { renew(renewal); })) return;
+        return renewal->done(
+            {.status = Status::failed,
+             .failure = {errc::unavailable, "somebody has locked the row of lock \"" + grant.name + "\""}});
+      case RowAnswer::Status::failed:
+        return renewal->done({.status = Status::failed, .failure = answer.failure});
+    }
+  });
+}
+
+void RowLocks::release(const Grant& grant, ReleaseHandler done) {
+  releases_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
+    // What could not be released keeps others out, as what is held does.
+    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(owner);
+    done(std::move(outcome));
+  });
+}
+
+void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
+  constexpr std::size_t few = 64;
+  held_.insert_or_assign(owner, until);
+  if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
+  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second <= now; });
+  tidied_to_ = held_.size();
+}
+
+bool RowLocks::holds_any() const {
+  const TimePoint now = host().executor().now();
+  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
+}
+
+void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
+                           Releases::Answer done) {
+  RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
+  batch_for(name).ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+    switch (answer.status) {
+      case RowAnswer::Status::yes:
+        return done(true);
+      case RowAnswer::Status::no:
+        return done(false);
+      case RowAnswer::Status::again:
+        if (look_again(changing + 1, deadline, [=, this] { ask_release(name, owner, deadline, changing + 1, done); })) {
+          return;
+        }
+        return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + name + "\""});
+      case RowAnswer::Status::failed:
+        return done(answer.failure);
+    }
+  });
+}
+
+struct RowLocks::Pause {
+  Pause(Executor& executor, std::function<void()> then) : look(std::move(then)), timer(executor) {}
+  const std::function<void()> look;
+  Timer timer;
+};
+
+bool RowLocks::look_again(int looks, TimePoint deadline, std::function<void()> look) {
+  if (looks >= looks_while_changing) return false;
+  if (looks == 1) {
+    look();
+    return true;
+  }
+  Executor& executor = host().executor();
+  const nanoseconds at_most = first_pause * (1 << (looks - 2));
+  const TimePoint at = saturating_add(executor.now(), random_between(at_most / 2, at_most, executor));
+  if (at >= deadline) return false;
+  const auto pause = std::make_shared<Pause>(executor, std::move(look));
+  pauses_.insert(pause);
+  pause->timer.arm(at, [this, weak = std::weak_ptr<Pause>(pause)] {
+    const auto over = weak.lock();
+    if (pauses_.erase(over) != 0) over->look();
+  });
+  return true;
+}
+
+void RowLocks::close(std::function<void()> done) {
+  TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,71 @@
+// strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/releases.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/postgres/rows/observed_versions.hpp"
+#include "backends/postgres/rows/row_batch.hpp"
+#include "backends/postgres/rows/wake_ups.hpp"
+#include "backends/postgres/services.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+class RowLocks final : public TryBackend {
+ public:
+  // connections: among which the names are shared.
+  explicit RowLocks(const Services& services, std::size_t connections = 2);
+  ~RowLocks() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  struct Renewal;
+  struct Pause;
+  // One of several connections, each with its own share of the names: while the server makes the work of one durable it
+  // does that of another.
+  struct Lane;
+
+  [[nodiscard]] RowBatch& batch_for(const std::string& name);
+  [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
+  [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
+  void note_held(const OwnerId& owner, TimePoint until);
+  [[nodiscard]] bool holds_any() const;
+  void renew(const std::shared_ptr<Renewal>& renewal);
+  // Somebody was changing the row the last so many times. False: enough of that.
+  [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
+  void ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
+                   Releases::Answer done);
+
+  const Services services_;
+  const RowStatements statements_;
+  const std::string channel_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  WakeUps wake_ups_;
+  ObservedVersions observed_;
+  std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
+  // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
+  std::unordered_map<OwnerId, TimePoint> held_;
+  std::size_t tidied_to_ = 0;  // how many were left of them when those were removed
+  Releases releases_;
+  std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
+};
+
+}  // namespace dlock::postgres

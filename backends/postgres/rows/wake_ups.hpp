@@ -1,0 +1,84 @@
+// How waiters of the row strategies hear of a release: one connection listens, and what waiters wait for is marked, so
+// that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
+//
+// A mark runs out by itself and is renewed while somebody waits. Notifications can be lost with the connection, and a
+// lease that runs out notifies nobody; so whoever waits asks again from time to time. And has to do with that where the
+// server is full: then the connection that listens is the first one to go.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/lifetime.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/common/watchers.hpp"
+#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sessions/session.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+// In tasks only.
+class WakeUps final : private Session::User {
+ public:
+  // All outlive it. deaf: called once, when it turns out that nobody can be woken here.
+  WakeUps(Commands& commands, const Dialling& dialling, const RowStatements& statements, std::string channel,
+          std::function<void(Failure)> deaf);
+  ~WakeUps();
+
+  // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
+  // longest. nullptr: nobody can be woken.
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
+  // It was given to one of those who wait here, so the others need not look.
+  void taken(const std::string& name) { watchers_.taken(name); }
+
+ private:
+  using Due = std::multimap<TimePoint, std::string>;
+  // When the lock is to be marked that somebody waits for.
+  struct Mark {
+    int missed = 0;  // times in a row that it could not be marked
+    std::optional<Due::iterator> due;
+  };
+
+  void nobody_waits_for(const std::string& name);
+  void connect();
+  void disconnect();
+  void listen();
+  void give_up(const Failure& why);
+
+  void mark_at(const std::string& name, TimePoint at);
+  void mark_all_now();
+  void arm();
+  void mark();
+  void marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results);
+
+  void session_ready() override;
+  void session_down(const Failure& why, bool was_ready) override;
+  void session_notified(const std::string& channel, const std::string& payload) override;
+
+  Commands& commands_;
+  const Dialling& dialling_;
+  const RowStatements& statements_;
+  const std::string channel_;
+  const std::function<void(Failure)> deaf_;
+
+  common::Watchers watchers_;  // by the lock's name
+  std::unordered_map<std::string, Mark> marks_;
+  Due due_;
+  bool marking_ = false;
+  Timer timer_;
+  bool listening_ = false;
+  bool given_up_ = false;
+  std::optional<Session> session_;
+  Timer linger_;
+  Timer come_back_;  // armed: the server was full, and nobody listens meanwhile
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::postgres

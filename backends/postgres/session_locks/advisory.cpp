@@ -1,0 +1,101 @@
+#include "backends/postgres/session_locks/advisory.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "util/duration_text.hpp"
+
+namespace dlock::postgres {
+
+AdvisoryLocks::AdvisoryLocks(const Services& services)
+    : AdvisoryLocks(
+          services.host, services.options, services.dialling,
+          [&schema = services.schema](TimePoint deadline, Schema::Handler done) {
+            schema.set_up(deadline, std::move(done));
+          },
+          Limits{}) {}
+
+AdvisoryLocks::AdvisoryLocks(BackendHost& host, const Options& options, const Dialling& dialling,
+                             AdvisoryContention::SetUp set_up, Limits limits)
+    : options_(options),
+      sql_(options),
+      room_(host, options, dialling, sql_, limits.slices, [this] { report_if_quiet(); }),
+      // Each connection of the room has one at most.
+      most_locks_(limits.locks - std::min<std::size_t>(limits.locks - 1, options.max_connections)),
+      holders_(host, options, dialling, sql_, limits.sessions, most_locks_, [this] { report_if_quiet(); }),
+      common_{.executor = host.executor(),
+              .holders = holders_,
+              .room = room_,
+              .set_up = std::move(set_up),
+              .response_timeout = dialling.response_timeout} {
+  if (dialling.full == nullptr) return;
+  dialling.full->holds_if([this] { return holders_.holds_any() || room_.holds_any(); });
+}
+
+AdvisoryLocks::~AdvisoryLocks() = default;
+
+Capabilities AdvisoryLocks::capabilities() const noexcept {
+  return {
+      .backend = "postgresql",
+      .strategy = "advisory",
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::session,
+      .fencing = FencingDurability::wall_clock,
+      .fair = true,
+      .wakes_waiters = true,
+      .wakes_one = true,
+      .counts_waiters = true,
+      .max_locks = static_cast<std::uint32_t>(most_locks_),
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = std::chrono::milliseconds(1),
+      .max_lease = options_.lease,
+  };
+}
+
+std::optional<Failure> AdvisoryLocks::problem_with(const LockRequest& request) const {
+  if (request.lease <= options_.lease) return std::nullopt;
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
+                                             " is longer than the sessions live without their client; give a longer "
+                                             "lease than " +
+                                             util::to_text(options_.lease) + " in the URL"};
+}
+
+std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, GrantSink& sink) {
+  if (auto problem = problem_with(request)) {
+    sink.failed(*std::move(problem));
+    return std::make_unique<Contention>();
+  }
+  auto contention = std::make_unique<AdvisoryContention>(common_, request, lock_key(options_, request.name), sink);
+  contention->start();
+  return contention;
+}
+
+// The sessions do it.
+void AdvisoryLocks::renew(const Grant& /*grant*/, RenewHandler done) {
+  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+}
+
+void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {
+  if (holders_.release(grant.owner, done)) {
+    if (room_.has_queue()) room_.freed(lock_key(options_, grant.name));
+    return;
+  }
+  if (room_.release(grant.owner, done)) return;
+  done({.status = ReleaseOutcome::Status::not_owner});
+}
+
+void AdvisoryLocks::close(std::function<void()> done) {
+  closed_ = std::move(done);
+  report_if_quiet();
+}
+
+void AdvisoryLocks::report_if_quiet() {
+  if (!closed_ || !holders_.quiet() || !room_.quiet()) return;
+  const auto closed = std::exchange(closed_, nullptr);
+  closed();
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,349 @@
+#include "backends/postgres/session_locks/holder_session.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/sessions/session_fitness.hpp"
+
+namespace dlock::postgres {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+// The others wait until a query is over, and so do those who want to give a lock back.
+constexpr std::size_t most_unlocks_at_once = 256;
+
+// A try waits for nobody, but for whoever has locked its token's row, or the table: then it ends soon, for all other
+// locks of the session wait with it. It may wait more than once, and is followed by what is under way already.
+constexpr nanoseconds longest_lock_patience = std::chrono::milliseconds(250);
+constexpr int lock_patiences_per_lease = 20;
+
+Purpose purpose_of(nanoseconds lease) {
+  return {.word = "locks",
+          .session_lease = lease,
+          .lock_patience = std::min(longest_lock_patience, lease / lock_patiences_per_lease)};
+}
+
+}  // namespace
+
+HolderSession::HolderSession(BackendHost& host, const Options& options, const Dialling& dialling,
+                             const AdvisorySql& sql, Limit limit, common::ConnectionNews& news,
+                             std::function<void()> when_quiet)
+    : host_(host),
+      executor_(host.executor()),
+      options_(options),
+      sql_(sql),
+      response_timeout_(dialling.response_timeout),
+      limit_(std::move(limit)),
+      when_quiet_(std::move(when_quiet)),
+      kept_(host, options.lease),
+      news_(news),
+      timer_(executor_),
+      session_(executor_, dialling, purpose_of(options.lease), Upkeep::kept_up, *this) {}
+
+HolderSession::~HolderSession() = default;
+
+HolderSession::TryId HolderSession::ask(const LockRequest& request, const LockKey& key, Asker& asker) {
+  const TryId id = ++last_try_;
+  tries_.emplace(id, Try{request, key, &asker});
+  pending_.insert(id);
+  session_.want(request.wait);
+  pump();
+  deliver_soon();
+  return id;
+}
+
+void HolderSession::withdraw(TryId id) {
+  (void)tries_.erase(id);
+  (void)pending_.erase(id);
+}
+
+// What can go out now, goes.
+void HolderSession::pump() {
+  if (!session_.ready()) return;
+  std::vector<Group> groups;
+  if (refusal_) {
+    fail_pending(Remedy::final, *refusal_);
+  } else if (try_flights_ == 0) {
+    groups = next_groups();
+  }
+  if (!unlocks_.empty() && (unlock_flights_ == 0 || !groups.empty())) send_unlocks();
+  if (!groups.empty()) send_tries(std::move(groups));
+  watch();
+}
+
+// --- Tries -----------------------------------------------------------------------------------------------------------
+
+std::vector<HolderSession::Group> HolderSession::next_groups() {
+  const std::size_t room = limit_.most_locks - std::min(limit_.most_locks, limit_.held());
+  std::vector<Group> groups;
+  std::map<LockKey, std::size_t> places;
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const TryId id = *at;
+    const Try& wanted = tries_.at(id);
+    const auto place = places.find(wanted.key);
+    // One at a time: whoever is kept waiting by somebody's lock keeps all waiting that was sent behind it.
+    const bool later = !groups.empty() && (wanted.alone || groups.front().alone);
+    if (held_.contains(wanted.key)) {
+      answers_.push_back({.kind = Answer::Kind::busy, .id = id});
+    } else if (place != places.end()) {
+      groups[place->second].followers.push_back(id);
+    } else if (room == 0) {
+      answers_.push_back({.kind = Answer::Kind::failed,
+                          .id = id,
+                          .remedy = Remedy::retry_later,
+                          .why = {errc::unavailable, "this client holds " + std::to_string(limit_.most_locks) +
+                                                         " advisory locks, and the server has room for few: take "
+                                                         "fewer at once, or use strategy=table"}});
+    } else if (!later && groups.size() < std::min(room, most_unlocks_at_once)) {
+      places.emplace(wanted.key, groups.size());
+      groups.push_back(
+          {.key = wanted.key, .row = token_row(options_, wanted.request.name), .leader = id, .alone = wanted.alone});
+    } else {
+      ++at;
+      continue;
+    }
+    at = pending_.erase(at);
+  }
+  return groups;
+}
+
+void HolderSession::send_tries(std::vector<Group> groups) {
+  std::map<Space, std::vector<Group>> together;
+  for (Group& group : groups) {
+    const Space space = group.key.space;
+    together[space].push_back(std::move(group));
+  }
+  for (auto& [space, some] : together) send_tries(space, std::move(some));
+}
+
+void HolderSession::send_tries(Space space, std::vector<Group> groups) {
+  const AdvisoryStatements& statements = sql_.of(space);
+  Command command;
+  if (groups.size() == 1) {
+    const Try& wanted = tries_.at(groups.front().leader);
+    command = {.statement = &statements.try_lock,
+               .params = {wanted.key.parameter, groups.front().row, wanted.request.holder}};
+  } else {
+    std::vector<std::string_view> keys;
+    std::vector<std::string_view> rows;
+    std::vector<std::string_view> holders;
+    for (const Group& group : groups) {
+      const Try& wanted = tries_.at(group.leader);
+      keys.emplace_back(wanted.key.parameter);
+      rows.emplace_back(group.row);
+      holders.emplace_back(wanted.request.holder);
+    }
+    command = {.statement = &statements.try_many, .params = {text_array(keys), text_array(rows), text_array(holders)}};
+  }
+  const FlightId id = ++last_flight_;
+  flights_.emplace(id, Flight{.since = executor_.now(), .groups = std::move(groups)});
+  ++try_flights_;
+  // Without a deadline: whatever the answer, and however late, it has to be known what the session has.
+  (void)session_.request(
+      {.commands = {std::move(command)},
+       .done = [this, id](const Outcome& outcome, const Results& results) { tries_answered(id, outcome, results); }},
+      TimePoint::max());
+}
+
+void HolderSession::tries_answered(FlightId id, const Outcome& outcome, const Results& results) {
+  const Flight flight = std::move(flights_.extract(id).mapped());
+  --try_flights_;
+  const Meaning meaning = meaning_of(outcome);
+  switch (outcome.problem) {
+    case Problem::none:
+      take_rows(flight, outcome.sent, results);
+      break;
+    case Problem::refused:
+      refused(flight, outcome);
+      break;
+    case Problem::not_sent:
+    case Problem::unknown_outcome:  // what it may have got goes with the connection
+      for (const Group& group : flight.groups) {
+        give_answers(group, {.kind = Answer::Kind::failed, .id = 0, .remedy = meaning.remedy, .why = outcome.failure});
+      }
+      break;
+  }
+  if (outcome.problem == Problem::refused && meaning.remedy == Remedy::reconnect) {
+    return give_up({errc::unavailable, outcome.failure.detail});
+  }
+  settle();
+}
+
+void HolderSession::take_rows(const Flight& flight, TimePoint sent, const Results& results) {
+  const Rows none;
+  const Rows& rows = results.empty() ? none : results.front();
+  if (flight.groups.size() == 1) return take_row(flight.groups.front(), rows, 0, 0, sent);
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t row = 0; row < rows.size(); ++row) places.emplace(rows.text(row, 0), row);
+  for (const Group& group : flight.groups) {
+    const auto place = places.find(group.row);
+    take_row(group, rows, place == places.end() ? rows.size() : place->second, 1, sent);
+  }
+}
+
+// No such row: busy. Otherwise token and process are in that column and the next one.
+void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column,
+                             TimePoint sent) {
+  if (row >= rows.size()) return give_answers(group, {.kind = Answer::Kind::busy, .id = 0});
+  const auto token = rows.number(row, column);
+  if (!token || *token <= 0 || rows.number(row, column + 1) != session_.server().backend_pid) {
+    // Whoever it was that got the lock: perhaps the unlock comes to the same one.
+    unlock_later({.key = group.key});
+    refusal_ = other_session(session_.server());
+    leave_when_unlocked_ = true;
+    return give_answers(group, {.kind = Answer::Kind::failed, .id = 0, .remedy = Remedy::final, .why = *refusal_});
+  }
+  const auto leader = tries_.find(group.leader);
+  if (leader == tries_.end()) {  // nobody waits for it any more
+    unlock_later({.key = group.key});
+    return ask_again(group, false);
+  }
+  const LockRequest& request = leader->second.request;
+  Grant grant{.name = request.name,
+              .owner = request.owner,
+              .token = FencingToken(static_cast<std::uint64_t>(*token)),
+              .valid_until = lease_valid_until(sent, options_.lease),
+              .lease = request.lease};
+  kept_.add(grant, group.key);
+  held_.insert(group.key);
+  answers_.push_back({.kind = Answer::Kind::granted, .id = group.leader, .grant = std::move(grant)});
+  for (const TryId follower : group.followers) answers_.push_back({.kind = Answer::Kind::busy, .id = follower});
+}
+
+// A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
+void HolderSession::refused(const Flight& flight, const Outcome& outcome) {
+  for (const Group& group : flight.groups) unlock_later({.key = group.key});
+  Answer answer{.kind = Answer::Kind::failed,
+                .id = 0,
+                .remedy = meaning_of(outcome).remedy,
+                .why = failure_of(outcome, options_.schema)};
+  // Somebody has locked the token's row, or the table. That says nothing about the lock.
+  if (answer.remedy == Remedy::busy) answer.why.code = errc::unavailable;
+  if (answer.remedy == Remedy::reconnect) {
+    answer.remedy = Remedy::retry;  // over the next connection
+  } else if (answer.remedy != Remedy::set_up && flight.groups.size() > 1) {
+    for (const Group& group : flight.groups) ask_again(group, true);
+    return;
+  }
+  for (const Group& group : flight.groups) give_answers(group, answer);
+}
+
+void HolderSession::ask_again(const Group& group, bool alone) {
+  std::vector<TryId> ids = group.followers;
+  ids.push_back(group.leader);
+  for (const TryId id : ids) {
+    const auto found = tries_.find(id);
+    if (found == tries_.end()) continue;
+    found->second.alone = alone;
+    pending_.insert(id);
+  }
+}
+
+void HolderSession::give_answers(const Group& group, const Answer& answer) {
+  answers_.push_back(answer);
+  answers_.back().id = group.leader;
+  for (const TryId follower : group.followers) {
+    answers_.push_back(answer);
+    answers_.back().id = follower;
+  }
+}
+
+void HolderSession::fail_pending(Remedy remedy, const Failure& why) {
+  for (const TryId id : std::exchange(pending_, {})) {
+    answers_.push_back({.kind = Answer::Kind::failed, .id = id, .remedy = remedy, .why = why});
+  }
+}
+
+void HolderSession::deliver() {
+  if (std::exchange(delivering_, true)) return;
+  const Lifetime::Watch life = lifetime_.watch();
+  while (!answers_.empty()) {
+    const Answer answer = std::move(answers_.front());
+    answers_.pop_front();
+    const auto found = tries_.extract(answer.id);
+    if (found.empty()) {  // withdrawn since
+      if (answer.kind != Answer::Kind::granted) continue;
+      if (auto key = kept_.take(answer.grant.owner)) unlock_later({.key = *std::move(key)});
+      continue;
+    }
+    Asker& asker = *found.mapped().asker;
+    switch (answer.kind) {
+      case Answer::Kind::granted:
+        asker.try_granted(answer.grant);
+        break;
+      case Answer::Kind::busy:
+        asker.try_busy();
+        break;
+      case Answer::Kind::failed:
+        asker.try_failed(answer.remedy, answer.why);
+        break;
+    }
+    if (life.over()) return;
+  }
+  delivering_ = false;
+}
+
+void HolderSession::deliver_soon() {
+  if (answers_.empty() || delivering_) return;
+  executor_.post(lifetime_.guard([this] { settle(); }));
+}
+
+// After anything that may have answered somebody.
+void HolderSession::settle() {
+  const Lifetime::Watch life = lifetime_.watch();
+  pump();
+  deliver();
+  if (life.over()) return;
+  pump();
+  if (quiet()) when_quiet_();
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+void HolderSession::session_ready() {
+  const ServerInfo& server = session_.server();
+  refusal_ = unfit_for_locks(server);
+  leave_when_unlocked_ = false;
+  news_.connected();
+  if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
+    host_.warn(
+        {.name = "",
+         .reason = {errc::unsupported,
+                    server.endpoint + ": the server does not end sessions that are silent (idle_session_timeout, "
+                                      "PostgreSQL 14), so a holder that is stopped keeps its locks until it goes on"}});
+  }
+  settle();
+}
+
+void HolderSession::session_alive(TimePoint sent) {
+  auto late = kept_.session_alive(sent);
+  for (LockKey& key : late) unlock_later({.key = std::move(key)});
+  if (!late.empty()) pump();
+}
+
+void HolderSession::session_down(const Failure& why, bool was_ready) {
+  kept_.lose_all(why);
+  held_.clear();
+  refusal_.reset();
+  // The server has unlocked them by now, or is about to.
+  for (const Unlock& unlock : std::exchange(unlocks_, {})) {
+    if (unlock.done) unlock.done({.status = ReleaseOutcome::Status::not_owner});
+  }
+  // What is asked when a connection has just been lost waits for the next one.
+  if (!was_ready) fail_pending(meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy, why);
+  news_.broken(why);
+  settle();
+}
+
+// Before the server can know: whoever holds a lock is told first.
+void HolderSession::give_up(const Failure& why) {
+  kept_.lose_all(why);
+  session_.break_off(why);
+}
+
+}  // namespace dlock::postgres

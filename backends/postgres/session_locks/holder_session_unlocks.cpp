@@ -1,0 +1,183 @@
+// Of HolderSession: giving locks back, and what is to be done about a server that does not answer.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/session_locks/holder_session.hpp"
+
+namespace dlock::postgres {
+
+bool HolderSession::release(const OwnerId& owner, ReleaseHandler done) {
+  auto key = kept_.take(owner);
+  if (!key) return false;
+  unlock_later(
+      {.key = *std::move(key), .done = std::move(done), .due = saturating_add(executor_.now(), response_timeout_)});
+  pump();
+  deliver_soon();
+  return true;
+}
+
+void HolderSession::unlock_later(Unlock unlock) {
+  (void)held_.erase(unlock.key);
+  unlocks_.push_back(std::move(unlock));
+}
+
+void HolderSession::send_unlocks() {
+  std::map<Space, std::vector<Unlock>> by_space;
+  for (Unlock& unlock : std::exchange(unlocks_, {})) {
+    const Space space = unlock.key.space;
+    by_space[space].push_back(std::move(unlock));
+  }
+  for (auto& [space, unlocks] : by_space) send_unlocks(space, std::move(unlocks));
+}
+
+void HolderSession::send_unlocks(Space space, std::vector<Unlock> unlocks) {
+  const AdvisoryStatements& statements = sql_.of(space);
+  Command command;
+  if (unlocks.size() == 1) {
+    command = {.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
+  } else {
+    std::vector<std::string_view> keys;
+    keys.reserve(unlocks.size());
+    for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
+    command = {.statement = &statements.unlock_many, .params = {text_array(keys)}};
+  }
+  const FlightId id = ++last_flight_;
+  flights_.emplace(id, Flight{.since = executor_.now(), .unlocks = std::move(unlocks)});
+  ++unlock_flights_;
+  (void)session_.request(
+      {.commands = {std::move(command)},
+       .done = [this, id](const Outcome& outcome, const Results& results) { unlocks_answered(id, outcome, results); }},
+      TimePoint::max());
+}
+
+// The keys that the session had.
+std::set<std::string> HolderSession::freed_by(const Flight& flight, const Outcome& outcome, const Results& results) {
+  std::set<std::string> freed;
+  if (outcome.problem != Problem::none || results.empty()) return freed;
+  const Rows& rows = results.front();
+  if (flight.unlocks.size() == 1) {
+    if (rows.flag(0, 0)) freed.insert(flight.unlocks.front().key.parameter);
+    return freed;
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (rows.flag(row, 1)) freed.insert(rows.text(row, 0));
+  }
+  return freed;
+}
+
+void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const Results& results) {
+  using Status = ReleaseOutcome::Status;
+  const Flight flight = std::move(flights_.extract(id).mapped());
+  --unlock_flights_;
+  const std::set<std::string> freed = freed_by(flight, outcome, results);
+  const Lifetime::Watch life = lifetime_.watch();
+  pump();  // before the program goes on
+  for (const Unlock& unlock : flight.unlocks) {
+    if (!unlock.done) continue;
+    switch (outcome.problem) {
+      case Problem::none:
+        unlock.done({.status = freed.contains(unlock.key.parameter) ? Status::released : Status::not_owner});
+        break;
+      case Problem::not_sent:  // the session was gone
+        unlock.done({.status = Status::not_owner});
+        break;
+      case Problem::refused:
+      case Problem::unknown_outcome:
+        unlock.done({.status = Status::failed, .failure = failure_of(outcome, options_.schema)});
+        break;
+    }
+    if (life.over()) return;
+  }
+  if (outcome.problem == Problem::refused) {
+    // Nobody knows what the session still has; without it, nothing.
+    give_up({errc::unavailable, "an unlock was refused: " + outcome.failure.detail});
+  } else if (outcome.problem == Problem::none && leave_when_unlocked_ && unlock_flights_ == 0 && refusal_) {
+    give_up(Failure(*refusal_));
+  }
+  if (!life.over()) settle();
+}
+
+// --- A server that does not answer -----------------------------------------------------------------------------------
+
+// One timer for all: it is never moved, and looks again when it finds nothing to do.
+void HolderSession::watch() {
+  if (timer_.armed() || (flights_.empty() && unlocks_.empty())) return;
+  look_at_clock_at(saturating_add(executor_.now(), response_timeout_));
+}
+
+void HolderSession::look_at_clock_at(TimePoint at) {
+  timer_.arm(at, [this] {
+    // The session goes first: answers may be there, if it is we who were asleep.
+    executor_.post(lifetime_.guard([this] { look_at_clock(); }));
+  });
+}
+
+void HolderSession::look_at_clock() {
+  const TimePoint now = executor_.now();
+  const Lifetime::Watch life = lifetime_.watch();
+  // They are carried out all the same when the server comes to them, or when the session ends.
+  for (const ReleaseHandler& done : take_overdue(now)) {
+    done({.status = ReleaseOutcome::Status::failed,
+          .failure = {errc::ambiguous, session_.server().endpoint + ": no answer in time"}});
+    if (life.over()) return;
+  }
+  if (!flights_.empty() && now >= saturating_add(flights_.begin()->second.since, response_timeout_)) {
+    const Failure why{errc::unavailable, session_.server().endpoint + ": no answer in time"};
+    if (kept_.empty()) {
+      give_up(why);  // there is nothing to lose, and another connection may do better
+    } else {
+      tell_delayed(why);
+    }
+    if (life.over()) return;
+  }
+  look_again();
+}
+
+void HolderSession::tell_delayed(const Failure& why) {
+  std::vector<TryId> waiting;
+  for (const auto& [id, flight] : flights_) {
+    for (const Group& group : flight.groups) {
+      waiting.push_back(group.leader);
+      waiting.insert(waiting.end(), group.followers.begin(), group.followers.end());
+    }
+  }
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const TryId id : waiting) {
+    const auto found = tries_.find(id);
+    if (found != tries_.end()) found->second.asker->try_delayed(why);
+    if (life.over()) return;
+  }
+}
+
+void HolderSession::look_again() {
+  const TimePoint now = executor_.now();
+  TimePoint next = TimePoint::max();
+  const auto consider = [&](const Unlock& unlock) {
+    if (unlock.done) next = std::min(next, unlock.due);
+  };
+  for (const Unlock& unlock : unlocks_) consider(unlock);
+  for (const auto& [id, flight] : flights_) {
+    const TimePoint due = saturating_add(flight.since, response_timeout_);
+    next = std::min(next, due > now ? due : saturating_add(now, response_timeout_));
+    for (const Unlock& unlock : flight.unlocks) consider(unlock);
+  }
+  if (timer_.armed() || next == TimePoint::max()) return;
+  look_at_clock_at(next);
+}
+
+std::vector<HolderSession::ReleaseHandler> HolderSession::take_overdue(TimePoint now) {
+  std::vector<ReleaseHandler> overdue;
+  const auto take = [&](Unlock& unlock) {
+    if (unlock.done && now >= unlock.due) overdue.push_back(std::exchange(unlock.done, nullptr));
+  };
+  for (Unlock& unlock : unlocks_) take(unlock);
+  for (auto& [id, flight] : flights_) {
+    for (Unlock& unlock : flight.unlocks) take(unlock);
+  }
+  return overdue;
+}
+
+}  // namespace dlock::postgres

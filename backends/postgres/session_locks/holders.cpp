@@ -1,0 +1,38 @@
+#include "backends/postgres/session_locks/holders.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace dlock::postgres {
+
+Holders::Holders(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
+                 std::size_t sessions, std::size_t most_locks, const std::function<void()>& when_quiet)
+    : news_(host, true) {
+  const HolderSession::Limit limit{.most_locks = most_locks, .held = [this] { return held(); }};
+  while (sessions_.size() < sessions) {
+    sessions_.push_back(std::make_unique<HolderSession>(host, options, dialling, sql, limit, news_, when_quiet));
+  }
+}
+
+Holders::~Holders() = default;
+
+HolderSession& Holders::of(const LockKey& key) {
+  return *sessions_[std::hash<std::string>{}(key.parameter) % sessions_.size()];
+}
+
+bool Holders::release(const OwnerId& owner, const Backend::ReleaseHandler& done) {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [&](const auto& session) { return session->release(owner, done); });
+}
+
+bool Holders::quiet() const noexcept {
+  return std::all_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return session->quiet(); });
+}
+
+std::size_t Holders::held() const noexcept {
+  std::size_t count = 0;
+  for (const auto& session : sessions_) count += session->held();
+  return count;
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,116 @@
+#include "backends/postgres/sessions/commands.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <dlock/backoff.hpp>
+#include <dlock/duration.hpp>
+
+#include "backends/postgres/sql/sqlstate.hpp"
+
+namespace dlock::postgres {
+
+struct Commands::Run {
+  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest, bool may_set_up,
+      bool is_patient)
+      : commands(std::move(what)),
+        done(std::move(then)),
+        deadline(at_the_latest),
+        sets_up(may_set_up),
+        patient(is_patient),
+        pause(executor) {}
+
+  const std::vector<Command> commands;
+  const Handler done;
+  const TimePoint deadline;
+  bool sets_up;  // once
+  const bool patient;
+  Backoff backoff{std::chrono::milliseconds(500)};
+  Timer pause;
+};
+
+Commands::Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
+                   common::ConnectionObserver& observer)
+    : executor_(executor),
+      options_(options),
+      schema_(schema),
+      observer_(observer),
+      session_(executor, dialling, {.word = "commands"}, Upkeep::kept_up, *this) {}
+
+Commands::~Commands() = default;
+
+TimePoint Commands::answer_by() const noexcept {
+  return saturating_add(executor_.now(), options_.response_timeout);
+}
+
+Failure Commands::no_answer() const {
+  return {errc::ambiguous, with_last_refusal(server().endpoint + ": no answer in time")};
+}
+
+// What came before is more likely to be the reason than what did not come.
+std::string Commands::with_last_refusal(std::string text) const {
+  if (!last_refusal_.empty()) text += "; before that: " + last_refusal_;
+  return text;
+}
+
+void Commands::run(Query query, TimePoint deadline, MissingSchema missing, bool patient) {
+  attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline,
+                                missing == MissingSchema::make, patient));
+}
+
+void Commands::attempt(const std::shared_ptr<Run>& run) {
+  Query query{.commands = run->commands,
+              .done = [this, run](const Outcome& outcome, const Results& results) { answered(run, outcome, results); }};
+  (void)session_.request({.query = std::move(query), .deadline = run->deadline, .patient = run->patient});
+}
+
+void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results) {
+  if (outcome.problem == Problem::none) {
+    last_refusal_.clear();
+    if (run->done) run->done(outcome, results);
+    return;
+  }
+  const Meaning meaning = meaning_of(outcome);
+  const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
+  if (again && meaning.remedy == Remedy::set_up && std::exchange(run->sets_up, false)) {
+    return schema_.set_up(run->deadline, lifetime_.guard([this, run, outcome](const std::optional<Failure>& why_not) {
+      if (!why_not) return attempt(run);
+      give_up(*run, outcome, *why_not);
+    }));
+  }
+  if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
+    last_refusal_ = failure_of(outcome, options_.schema).detail;
+    const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
+    if (at < run->deadline) {
+      // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
+      pausing_.insert(run);
+      run->pause.arm(at, [this, weak = std::weak_ptr<Run>(run)] {
+        if (const auto paused = weak.lock()) {
+          pausing_.erase(paused);
+          attempt(paused);
+        }
+      });
+      // Others' answers are given inside this, which may be the end of us.
+      if (meaning.remedy == Remedy::reconnect) session_.break_off(failure_of(outcome, options_.schema));
+      return;
+    }
+  }
+  give_up(*run, outcome, failure_of(outcome, options_.schema));
+}
+
+void Commands::give_up(const Run& run, Outcome outcome, Failure why) const {
+  if (outcome.problem == Problem::unknown_outcome) why.detail = with_last_refusal(std::move(why.detail));
+  outcome.failure = std::move(why);
+  if (run.done) run.done(outcome, {});
+}
+
+void Commands::session_ready() {
+  observer_.connected();
+}
+
+void Commands::session_down(const Failure& why, bool /*was_ready*/) {
+  observer_.broken(why);
+}
+
+}  // namespace dlock::postgres

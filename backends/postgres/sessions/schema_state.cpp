@@ -1,0 +1,101 @@
+#include "backends/postgres/sessions/schema_state.hpp"
+
+#include <algorithm>
+
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+std::string named(std::string_view schema) {
+  return "schema " + quote_identifier(schema);
+}
+
+std::string quoted_list(const std::vector<std::string_view>& names) {
+  std::string out;
+  for (const std::string_view name : names) out += (out.empty() ? "" : ", ") + quote_identifier(name);
+  return out;
+}
+
+Failure not_allowed(std::string_view schema, const std::string& what) {
+  return {errc::access_denied, what + ": run \"dlock init\" with a role that may, and then " + needed_grants(schema)};
+}
+
+}  // namespace
+
+const TableState* SchemaState::table(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(tables.begin(), tables.end(), [&](const TableState& table) { return table.name == name; });
+  return found == tables.end() ? nullptr : &*found;
+}
+
+std::vector<std::string_view> SchemaState::missing() const {
+  std::vector<std::string_view> names;
+  for (const TableDefinition& definition : layout()) {
+    if (table(definition.name) == nullptr) names.push_back(definition.name);
+  }
+  return names;
+}
+
+SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
+  SchemaState state{.exists = rights.flag(0, 0),
+                    .may_use = rights.flag(0, 1),
+                    .may_create = rights.flag(0, 2),
+                    .may_create_schemas = rights.flag(0, 3)};
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    state.tables.push_back({.name = tables.text(i, 0),
+                            .columns = tables.text(i, 1),
+                            .unlogged = tables.text(i, 2) == "u",
+                            .may_select = tables.flag(i, 3),
+                            .may_insert = tables.flag(i, 4),
+                            .may_update = tables.flag(i, 5)});
+  }
+  return state;
+}
+
+std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version) {
+  if (version == schema_version) return std::nullopt;
+  const std::string has = named(schema) + " has version " + std::to_string(version) +
+                          " of dlock's tables, and this is " + "a dlock for version " + std::to_string(schema_version);
+  if (version > schema_version) return Failure{errc::unsupported, has + ": use a newer dlock, or another schema"};
+  return Failure{errc::unsupported, has + ": use another schema"};
+}
+
+std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state) {
+  for (const TableDefinition& definition : layout()) {
+    const TableState* const table = state.table(definition.name);
+    if (table == nullptr || table->columns == definition.columns) continue;
+    return Failure{errc::invalid_argument,
+                   "table " + qualified(schema, definition.name) + " is not dlock's: it has the columns " +
+                       table->columns + " instead of " + std::string(definition.columns) + "; use another schema"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state) {
+  if (!state.exists) {
+    if (state.may_create_schemas) return std::nullopt;
+    return not_allowed(schema, named(schema) + " does not exist, and this role may not create schemas in the database");
+  }
+  if (!state.may_use) return not_allowed(schema, "this role may not use " + named(schema));
+  const auto missing = state.missing();
+  if (missing.empty() || state.may_create) return std::nullopt;
+  return not_allowed(schema, named(schema) + " lacks the tables " + quoted_list(missing) +
+                                 ", and this role may not create tables in it");
+}
+
+std::vector<std::string> made_between(std::string_view schema, Durability durability, const SchemaState& before,
+                                      const SchemaState& after) {
+  std::vector<std::string> made;
+  if (!before.exists && after.exists) made.push_back(named(schema));
+  for (const TableDefinition& definition : layout()) {
+    if (before.table(definition.name) != nullptr || after.table(definition.name) == nullptr) continue;
+    const bool unlogged = definition.locks && durability == Durability::unlogged;
+    made.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
+  }
+  return made;
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,52 @@
+// What there is of dlock's schema in a database, and whether it will do. No I/O.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/error.hpp>
+
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/sessions/connection.hpp"
+
+namespace dlock::postgres {
+
+struct TableState {
+  std::string name;
+  std::string columns;  // in order, separated by commas
+  bool unlogged = false;
+  bool may_select = false;
+  bool may_insert = false;
+  bool may_update = false;
+};
+
+struct SchemaState {
+  bool exists = false;
+  bool may_use = false;
+  bool may_create = false;          // tables in it
+  bool may_create_schemas = false;  // in the database
+  std::vector<TableState> tables = {};
+
+  // nullptr: there is no such table.
+  [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
+  // Those of the layout that are not there.
+  [[nodiscard]] std::vector<std::string_view> missing() const;
+};
+
+// Answers to SchemaStatements::rights and ::tables.
+[[nodiscard]] SchemaState read_schema_state(const Rows& rights, const Rows& tables);
+
+// Why nothing can be done with what is there; what is missing is no problem.
+[[nodiscard]] std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version);
+[[nodiscard]] std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state);
+// Why this role cannot make what is missing.
+[[nodiscard]] std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state);
+
+// What was made between the two, each in words: schema "dlock", table "dlock"."lease".
+[[nodiscard]] std::vector<std::string> made_between(std::string_view schema, Durability durability,
+                                                    const SchemaState& before, const SchemaState& after);
+
+}  // namespace dlock::postgres

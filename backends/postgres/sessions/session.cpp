@@ -1,0 +1,210 @@
+#include "backends/postgres/sessions/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/backend.hpp>
+#include <dlock/duration.hpp>
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr nanoseconds longest_silence = std::chrono::seconds(2);
+constexpr nanoseconds shortest_silence = milliseconds(50);
+constexpr int beats_per_lease = 3;
+
+nanoseconds silence_for(const Dialling& dialling, const Purpose& purpose) {
+  nanoseconds silence = std::min(longest_silence, dialling.response_timeout);
+  if (purpose.session_lease > nanoseconds(0)) silence = std::min(silence, purpose.session_lease / beats_per_lease);
+  return std::max(silence, shortest_silence);
+}
+
+}  // namespace
+
+Session::Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user)
+    : executor_(executor),
+      dialling_(dialling),
+      user_(user),
+      session_lease_(purpose.session_lease),
+      silence_(silence_for(dialling, purpose)),
+      requests_(executor, *this),
+      beat_timer_(executor),
+      link_(executor, dialling, std::move(purpose), upkeep, *this) {}
+
+Session::~Session() = default;
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+Session::RequestId Session::request(Request request) {
+  Requests::Entry entry{.id = requests_.next_id(), .deadline = request.deadline};
+  const RequestId id = entry.id;
+  if (link_.over()) {
+    executor_.post([done = std::move(request.query.done), why = problem()] {
+      if (done) done({.problem = Problem::not_sent, .failure = why}, {});
+    });
+    return id;
+  }
+  entry.payload.done = std::move(request.query.done);
+  entry.payload.request = std::move(request);
+  if (link_.ready()) {
+    send(std::move(entry));
+    return id;
+  }
+  const bool patient = entry.payload.request.patient;
+  requests_.wait(std::move(entry));
+  link_.want(patient);
+  return id;
+}
+
+void Session::send(Requests::Entry entry) {
+  entry.sent = executor_.now();
+  if (!entry.payload.heartbeat) {
+    entry.patience =
+        entry.payload.request.blocks ? entry.deadline : saturating_add(entry.sent, dialling_.response_timeout);
+  }
+  Query query = std::move(entry.payload.request.query);
+  query.done = [this, id = entry.id](const Outcome& outcome, const Results& results) {
+    answered(id, outcome, results);
+  };
+  requests_.sent(std::move(entry));
+  link_.connection().send(std::move(query));
+}
+
+bool Session::idle() const noexcept {
+  const auto& under_way = requests_.under_way();
+  return requests_.waiting().empty() &&
+         std::all_of(under_way.begin(), under_way.end(), [](const auto& entry) { return entry.payload.heartbeat; });
+}
+
+void Session::answered(RequestId id, const Outcome& outcome, const Results& results) {
+  const auto entry = requests_.take(id);
+  if (!entry) return;
+  const Lifetime::Watch life = lifetime_.watch();
+  if (outcome.problem == Problem::none || outcome.problem == Problem::refused) {
+    last_alive_ = std::max(last_alive_, outcome.sent);
+    user_.session_alive(outcome.sent);
+    if (life.over()) return;
+  }
+  if (entry->payload.done) entry->payload.done(outcome, results);
+  if (!life.over()) rest_if_idle();
+}
+
+// As a task of its own: whoever was answered may ask more, and it is the connection that has called us.
+void Session::rest_if_idle() {
+  if (!link_.may_rest() || !idle()) return;
+  executor_.post(lifetime_.guard([this] {
+    if (!link_.may_rest() || !idle()) return;
+    beat_timer_.disarm();
+    (void)requests_.take_sent();  // a heartbeat, at most
+    link_.rest();
+  }));
+}
+
+void Session::fail_waiting(const Failure& why) {
+  const auto waiting = requests_.take_waiting();
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& entry : waiting) {
+    if (entry.payload.done) entry.payload.done({.problem = Problem::not_sent, .failure = why}, {});
+    if (life.over()) return;
+  }
+}
+
+// --- The connection --------------------------------------------------------------------------------------------------
+
+void Session::link_ready() {
+  ++epoch_;
+  last_alive_ = executor_.now();
+  schedule_beat();
+  const Lifetime::Watch life = lifetime_.watch();
+  user_.session_ready();
+  if (life.over() || !link_.ready()) return;
+  for (auto& entry : requests_.take_waiting()) send(std::move(entry));
+  rest_if_idle();
+}
+
+void Session::link_down(const Failure& why, bool was_ready) {
+  beat_timer_.disarm();
+  const auto gone = requests_.take_sent();  // the connection has answered them
+  const Lifetime::Watch life = lifetime_.watch();
+  // What waits now that a connection broke was asked for meanwhile, and gets the next one.
+  if (!was_ready || link_.over()) fail_waiting(why);
+  if (!life.over()) user_.session_down(why, was_ready);
+  const auto& waiting = requests_.waiting();
+  if (life.over() || waiting.empty()) return;
+  link_.want(std::all_of(waiting.begin(), waiting.end(),
+                         [](const auto& item) { return item.second.payload.request.patient; }));
+}
+
+void Session::link_notified(const std::string& channel, const std::string& payload) {
+  user_.session_notified(channel, payload);
+}
+
+void Session::stop() {
+  link_.stop();
+  beat_timer_.disarm();
+  requests_.clear();
+}
+
+// --- Health ----------------------------------------------------------------------------------------------------------
+
+void Session::schedule_beat() {
+  const TimePoint now = executor_.now();
+  // While something is under way, that is as good; we look again.
+  const TimePoint due = saturating_add(requests_.under_way().empty() ? last_alive_ : now, silence_);
+  beat_timer_.arm(std::max(due, now), [this] { beat(); });
+}
+
+void Session::beat() {
+  if (!link_.ready()) return;
+  if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) {
+    Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
+                     // A transaction that has failed, for example: nothing more can be done with this session.
+                     if (outcome.problem != Problem::refused) return;
+                     const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
+                     const Lifetime::Watch life = lifetime_.watch();
+                     user_.session_ending(why);
+                     if (!life.over()) break_off(why);
+                   }};
+    Requests::Entry entry{.id = requests_.next_id(), .patience = saturating_add(executor_.now(), silence_)};
+    entry.payload.heartbeat = true;
+    entry.payload.done = std::move(question.done);
+    entry.payload.request.query = std::move(question);
+    send(std::move(entry));
+  }
+  schedule_beat();
+}
+
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void Session::requests_catch_up() {
+  if (link_.ready()) link_.connection().receive();
+}
+
+// With the session go its locks, so it is kept as long as they are safe.
+TimePoint Session::requests_unresponsive() {
+  const TimePoint safe_until = lease_valid_until(last_alive_, session_lease_);
+  if (session_lease_ > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
+  break_off({errc::unavailable, server().endpoint + ": no answer in time"});
+  return TimePoint::max();
+}
+
+void Session::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
+  const Failure no_answer{errc::ambiguous, server().endpoint + ": no answer in time"};
+  Failure no_connection = problem();
+  if (!no_connection.code) no_connection = {errc::unavailable, "no connection in time"};
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& entry : sent) {
+    entry.payload.done({.problem = Problem::unknown_outcome, .failure = no_answer, .sent = entry.sent}, {});
+    if (life.over()) return;
+  }
+  for (const auto& entry : unsent) {
+    if (entry.payload.done) entry.payload.done({.problem = Problem::not_sent, .failure = no_connection}, {});
+    if (life.over()) return;
+  }
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,131 @@
+// Queries and their answers over one connection that is kept up: with deadlines, and noticing a server that has gone
+// silent. The client's commands share one, its LISTEN has another; the members of a pool are sessions, too, made once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/common/request_table.hpp"
+#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sessions/link.hpp"
+
+namespace dlock::postgres {
+
+struct Request {
+  Query query = {};
+  // Then the answer is given up: not_sent or unknown_outcome. What was sent may still be carried out, unless the
+  // connection is given up, too.
+  TimePoint deadline = TimePoint::max();
+  // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
+  // is still there meanwhile. Nothing else should be under way on it.
+  bool blocks = false;
+  // Nobody holds anything that depends on it: at a full server it waits for the connection for as long as this client
+  // keeps away.
+  bool patient = false;
+};
+
+// What the session keeps of one.
+struct SessionRequest {
+  Request request;  // without its query, once that is sent
+  bool heartbeat = false;
+  Handler done;  // empty: nobody waits for the answer any more
+};
+
+// In tasks only.
+class Session final : private Link::User, private common::RequestTable<SessionRequest>::User {
+ public:
+  // None of them is called inside a call to the session but receive() and break_off(). Any may destroy it.
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    // A connection stands: a new one, with nothing of the one before. server() says what it leads to. What waits is
+    // sent right after.
+    virtual void session_ready() = 0;
+    // It broke, or could not be made; what had been sent has been answered. Unless the session is over, the next one is
+    // made by itself - but after a final refusal (any reason but errc::unavailable and errc::ambiguous) only when
+    // somebody wants it.
+    virtual void session_down(const Failure& why, bool was_ready) = 0;
+    // The server answered something that was sent then, so it knew the session after that.
+    virtual void session_alive(TimePoint /*sent*/) {}
+    // It is about to be given up, and the server has not noticed: whoever relies on its locks is to be told first.
+    virtual void session_ending(const Failure& /*why*/) {}
+    virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
+
+   protected:
+    ~User() = default;
+  };
+  using RequestId = std::uint64_t;  // never 0
+
+  Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user);
+  ~Session();
+
+  // Connects if there is no connection and none is being made. A request does the same.
+  void want(bool patient = false) { link_.want(patient); }
+  [[nodiscard]] bool ready() const noexcept { return link_.ready(); }
+  // It was to be made once, and is gone; or was stopped.
+  [[nodiscard]] bool over() const noexcept { return link_.over(); }
+  // Of the last connection that stood.
+  [[nodiscard]] const ServerInfo& server() const noexcept { return link_.server(); }
+  // Why it is not ready.
+  [[nodiscard]] const Failure& problem() const noexcept { return link_.problem(); }
+  // Grows with every connection that stands, so that what belongs to an earlier one can be told. 0: there was none yet.
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
+  // No request is waiting or under way.
+  [[nodiscard]] bool idle() const noexcept;
+
+  // The handler is called once, never inside the call. Where there is no connection the request waits for it; when none
+  // can be had it is not_sent.
+  RequestId request(Request request);
+  RequestId request(Query query, TimePoint deadline) {
+    return request(Request{.query = std::move(query), .deadline = deadline});
+  }
+  // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be. An unknown id
+  // is ignored.
+  bool withdraw(RequestId id) { return requests_.withdraw(id); }
+
+  // Something is wrong with this connection: give it up and, if it is kept up, make another.
+  void break_off(const Failure& why) { link_.break_off(why); }
+  // For good; nothing is called any more.
+  void stop();
+
+ private:
+  using Requests = common::RequestTable<SessionRequest>;
+
+  void send(Requests::Entry entry);
+  void answered(RequestId id, const Outcome& outcome, const Results& results);
+  void beat();
+  void schedule_beat();
+  void fail_waiting(const Failure& why);
+  void rest_if_idle();
+
+  void link_ready() override;
+  void link_down(const Failure& why, bool was_ready) override;
+  void link_notified(const std::string& channel, const std::string& payload) override;
+
+  void requests_catch_up() override;
+  TimePoint requests_unresponsive() override;
+  void requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) override;
+
+  Executor& executor_;
+  const Dialling& dialling_;
+  User& user_;
+  const std::chrono::nanoseconds session_lease_;
+  const std::chrono::nanoseconds silence_;  // as long as this, and we ask whether somebody is there
+
+  Requests requests_;
+  std::uint64_t epoch_ = 0;
+  TimePoint last_alive_;  // when the newest query was sent that has been answered
+  Timer beat_timer_;
+  Link link_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::postgres

@@ -1,0 +1,172 @@
+#include "backends/postgres/sql/advisory_key.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+
+#include "backends/postgres/sql/digest.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Kind = KeyScheme::Kind;
+using Space = AdvisoryKey::Space;
+
+constexpr std::uint32_t low_31_bits = 0x7fffffff;
+
+template <class Number>
+std::optional<Number> parse_number(std::string_view text, int base = 10) noexcept {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+AdvisoryKey by_sha256(std::string_view schema, std::string_view name) {
+  using namespace std::string_view_literals;
+  std::string text("dlock\0"sv);
+  text += schema;
+  text += '\0';
+  text += name;
+  const auto digest = sha256(text);
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 8; ++i) number = number << 8U | digest[i];
+  return AdvisoryKey::of(static_cast<std::int64_t>(number));
+}
+
+// Up to nine characters of ASCII fit: seven bits each, a 0, and 1s to the end. They are in the space of pairs.
+std::optional<AdvisoryKey> as_short_ascii(std::string_view name) noexcept {
+  constexpr std::size_t most_characters = 9;
+  constexpr unsigned bits = 7;
+  constexpr std::uint64_t all_ones = 0x7f;
+  if (name.size() > most_characters) return std::nullopt;
+  std::uint64_t number = 0;
+  for (const char c : name) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    if (byte > all_ones) return std::nullopt;
+    number = number << bits | byte;
+  }
+  number <<= 1U;
+  for (std::size_t i = name.size(); i < most_characters; ++i) number = number << bits | all_ones;
+  return AdvisoryKey{Space::pair, static_cast<std::int64_t>(number)};
+}
+
+// "0123456789abcdef" is a number, "01234567,89abcdef" a pair.
+std::optional<AdvisoryKey> as_hexadecimal(std::string_view name) noexcept {
+  constexpr std::size_t half = 8;
+  const bool pair = name.size() == 2 * half + 1 && name[half] == ',';
+  if (!pair && name.size() != 2 * half) return std::nullopt;
+  // No sign: from_chars takes none for unsigned numbers.
+  const auto first = parse_number<std::uint32_t>(name.substr(0, half), 16);
+  const auto second = parse_number<std::uint32_t>(name.substr(name.size() - half), 16);
+  if (!first || !second) return std::nullopt;
+  AdvisoryKey key = AdvisoryKey::of(static_cast<std::int32_t>(*first), static_cast<std::int32_t>(*second));
+  key.space = pair ? Space::pair : Space::bigint;
+  return key;
+}
+
+AdvisoryKey by_medallion(std::string_view name) noexcept {
+  if (const auto key = as_short_ascii(name)) return *key;
+  if (const auto key = as_hexadecimal(name)) return *key;
+  const auto digest = sha1(name);
+  std::uint64_t number = 0;
+  for (std::size_t i = 8; i-- > 0;) number = number << 8U | digest[i];
+  return AdvisoryKey::of(static_cast<std::int64_t>(number));
+}
+
+std::optional<KeyScheme> parse_pair(std::string_view text) noexcept {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  const auto first = parse_number<std::int32_t>(text.substr(0, comma));
+  const auto second = parse_number<std::int32_t>(text.substr(comma + 1));
+  if (!first || !second) return std::nullopt;
+  return KeyScheme{.kind = Kind::pair, .first = *first, .second = *second};
+}
+
+}  // namespace
+
+std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view word = text.substr(0, colon);
+  if (colon == text.size()) {
+    if (word == "sha256") return KeyScheme{.kind = Kind::sha256};
+    if (word == "medallion") return KeyScheme{.kind = Kind::medallion};
+    if (word == "crc32pair") return KeyScheme{.kind = Kind::crc32pair};
+    if (word == "hashtextextended") return KeyScheme{.kind = Kind::hashtextextended};
+    return std::nullopt;
+  }
+  const std::string_view value = text.substr(colon + 1);
+  if (word == "pair") return parse_pair(value);
+  if (word == "int64") {
+    const auto number = parse_number<std::int64_t>(value);
+    if (number) return KeyScheme{.kind = Kind::int64, .number = *number};
+  }
+  if (word == "crc32pair") {
+    // Of any whole number the low 31 bits are taken.
+    const auto prefix = parse_number<std::int64_t>(value);
+    if (prefix) {
+      return KeyScheme{.kind = Kind::crc32pair, .second = static_cast<std::int32_t>(*prefix & low_31_bits)};
+    }
+  }
+  return std::nullopt;
+}
+
+AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
+  const auto upper = static_cast<std::uint64_t>(static_cast<std::uint32_t>(first)) << 32U;
+  return {Space::pair, static_cast<std::int64_t>(upper | static_cast<std::uint32_t>(second))};
+}
+
+AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name) {
+  switch (scheme.kind) {
+    case Kind::sha256:
+      return by_sha256(schema, name);
+    case Kind::int64:
+      return AdvisoryKey::of(scheme.number);
+    case Kind::pair:
+      return AdvisoryKey::of(scheme.first, scheme.second);
+    case Kind::medallion:
+      return by_medallion(name);
+    case Kind::crc32pair:
+      return AdvisoryKey::of(static_cast<std::int32_t>(crc32(name) & low_31_bits), scheme.second);
+    case Kind::hashtextextended:
+      break;
+  }
+  return {Space::server, 0};
+}
+
+std::optional<Space> space_of(const KeyScheme& scheme) noexcept {
+  switch (scheme.kind) {
+    case Kind::sha256:
+    case Kind::int64:
+      return Space::bigint;
+    case Kind::pair:
+    case Kind::crc32pair:
+      return Space::pair;
+    case Kind::hashtextextended:
+      return Space::server;
+    case Kind::medallion:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
+  return key.space == Space::server ? std::string(name) : std::to_string(key.number);
+}
+
+std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name) {
+  std::string row(name);
+  if (scheme.kind == Kind::sha256) return row;
+  switch (key.space) {
+    case Space::bigint:
+      return row + "\tint64:" + std::to_string(key.number);
+    case Space::pair:
+      return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
+    case Space::server:
+      break;
+  }
+  return row + "\thashtextextended";
+}
+
+}  // namespace dlock::postgres

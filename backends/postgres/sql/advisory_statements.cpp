@@ -1,0 +1,200 @@
+// strategy=advisory: PostgreSQL's own locks, which know nothing but a number, and a row for token and holder.
+#include <stdexcept>
+
+#include "backends/postgres/sql/sql_template.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using Space = AdvisoryKey::Space;
+
+// How to get the lock is column "ok" of a, and {granted} says whether it was got. What follows happens after that, so
+// that the order of tokens is that of the grants. Whoever has the lock is alone with the row.
+constexpr std::string_view fenced = R"sql(
+  WITH {a}
+  INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
+  SELECT $2::{text}, {key}, {space}, pg_catalog.pg_backend_pid(), $3::{text}, {us} FROM a WHERE {granted}
+  ON CONFLICT (name) DO UPDATE SET key = {key}, space = {space}, pid = pg_catalog.pg_backend_pid(),
+    holder = $3::{text}, token = greatest(f.token {+} 1, {us})
+  RETURNING f.token, pg_catalog.pg_backend_pid(){end}
+)sql";
+
+constexpr std::string_view trying = "a AS MATERIALIZED (SELECT pg_catalog.{function}({arguments}) AS ok)";
+
+// set_config() lasts to the end of the transaction, here of the statement. CASE makes it come first. The function
+// answers nothing, which is '' as a text.
+constexpr std::string_view waiting =
+    "a AS MATERIALIZED (SELECT CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
+    "THEN pg_catalog.pg_advisory_lock({arguments})::{text} END AS ok)";
+
+constexpr std::string_view waiting_in_transaction =
+    "b AS MATERIALIZED (SELECT pg_catalog.current_setting('lock_timeout') AS before), "
+    "a AS MATERIALIZED (SELECT b.before, "
+    "CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
+    "THEN pg_catalog.pg_advisory_xact_lock({arguments})::{text} END AS ok FROM b)";
+
+constexpr std::string_view restore = ", pg_catalog.set_config('lock_timeout', (SELECT before FROM a), true)";
+
+// EXCLUDED is harmless for what the parameters say.
+constexpr std::string_view try_many = R"sql(
+  WITH a AS MATERIALIZED (
+    SELECT q.name, q.holder, {key} AS key, pg_catalog.pg_try_advisory_lock({arguments}) AS ok
+    FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]), pg_catalog.unnest($3::{text}[]))
+      AS q (key, name, holder))
+  INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
+  SELECT a.name, a.key, {space}, pg_catalog.pg_backend_pid(), a.holder, {us} FROM a WHERE a.ok
+  ORDER BY a.name COLLATE {C}
+  ON CONFLICT (name) DO UPDATE SET key = excluded.key, space = {space}, pid = pg_catalog.pg_backend_pid(),
+    holder = excluded.holder, token = greatest(f.token {+} 1, {us})
+  RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
+)sql";
+
+constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock({arguments})";
+
+constexpr std::string_view unlock_many = R"sql(
+  SELECT q.key, pg_catalog.pg_advisory_unlock({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
+)sql";
+
+// pg_locks shows the halves of the key as unsigned numbers.
+constexpr std::string_view locks = R"sql(
+  l AS MATERIALIZED (
+    SELECT p.pid, p.granted, p.objsubid, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key
+    FROM pg_catalog.pg_locks AS p
+    WHERE p.locktype {=} 'advisory' AND p.database {=} (
+      SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database()))
+)sql";
+
+// The row is about the last lease of ours; somebody else may have the lock now.
+// As the session says itself.
+constexpr std::string_view whose =
+    "coalesce(pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', ''), '')";
+
+constexpr std::string_view who = R"sql(
+  h.pid IS NOT NULL,
+  CASE WHEN h.pid IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder
+    ELSE {whose} END,
+  CASE WHEN h.pid IS NULL OR h.pid {=} f.pid THEN coalesce(f.token, 0) ELSE 0 END,
+  NULL::{int8}
+)sql";
+
+constexpr std::string_view inspect = R"sql(
+  WITH {locks},
+  k AS MATERIALIZED (SELECT pid, granted FROM l WHERE key {=} {key} AND objsubid {=} {space})
+  SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
+  FROM (SELECT $2::{text} AS name) AS o
+    LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
+    LEFT JOIN {fence} AS f ON f.name {=} o.name
+    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
+)sql";
+
+// Locks need no tables of ours.
+constexpr std::string_view inspect_without_tables = R"sql(
+  WITH {locks},
+  k AS MATERIALIZED (SELECT pid, granted FROM l WHERE key {=} {key} AND objsubid {=} {space})
+  SELECT o.name, h.pid IS NOT NULL, {whose}, 0::{int8}, NULL::{int8},
+    (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
+  FROM (SELECT $2::{text} AS name) AS o
+    LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
+    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
+)sql";
+
+constexpr std::string_view list = R"sql(
+  WITH {locks}
+  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who},
+    (SELECT pg_catalog.count(*) FROM l WHERE l.key {=} f.key AND l.objsubid {=} f.space AND NOT l.granted)
+  FROM {fence} AS f
+    LEFT JOIN LATERAL (
+      SELECT l.pid FROM l WHERE l.key {=} f.key AND l.objsubid {=} f.space AND l.granted LIMIT 1) AS h ON true
+    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
+  ORDER BY f.name LIMIT $1::{int8}
+)sql";
+
+constexpr std::string_view break_lock = R"sql(
+  WITH {locks}
+  SELECT pg_catalog.pg_terminate_backend(l.pid) FROM l WHERE l.key {=} {key} AND l.objsubid {=} {space} AND l.granted
+)sql";
+
+// The key as one number, and as the lock functions take it, from where the parameter is.
+Fillings key_fillings(Space space, const std::string& parameter) {
+  const Fillings where = {{"p", parameter}};
+  const auto expression = [&](std::string_view text) { return fill(text, where); };
+  switch (space) {
+    case Space::bigint:
+      return {{"key", expression("{p}::{int8}")}, {"arguments", expression("{p}::{int8}")}, {"space", "1"}};
+    case Space::pair:
+      return {{"key", expression("{p}::{int8}")},
+              {"arguments", expression("({p}::{int8} {>>} 32)::{int4}, (({p}::{int8} {<<} 32) {>>} 32)::{int4}")},
+              {"space", "2"}};
+    case Space::server: {
+      const std::string hash = expression("pg_catalog.hashtextextended({p}::{text}, 0)");
+      return {{"key", hash}, {"arguments", hash}, {"space", "1"}};
+    }
+  }
+  throw std::logic_error("no such space of keys");
+}
+
+class Builder {
+ public:
+  Builder(std::string_view schema, Durability durability, Space space)
+      : fillings_(common_fillings(schema, durability)), space_(space) {
+    fillings_.emplace_back("locks", fill(locks, fillings_));
+    fillings_.emplace_back("whose", std::string(whose));
+    fillings_.emplace_back("who", fill(who, fillings_));
+    commit_ = fill("{commit}", fillings_);
+  }
+
+  // With the key where `key` says.
+  [[nodiscard]] Statement statement(std::string_view text, const std::string& key = "$1") const {
+    return {fill(text, with(key_fillings(space_, key)))};
+  }
+  [[nodiscard]] Statement tried(const std::string& function, const std::string& end) const {
+    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end);
+  }
+  [[nodiscard]] Statement waited(std::string_view how, const std::string& end) const {
+    return lock(fill(how, with_key({})), "a.ok OPERATOR(pg_catalog.=) ''", end);
+  }
+  [[nodiscard]] const std::string& commit() const noexcept { return commit_; }
+
+ private:
+  [[nodiscard]] Fillings with(const Fillings& more) const {
+    Fillings all = fillings_;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] Fillings with_key(const Fillings& more) const {
+    Fillings all = with(key_fillings(space_, "$1"));
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] Statement lock(const std::string& a, const std::string& granted, const std::string& end) const {
+    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}}))};
+  }
+
+  Fillings fillings_;
+  Space space_;
+  std::string commit_;
+};
+
+}  // namespace
+
+AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, Space space) {
+  const Builder build(schema, durability, space);
+  return {
+      .try_lock = build.tried("pg_try_advisory_lock", build.commit()),
+      .lock_slice = build.waited(waiting, build.commit()),
+      .try_many = build.statement(try_many, "q.key"),
+      .unlock = build.statement(unlock),
+      .unlock_many = build.statement(unlock_many, "q.key"),
+      // Whether a transaction of the caller's waits for the disk is the caller's business.
+      .try_in_transaction = build.tried("pg_try_advisory_xact_lock", ""),
+      .lock_in_transaction = build.waited(waiting_in_transaction, std::string(restore)),
+      .inspect = build.statement(inspect),
+      .inspect_without_tables = build.statement(inspect_without_tables),
+      .list = build.statement(list),
+      .break_lock = build.statement(break_lock),
+  };
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,129 @@
+// strategy=for-update: a row locked by an open transaction.
+//
+// The token is in another row than the one that is locked: waiters for a row that its holder changes lose their order.
+// What the holder wrote cannot be seen by others until it commits, but its application_name can: for as long as the
+// transaction lasts, that says token and holder.
+#include "backends/postgres/sql/sql_template.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::string_view ensure = R"sql(
+  INSERT INTO {row_lock} (name) VALUES ($1::{text}) ON CONFLICT (name) DO NOTHING
+)sql";
+
+constexpr std::string_view set_lock_timeout = R"sql(
+  SELECT pg_catalog.set_config('lock_timeout', $1::{text}, true)
+)sql";
+
+// Whoever has the row is alone with its token, too.
+constexpr std::string_view lock = R"sql(
+  WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE{how})
+  INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l
+  ON CONFLICT (name) DO UPDATE SET token = greatest(t.token {+} 1, {us}), holder = $2::{text}
+  RETURNING t.token,
+    pg_catalog.set_config('application_name', 'dlock#' {||} t.token::{text} {||} ':' {||} $2::{text}, true){commit}
+)sql";
+
+// Inside the caller's transaction. Always one row, so that whoever did not get the lock is told why and the caller's
+// lock_timeout is put back; it is looked at after everything else.
+constexpr std::string_view try_in_transaction = R"sql(
+  WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE SKIP LOCKED), {fenced}
+  SELECT f.token, EXISTS (SELECT FROM {row_lock} AS r WHERE r.name {=} $1::{text})
+  FROM (SELECT) AS o LEFT JOIN f ON true
+)sql";
+
+constexpr std::string_view lock_in_transaction = R"sql(
+  WITH {with_timeout}, l AS MATERIALIZED (
+    SELECT r.name FROM {row_lock} AS r CROSS JOIN s WHERE r.name {=} $1::{text} AND s.ours IS NOT NULL FOR UPDATE OF r),
+  {fenced}
+  SELECT f.token, pg_catalog.set_config('lock_timeout', b.before, true) FROM b LEFT JOIN f ON true
+)sql";
+
+constexpr std::string_view ensure_in_transaction = R"sql(
+  WITH {with_timeout}, i AS (
+    INSERT INTO {row_lock} (name) SELECT $1::{text} FROM s WHERE s.ours IS NOT NULL
+    ON CONFLICT (name) DO NOTHING RETURNING name)
+  SELECT pg_catalog.set_config('lock_timeout', b.before, true) FROM b LEFT JOIN i ON true
+)sql";
+
+constexpr std::string_view with_timeout =
+    "b AS MATERIALIZED (SELECT pg_catalog.current_setting('lock_timeout') AS before), "
+    "s AS MATERIALIZED (SELECT pg_catalog.set_config('lock_timeout', {timeout}, true) AS ours FROM b)";
+
+constexpr std::string_view fenced =
+    "f AS (INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l "
+    "ON CONFLICT (name) DO UPDATE SET token = greatest(t.token {+} 1, {us}), holder = $2::{text} RETURNING t.token)";
+
+// xmax of a row that is locked is the transaction that has it. Of those who wait for it, one has the lock on the tuple,
+// and the others wait for that.
+constexpr std::string_view look = R"sql(
+  WITH l AS MATERIALIZED (
+    SELECT pid, granted, mode, locktype, transactionid, database, relation, page, tuple FROM pg_catalog.pg_locks
+    WHERE locktype {=} ANY (ARRAY['transactionid', 'tuple']::{text}[]))
+  SELECT r.name, h.pid IS NOT NULL,
+    coalesce(pg_catalog.regexp_replace(a.application_name, '^([a-z]+[.])?dlock(#[0-9]+)?:', ''), ''),
+    CASE WHEN h.pid IS NULL THEN coalesce(t.token, 0)
+      ELSE coalesce(pg_catalog.substr(pg_catalog.substring(a.application_name, '^dlock#([0-9]+):'), 1, 18)::{int8}, 0)
+      END,
+    NULL::{int8},
+    (SELECT pg_catalog.count(*) FROM l
+      WHERE l.locktype {=} 'tuple' AND l.relation {=} r.tableoid
+        AND l.database {=} (SELECT d.oid FROM pg_catalog.pg_database AS d
+          WHERE d.datname {=} pg_catalog.current_database())
+        AND l.page {=} ((r.ctid::{text}::{point})[0])::{int4} AND l.tuple {=} ((r.ctid::{text}::{point})[1])::{int4})
+  FROM {row_lock} AS r
+    LEFT JOIN LATERAL (
+      SELECT l.pid FROM l WHERE l.locktype {=} 'transactionid' AND l.granted AND l.mode {=} 'ExclusiveLock'
+        AND l.transactionid {=} r.xmax LIMIT 1
+    ) AS h ON true
+    LEFT JOIN {row_token} AS t ON t.name {=} r.name
+    LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid {=} h.pid
+)sql";
+
+constexpr std::string_view break_lock = R"sql(
+  SELECT pg_catalog.pg_terminate_backend(l.pid)
+  FROM {row_lock} AS r JOIN pg_catalog.pg_locks AS l
+    ON l.locktype {=} 'transactionid' AND l.granted AND l.mode {=} 'ExclusiveLock' AND l.transactionid {=} r.xmax
+  WHERE r.name {=} $1::{text}
+)sql";
+
+}  // namespace
+
+ForUpdateStatements for_update_statements(std::string_view schema, Durability durability) {
+  const Fillings common = common_fillings(schema, durability);
+  const auto statement = [&](std::string_view text) { return Statement{fill(text, common)}; };
+  const auto locking = [&](const std::string& how) {
+    Fillings fillings = common;
+    fillings.emplace_back("how", how);
+    return Statement{fill(lock, fillings)};
+  };
+  // Whether a transaction of the caller's waits for the disk is the caller's business.
+  const auto callers = [&](std::string_view text, const std::string& timeout) {
+    Fillings fillings = common_fillings(schema, std::nullopt);
+    fillings.emplace_back("fenced", fill(fenced, fillings));
+    fillings.emplace_back("with_timeout", fill(with_timeout, {{"timeout", timeout + "::pg_catalog.text"}}));
+    return Statement{fill(text, fillings)};
+  };
+  const std::string looking(look);
+  return {
+      .ensure = statement(ensure),
+      .begin = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+      .set_lock_timeout = statement(set_lock_timeout),
+      .try_lock = locking(" NOWAIT"),
+      .lock = locking(""),
+      .heartbeat = {"SELECT 1"},
+      .commit = {"COMMIT"},
+      .rollback = {"ROLLBACK"},
+      .try_in_transaction = callers(try_in_transaction, ""),
+      .lock_in_transaction = callers(lock_in_transaction, "$3"),
+      .ensure_in_transaction = callers(ensure_in_transaction, "$2"),
+      .inspect = statement(looking + "WHERE r.name {=} $1::{text}"),
+      .list = statement(looking + "ORDER BY r.name LIMIT $1::{int8}"),
+      .break_lock = statement(break_lock),
+  };
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,52 @@
+#include "backends/postgres/sql/identifier.hpp"
+
+#include <dlock/error.hpp>
+
+#include "backends/postgres/sql/digest.hpp"
+#include "util/names.hpp"
+
+namespace dlock::postgres {
+
+std::optional<std::string> problem_with_identifier(std::string_view identifier) {
+  if (identifier.size() > max_identifier_bytes) {
+    return util::quoted(identifier) + " is " + std::to_string(identifier.size()) +
+           " bytes long; PostgreSQL keeps only " + std::to_string(max_identifier_bytes);
+  }
+  // The rules for names of locks are the same but for the length.
+  constexpr std::string_view subject = "lock name ";
+  auto problem = util::problem_with_name(identifier);
+  if (problem && problem->starts_with(subject)) problem->erase(0, subject.size());
+  return problem;
+}
+
+std::string quote_identifier(std::string_view identifier) {
+  if (const auto problem = problem_with_identifier(identifier)) {
+    throw Error(errc::invalid_argument, "identifier: " + *problem);
+  }
+  std::string out = "\"";
+  for (const char c : identifier) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string qualified(std::string_view schema, std::string_view table) {
+  return quote_identifier(schema) + "." + quote_identifier(table);
+}
+
+std::string channel_of(std::string_view schema) {
+  constexpr std::string_view prefix = "dlock:";
+  if (prefix.size() + schema.size() <= max_identifier_bytes) return std::string(prefix) + std::string(schema);
+  // '#' instead of ':', so that no schema's own name can be what this comes to.
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out = "dlock#";
+  const auto digest = sha256(schema);
+  for (std::size_t i = 0; i < 16; ++i) {
+    out += digits[digest[i] >> 4U];
+    out += digits[digest[i] & 0xfU];
+  }
+  return out;
+}
+
+}  // namespace dlock::postgres

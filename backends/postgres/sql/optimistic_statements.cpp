@@ -1,0 +1,160 @@
+// strategy=optimistic: a row with owner and version. No clock of the server decides who has a lock; it only helps the
+// token, and says for how long a mark is good.
+#include "backends/postgres/sql/sql_template.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+// In each of them f locks the rows that may be changed and passes over those that somebody else has locked; see
+// table_statements.cpp.
+constexpr std::string_view acquire = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic}
+    WHERE name {=} $1::{text}
+      AND (owner IS NULL OR owner {=} $2::{text} OR (owner {=} $5::{text} AND version {=} $6::{int8}))
+    FOR NO KEY UPDATE SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} SET owner = $2::{text}, holder = $3::{text}, lease_ms = $4::{int8}, version = version {+} 1,
+      token = CASE WHEN owner {=} $2::{text} THEN token ELSE greatest(token {+} 1, {us}) END
+    WHERE name {=} (SELECT f.name FROM f)
+      AND (owner IS NULL OR owner {=} $2::{text} OR (owner {=} $5::{text} AND version {=} $6::{int8}))
+    RETURNING token{commit}),
+  i AS (
+    INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
+    SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, 1, {us}, $4::{int8}
+    WHERE NOT EXISTS (SELECT FROM {optimistic} WHERE name {=} $1::{text})
+    ON CONFLICT (name) DO NOTHING RETURNING token{commit})
+  SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
+  UNION ALL SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
+  UNION ALL SELECT $2::{text}, NULL::{int8}, owner, version, lease_ms FROM {optimistic}
+    WHERE name {=} $1::{text} AND owner {<>} $2::{text} AND NOT EXISTS (SELECT FROM u)
+)sql";
+
+constexpr std::string_view acquire_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
+      pg_catalog.unnest($3::{text}[]), pg_catalog.unnest($4::{int8}[]), pg_catalog.unnest($5::{text}[]),
+      pg_catalog.unnest($6::{int8}[])) AS q (name, owner, holder, lease_ms, seen_owner, seen_version)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name
+    WHERE l.owner IS NULL OR l.owner {=} q.owner OR (l.owner {=} q.seen_owner AND l.version {=} q.seen_version)
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} AS l SET owner = q.owner, holder = q.holder, lease_ms = q.lease_ms, version = l.version {+} 1,
+      token = CASE WHEN l.owner {=} q.owner THEN l.token ELSE greatest(l.token {+} 1, {us}) END
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name
+      AND (l.owner IS NULL OR l.owner {=} q.owner OR (l.owner {=} q.seen_owner AND l.version {=} q.seen_version))
+    RETURNING l.owner, l.token{commit}),
+  i AS (
+    INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
+    SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, 1, {us}, q.lease_ms FROM q
+    WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name {=} q.name)
+    ORDER BY q.name COLLATE {C}
+    ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
+  SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
+  UNION ALL SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
+  UNION ALL SELECT q.owner, NULL::{int8}, l.owner, l.version, l.lease_ms
+    FROM q JOIN {optimistic} AS l ON l.name {=} q.name
+    WHERE l.owner {<>} q.owner AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+)sql";
+
+constexpr std::string_view renew_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
+      pg_catalog.unnest($3::{int8}[])) AS q (name, owner, lease_ms)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {optimistic} AS l SET version = l.version {+} 1, lease_ms = q.lease_ms
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name AND l.owner {=} q.owner
+    RETURNING l.owner{commit})
+  SELECT owner, true FROM u
+  UNION ALL SELECT q.owner, false FROM q JOIN {optimistic} AS l ON l.name {=} q.name AND l.owner {=} q.owner
+    WHERE NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+)sql";
+
+constexpr std::string_view release = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text} FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1
+    WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
+    RETURNING name, waiting_until{commit})
+  SELECT $2::{text}, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  UNION ALL SELECT owner, false, NULL::{text} FROM {optimistic}
+    WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
+)sql";
+
+constexpr std::string_view release_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  r AS (
+    UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name AND l.owner {=} q.owner
+    RETURNING l.name, q.owner, l.waiting_until{commit})
+  SELECT owner, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {optimistic} AS l ON l.name {=} q.name AND l.owner {=} q.owner
+    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+)sql";
+
+constexpr std::string_view mark_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name
+    WHERE l.owner IS NOT NULL AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  m AS (
+    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
+    FROM f WHERE l.name {=} f.name AND l.owner IS NOT NULL
+    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT name, true FROM m
+  UNION ALL SELECT l.name, l.owner IS NOT NULL AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+    FROM q JOIN {optimistic} AS l ON l.name {=} q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+)sql";
+
+constexpr std::string_view look = R"sql(
+  SELECT name, owner IS NOT NULL, CASE WHEN owner IS NOT NULL THEN holder ELSE '' END, token, NULL::{int8}, NULL::{int8}
+  FROM {optimistic}
+)sql";
+
+constexpr std::string_view break_lock = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic} WHERE name {=} $1::{text} AND owner IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1
+    WHERE name {=} (SELECT f.name FROM f) AND owner IS NOT NULL
+    RETURNING name, waiting_until{commit})
+  SELECT true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
+  UNION ALL SELECT false, NULL::{text} FROM {optimistic}
+    WHERE name {=} $1::{text} AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
+)sql";
+
+}  // namespace
+
+RowStatements optimistic_statements(std::string_view schema, Durability durability) {
+  const Fillings fillings = common_fillings(schema, durability);
+  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
+  const std::string looking(look);
+  return {
+      .acquire = statement(acquire),
+      .acquire_many = statement(acquire_many),
+      .renew_many = statement(renew_many),
+      .release = statement(release),
+      .release_many = statement(release_many),
+      .mark_many = statement(mark_many),
+      .inspect = statement(looking + "WHERE name {=} $1::{text}"),
+      .list = statement(looking + "ORDER BY name LIMIT $1::{int8}"),
+      .break_lock = statement(break_lock),
+  };
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,133 @@
+#include "backends/postgres/sql/schema_statements.hpp"
+
+#include <array>
+
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/sql_template.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+// Whoever creates or changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg".
+constexpr std::string_view creation_lock = "7236281174065180775";
+constexpr std::string_view creation_patience_ms = "5000";
+
+// Updated in place (HOT), as long as a page has room and no index has one of the columns that change: so half of each
+// page is left free, and there is no index but that of the name. Cleaned by the number of dead rows, however large the
+// table.
+constexpr std::string_view storage =
+    " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, "
+    "vacuum_truncate = off)";
+
+// In front of the others in the table of a strategy. Compared byte by byte, whatever the database's collation is or
+// becomes.
+constexpr std::string_view name_column =
+    "name {text} COLLATE {C} PRIMARY KEY CHECK (pg_catalog.octet_length(name) {>=} 1 "
+    "AND pg_catalog.octet_length(name) {<=} 1024)";
+
+std::string create_table(std::string_view schema, const TableDefinition& table, Durability durability) {
+  std::string columns = table.locks ? fill(name_column, {}) : std::string();
+  if (!columns.empty() && !table.body.empty()) columns += ", ";
+  columns += fill(table.body, {});
+  const bool unlogged = table.locks && durability == Durability::unlogged;
+  std::string out = unlogged ? "CREATE UNLOGGED TABLE IF NOT EXISTS " : "CREATE TABLE IF NOT EXISTS ";
+  out += qualified(schema, table.name) + " (" + columns + ")";
+  if (table.locks) out += storage;
+  return out;
+}
+
+std::string names_of_tables() {
+  std::string out;
+  for (const TableDefinition& table : layout()) {
+    out += (out.empty() ? "'" : ", '") + std::string(table.name) + "'";
+  }
+  return fill("ARRAY[{names}]::{name}[]", {{"names", out}});
+}
+
+constexpr std::string_view rights = R"sql(
+  SELECT n.oid IS NOT NULL, coalesce(pg_catalog.has_schema_privilege(n.oid, 'USAGE'), false),
+    coalesce(pg_catalog.has_schema_privilege(n.oid, 'CREATE'), false),
+    pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
+  FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
+)sql";
+
+constexpr std::string_view tables = R"sql(
+  SELECT c.relname,
+    (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+      WHERE a.attrelid {=} c.oid AND a.attnum {>} 0 AND NOT a.attisdropped),
+    c.relpersistence, pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'INSERT'),
+    pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE')
+  FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
+  WHERE n.nspname {=} $1::{name} AND (c.relkind {=} 'r' OR c.relkind {=} 'p')
+    AND c.relname {=} ANY ({names}) ORDER BY c.relname
+)sql";
+
+constexpr std::string_view health = R"sql(
+  SELECT s.relname, s.n_live_tup, s.n_dead_tup, s.n_tup_upd, s.n_tup_hot_upd,
+    pg_catalog.pg_total_relation_size(s.relid)
+  FROM pg_catalog.pg_stat_all_tables AS s
+  WHERE s.schemaname {=} $1::{name} AND s.relname {=} ANY ({names}) ORDER BY s.relname
+)sql";
+
+}  // namespace
+
+std::span<const TableDefinition> layout() {
+  static constexpr auto tables = std::to_array<TableDefinition>({
+      {.name = "meta",
+       .columns = "singleton,version",
+       .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
+       .locks = false},
+      {.name = "lease",
+       .columns = "name,owner,holder,token,expires_at,waiting_until",
+       .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
+               "expires_at {timestamptz} NOT NULL, "
+               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
+      {.name = "optimistic",
+       .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
+       .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
+               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
+      {.name = "row_lock", .columns = "name", .body = ""},
+      {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
+      {.name = "fence",
+       .columns = "name,key,space,pid,holder,token",
+       .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
+               "holder {text} NOT NULL, token {int8} NOT NULL"},
+  });
+  return tables;
+}
+
+std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema) {
+  std::vector<std::string> statements = {
+      "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+      "SELECT pg_catalog.set_config('lock_timeout', '" + std::string(creation_patience_ms) + "', true)",
+      // Without it, those who create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
+      "SELECT pg_catalog.pg_advisory_xact_lock(" + std::string(creation_lock) + ")",
+  };
+  if (with_schema) statements.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
+  for (const TableDefinition& table : layout()) {
+    statements.push_back(create_table(schema, table, durability));
+  }
+  statements.push_back("INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
+                       std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING");
+  statements.emplace_back("COMMIT");
+  return statements;
+}
+
+SchemaStatements schema_statements(std::string_view schema) {
+  const Fillings fillings = {{"names", names_of_tables()}};
+  return {
+      .version = {"SELECT version FROM " + qualified(schema, "meta")},
+      .rights = {fill(rights, {})},
+      .tables = {fill(tables, fillings)},
+      .health = {fill(health, fillings)},
+  };
+}
+
+std::string needed_grants(std::string_view schema) {
+  const std::string quoted = quote_identifier(schema);
+  return "GRANT USAGE ON SCHEMA " + quoted + " TO <role>; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA " +
+         quoted + " TO <role>";
+}
+
+}  // namespace dlock::postgres

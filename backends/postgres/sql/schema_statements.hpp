@@ -1,0 +1,52 @@
+// The SQL that makes, checks and describes dlock's schema. No I/O.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/sessions/connection.hpp"
+
+namespace dlock::postgres {
+
+// Of the layout; in the table "meta".
+inline constexpr int schema_version = 1;
+
+// A table of the layout.
+struct TableDefinition {
+  std::string_view name;
+  std::string_view columns;  // their names in order, separated by commas
+  std::string_view body;     // how they are declared, but for "name"; a template, see fill()
+  bool locks = true;         // false: only says what the schema is
+};
+
+[[nodiscard]] std::span<const TableDefinition> layout();
+
+// How to create what is missing, one transaction, each a statement of its own and in this order: BEGIN first and COMMIT
+// last. Safe where several do it at once, and where all is there already (which takes the right to create all the
+// same). A role that may not create schemas, in a schema that somebody made for it, leaves out the statement for the
+// schema. 42P07, 42710 and 23505 mean that somebody who does not take the lock in it was faster: again from the
+// beginning.
+[[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
+
+struct SchemaStatements {
+  // The version in "meta". 3F000 or 42P01: there is no such schema.
+  Statement version;
+  // $1 schema. One row: whether there is such a schema, whether we may use it, whether we may create in it, whether we
+  // may create schemas in this database.
+  Statement rights;
+  // $1 schema. A row for each of our tables that is there: name, columns in order separated by commas, persistence ('p'
+  // or 'u'), whether we may select, insert, update, delete.
+  Statement tables;
+  // $1 schema. A row for each: name, live rows, dead rows, updates, HOT updates among them, bytes (with indexes).
+  Statement health;
+};
+
+[[nodiscard]] SchemaStatements schema_statements(std::string_view schema);
+
+// What a role needs, in the words of SQL: "GRANT USAGE ON SCHEMA ...; GRANT SELECT, INSERT, UPDATE ON ...".
+[[nodiscard]] std::string needed_grants(std::string_view schema);
+
+}  // namespace dlock::postgres

@@ -1,0 +1,80 @@
+#include "backends/postgres/sql/sql_template.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::string_view blanks = " \n";
+constexpr std::string_view letters_of_operators = "+-*/<>=~!@#%^&|`?";
+constexpr std::array<std::string_view, 9> types = {"text", "name",   "int2",  "int4",       "int8",
+                                                   "bool", "float8", "point", "timestamptz"};
+
+// What a {word} stands for in all templates.
+std::optional<std::string> of_the_system(std::string_view word) {
+  const bool is_operator = !word.empty() && word.find_first_not_of(letters_of_operators) == std::string_view::npos;
+  if (is_operator) return "OPERATOR(pg_catalog." + std::string(word) + ")";
+  if (std::find(types.begin(), types.end(), word) != types.end()) return "pg_catalog." + std::string(word);
+  if (word == "C") return "pg_catalog.\"C\"";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string fill(std::string_view text, const Fillings& fillings) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t plain = std::min(text.find_first_of(" \n{}"), text.size());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    if (blanks.find(text.front()) != std::string_view::npos) {
+      text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+      if (!out.empty() && !text.empty()) out += ' ';
+      continue;
+    }
+    const std::size_t close = text.find('}');
+    if (text.front() != '{' || close == std::string_view::npos) throw std::logic_error("a brace without its other");
+    const std::string_view word = text.substr(1, close - 1);
+    const auto found =
+        std::find_if(fillings.begin(), fillings.end(), [&](const auto& filling) { return filling.first == word; });
+    const auto filling = found == fillings.end() ? of_the_system(word) : std::optional(found->second);
+    if (!filling) throw std::logic_error("nothing to fill in for " + std::string(word));
+    out += *filling;
+    text.remove_prefix(close + 1);
+  }
+  return out;
+}
+
+namespace {
+
+std::string commit_of(std::optional<Durability> durability) {
+  if (!durability) return {};
+  if (*durability != Durability::sync) return ", pg_catalog.set_config('synchronous_commit', 'off', true)";
+  // What else it may be set to is about standbys.
+  return ", CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' "
+         "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END";
+}
+
+}  // namespace
+
+Fillings common_fillings(std::string_view schema, std::optional<Durability> durability) {
+  Fillings fillings = {
+      {"now", "pg_catalog.clock_timestamp()"},
+      {"us", fill("(extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8}", {})},
+      {"ms", "pg_catalog.interval '1 millisecond'"},
+      // Whoever waits for somebody's transaction keeps renewals of other locks waiting behind it.
+      {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},
+      {"commit", commit_of(durability)},
+  };
+  for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));
+  return fillings;
+}
+
+}  // namespace dlock::postgres

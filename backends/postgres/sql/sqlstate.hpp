@@ -1,0 +1,54 @@
+// What the five characters of SQLSTATE mean for a lock. The sentence beside them is translated, they are not. No I/O.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <dlock/error.hpp>
+
+#include "backends/postgres/sessions/connection.hpp"
+
+namespace dlock::postgres {
+
+// What to do about an error.
+enum class Remedy {
+  // Somebody has the lock, and we would have had to wait (longer) for it. Not an error.
+  busy,
+  // Was rolled back and may succeed when it is tried again, within the deadline: a deadlock, a serialization failure,
+  // somebody cancelled it.
+  retry,
+  // The server lacks something just now: memory, disk, connections. Try again, but later.
+  retry_later,
+  // This connection, or this server, is of no use (any longer): a standby, a shutdown, a pooler that forgot what was
+  // prepared. Set up another and try again.
+  reconnect,
+  // There are no tables of dlock's, or others than ours. Trying again does not help until somebody runs "dlock init".
+  set_up,
+  // Trying again does not help.
+  final,
+};
+
+enum class Execution {
+  no,       // rolled back, or never begun. What does not roll back, a session's advisory lock, may have been taken.
+  unknown,  // the server does not say, or ended before it could: it may have been committed
+};
+
+struct Meaning {
+  Remedy remedy = Remedy::final;
+  Execution execution = Execution::no;
+  errc code = errc::protocol;
+};
+
+[[nodiscard]] Meaning meaning_of(std::string_view sqlstate) noexcept;
+// Of an answer that is a problem. What was not sent or not answered is to be tried over another connection, unless
+// there is none for good.
+[[nodiscard]] Meaning meaning_of(const Outcome& outcome) noexcept;
+
+// For the caller: the connection's words and, for a missing permission, what to grant; for a missing schema, how to get
+// one. Never contains a password.
+[[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
+
+// Somebody else has created the same just then; look again.
+[[nodiscard]] bool is_creation_race(std::string_view sqlstate) noexcept;
+
+}  // namespace dlock::postgres

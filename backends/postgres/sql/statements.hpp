@@ -1,0 +1,140 @@
+// The SQL of the four strategies, for one schema. Each text is a single statement; only identifiers are part of it,
+// what changes from call to call is $1, $2, ... No I/O.
+//
+// What all of them keep to:
+//   - Times are the server's clock_timestamp(), looked at (again) after a wait for a row that somebody changes. now()
+//     would be the start of the transaction, and EXCLUDED or VALUES would be evaluated before the wait; both have been
+//     seen to hand out a smaller token after a greater one. After a wait for somebody who changed nothing in the end,
+//     what was worked out before stays, which does no harm: nobody was granted the lock meanwhile.
+//   - A token is the greater of the last one + 1 and the microseconds of the server's clock, so that tokens grow even
+//     where the last one was lost.
+//   - What finds a lock busy writes nothing.
+//   - Everything is qualified, operators, types and collations too, so that no search_path matters, and nothing that
+//     another role has created is run: behind a pooler and in the caller's transaction the search_path is not ours. No
+//     IN, BETWEEN, IS DISTINCT FROM, ..., which stand for an operator without a schema. Every parameter has a type.
+//   - They are right at READ COMMITTED. At any other isolation they fail with 40001 under contention and are to be
+//     repeated.
+//   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the
+//     row nobody else has had the lock since, so tokens and versions need not be compared as well.
+//
+// Statements of many locks ("..._many") take arrays of equal length: text_array(), bigint_array(). Those of one client
+// must not run at the same time on two connections: two of them that lock the same rows could deadlock. Against other
+// clients' they cannot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+
+namespace dlock::postgres {
+
+// Literals of arrays, to be bound as parameters.
+[[nodiscard]] std::string text_array(const std::vector<std::string_view>& elements);
+[[nodiscard]] std::string bigint_array(const std::vector<std::int64_t>& elements);
+
+// All of inspect and list answer with rows of these columns:
+//   name, held (boolean), holder ('' where unknown), token (0 where unknown), remaining ms or NULL, waiters or NULL
+
+// strategy=table: an expiry lies in the row. strategy=optimistic: a version does, and moves with every grant, renewal
+// and release. Who sees it stand still for one lease - the holder's, which the answer tells - counted on its own clock
+// from when the answer that showed it had arrived, may take the lock over.
+//
+// None of them waits for a row that somebody else is changing: for acquire that is busy, for the others it is a reason
+// to ask again. For a row that somebody else is inserting acquire waits a moment, then fails with 55P03.
+struct RowStatements {
+  // $1 name, $2 owner, $3 holder, $4 lease in ms; optimistic: $5 and $6, owner and version that stood still, or '' and
+  // 0. Answers one row of our owner and
+  //   token, NULL, NULL, NULL: granted. The same owner asking again keeps its token and gets a full lease.
+  //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
+  //   NULL, owner, version, lease in ms: busy (optimistic)
+  // or none: busy, and changing just now; if the owner has it already, nothing is said about that.
+  Statement acquire;
+  // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
+  Statement acquire_many;
+  // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, somebody is changing
+  // the row just now, ask again. Those missing have lost their locks. A lease that ran out by the server's clock
+  // (table) is not brought back to life, even where nobody else has taken the lock.
+  Statement renew_many;
+  // $1 name, $2 owner, $3 channel. Answers one row of owner and: true, it was the owner's until now, and whoever waits
+  // is notified with the name, if the row is marked; false, ask again. No row: it was not the owner's.
+  Statement release;
+  Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
+  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
+  // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
+  // or changing just now; try again.
+  Statement mark_many;
+  Statement inspect;  // $1 name; no row: no such lock
+  Statement list;     // $1 at most so many
+  // $1 name, $2 channel. Answers one row, true: it was held until now; false: ask again. No row: it was not held.
+  Statement break_lock;
+};
+
+// strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
+// undone with the transaction when that does not commit: then only the clock keeps the next one greater. While it
+// lasts, the session's application_name is "dlock#<token>:<holder>", which is how inspect and list know.
+struct ForUpdateStatements {
+  // $1 name. Makes sure that there is a row to lock; writes nothing where there is. In a transaction of its own,
+  // before.
+  Statement ensure;
+  Statement begin;
+  // $1 lock_timeout in ms, as text; not 0, which is for ever. What follows in this transaction waits no longer.
+  Statement set_lock_timeout;
+  // $1 name, $2 holder. Answers the token; no row: there is no row to lock. 55P03 when it is locked (try_lock) or still
+  // locked after the lock_timeout (lock), and then the transaction wants its ROLLBACK.
+  Statement try_lock;
+  Statement lock;
+  Statement heartbeat;
+  Statement commit;
+  Statement rollback;
+  // In a transaction of the caller's. $1 name, $2 holder. Answers one row: the token, or NULL and whether there is a
+  // row to lock, which somebody else has then.
+  Statement try_in_transaction;
+  // The same and $3 lock_timeout in ms, as text; 0 is for ever. Answers one row: the token, or NULL where there is no
+  // row to lock. 55P03 when the time was over. The lock_timeout is put back.
+  Statement lock_in_transaction;
+  // $1 name, $2 lock_timeout. Inserts the row as part of the caller's transaction, and waits for others that are about
+  // to do the same. 55P03 and the lock_timeout as above.
+  Statement ensure_in_transaction;
+  Statement inspect;     // $1 name
+  Statement list;        // $1 at most so many
+  Statement break_lock;  // $1 name. Ends the holder's session; answers a row, true, if there was one.
+};
+
+// strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
+// the session may hold the lock all the same; only unlock makes sure.
+struct AdvisoryStatements {
+  // $1 key, $2 token_row(), $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already
+  // gets it a second time, so it must not ask. 55P03: somebody else has locked the row or the table of the tokens, for
+  // longer than the session's lock_timeout.
+  Statement try_lock;
+  // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over.
+  Statement lock_slice;
+  // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
+  Statement try_many;
+  Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
+  Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
+  // As try_lock and lock_slice, to be held until the end of the transaction. After lock_in_transaction the lock_timeout
+  // is what it was before.
+  Statement try_in_transaction;
+  Statement lock_in_transaction;
+  Statement inspect;  // $1 key, $2 token_row(), which it answers for the name; always one row
+  // The same where there are no tables of dlock's, for locks of other programs.
+  Statement inspect_without_tables;
+  // $1 at most so many. Of all names that were ever locked with this strategy; a name that was locked with several
+  // keys is there for each of them.
+  Statement list;
+  Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
+};
+
+[[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability);
+[[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability);
+[[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
+[[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
+                                                     AdvisoryKey::Space space);
+
+}  // namespace dlock::postgres

@@ -1,0 +1,168 @@
+// strategy=table: a row with owner and expiry.
+#include "backends/postgres/sql/sql_template.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+// In each of them f locks the rows that may be changed and passes over those that somebody else has locked. Locking
+// looks at the newest version of a row, so what f has found holds until the end of the transaction. A row that was
+// inserted meanwhile is seen by no part of a statement.
+constexpr std::string_view acquire = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name {=} $1::{text} AND (expires_at {<=} {now} OR owner {=} $2::{text})
+    FOR NO KEY UPDATE SKIP LOCKED),
+  u AS (
+    UPDATE {lease} SET owner = $2::{text}, holder = $3::{text}, expires_at = {now} {+} ($4::{int8}::{float8} {*} {ms}),
+      token = CASE WHEN owner {=} $2::{text} THEN token ELSE greatest(token {+} 1, {us}) END
+    WHERE name {=} (SELECT f.name FROM f) AND (expires_at {<=} {now} OR owner {=} $2::{text})
+    RETURNING token{commit}),
+  i AS (
+    INSERT INTO {lease} (name, owner, holder, token, expires_at)
+    SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, {us}, {now} {+} ($4::{int8}::{float8} {*} {ms})
+    WHERE NOT EXISTS (SELECT FROM {lease} WHERE name {=} $1::{text})
+    ON CONFLICT (name) DO NOTHING RETURNING token{commit})
+  SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
+  UNION ALL SELECT $2::{text}, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
+  UNION ALL SELECT $2::{text}, NULL::{int8}, NULL::{text}, NULL::{int8},
+      (extract(epoch FROM expires_at {-} {now}) {*} 1000)::{int8}
+    FROM {lease}
+    WHERE name {=} $1::{text} AND expires_at {>} {now} AND pg_catalog.isfinite(expires_at)
+      AND (owner IS NULL OR owner {<>} $2::{text}) AND NOT EXISTS (SELECT FROM u)
+)sql";
+
+// Only i waits: for insertions of the same names, in the order of names, and not for long.
+constexpr std::string_view acquire_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
+      pg_catalog.unnest($3::{text}[]), pg_catalog.unnest($4::{int8}[])) AS q (name, owner, holder, lease_ms)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name
+    WHERE l.expires_at {<=} {now} OR l.owner {=} q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {lease} AS l SET owner = q.owner, holder = q.holder, expires_at = {now} {+} (q.lease_ms::{float8} {*} {ms}),
+      token = CASE WHEN l.owner {=} q.owner THEN l.token ELSE greatest(l.token {+} 1, {us}) END
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name AND (l.expires_at {<=} {now} OR l.owner {=} q.owner)
+    RETURNING l.owner, l.token{commit}),
+  i AS (
+    INSERT INTO {lease} (name, owner, holder, token, expires_at)
+    SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, {us}, {now} {+} (q.lease_ms::{float8} {*} {ms}) FROM q
+    WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name {=} q.name)
+    ORDER BY q.name COLLATE {C}
+    ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
+  SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
+  UNION ALL SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
+  UNION ALL SELECT q.owner, NULL::{int8}, NULL::{text}, NULL::{int8},
+      (extract(epoch FROM l.expires_at {-} {now}) {*} 1000)::{int8}
+    FROM q JOIN {lease} AS l ON l.name {=} q.name
+    WHERE l.expires_at {>} {now} AND pg_catalog.isfinite(l.expires_at)
+      AND (l.owner IS NULL OR l.owner {<>} q.owner) AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+)sql";
+
+constexpr std::string_view renew_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
+      pg_catalog.unnest($3::{int8}[])) AS q (name, owner, lease_ms)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
+    WHERE l.expires_at {>} {now}
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  u AS (
+    UPDATE {lease} AS l SET expires_at = {now} {+} (q.lease_ms::{float8} {*} {ms})
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name AND l.owner {=} q.owner AND l.expires_at {>} {now}
+    RETURNING l.owner{commit})
+  SELECT owner, true FROM u
+  UNION ALL SELECT q.owner, false FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
+    WHERE l.expires_at {>} {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+)sql";
+
+// Not DELETE: that would lose the token. The mark stays, and runs out by itself.
+constexpr std::string_view release = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name {=} $1::{text} AND owner {=} $2::{text} FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
+    WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
+    RETURNING name, waiting_until{commit})
+  SELECT $2::{text}, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  UNION ALL SELECT owner, false, NULL::{text} FROM {lease}
+    WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
+)sql";
+
+constexpr std::string_view release_many = R"sql(
+  WITH q AS MATERIALIZED (
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  r AS (
+    UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'
+    FROM q JOIN f ON f.name {=} q.name
+    WHERE l.name {=} q.name AND l.owner {=} q.owner
+    RETURNING l.name, q.owner, l.waiting_until{commit})
+  SELECT owner, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
+    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+)sql";
+
+// Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
+// long enough, whoever has released it since has notified.
+constexpr std::string_view mark_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name
+    WHERE l.expires_at {>} {now} AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+  m AS (
+    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
+    FROM f WHERE l.name {=} f.name AND l.expires_at {>} {now}
+    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT name, true FROM m
+  UNION ALL SELECT l.name, l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+    FROM q JOIN {lease} AS l ON l.name {=} q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+)sql";
+
+constexpr std::string_view look = R"sql(
+  SELECT name, expires_at {>} {now}, CASE WHEN expires_at {>} {now} THEN holder ELSE '' END, token,
+    CASE WHEN expires_at {>} {now} AND pg_catalog.isfinite(expires_at)
+      THEN greatest((extract(epoch FROM expires_at {-} {now}) {*} 1000)::{int8}, 0) END,
+    NULL::{int8}
+  FROM {lease}
+)sql";
+
+constexpr std::string_view break_lock = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease} WHERE name {=} $1::{text} AND expires_at {>} {now} FOR NO KEY UPDATE SKIP LOCKED),
+  r AS (
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
+    WHERE name {=} (SELECT f.name FROM f) AND expires_at {>} {now}
+    RETURNING name, waiting_until{commit})
+  SELECT true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
+  UNION ALL SELECT false, NULL::{text} FROM {lease}
+    WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
+)sql";
+
+}  // namespace
+
+RowStatements table_statements(std::string_view schema, Durability durability) {
+  const Fillings fillings = common_fillings(schema, durability);
+  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
+  const std::string looking(look);
+  return {
+      .acquire = statement(acquire),
+      .acquire_many = statement(acquire_many),
+      .renew_many = statement(renew_many),
+      .release = statement(release),
+      .release_many = statement(release_many),
+      .mark_many = statement(mark_many),
+      .inspect = statement(looking + "WHERE name {=} $1::{text}"),
+      .list = statement(looking + "ORDER BY name LIMIT $1::{int8}"),
+      .break_lock = statement(break_lock),
+  };
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,208 @@
+#include "backends/redis/administration/diagnosis.hpp"
+
+#include <charconv>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends/common/findings.hpp"
+#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/requests/keys.hpp"
+
+namespace dlock::redis {
+
+using Severity = Finding::Severity;
+using Type = Reply::Type;
+
+namespace {
+
+// Everything is asked at once; the findings are written when the last answer is there.
+class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
+ public:
+  Diagnosis(CommandClient& commands, Backend::Handler<std::vector<Finding>> done)
+      : commands_(commands),
+        done_(std::move(done)),
+        deadline_(saturating_add(commands.executor().now(), commands.options().response_timeout)) {}
+
+  void start() {
+    ++under_way_;  // this call
+    ask({"PING"}, &Diagnosis::reached);
+    ask({"INFO"}, &Diagnosis::read_info);
+    ask({"TIME"}, &Diagnosis::compare_clocks);
+    try_commands();
+    answered();
+  }
+
+ private:
+  using Reader = void (Diagnosis::*)(Result<Reply>, TimePoint sent);
+
+  void ask(std::vector<std::string> command, Reader reader) {
+    ++under_way_;
+    (void)commands_.request(std::move(command), deadline_,
+                            [self = shared_from_this(), reader](Result<Reply> reply, TimePoint sent) {
+                              (self.get()->*reader)(std::move(reply), sent);
+                              self->answered();
+                            });
+  }
+
+  void answered() {
+    if (--under_way_ > 0) return;
+    if (!unreachable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unreachable_}});
+    judge_permissions();
+    done_(std::move(findings_));
+  }
+
+  void add(Severity severity, std::string check, std::string message) {
+    findings_.push_back({severity, std::move(check), std::move(message)});
+  }
+
+  void reached(Result<Reply> reply, TimePoint sent) {
+    const auto round_trip = commands_.executor().now() - sent;
+    if (!reply.ok()) {
+      unreachable_ = reply.failure().detail;
+      return;
+    }
+    findings_.push_back(common::server_answered(commands_.options().endpoint(), round_trip));
+    findings_.push_back(judge_encryption(commands_.options()));
+  }
+
+  void read_info(Result<Reply> reply, TimePoint) {
+    if (!reply.ok() || !reply.value().is(Type::string)) {
+      const std::string why = reply.ok() ? "an answer that makes no sense" : reply.failure().detail;
+      return add(Severity::note, "settings", "cannot be checked without the right to run INFO: " + why);
+    }
+    const std::string_view info = reply.value().text;
+    check_version(info);
+    check_role(info);
+    check_memory(info);
+    check_persistence(info);
+  }
+
+  void check_version(std::string_view info) {
+    const std::string version(info_field(info, "redis_version").value_or("unknown"));
+    int major = 0;
+    (void)std::from_chars(version.data(), version.data() + version.size(), major);  // 0 where it is no number
+    if (major >= 5) {
+      add(Severity::ok, "version", "Redis " + version);
+    } else {
+      add(Severity::error, "version", "Redis " + version + "; dlock needs 5.0 or later");
+    }
+    if (info_field(info, "redis_mode").value_or("") == "cluster") {
+      add(Severity::error, "cluster", "this is a cluster node; dlock needs a Redis that is not part of a cluster");
+    }
+  }
+
+  void check_role(std::string_view info) {
+    if (info_field(info, "role").value_or("") == "slave") {
+      return add(Severity::error, "role", "a replica; locks are taken on the master");
+    }
+    const auto replicas = info_number(info, "connected_slaves").value_or(0);
+    const auto wanted = commands_.options().replicas_ack;
+    if (wanted > replicas) {
+      add(Severity::error, "role",
+          "replicas_ack=" + std::to_string(wanted) + ", but only " + std::to_string(replicas) +
+              " replicas are connected");
+    } else if (replicas > wanted) {
+      add(Severity::note, "role",
+          "a master with " + std::to_string(replicas) +
+              " replicas: a failover may lose the latest locks; replicas_ack=" + std::to_string(replicas) +
+              " makes that less likely, fencing tokens make it harmless");
+    } else {
+      add(Severity::ok, "role", wanted == 0 ? "a master without replicas" : "a master; all replicas acknowledge locks");
+    }
+  }
+
+  void check_memory(std::string_view info) {
+    if (auto danger = eviction_danger(info)) {
+      add(Severity::error, "maxmemory-policy", *std::move(danger));
+    } else {
+      add(Severity::ok, "maxmemory-policy", "locks are not evicted");
+    }
+  }
+
+  void check_persistence(std::string_view info) {
+    const bool aof = info_number(info, "aof_enabled").value_or(0) == 1;
+    if (aof) {
+      return add(
+          Severity::ok, "persistence",
+          "an append-only file: locks survive a restart of the server; a power failure may cost the last second, "
+          "unless appendfsync is always");
+    }
+    add(Severity::warning, "persistence",
+        "no append-only file: when the server restarts, locks that are held can be taken by others, and tokens then "
+        "grow only by the server's clock; set appendonly yes");
+  }
+
+  void compare_clocks(Result<Reply> reply, TimePoint) {
+    if (!reply.ok()) return;  // the rights are judged elsewhere
+    const auto& fields = reply.value().elements;
+    std::int64_t seconds = 0;
+    if (fields.size() != 2 || !fields[0].is(Type::string)) return;
+    const std::string& text = fields[0].text;
+    if (std::from_chars(text.data(), text.data() + text.size(), seconds).ec != std::errc()) return;
+    const auto ours =
+        std::chrono::duration_cast<std::chrono::seconds>(commands_.executor().clock().wall_now().time_since_epoch());
+    findings_.push_back(common::compared_clocks(seconds, ours.count(), Severity::warning,
+                                                "leases end early or late, because Redis counts them on it"));
+  }
+
+  // Runs what the scripts run, on keys that no lock has, because a script's error does not say which right is missing.
+  void try_commands() {
+    Executor& executor = commands_.executor();
+    const std::string name = "dlock-doctor:" + OwnerId(executor.random(), executor.random()).to_string();
+    const Keys keys = keys_of(commands_.options().prefix, name);
+    const std::vector<std::vector<std::string>> commands = {
+        {"SET", keys.lock, "x", "PX", "1000"},
+        {"GET", keys.lock},
+        {"PEXPIRE", keys.lock, "1000"},
+        {"PTTL", keys.lock},
+        {"ZADD", keys.queue, "1", "x"},
+        {"PEXPIRE", keys.queue, "1000"},
+        {"ZSCORE", keys.queue, "x"},
+        {"ZRANK", keys.queue, "x"},
+        {"ZRANGE", keys.queue, "0", "0"},
+        {"ZREM", keys.queue, "x"},
+        {"TIME"},
+        {"EVAL", "return 1", "0"},
+        {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
+        {"PUBLISH", client_channel("doctor"), ""},
+        {"SCAN", "0", "MATCH", keys.lock, "COUNT", "1"},
+        {"DEL", keys.lock, keys.queue},
+    };
+    for (const auto& command : commands) ask(command, &Diagnosis::tried);
+  }
+
+  void tried(Result<Reply> reply, TimePoint) {
+    if (reply.ok() || reply.failure().code != errc::access_denied) return;
+    if (!missing_.empty()) missing_ += "; ";
+    missing_ += reply.failure().detail;
+  }
+
+  void judge_permissions() {
+    if (missing_.empty()) return add(Severity::ok, "permissions", "this user may run everything that dlock does");
+    add(Severity::error, "permissions", missing_);
+  }
+
+  CommandClient& commands_;
+  const Backend::Handler<std::vector<Finding>> done_;
+  const TimePoint deadline_;
+  int under_way_ = 0;
+  std::string unreachable_;
+  std::string missing_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+Finding judge_encryption(const Options& options) {
+  if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
+  return common::not_encrypted(options.host.is_this_machine(),
+                               ", the password included; use rediss://, or make sure that nobody is");
+}
+
+void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {
+  std::make_shared<Diagnosis>(commands, std::move(done))->start();
+}
+
+}  // namespace dlock::redis

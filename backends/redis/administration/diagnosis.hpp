@@ -1,0 +1,20 @@
+// Looks for what endangers locks in a Redis server: its role, its settings, its clock, the rights of our user.
+#pragma once
+
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/info.hpp>
+
+#include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/options.hpp"
+
+namespace dlock::redis {
+
+// Answers within the response timeout. Leaves nothing behind. In tasks only.
+void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done);
+
+// What passes over a network without TLS may come from anybody, and so may the locks. No I/O.
+[[nodiscard]] Finding judge_encryption(const Options& options);
+
+}  // namespace dlock::redis

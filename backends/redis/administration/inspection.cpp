@@ -1,0 +1,179 @@
+#include "backends/redis/administration/inspection.hpp"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "backends/common/survey.hpp"
+#include "backends/redis/requests/answers.hpp"
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/release_request.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
+
+namespace dlock::redis {
+
+using Type = Reply::Type;
+
+namespace {
+
+TimePoint answer_by(CommandClient& commands) {
+  return saturating_add(commands.executor().now(), commands.options().response_timeout);
+}
+
+void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
+  Keys keys = keys_of(commands.options().prefix, name);
+  (void)commands.run(inspect_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.fence)}, {},
+                     deadline, [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+                       if (!reply.ok()) return done(unanswered_question(reply.failure()));
+                       auto info = read_inspect(reply.value(), name);
+                       // Ours do not stand in the queue.
+                       if (info.ok() && commands.options().strategy != Strategy::queue) info.value().waiters.reset();
+                       done(std::move(info));
+                     });
+}
+
+// Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each.
+//
+// SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
+// nobody could tell what is missing. It stops by itself in time: a question that nobody answers by the deadline costs
+// the connection, which locks depend on.
+class Listing : public std::enable_shared_from_this<Listing> {
+ public:
+  Listing(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done)
+      : commands_(commands),
+        done_(std::move(done)),
+        deadline_(answer_by(commands)),
+        last_question_(deadline_ - commands.options().response_timeout / 4),
+        pattern_("*" + escape_pattern(commands.options().prefix) + (shows_all() ? "*" : "dlf")) {}
+
+  void scan(const std::string& cursor) {
+    if (const auto why = too_late()) return done_(*why);
+    (void)commands_.request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
+                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                              self->scanned(reply.value());
+                            });
+  }
+
+ private:
+  static constexpr std::size_t max_names = 100'000;
+
+  void scanned(const Reply& reply) {
+    const auto& fields = reply.elements;
+    if (!reply.is(Type::array) || fields.size() != 2 || !fields[0].is(Type::string) || !fields[1].is(Type::array)) {
+      return done_(unexpected("SCAN", reply));
+    }
+    for (const Reply& key : fields[1].elements) {
+      if (!key.is(Type::string)) return done_(unexpected("SCAN", reply));
+      note(key.text);
+    }
+    if (names_.size() > max_names) {
+      return done_(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
+    }
+    if (fields[0].text != "0") return scan(fields[0].text);
+    common::Survey::run(
+        {names_.begin(), names_.end()},
+        [self = shared_from_this()](const std::string& name, common::Survey::Answer answer) {
+          self->look(name, std::move(answer));
+        },
+        [self = shared_from_this()](Result<std::vector<LockInfo>> all) { self->done_(std::move(all)); });
+  }
+
+  // With a prefix, what is under it is ours to show, locks taken by others among it.
+  [[nodiscard]] bool shows_all() const { return !commands_.options().prefix.empty(); }
+
+  [[nodiscard]] std::optional<Failure> too_late() const {
+    if (commands_.executor().now() < last_question_) return std::nullopt;
+    return Failure{errc::unavailable,
+                   "the locks cannot be listed within the response timeout of " +
+                       util::to_text(commands_.options().response_timeout) +
+                       ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
+  }
+
+  void note(const std::string& key) {
+    const std::string& prefix = commands_.options().prefix;
+    const auto lock = lock_of_fence_key(key);
+    if (!lock && is_derived_key(key)) return;
+    const std::string& lock_key = lock ? *lock : key;
+    if (!lock_key.starts_with(prefix) || (!lock && !shows_all())) return;
+    std::string name = lock_key.substr(prefix.size());
+    if (!util::problem_with_name(name)) names_.insert(std::move(name));
+  }
+
+  void look(const std::string& name, common::Survey::Answer answer) const {
+    if (auto why = too_late()) return answer(*std::move(why));
+    inspect_by(commands_, name, deadline_, [answer = std::move(answer)](Result<LockInfo> info) {
+      if (info.ok()) return answer(std::optional(std::move(info.value())));
+      if (info.failure().code == errc::protocol) return answer(std::optional<LockInfo>());  // somebody's data
+      answer(info.failure());
+    });
+  }
+
+  CommandClient& commands_;
+  const Backend::Handler<std::vector<LockInfo>> done_;
+  const TimePoint deadline_;
+  const TimePoint last_question_;
+  const std::string pattern_;  // finds the locks' keys and their records, and a little more
+  std::set<std::string> names_;
+};
+
+// Compares with the value just read, so that a repeated attempt never breaks a lock that was taken in between.
+class Breaking : public std::enable_shared_from_this<Breaking> {
+ public:
+  Breaking(CommandClient& commands, const std::string& name, Backend::Handler<bool> done)
+      : commands_(commands),
+        keys_(keys_of(commands.options().prefix, name)),
+        done_(std::move(done)),
+        deadline_(answer_by(commands)) {}
+
+  void start() {
+    (void)commands_.request({"GET", keys_.lock}, deadline_,
+                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                              const Reply& value = reply.value();
+                              if (value.is(Type::nil)) return self->done_(false);
+                              if (!value.is(Type::string)) return self->done_(unexpected("GET", value));
+                              self->release(value.text);
+                            });
+  }
+
+ private:
+  static constexpr int max_attempts = 3;
+
+  void release(const std::string& value) {
+    request_release(commands_, keys_, value, false, deadline_,
+                    [self = shared_from_this()](const Result<ReleaseAnswer>& answer) {
+                      if (!answer.ok()) return self->done_(answer.failure());
+                      const auto was = answer.value().was;
+                      // It changed hands meanwhile.
+                      if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < max_attempts) {
+                        return self->start();
+                      }
+                      self->done_(was == ReleaseAnswer::Was::ours);
+                    });
+  }
+
+  CommandClient& commands_;
+  const Keys keys_;
+  const Backend::Handler<bool> done_;
+  const TimePoint deadline_;
+  int attempts_ = 0;
+};
+
+}  // namespace
+
+void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(commands, name, answer_by(commands), std::move(done));
+}
+
+void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(commands, std::move(done))->scan("0");
+}
+
+void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(commands, name, std::move(done))->start();
+}
+
+}  // namespace dlock::redis

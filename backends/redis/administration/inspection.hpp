@@ -1,0 +1,18 @@
+// Questions about locks, and breaking one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/redis/connection/command_client.hpp"
+
+namespace dlock::redis {
+
+// Each answers within the response timeout. In tasks only.
+void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done);
+void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done);
+void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done);
+
+}  // namespace dlock::redis

@@ -1,0 +1,38 @@
+#include "backends/redis/administration/server_info.hpp"
+
+#include <charconv>
+
+#include "util/names.hpp"
+
+namespace dlock::redis {
+
+std::optional<std::string_view> info_field(std::string_view info, std::string_view key) {
+  while (!info.empty()) {
+    const std::size_t end = info.find('\n');
+    std::string_view line = info.substr(0, end);
+    info = end == std::string_view::npos ? std::string_view() : info.substr(end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ':')
+      return line.substr(key.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> info_number(std::string_view info, std::string_view key) {
+  const auto text = info_field(info, key);
+  if (!text) return std::nullopt;
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> eviction_danger(std::string_view info) {
+  const auto policy = info_field(info, "maxmemory_policy");
+  if (!policy || *policy == "noeviction") return std::nullopt;
+  if (info_number(info, "maxmemory").value_or(0) == 0) return std::nullopt;  // no limit, so nothing is evicted
+  return "Redis may evict locks, and the records of their tokens, when it runs out of memory: maxmemory-policy is " +
+         util::quoted(*policy) + "; set it to noeviction";
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,202 @@
+#include "backends/redis/connection/command_client.hpp"
+
+#include <iterator>
+#include <utility>
+
+#include "backends/redis/connection/server_error.hpp"
+
+namespace dlock::redis {
+
+CommandClient::CommandClient(Executor& executor, const Options& options, WireFactory wires,
+                             common::ConnectionObserver* observer)
+    : executor_(executor),
+      options_(options),
+      observer_(observer),
+      requests_(executor, *this),
+      link_(executor, options, std::move(wires), *this) {}
+
+CommandClient::~CommandClient() = default;
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+CommandClient::RequestId CommandClient::request(std::vector<std::string> command, TimePoint deadline, Handler done) {
+  Request request;
+  request.words = std::move(command);
+  request.done = std::move(done);
+  return submit(std::move(request), deadline);
+}
+
+CommandClient::Request CommandClient::script_request(const Script& script, std::vector<std::string> keys,
+                                                     std::vector<std::string> arguments) {
+  Request request;
+  request.script = &script;
+  request.words.reserve(1 + keys.size() + arguments.size());
+  request.words.push_back(std::to_string(keys.size()));
+  std::move(keys.begin(), keys.end(), std::back_inserter(request.words));
+  std::move(arguments.begin(), arguments.end(), std::back_inserter(request.words));
+  return request;
+}
+
+CommandClient::RequestId CommandClient::run(const Script& script, std::vector<std::string> keys,
+                                            std::vector<std::string> arguments, TimePoint deadline, Handler done,
+                                            AtTheEnd at_the_end) {
+  Request request = script_request(script, std::move(keys), std::move(arguments));
+  request.done = std::move(done);
+  request.at_the_end = at_the_end;
+  return submit(std::move(request), deadline);
+}
+
+CommandClient::RequestId CommandClient::submit(Request request, TimePoint deadline) {
+  Requests::Entry entry{.id = requests_.next_id(), .deadline = deadline, .payload = std::move(request)};
+  const RequestId id = entry.id;
+  if (link_.ready()) {
+    send(std::move(entry));
+  } else {
+    requests_.wait(std::move(entry));
+    link_.want();
+  }
+  return id;
+}
+
+std::string CommandClient::in_bytes(Request& request) {
+  std::vector<std::string_view> words;
+  words.reserve(request.words.size() + 2);
+  if (request.script != nullptr) {
+    // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
+    // after it.
+    if (introduced_.insert(request.script).second) request.whole_script = true;
+    words.emplace_back(request.whole_script ? "EVAL" : "EVALSHA");
+    words.emplace_back(request.whole_script ? request.script->text : request.script->sha1);
+  }
+  words.insert(words.end(), request.words.begin(), request.words.end());
+  std::string bytes;
+  append_command(bytes, words);
+  return bytes;
+}
+
+void CommandClient::send(Requests::Entry entry) {
+  link_.write(in_bytes(entry.payload));
+  entry.payload.end = link_.written();
+  entry.sent = executor_.now();
+  entry.patience = saturating_add(entry.sent, options_.response_timeout);
+  requests_.sent(std::move(entry));
+  schedule_flush();
+}
+
+// A lone request goes out at once. When others are under way, more are likely to follow in this turn of the loop, and
+// they share one system call and one packet.
+void CommandClient::schedule_flush() {
+  if (delivering_ || flush_posted_) return;
+  if (requests_.under_way().size() == 1) return link_.flush();
+  flush_posted_ = true;
+  executor_.post(lifetime_.guard([this] {
+    flush_posted_ = false;
+    if (link_.ready()) link_.flush();
+  }));
+}
+
+void CommandClient::answered(Requests::Entry entry, Reply reply) {
+  Request& request = entry.payload;
+  if (!reply.is(Reply::Type::error)) {
+    if (request.done) request.done(std::move(reply), entry.sent);
+    return;
+  }
+  const ServerError error = classify(reply.text);
+  if (error == ServerError::no_script && request.script != nullptr && !request.whole_script) {
+    // It was not run: the server was restarted, or told to forget its scripts. Nobody waits for an answer any more?
+    // Then nobody wants the effect either.
+    if (!request.done) return;
+    request.whole_script = true;
+    return send(std::move(entry));
+  }
+  Failure why = to_failure(reply.text);
+  if (suggests_other_server(error)) link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
+  if (request.done) request.done(std::move(why), entry.sent);
+}
+
+// --- The connection --------------------------------------------------------------------------------------------------
+
+void CommandClient::link_ready() {
+  delivering_ = true;  // until link_drained(), which follows
+  if (observer_ != nullptr) observer_->connected();
+  for (auto& entry : requests_.take_waiting()) send(std::move(entry));
+}
+
+void CommandClient::link_received(Reply reply) {
+  auto entry = requests_.take_oldest();
+  if (!entry) return link_.break_off({errc::protocol, options_.endpoint() + ": an answer that nobody asked for"});
+  delivering_ = true;
+  answered(*std::move(entry), std::move(reply));
+}
+
+void CommandClient::link_drained() {
+  delivering_ = false;
+  link_.flush();
+}
+
+void CommandClient::link_down(const Failure& why, bool was_ready) {
+  delivering_ = false;
+  const std::uint64_t sent = link_.sent();
+  introduced_.clear();
+  const auto under_way = requests_.take_sent();
+  const auto waiting = requests_.take_waiting();
+  if (was_ready && observer_ != nullptr) observer_->broken(why);
+  for (const auto& entry : under_way) {
+    if (!entry.payload.done) continue;
+    Failure failure = why;
+    if (why.code != errc::protocol) {
+      // A command that did not get out whole is never carried out.
+      failure.code = entry.payload.end <= sent ? errc::ambiguous : errc::unavailable;
+    }
+    entry.payload.done(std::move(failure), entry.sent);
+  }
+  for (const auto& entry : waiting) entry.payload.done(why, {});
+}
+
+void CommandClient::link_silent() {
+  if (!requests_.under_way().empty()) return;  // their answers are as good
+  (void)request({"PING"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {});
+}
+
+void CommandClient::reconnect(Failure why) {
+  if (link_.ready()) link_.break_off(std::move(why));
+}
+
+void CommandClient::last_word(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments) {
+  last_words_.push_back(script_request(script, std::move(keys), std::move(arguments)));
+}
+
+void CommandClient::stop() {
+  std::string bytes;
+  for (Request& request : last_words_) bytes += in_bytes(request);
+  for (auto& entry : requests_.take_waiting()) {
+    if (entry.payload.at_the_end == AtTheEnd::sent) bytes += in_bytes(entry.payload);
+  }
+  link_.stop(bytes);
+  requests_.clear();
+  last_words_.clear();
+}
+
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void CommandClient::requests_catch_up() {
+  if (link_.ready()) link_.receive();
+}
+
+TimePoint CommandClient::requests_unresponsive() {
+  link_.break_off({errc::unavailable, options_.endpoint() + ": no answer within the response timeout"});
+  return TimePoint::max();
+}
+
+void CommandClient::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
+  for (const auto& entry : sent) {
+    entry.payload.done(Failure{errc::ambiguous, options_.endpoint() + ": no answer in time"}, entry.sent);
+  }
+  for (const auto& entry : unsent) {
+    Failure why = link_.problem();
+    if (!why.code) why = {errc::unavailable, options_.endpoint() + ": no connection in time"};
+    entry.payload.done(std::move(why), {});
+  }
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,107 @@
+// Requests and their answers over one pipelined connection. Nothing that blocks the connection may be asked here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/common/connection_news.hpp"
+#include "backends/common/request_table.hpp"
+#include "backends/redis/connection/link.hpp"
+#include "backends/redis/connection/reply.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/options.hpp"
+#include "backends/redis/requests/scripts.hpp"
+
+namespace dlock::redis {
+
+// The reply, or what an error reply means, or why there is none: errc::unavailable if the request has had no effect,
+// errc::ambiguous if it may have. And when the request was sent.
+using CommandHandler = std::function<void(Result<Reply> reply, TimePoint sent)>;
+
+// What becomes of a request that still waits for the connection when the client ends.
+enum class AtTheEnd { dropped, sent };
+
+struct CommandRequest {
+  const Script* script = nullptr;  // if any
+  std::vector<std::string> words;  // the command, or what follows the script
+  bool whole_script = false;       // the server does not know it by its hash
+  AtTheEnd at_the_end = AtTheEnd::dropped;
+  std::uint64_t end = 0;  // where it ends among the bytes of the connection
+  CommandHandler done;    // empty: nobody waits for the answer any more
+};
+
+// In tasks only.
+class CommandClient final : private Link::User, private common::RequestTable<CommandRequest>::User {
+ public:
+  using Handler = CommandHandler;
+  using RequestId = std::uint64_t;  // never 0
+
+  // observer: nullptr for none.
+  CommandClient(Executor& executor, const Options& options, WireFactory wires, common::ConnectionObserver* observer);
+  ~CommandClient();
+
+  // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
+  // answer for the whole response timeout loses the connection.
+  RequestId request(std::vector<std::string> command, TimePoint deadline, Handler done);
+  RequestId run(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments,
+                TimePoint deadline, Handler done, AtTheEnd at_the_end = AtTheEnd::dropped);
+  // Nobody wants the answer any more: the handler is not called. True: the request was not sent and never will be. An
+  // unknown id is ignored.
+  bool withdraw(RequestId id) { return requests_.withdraw(id); }
+
+  [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] bool idle() const noexcept { return requests_.waiting().empty() && requests_.under_way().empty(); }
+  // The server of this connection does what clients need: it takes writes.
+  void proven() noexcept { link_.proven(); }
+  // The connection, if it stands, leads to the wrong server, or may: makes another.
+  void reconnect(Failure why);
+  // For good; handlers are not called any more. Requests that are to be sent at the end go out, behind those of
+  // last_words(), if there is a connection at all: a server that hangs carries them out when it goes on.
+  void stop();
+  // Another request that is to be sent at the end. No handler.
+  void last_word(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments);
+
+ private:
+  using Requests = common::RequestTable<CommandRequest>;
+  using Request = CommandRequest;
+
+  RequestId submit(Request request, TimePoint deadline);
+  [[nodiscard]] static Request script_request(const Script& script, std::vector<std::string> keys,
+                                              std::vector<std::string> arguments);
+  [[nodiscard]] std::string in_bytes(Request& request);
+  void send(Requests::Entry entry);
+  void schedule_flush();
+  void answered(Requests::Entry entry, Reply reply);
+
+  void link_ready() override;
+  void link_received(Reply reply) override;
+  void link_drained() override;
+  void link_down(const Failure& why, bool was_ready) override;
+  void link_silent() override;
+
+  void requests_catch_up() override;
+  TimePoint requests_unresponsive() override;
+  void requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) override;
+
+  Executor& executor_;
+  const Options& options_;
+  common::ConnectionObserver* const observer_;
+  Requests requests_;
+  std::vector<Request> last_words_;
+  std::set<const Script*> introduced_;  // to the server, on this connection
+  bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
+  bool flush_posted_ = false;
+  Link link_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::redis

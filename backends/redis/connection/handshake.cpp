@@ -1,0 +1,65 @@
+#include "backends/redis/connection/handshake.hpp"
+
+#include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/requests/answers.hpp"
+
+namespace dlock::redis {
+
+Handshake::Handshake(const Options& options) : options_(options) {
+  if (options.password) steps_.push_back(Step::auth);
+  if (options.db != 0) steps_.push_back(Step::select);
+  // Always last, and always there: its reply is the proof that a Redis is at the other end.
+  steps_.push_back(Step::set_name);
+}
+
+std::vector<std::vector<std::string>> Handshake::commands() const {
+  std::vector<std::vector<std::string>> out;
+  for (const Step step : steps_) {
+    switch (step) {
+      case Step::auth:
+        out.push_back({"AUTH"});
+        if (options_.user) out.back().push_back(*options_.user);
+        out.back().push_back(*options_.password);
+        break;
+      case Step::select:
+        out.push_back({"SELECT", std::to_string(options_.db)});
+        break;
+      case Step::set_name:
+        out.push_back({"CLIENT", "SETNAME", options_.client_name});
+        break;
+    }
+  }
+  return out;
+}
+
+std::optional<Failure> Handshake::replied(const Reply& reply) {
+  const Step step = steps_[next_++];
+  Failure why = judge(step, reply);
+  if (why.code || next_ == steps_.size()) return why;
+  return std::nullopt;
+}
+
+Failure Handshake::judge(Step step, const Reply& reply) const {
+  if (reply.is(Reply::Type::status)) return {};
+  if (!reply.is(Reply::Type::error)) return unexpected("the handshake", reply);
+  const ServerError error = classify(reply.text);
+  if (step == Step::set_name) {
+    switch (error) {
+      case ServerError::no_auth:
+      case ServerError::too_many_clients:
+        return to_failure(reply.text);
+      case ServerError::no_permission:
+        // A server in protected mode says so to whatever comes first, and hangs up.
+        if (reply.text.starts_with("DENIED")) return to_failure(reply.text);
+        return {};
+      default:
+        return {};  // a name is a comfort, not a condition
+    }
+  }
+  Failure why = to_failure(reply.text);
+  // Old servers have words of their own for a password that is wrong.
+  if (step == Step::auth && error == ServerError::other) why.code = errc::access_denied;
+  return why;
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,37 @@
+// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. All commands are
+// sent at once; the replies come back in order. No I/O.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/error.hpp>
+
+#include "backends/redis/connection/reply.hpp"
+#include "backends/redis/options.hpp"
+
+namespace dlock::redis {
+
+class Handshake {
+ public:
+  explicit Handshake(const Options& options);
+
+  [[nodiscard]] std::vector<std::vector<std::string>> commands() const;
+
+  // Takes the next reply. nullopt: there are more to come. Otherwise the verdict: no code means that the connection is
+  // ready for use.
+  [[nodiscard]] std::optional<Failure> replied(const Reply& reply);
+
+ private:
+  enum class Step { auth, select, set_name };
+
+  [[nodiscard]] Failure judge(Step step, const Reply& reply) const;
+
+  const Options& options_;
+  std::vector<Step> steps_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace dlock::redis

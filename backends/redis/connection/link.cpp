@@ -1,0 +1,138 @@
+#include "backends/redis/connection/link.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <new>
+#include <utility>
+
+#include "backends/redis/waiting/timing.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+struct FreeCommand {
+  void operator()(char* command) const noexcept { redisFreeCommand(command); }
+};
+
+}  // namespace
+
+void append_command(std::string& out, const std::vector<std::string_view>& words) {
+  std::vector<const char*> data(words.size());
+  std::vector<std::size_t> sizes(words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    data[i] = words[i].data();
+    sizes[i] = words[i].size();
+  }
+  char* raw = nullptr;
+  const int size = redisFormatCommandArgv(&raw, static_cast<int>(words.size()), data.data(), sizes.data());
+  const std::unique_ptr<char, FreeCommand> command(raw);
+  if (size < 0) throw std::bad_alloc();
+  out.append(command.get(), static_cast<std::size_t>(size));
+}
+
+Link::Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists)
+    : executor_(executor),
+      options_(options),
+      wires_(std::move(wires)),
+      user_(user),
+      reconnect_(executor, {.lasting = proof_time, .insists = insists}, [this] { connect(); }),
+      health_(executor, options.response_timeout, *this),
+      connect_timer_(executor) {}
+
+Link::~Link() = default;
+
+// --- Connecting ------------------------------------------------------------------------------------------------------
+
+void Link::connect() {
+  const TimePoint deadline = saturating_add(executor_.now(), options_.connect_timeout);
+  written_ = sent_ = 0;
+  connect_timer_.arm(deadline, [this] {
+    down({errc::unavailable, options_.endpoint() + ": no connection within the connect timeout"});
+  });
+  wire_ = wires_(executor_, options_, *this);
+  wire_->open(deadline);
+}
+
+void Link::opened() {
+  handshake_.emplace(options_);
+  for (const auto& command : handshake_->commands()) {
+    std::string bytes;
+    append_command(bytes, {command.begin(), command.end()});
+    write(bytes);
+  }
+  wire_->flush();
+}
+
+void Link::received(Reply reply) {
+  if (ready()) return user_.link_received(std::move(reply));
+  const auto verdict = handshake_->replied(reply);
+  if (!verdict) return;
+  if (verdict->code) return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
+  handshake_.reset();
+  connect_timer_.disarm();
+  reconnect_.ready();
+  health_.start();
+  user_.link_ready();
+}
+
+// --- Connected -------------------------------------------------------------------------------------------------------
+
+void Link::write(std::string_view bytes) {
+  wire_->write(bytes);
+  written_ += bytes.size();
+}
+
+void Link::drained() {
+  health_.heard();
+  if (ready()) user_.link_drained();
+}
+
+void Link::health_dead() {
+  break_off({errc::unavailable, options_.endpoint() + ": the server has gone silent"});
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Link::closed(Failure why) {
+  down(std::move(why));
+}
+
+void Link::break_off(Failure why) {
+  if (!wire_) return;
+  wire_->discard();
+  down(std::move(why));
+}
+
+void Link::down(Failure why) {
+  const bool was_ready = ready();
+  sent_ = wire_->sent();
+  const auto gone = std::move(wire_);  // may be what called us
+  drop_wire();
+  reconnect_.down(why);
+  user_.link_down(why, was_ready);
+}
+
+void Link::drop_wire() {
+  connect_timer_.disarm();
+  health_.stop();
+  handshake_.reset();
+  if (wire_) sent_ = wire_->sent();
+  wire_.reset();
+}
+
+void Link::rest() {
+  drop_wire();
+  reconnect_.rest();
+}
+
+void Link::stop(std::string_view last_words) {
+  if (wire_ && (handshake_ || ready()) && !last_words.empty()) {
+    write(last_words);
+    wire_->flush();
+  }
+  drop_wire();
+  reconnect_.stop();
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,102 @@
+// A connection to the server: made when it is first wanted and made again when it breaks (common::Reconnect), greeted
+// (Handshake), and watched over (common::Health).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/executor.hpp>
+
+#include "backends/common/health.hpp"
+#include "backends/common/reconnect.hpp"
+#include "backends/redis/connection/handshake.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/options.hpp"
+
+namespace dlock::redis {
+
+// Appends the command as Redis reads it.
+void append_command(std::string& out, const std::vector<std::string_view>& words);
+
+// In tasks only.
+class Link final : private Wire::Events, private common::Health::User {
+ public:
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    virtual void link_ready() = 0;
+    virtual void link_received(Reply reply) = 0;
+    virtual void link_drained() = 0;
+    // The connection broke, or could not be made. sent(): how much of what was written may have reached the server.
+    virtual void link_down(const Failure& why, bool was_ready) = 0;
+    // Nothing was heard for a while: ask something, so that a dead connection is noticed.
+    virtual void link_silent() = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  // insists: goes on after a final refusal, with long pauses.
+  Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists = false);
+  ~Link();
+
+  // Connects, unless it is connected; sooner than planned where it is pausing.
+  void want() { reconnect_.want(); }
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }
+  // While nothing works: why.
+  [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
+
+  // Only while ready. What is written goes out with flush().
+  void write(std::string_view bytes);
+  void flush() { wire_->flush(); }
+  void receive() { wire_->receive(); }
+  // Counted from the beginning of the current connection.
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
+
+  // This connection is of use: if it breaks, the next one is made without a pause.
+  void proven() noexcept { reconnect_.proven(); }
+
+  // Something is wrong with this connection: give it up and make another.
+  void break_off(Failure why);
+  // Give up the connection, if any, and make another when it is wanted, at once then. link_down() is not called.
+  void rest();
+  // For good. last_words: sent before that where there is a connection, also behind a handshake that the server has
+  // not answered yet.
+  void stop(std::string_view last_words = {});
+
+ private:
+  void connect();
+  void down(Failure why);
+  void drop_wire();
+
+  void opened() override;
+  void received(Reply reply) override;
+  void drained() override;
+  void closed(Failure why) override;
+
+  void health_ask() override { user_.link_silent(); }
+  void health_catch_up() override { receive(); }
+  void health_dead() override;
+
+  Executor& executor_;
+  const Options& options_;
+  const WireFactory wires_;
+  User& user_;
+
+  std::unique_ptr<Wire> wire_;
+  std::optional<Handshake> handshake_;  // while it is under way
+  std::uint64_t written_ = 0;
+  std::uint64_t sent_ = 0;  // of the last connection, once it is gone
+  common::Reconnect reconnect_;
+  common::Health health_;
+  Timer connect_timer_;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,139 @@
+#include "backends/redis/connection/server_error.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include "util/names.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+struct Code {
+  std::string_view text;
+  ServerError error;
+};
+
+constexpr std::array known_codes = {
+    Code{"NOSCRIPT", ServerError::no_script},
+    Code{"LOADING", ServerError::loading},
+    Code{"BUSY", ServerError::busy},
+    Code{"READONLY", ServerError::read_only},
+    Code{"MASTERDOWN", ServerError::master_down},
+    Code{"NOREPLICAS", ServerError::no_replicas},
+    Code{"OOM", ServerError::out_of_memory},
+    Code{"MISCONF", ServerError::misconfigured},
+    Code{"NOAUTH", ServerError::no_auth},
+    Code{"WRONGPASS", ServerError::wrong_password},
+    Code{"NOPERM", ServerError::no_permission},
+    Code{"DENIED", ServerError::no_permission},
+    Code{"WRONGTYPE", ServerError::wrong_type},
+    Code{"MOVED", ServerError::cluster},
+    Code{"ASK", ServerError::cluster},
+    Code{"CLUSTERDOWN", ServerError::cluster},
+    Code{"TRYAGAIN", ServerError::cluster},
+    Code{"CROSSSLOT", ServerError::cluster},
+};
+
+// Errors that have no code of their own.
+constexpr std::array known_sentences = {
+    Code{"The user executing the script can't", ServerError::no_permission},  // 7.0
+    Code{"ACL failure in script", ServerError::no_permission},                // 7.2
+    Code{"AUTH <password> called without any password", ServerError::wrong_password},
+    Code{"invalid password", ServerError::wrong_password},
+    Code{"operation not permitted", ServerError::no_auth},
+    Code{"max number of clients reached", ServerError::too_many_clients},
+    Code{"DB index is out of range", ServerError::no_such_db},
+    Code{"invalid DB index", ServerError::no_such_db},
+    Code{"SELECT is not allowed in cluster mode", ServerError::cluster},
+    Code{"unknown command", ServerError::unknown_command},
+    Code{"Unknown Redis command", ServerError::unknown_command},
+    Code{"command not allowed when used memory", ServerError::out_of_memory},
+};
+
+// The code as a word of its own, so that "BUSY" is not found in "BUSYGROUP".
+bool contains_word(std::string_view text, std::string_view word) noexcept {
+  const auto ends_word = [&](std::size_t at) { return at >= text.size() || text[at] == ' ' || text[at] == ':'; };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const bool starts_word = at == 0 || text[at - 1] == ' ' || text[at - 1] == '-';
+    if (starts_word && ends_word(at + word.size())) return true;
+  }
+  return false;
+}
+
+errc code_of(ServerError error) noexcept {
+  switch (error) {
+    case ServerError::no_script:
+    case ServerError::loading:
+    case ServerError::busy:
+    case ServerError::read_only:
+    case ServerError::master_down:
+    case ServerError::no_replicas:
+    case ServerError::out_of_memory:
+    case ServerError::misconfigured:
+    case ServerError::too_many_clients:
+      return errc::unavailable;
+    case ServerError::no_auth:
+    case ServerError::wrong_password:
+    case ServerError::no_permission:
+      return errc::access_denied;
+    case ServerError::cluster:
+    case ServerError::unknown_command:
+      return errc::unsupported;
+    case ServerError::no_such_db:
+      return errc::invalid_argument;
+    case ServerError::wrong_type:
+    case ServerError::other:
+      break;
+  }
+  return errc::protocol;
+}
+
+std::string_view explanation(ServerError error) noexcept {
+  switch (error) {
+    case ServerError::read_only:
+    case ServerError::master_down:
+      return "this Redis is a replica: ";
+    case ServerError::no_replicas:
+      return "Redis has too few replicas to accept writes: ";
+    case ServerError::wrong_type:
+      return "the lock's key holds something that is not a lock: ";
+    case ServerError::cluster:
+      return "this is a cluster node; dlock needs a Redis that is not part of a cluster: ";
+    case ServerError::no_auth:
+      return "Redis wants a password, and the URL has none: ";
+    case ServerError::no_such_db:
+      return "the database in the URL's path: ";
+    default:
+      return "Redis: ";
+  }
+}
+
+}  // namespace
+
+ServerError classify(std::string_view text) noexcept {
+  const std::string_view first = text.substr(0, text.find(' '));
+  for (const Code& code : known_codes) {
+    if (first == code.text) return code.error;
+  }
+  for (const Code& sentence : known_sentences) {
+    if (text.find(sentence.text) != std::string_view::npos) return sentence.error;
+  }
+  // Servers before 7.0 wrap the error of a command inside a script: "ERR Error running script ...: -READONLY ...".
+  for (const Code& code : known_codes) {
+    if (contains_word(text, code.text)) return code.error;
+  }
+  return ServerError::other;
+}
+
+Failure to_failure(std::string_view text) {
+  const ServerError error = classify(text);
+  const std::string shown = util::quoted(text);  // from outside: bounded, and free of control characters
+  return {code_of(error), std::string(explanation(error)) + shown.substr(1, shown.size() - 2)};
+}
+
+bool suggests_other_server(ServerError error) noexcept {
+  return error == ServerError::read_only || error == ServerError::master_down;
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,129 @@
+#include "backends/redis/connection/subscriber.hpp"
+
+#include <utility>
+
+#include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/requests/answers.hpp"
+
+namespace dlock::redis {
+
+Subscriber::Subscriber(Executor& executor, const Options& options, WireFactory wires, Listener& listener)
+    : executor_(executor),
+      options_(options),
+      listener_(listener),
+      link_(executor, options, std::move(wires), *this, true) {}
+
+Subscriber::~Subscriber() = default;
+
+void Subscriber::subscribe(const std::string& channel) {
+  Channel& entry = channels_[channel];
+  if (std::exchange(entry.wanted, true) || forbidden_) return;
+  if (!link_.ready()) return link_.want();
+  send("SUBSCRIBE", channel);
+  ++entry.joining;
+  link_.flush();
+}
+
+void Subscriber::unsubscribe(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  if (!link_.ready()) {
+    channels_.erase(found);
+    return;
+  }
+  found->second.wanted = found->second.confirmed = false;
+  ++found->second.leaving;
+  send("UNSUBSCRIBE", channel);
+  link_.flush();
+}
+
+void Subscriber::resume() {
+  if (!channels_.empty() && !forbidden_ && !link_.ready()) link_.want();
+}
+
+bool Subscriber::hears(const std::string& channel) const {
+  const auto found = channels_.find(channel);
+  return found != channels_.end() && found->second.confirmed;
+}
+
+void Subscriber::send(std::string_view command, const std::string& channel) {
+  std::string bytes;
+  append_command(bytes, {command, channel});
+  link_.write(bytes);
+}
+
+void Subscriber::link_ready() {
+  for (auto& [name, channel] : channels_) {
+    send("SUBSCRIBE", name);
+    ++channel.joining;
+  }
+}
+
+void Subscriber::link_received(Reply reply) {
+  if (reply.is(Reply::Type::error)) {
+    const Failure why = to_failure(reply.text);
+    if (classify(reply.text) != ServerError::no_permission) {
+      return link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
+    }
+    forbidden_ = true;
+    // Not from inside: this is the link's own call.
+    executor_.post(lifetime_.guard([this] { link_.stop(); }));
+    return listener_.forbidden(why);
+  }
+  take_news(reply);
+}
+
+// ["subscribe", channel, count], ["unsubscribe", channel, count], ["message", channel, text], and the answers to PING:
+// ["pong", ""] where we are subscribed to something, else the status PONG.
+void Subscriber::take_news(const Reply& reply) {
+  using Type = Reply::Type;
+  if (reply.is(Type::status)) return;
+  const auto& fields = reply.elements;
+  const bool news = reply.is(Type::array) && fields.size() >= 2 && fields[0].is(Type::string);
+  if (news && fields[0].text == "pong") return;
+  if (!news || fields.size() != 3 || !fields[1].is(Type::string)) {
+    return link_.break_off(unexpected("SUBSCRIBE", reply));
+  }
+  const std::string& kind = fields[0].text;
+  const auto found = channels_.find(fields[1].text);
+  if (found == channels_.end()) return;
+  Channel& channel = found->second;
+  if (kind == "message" && fields[2].is(Type::string)) {
+    if (channel.wanted) listener_.message(std::string(found->first), fields[2].text);
+  } else if (kind == "subscribe" && channel.joining > 0) {
+    --channel.joining;
+    if (!channel.wanted || channel.joining != 0) return;
+    channel.confirmed = true;
+    listener_.subscribed(std::string(found->first));
+  } else if (kind == "unsubscribe" && channel.leaving > 0) {
+    --channel.leaving;
+    if (!channel.wanted && channel.leaving == 0) channels_.erase(found);
+  } else {
+    link_.break_off(unexpected("SUBSCRIBE", reply));
+  }
+}
+
+void Subscriber::link_drained() {
+  link_.flush();
+}
+
+// The command connection reports what is wrong with the server.
+void Subscriber::link_down(const Failure& /*why*/, bool was_ready) {
+  forget();
+  if (was_ready) listener_.interrupted();
+}
+
+// What the server of the last connection knew.
+void Subscriber::forget() {
+  std::erase_if(channels_, [](const auto& entry) { return !entry.second.wanted; });
+  for (auto& [name, channel] : channels_) channel = {.wanted = true};
+}
+
+void Subscriber::link_silent() {
+  std::string bytes;
+  append_command(bytes, {"PING"});
+  link_.write(bytes);
+  link_.flush();
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,120 @@
+#include "backends/redis/requests/acquirer.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/release_request.hpp"
+#include "backends/redis/waiting/timing.hpp"
+
+namespace dlock::redis {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+std::string_view name_of(AcquireMode mode) {
+  switch (mode) {
+    case AcquireMode::try_once:
+      return "try";
+    case AcquireMode::queue:
+      return "queue";
+    case AcquireMode::blind:
+      return "blind";
+  }
+  return "try";
+}
+
+}  // namespace
+
+std::string in_milliseconds(nanoseconds d) {
+  return std::to_string(std::max<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 1));
+}
+
+// A grant that the replicas have not confirmed yet.
+struct Acquirer::Granted {
+  Keys keys;
+  std::string value;
+  nanoseconds lease;
+  TimePoint deadline;
+  AcquireAnswer answer;
+  TimePoint sent;
+  Handler done;
+};
+
+CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
+  if (request.wait && !outage_.may_ask()) {
+    commands_.executor().post([done = std::move(done), why = outage_.why()] { done(why, {}); });
+    return 0;
+  }
+  const Options& options = commands_.options();
+  Keys keys = keys_of(options.prefix, request.name);
+  std::string value = value_of(client_, request.owner);
+  std::vector<std::string> arguments = {value,
+                                        in_milliseconds(request.lease),
+                                        std::string(name_of(place.mode)),
+                                        in_milliseconds(alive_for),
+                                        in_milliseconds(grant_for),
+                                        request.holder,
+                                        std::to_string(place.ticket)};
+  std::shared_ptr<Granted> later;
+  if (options.replicas_ack > 0) {
+    later = std::make_shared<Granted>(Granted{keys, value, request.lease, deadline, {}, {}, {}});
+  }
+  return commands_.run(
+      acquire_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)},
+      std::move(arguments), deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
+        if (!reply.ok()) {
+          outage_.failed(reply.failure());
+          return done(reply.failure(), sent);
+        }
+        auto answer = read_acquire(reply.value());
+        // A grant and a place in the queue are writes. That somebody else has the lock can be read.
+        const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
+        if (wrote) commands_.proven();
+        outage_.answered(wrote);
+        if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
+        later->answer = answer.value();
+        later->sent = sent;
+        later->done = done;
+        wait_for_replicas(later);
+      });
+}
+
+// WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with
+// replicas_ack have one of their own.
+void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
+  const Options& options = commands_.options();
+  const nanoseconds patience =
+      std::min({options.response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
+  (void)commands_.request({"WAIT", std::to_string(options.replicas_ack), in_milliseconds(patience)}, granted->deadline,
+                          [this, granted](Result<Reply> reply, TimePoint) {
+                            if (!reply.ok()) return take_back(granted, reply.failure());
+                            auto count = read_number(reply.value());
+                            if (!count.ok()) return take_back(granted, count.failure());
+                            const std::uint64_t wanted = commands_.options().replicas_ack;
+                            const auto got = count.value();
+                            if (got >= wanted) return granted->done(granted->answer, granted->sent);
+                            take_back(granted,
+                                      {errc::unavailable, std::to_string(got) + " of " + std::to_string(wanted) +
+                                                              " replicas acknowledged the lock in time"});
+                          });
+}
+
+// Before anything is reported, because the next attempt has the same value.
+void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
+  request_release(commands_, granted->keys, granted->value, true, granted->deadline,
+                  [granted, why = std::move(why)](const Result<ReleaseAnswer>& answer) {
+                    Failure failure = why;
+                    if (!answer.ok()) {
+                      failure.code = errc::ambiguous;
+                    } else if (failure.code == errc::ambiguous) {
+                      failure.code = errc::unavailable;
+                    }
+                    granted->done(std::move(failure), granted->sent);
+                  });
+}
+
+}  // namespace dlock::redis

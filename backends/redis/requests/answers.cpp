@@ -1,0 +1,167 @@
+#include "backends/redis/requests/answers.hpp"
+
+#include <charconv>
+#include <limits>
+
+#include "backends/redis/connection/server_error.hpp"
+#include "util/names.hpp"
+
+namespace dlock::redis {
+
+using std::chrono::milliseconds;
+using Type = Reply::Type;
+
+namespace {
+
+milliseconds saturate(std::int64_t ms) {
+  constexpr auto most = std::chrono::duration_cast<milliseconds>(std::chrono::nanoseconds::max());
+  return std::min(milliseconds(ms), most);
+}
+
+// Tokens are decimal text, because Redis's integers may be but Lua's numbers are not exact. Always below 2^63.
+std::optional<FencingToken> parse_token(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0 ||
+      value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    return std::nullopt;
+  }
+  return FencingToken(value);
+}
+
+std::string_view type_name(Type type) {
+  switch (type) {
+    case Type::nil:
+      return "nil";
+    case Type::status:
+      return "a status";
+    case Type::error:
+      return "an error";
+    case Type::integer:
+      return "a number";
+    case Type::string:
+      return "a string";
+    case Type::array:
+      return "an array";
+  }
+  return "?";
+}
+
+bool is_array_of(const Reply& reply, std::size_t size) {
+  return reply.is(Type::array) && reply.elements.size() == size;
+}
+
+bool is_flag(const Reply& reply) {
+  return reply.is(Type::integer) && (reply.integer == 0 || reply.integer == 1);
+}
+
+// "token value holder"; a holder may contain spaces.
+struct FenceRecord {
+  FencingToken token;
+  std::string_view value;
+  std::string_view holder;
+};
+
+std::optional<FenceRecord> parse_fence(std::string_view text) {
+  const std::size_t first = text.find(' ');
+  if (first == std::string_view::npos) return std::nullopt;
+  const std::size_t second = text.find(' ', first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  const auto token = parse_token(text.substr(0, first));
+  if (!token) return std::nullopt;
+  return FenceRecord{*token, text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+}
+
+}  // namespace
+
+Failure unexpected(std::string_view to_what, const Reply& reply) {
+  if (reply.is(Type::error)) return to_failure(reply.text);
+  std::string what(type_name(reply.type));
+  if (reply.is(Type::array)) what += " of " + std::to_string(reply.elements.size());
+  return {errc::protocol, "an answer to " + std::string(to_what) + " that makes no sense: " + what};
+}
+
+Result<AcquireAnswer> read_acquire(const Reply& reply) {
+  const auto refuse = [&] { return unexpected("the acquire script", reply); };
+  if (!reply.is(Type::array) || reply.elements.empty() || !reply.elements[0].is(Type::integer)) return refuse();
+  const auto& fields = reply.elements;
+  if (fields[0].integer == 1) {
+    if (fields.size() != 2 || !fields[1].is(Type::string)) return refuse();
+    const auto token = parse_token(fields[1].text);
+    if (!token) return refuse();
+    return AcquireAnswer{.granted = true, .token = *token};
+  }
+  if (fields[0].integer != 0 || fields.size() != 5) return refuse();
+  if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
+  if (!fields[4].is(Type::integer)) return refuse();
+  const std::int64_t ms = fields[1].integer;
+  const std::int64_t rank = fields[2].integer;
+  const std::int64_t ticket = fields[4].integer;
+  if (ms < -2 || rank < -1 || ticket < 0) return refuse();
+  AcquireAnswer answer;
+  if (ms >= 0) {
+    answer.free_in = saturate(ms);
+  } else if (ms == -2) {
+    answer.free_in = milliseconds(0);
+    answer.more = true;
+  }
+  if (rank >= 0) answer.rank = static_cast<std::uint64_t>(rank);
+  answer.joined = fields[3].integer == 1;
+  answer.ticket = static_cast<std::uint64_t>(ticket);
+  return answer;
+}
+
+Result<bool> read_renew(const Reply& reply) {
+  if (!is_flag(reply)) return unexpected("the renew script", reply);
+  return reply.integer == 1;
+}
+
+Result<ReleaseAnswer> read_release(const Reply& reply) {
+  const auto refuse = [&] { return unexpected("the release script", reply); };
+  if (!is_array_of(reply, 3)) return refuse();
+  const Reply& was = reply.elements[0];
+  if (!was.is(Type::integer) || !is_flag(reply.elements[1]) || !is_flag(reply.elements[2])) return refuse();
+  const bool may_publish = reply.elements[1].integer == 1;
+  const bool more = reply.elements[2].integer == 1;
+  switch (was.integer) {
+    case 1:
+      return ReleaseAnswer{ReleaseAnswer::Was::ours, may_publish, more};
+    case 0:
+      return ReleaseAnswer{ReleaseAnswer::Was::somebody_elses, may_publish, more};
+    case -1:
+      return ReleaseAnswer{ReleaseAnswer::Was::free, may_publish, more};
+    default:
+      return refuse();
+  }
+}
+
+Result<LockInfo> read_inspect(const Reply& reply, const std::string& name) {
+  const auto refuse = [&] { return unexpected("the inspect script", reply); };
+  if (!is_array_of(reply, 4)) return refuse();
+  const Reply& value = reply.elements[0];
+  const Reply& remaining = reply.elements[1];
+  const Reply& fence = reply.elements[2];
+  const Reply& waiters = reply.elements[3];
+  const auto text_or_nil = [](const Reply& r) { return r.is(Type::string) || r.is(Type::nil); };
+  if (!text_or_nil(value) || !text_or_nil(fence) || !remaining.is(Type::integer) || !waiters.is(Type::integer)) {
+    return refuse();
+  }
+  if (remaining.integer < -2 || waiters.integer < 0) return refuse();
+  LockInfo info{.name = name, .held = value.is(Type::string)};
+  if (info.held && remaining.integer >= 0) info.remaining = saturate(remaining.integer);
+  info.waiters = static_cast<std::uint64_t>(waiters.integer);
+  if (fence.is(Type::string)) {
+    const auto record = parse_fence(fence.text);
+    if (!record) return Failure{errc::protocol, "the lock's fence key holds " + util::quoted(fence.text)};
+    info.token = record->token;
+    if (info.held && record->value == value.text) info.holder = record->holder;
+  }
+  return info;
+}
+
+Result<std::uint64_t> read_number(const Reply& reply) {
+  if (!reply.is(Type::integer) || reply.integer < 0) return unexpected("a command that counts", reply);
+  return static_cast<std::uint64_t>(reply.integer);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,45 @@
+// The replies of the scripts, read field by field: anything unexpected is refused, never guessed. No I/O.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <dlock/backend.hpp>
+
+#include "backends/redis/connection/reply.hpp"
+
+namespace dlock::redis {
+
+struct AcquireAnswer {
+  bool granted = false;
+  FencingToken token = {};  // if granted
+  // If not: when the lock frees itself; nullopt if it never does or nobody can tell.
+  std::optional<std::chrono::milliseconds> free_in = std::nullopt;
+  std::optional<std::uint64_t> rank = std::nullopt;  // how many are before us; nullopt: we do not queue
+  bool joined = false;                               // we were not in the queue until now
+  std::uint64_t ticket = 0;                          // our place in the queue, if we are in it
+  // Nobody has the lock, and the server has more dead waiters to remove than it did in one go: asking again goes on.
+  bool more = false;
+};
+
+struct ReleaseAnswer {
+  enum class Was { ours, somebody_elses, free } was;
+  bool may_publish = true;
+  bool more = false;  // as above
+};
+
+// Each answers errc::protocol for a reply of another shape, and what an error reply means.
+[[nodiscard]] Result<AcquireAnswer> read_acquire(const Reply& reply);
+[[nodiscard]] Result<bool> read_renew(const Reply& reply);
+[[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
+// waiters is left out unless they are ours to count.
+[[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name);
+
+// A non-negative number in reply to a command that answers one.
+[[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);
+
+[[nodiscard]] Failure unexpected(std::string_view to_what, const Reply& reply);
+
+}  // namespace dlock::redis

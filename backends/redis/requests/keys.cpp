@@ -1,0 +1,131 @@
+#include "backends/redis/requests/keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+
+namespace dlock::redis {
+
+namespace {
+
+// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does, unless K has a '}': then only what is
+// before that is hashed of them, and all of K. Where K has a hash tag of its own, that has to stay the first one: K, a
+// unit separator and "dlq". No lock's name has a control character, so the two forms cannot be mistaken for each other
+// or, with a prefix, for a lock.
+constexpr std::string_view closing = "}:";
+constexpr char separator = '\x1f';
+constexpr std::string_view queue_suffix = "dlq";
+constexpr std::string_view alive_suffix = "dla";
+constexpr std::string_view fence_suffix = "dlf";
+constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
+
+std::string derived(std::string_view key, std::string_view suffix) {
+  std::string out;
+  if (has_hash_tag(key)) {
+    out += key;
+    out += separator;
+  } else {
+    out += '{';
+    out += key;
+    out += closing;
+  }
+  out += suffix;
+  return out;
+}
+
+// The key that this one was derived from.
+std::optional<std::string> base_of(std::string_view key, std::string_view suffix) {
+  if (!key.ends_with(suffix)) return std::nullopt;
+  key.remove_suffix(suffix.size());
+  if (key.ends_with(separator)) {
+    key.remove_suffix(1);
+    if (has_hash_tag(key)) return std::string(key);
+  } else if (key.starts_with('{') && key.ends_with(closing) && key.size() > closing.size()) {
+    key = key.substr(1, key.size() - 1 - closing.size());
+    if (!key.empty() && !has_hash_tag(key)) return std::string(key);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_hash_tag(std::string_view key) noexcept {
+  const std::size_t open = key.find('{');
+  if (open == std::string_view::npos) return false;
+  const std::size_t close = key.find('}', open + 1);
+  return close != std::string_view::npos && close > open + 1;
+}
+
+Keys keys_of(std::string_view prefix, std::string_view name) {
+  std::string key;
+  key.reserve(prefix.size() + name.size());
+  key += prefix;
+  key += name;
+  std::string queue = derived(key, queue_suffix);
+  std::string alive = derived(key, alive_suffix);
+  std::string fence = derived(key, fence_suffix);
+  return {std::move(key), std::move(queue), std::move(alive), std::move(fence)};
+}
+
+bool is_reserved(std::string_view prefix, std::string_view name) {
+  if (prefix.find_first_not_of('{') != std::string_view::npos) return false;
+  const std::string key = std::string(prefix) + std::string(name);
+  return std::any_of(suffixes.begin(), suffixes.end(), [&](std::string_view suffix) {
+    const auto base = base_of(key, suffix);
+    return base && base->size() > prefix.size() && base->starts_with(prefix);
+  });
+}
+
+std::optional<std::string> lock_of_fence_key(std::string_view key) {
+  return base_of(key, fence_suffix);
+}
+
+bool is_derived_key(std::string_view key) {
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [&](std::string_view suffix) { return base_of(key, suffix).has_value(); });
+}
+
+std::string escape_pattern(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string value_of(std::string_view client, const OwnerId& owner) {
+  std::string out(client);
+  out += ':';
+  out += owner.to_string();
+  return out;
+}
+
+std::optional<OwnerId> owner_in(std::string_view value, std::string_view client) {
+  if (value.size() <= client.size() || !value.starts_with(client) || value[client.size()] != ':') return std::nullopt;
+  return OwnerId::parse(value.substr(client.size() + 1));
+}
+
+std::string client_channel(std::string_view client) {
+  return std::string(channel_prefix) + std::string(client);
+}
+
+std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client) {
+  const std::size_t space = text.find(' ');
+  const auto owner = owner_in(text.substr(0, space), client);
+  if (!owner) return std::nullopt;
+  if (space == std::string_view::npos) return WakeUp{*owner, std::nullopt};
+  const std::string_view digits = text.substr(space + 1);
+  std::uint32_t ms = 0;  // leases are a day at most
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ms);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return WakeUp{*owner, std::chrono::milliseconds(ms)};
+}
+
+std::string lock_channel(std::string_view lock_key) {
+  return std::string(channel_prefix) + "lock:" + std::string(lock_key);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,96 @@
+#include "backends/redis/requests/release_request.hpp"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backends/redis/requests/acquirer.hpp"
+#include "backends/redis/waiting/timing.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+// What the release script takes.
+std::vector<std::string> release_keys(const Keys& keys) {
+  return {keys.lock, keys.queue, keys.alive};
+}
+std::vector<std::string> release_arguments(const std::string& value, bool leave) {
+  return {value, in_milliseconds(grant_for), leave ? "leave" : "stay"};
+}
+
+class Release : public std::enable_shared_from_this<Release> {
+ public:
+  Release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+          std::function<void(Result<ReleaseAnswer>)> done)
+      : commands_(commands),
+        keys_(std::move(keys)),
+        value_(std::move(value)),
+        leave_(leave),
+        deadline_(deadline),
+        done_(std::move(done)) {}
+
+  void ask() {
+    (void)commands_.run(
+        release_script(), release_keys(keys_), release_arguments(value_, leave_), deadline_,
+        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+          self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
+        },
+        AtTheEnd::sent);
+  }
+
+ private:
+  void answered(Result<ReleaseAnswer> answer) {
+    // What became of the value is known from the first answer; the rest is for the waiters.
+    const bool more = answer.ok() && answer.value().more;
+    if (!first_) first_.emplace(std::move(answer));
+    if (more && commands_.executor().now() < deadline_) return ask();
+    done_(*std::move(first_));
+  }
+
+  CommandClient& commands_;
+  const Keys keys_;
+  const std::string value_;
+  const bool leave_;
+  const TimePoint deadline_;
+  const std::function<void(Result<ReleaseAnswer>)> done_;
+  std::optional<Result<ReleaseAnswer>> first_;
+};
+
+}  // namespace
+
+void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+                     std::function<void(Result<ReleaseAnswer>)> done) {
+  std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
+}
+
+void release_at_the_end(CommandClient& commands, const Keys& keys, const std::string& value) {
+  commands.last_word(release_script(), release_keys(keys), release_arguments(value, true));
+}
+
+Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, std::string client,
+                               std::function<void()> publish_forbidden) {
+  using Reason = Releases::Reason;
+  return [&commands, &acquiring, &outage, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
+    const bool leave = reason == Reason::give_up;
+    // Who gave up asks again and again, as waiters do.
+    if (leave && !outage.may_ask()) {
+      return commands.executor().post([done = std::move(done), why = outage.why()] { done(why); });
+    }
+    request_release(leave ? acquiring : commands, keys_of(commands.options().prefix, name), value_of(client, owner),
+                    leave, deadline,
+                    [&outage, leave, publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
+                      if (!answer.ok()) {
+                        outage.failed(answer.failure());
+                        return done(answer.failure());
+                      }
+                      outage.answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
+                      if (!answer.value().may_publish) publish_forbidden();
+                      done(answer.value().was == ReleaseAnswer::Was::ours);
+                    });
+  };
+}
+
+}  // namespace dlock::redis

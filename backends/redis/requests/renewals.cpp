@@ -1,0 +1,92 @@
+#include "backends/redis/requests/renewals.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/redis/requests/acquirer.hpp"
+#include "backends/redis/requests/answers.hpp"
+#include "backends/redis/requests/keys.hpp"
+
+namespace dlock::redis {
+
+using std::chrono::nanoseconds;
+using Status = RenewOutcome::Status;
+
+Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::string client)
+    : commands_(commands), client_(std::move(client)) {
+  if (commands.options().replicas_ack > 0) {
+    acknowledged_.emplace(commands.executor(), commands.options(), wires, nullptr);
+  }
+}
+
+void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
+  const nanoseconds patience = std::min(commands_.options().response_timeout, grant.lease / 4);
+  const auto renewal =
+      std::make_shared<Renewal>(Renewal{grant, saturating_add(commands_.executor().now(), patience), std::move(done)});
+  if (!acknowledged_) return ask(commands_, renewal, false);
+  next_.push_back(renewal);
+  if (!under_way_) start_batch();
+}
+
+void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
+  const Grant& grant = renewal->grant;
+  Keys keys = keys_of(commands.options().prefix, grant.name);
+  (void)commands.run(
+      renew_script(), {std::move(keys.lock), std::move(keys.fence)},
+      {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, renewal->deadline,
+      [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
+        const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
+        const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal->done, nullptr)(std::move(outcome)); };
+        if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});
+        if (!renewed.value()) {
+          const std::string why = "Redis no longer has lock \"" + renewal->grant.name + "\" as ours";
+          return answer({.status = Status::lost, .failure = {errc::lost, why}});
+        }
+        commands.proven();
+        renewal->sent = sent;
+        renewal->renewed = true;
+        if (acknowledged && !renewal->judged) return;  // what WAIT says is the answer
+        if (acknowledged) {
+          return answer({.status = Status::failed, .failure = {errc::ambiguous, "no word from the replicas in time"}});
+        }
+        answer({.status = Status::renewed, .valid_until = lease_valid_until(sent, renewal->grant.lease)});
+      });
+}
+
+void Renewals::start_batch() {
+  under_way_ = true;
+  const Batch batch = std::exchange(next_, {});
+  TimePoint deadline = TimePoint::max();
+  for (const auto& renewal : batch) {
+    deadline = std::min(deadline, renewal->deadline);
+    ask(*acknowledged_, renewal, true);
+  }
+  // The server counts from when it gets there; the answer has to come back in time.
+  const nanoseconds patience = (deadline - commands_.executor().now()) / 2;
+  (void)acknowledged_->request({"WAIT", std::to_string(commands_.options().replicas_ack), in_milliseconds(patience)},
+                               deadline,
+                               [this, batch](const Result<Reply>& reply, TimePoint) { acknowledged(batch, reply); });
+}
+
+void Renewals::acknowledged(const Batch& batch, const Result<Reply>& reply) {
+  under_way_ = false;
+  if (!next_.empty()) start_batch();
+  const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
+  const std::uint64_t wanted = commands_.options().replicas_ack;
+  for (const auto& renewal : batch) {
+    renewal->judged = true;
+    if (!renewal->renewed || !renewal->done) continue;
+    const auto done = std::exchange(renewal->done, nullptr);
+    if (!count.ok()) {
+      done({.status = Status::failed, .failure = count.failure()});
+    } else if (count.value() < wanted) {
+      const std::string why = std::to_string(count.value()) + " of " + std::to_string(wanted) +
+                              " replicas acknowledged the renewal of lock \"" + renewal->grant.name + "\" in time";
+      done({.status = Status::failed, .failure = {errc::unavailable, why}});
+    } else {
+      done({.status = Status::renewed, .valid_until = lease_valid_until(renewal->sent, renewal->grant.lease)});
+    }
+  }
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,48 @@
+// Looks for what endangers locks: the servers and what they tell about themselves, the session, the place of the locks
+// and our rights there.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/administration/four_letter.hpp"
+#include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+// Asks a server a four-letter word; whoever drops what is returned does not want the answer any more. Tests have their
+// own.
+using WordAsker = std::function<std::shared_ptr<void>(const Host& host, std::string_view word, TimePoint deadline,
+                                                      FourLetterQuestion::Handler done)>;
+[[nodiscard]] WordAsker ask_over_tcp(Executor& executor);
+
+// In tasks only.
+class Diagnosis {
+ public:
+  Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones, WordAsker asker);
+  ~Diagnosis();
+
+  // Answers within the response timeout, session or not. What it makes it removes, if need be later.
+  void run(Backend::Handler<std::vector<Finding>> done);
+  // To be called by the session's user.
+  void session_ready();
+
+ private:
+  class Examination;
+
+  Executor& executor_;
+  const Options& options_;
+  Session& session_;
+  Tombstones& tombstones_;
+  const WordAsker asker_;
+  std::list<std::shared_ptr<Examination>> running_;
+};
+
+}  // namespace dlock::zookeeper

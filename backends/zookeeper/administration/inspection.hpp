@@ -1,0 +1,63 @@
+// Questions about locks, and breaking them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+// Each answers within the response timeout. In tasks only.
+class Inspection {
+ public:
+  Inspection(Executor& executor, const Options& options, Requests& requests);
+  ~Inspection();
+
+  void inspect(const std::string& name, Backend::Handler<LockInfo> done);
+  void list(Backend::Handler<std::vector<LockInfo>> done);
+  // Removes the node of the holder.
+  void break_lock(const std::string& name, Backend::Handler<bool> done);
+
+  void session_ready();
+
+ private:
+  class AnyQuestion;
+  template <class T>
+  class Question;
+  // What is to be seen of a lock.
+  struct Sight {
+    bool exists = false;
+    bool held = false;
+    std::string holder_path;
+    Handle::Node holder;
+    std::size_t members = 0;
+    bool looks_like_data = false;  // of somebody's own
+  };
+  using SightHandler = std::function<void(Result<Sight>)>;
+
+  [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
+  void when_ready(const AnyQuestion& question, std::function<void()> ask);
+  void look(const std::string& name, int attempts_left, SightHandler done);
+  void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
+                     SightHandler done);
+  void look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
+                      SightHandler done);
+  void break_one(const std::string& name, int attempts_left, const std::shared_ptr<Question<bool>>& question);
+  [[nodiscard]] LockInfo info_of(const std::string& name, const Sight& sight) const;
+
+  Executor& executor_;
+  const Options& options_;
+  Requests& requests_;
+  std::set<std::shared_ptr<AnyQuestion>> open_;                            // not answered yet
+  std::unordered_map<const AnyQuestion*, std::function<void()>> waiting_;  // for a session
+};
+
+}  // namespace dlock::zookeeper

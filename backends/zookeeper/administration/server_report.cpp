@@ -1,0 +1,176 @@
+#include "backends/zookeeper/administration/server_report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "backends/zookeeper/administration/four_letter.hpp"
+#include "util/names.hpp"
+
+namespace dlock::zookeeper {
+
+using Severity = Finding::Severity;
+
+namespace {
+
+using Version = std::array<int, 3>;
+
+// The first with container nodes.
+constexpr Version oldest_version = {3, 5, 3};
+
+Version parse_version(std::string_view text) {
+  Version version{};
+  for (int& part : version) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (error != std::errc()) break;  // what cannot be read counts as 0
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!text.starts_with('.')) break;
+    text.remove_prefix(1);
+  }
+  return version;
+}
+
+// From outside: bounded, and free of control characters.
+std::string shown(std::string_view text) {
+  const std::string quoted = util::quoted(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+class Judgement {
+ public:
+  explicit Judgement(const std::vector<ServerReport>& reports) : reports_(reports) {}
+
+  std::vector<Finding> run() {
+    for (const ServerReport& report : reports_) {
+      server_findings(report);
+      judge_clients(report);
+    }
+    judge_ensemble();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(Severity severity, std::string check, std::string message) {
+    findings_.push_back({severity, std::move(check), std::move(message)});
+  }
+
+  void server_findings(const ServerReport& report) {
+    const std::string name = report.host.to_string();
+    if (report.failure) {
+      const bool all = std::all_of(reports_.begin(), reports_.end(),
+                                   [](const ServerReport& other) { return other.failure.has_value(); });
+      return add(all ? Severity::error : Severity::warning, "server", report.failure->detail);
+    }
+    if (is_refusal(report.srvr)) {
+      return add(Severity::note, "server",
+                 name + " is there; what it is cannot be told, because its 4lw.commands.whitelist lacks srvr");
+    }
+    const auto status = read_srvr(report.srvr);
+    if (!status) {
+      return add(Severity::warning, "server",
+                 name + " does not serve: has it lost its ensemble? It says: " +
+                     shown(report.srvr.substr(0, report.srvr.find('\n'))));
+    }
+    if (parse_version(status->version) < oldest_version) {
+      add(Severity::error, "version",
+          name + " runs ZooKeeper " + shown(status->version) + "; dlock needs 3.5.3 or later");
+    }
+    if (status->mode == "read-only") {
+      add(Severity::warning, "server", name + " has lost its ensemble and only answers reads");
+    } else {
+      add(Severity::ok, "server", name + ": ZooKeeper " + shown(status->version) + ", " + shown(status->mode));
+    }
+    standalone_ += status->mode == "standalone" ? 1 : 0;
+    leaders_ += status->mode == "leader" ? 1 : 0;
+    members_ += status->mode == "standalone" ? 0 : 1;
+  }
+
+  // Servers refuse connections of an address that has too many (maxClientCnxns); each dlock client makes one, or a few
+  // when it is busy.
+  void judge_clients(const ServerReport& report) {
+    const auto status = read_srvr(report.srvr);
+    if (report.failure || !status) return;
+    const std::string name = report.host.to_string();
+    const auto limit = read_number(report.conf, "maxClientCnxns");
+    if (report.cons.empty() || is_refusal(report.cons) || !limit) {
+      const std::string all = status->connections ? std::to_string(*status->connections) +
+                                                        (*status->connections == 1 ? " client; " : " clients; ")
+                                                  : "";
+      return add(Severity::note, "clients",
+                 name + ": " + all +
+                     "how many of them come from this machine, and how many may, cannot be told, because its "
+                     "4lw.commands.whitelist lacks cons or conf");
+    }
+    const std::size_t ours = count_connections(report.cons, report.our_address);
+    std::string text = name + ": " + std::to_string(ours) + " connections from " + report.our_address;
+    if (*limit == 0) return add(Severity::ok, "clients", text + ", without a limit");
+    text += " of at most " + std::to_string(*limit);
+    if (ours * 5 < *limit * 4) return add(Severity::ok, "clients", text);
+    add(Severity::warning, "clients", text + "; more are refused: raise maxClientCnxns, or share a client");
+  }
+
+  void judge_ensemble() {
+    if (standalone_ > 0 && reports_.size() > 1) {
+      return add(Severity::error, "ensemble",
+                 "the URL names several servers, and one of them stands alone: they are not one ensemble, and two "
+                 "clients can hold one lock");
+    }
+    if (leaders_ > 1) {
+      return add(Severity::error, "ensemble",
+                 "the URL names servers of different ensembles, because " + std::to_string(leaders_) +
+                     " of them are leaders: two clients can hold one lock");
+    }
+    if (standalone_ > 0) {
+      return add(Severity::note, "ensemble",
+                 "one server that stands alone: no lock can be had while it is down, and what its disk loses is lost");
+    }
+    if (members_ == 0) return;
+    const std::size_t size = ensemble_size();
+    if (size == 0) {
+      return add(Severity::note, "ensemble",
+                 "how many servers it has cannot be told, because no 4lw.commands.whitelist has conf");
+    }
+    const std::string text = std::to_string(size) + " servers";
+    if (size > reports_.size()) {
+      add(reports_.size() == 1 ? Severity::warning : Severity::note, "ensemble",
+          text + ", of which the URL names " + std::to_string(reports_.size()) + ": the others are no help when " +
+              (reports_.size() == 1 ? "that one is" : "those are") + " down");
+    } else if (size % 2 == 0) {
+      add(Severity::note, "ensemble", text + ": an even number bears no more failures than one less");
+    } else {
+      add(Severity::ok, "ensemble", text);
+    }
+  }
+
+  // conf lists the members: "server.1=host:2888:3888:participant".
+  [[nodiscard]] std::size_t ensemble_size() const {
+    std::size_t size = 0;
+    for (const ServerReport& report : reports_) {
+      std::size_t members = report.conf.starts_with("server.") ? 1 : 0;
+      for (std::size_t at = report.conf.find("\nserver."); at != std::string::npos;
+           at = report.conf.find("\nserver.", at + 1)) {
+        ++members;
+      }
+      size = std::max(size, members);
+    }
+    return size;
+  }
+
+  const std::vector<ServerReport>& reports_;
+  std::vector<Finding> findings_;
+  std::size_t standalone_ = 0;
+  std::size_t leaders_ = 0;
+  std::size_t members_ = 0;
+};
+
+}  // namespace
+
+std::vector<Finding> judge(const std::vector<ServerReport>& reports) {
+  return Judgement(reports).run();
+}
+
+}  // namespace dlock::zookeeper

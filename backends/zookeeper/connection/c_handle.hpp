@@ -1,0 +1,93 @@
+// The real Handle, over libzookeeper_mt.
+//
+// The library has two threads of its own for each handle, whose callbacks do nothing but leave what has arrived in a
+// mailbox (c_channel.hpp) and post a task. Two more threads live for a moment: one opens, because the library resolves
+// host names in the call, the other closes, because that waits for the server. A handle that is destroyed before they
+// are finished leaves them to themselves; what they use, the mailbox and the operations under way, is theirs by then.
+//
+// The library's descriptors, a socket and a pipe, are not close-on-exec, and it offers no way to find them: a program
+// that executes another one has to see to that itself.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/zookeeper/connection/background_thread.hpp"
+#include "backends/zookeeper/connection/c_channel.hpp"
+#include "backends/zookeeper/connection/handle.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+class CHandle final : public Handle, private LibraryChannel::Receiver {
+ public:
+  CHandle(Executor& executor, const Options& options, Listener& listener);
+  ~CHandle() override;
+
+  void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
+  void get(const std::string& path, WatchId watch, Handler<Node> done) override;
+  void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
+  void remove(const std::string& path, DoneHandler done) override;
+  void sync(const std::string& path, DoneHandler done) override;
+  [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
+  [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
+  [[nodiscard]] bool waits_for_server() const noexcept override;
+  [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
+  void close(std::function<void()> done) override;
+
+ private:
+  using Operations = std::unordered_map<std::uint64_t, std::unique_ptr<LibraryOperation>>;
+  // Ends with session_over.
+  struct Failing {
+    std::uint64_t id;
+    Outcome outcome;
+    LibraryOperation::Answer answer;
+  };
+
+  void open();
+  [[nodiscard]] LibraryOperation& begin(const std::string& path, LibraryOperation::Answer answer);
+  static void submitted(LibraryOperation& operation, int code);
+  void arrived(const LibraryArrival& arrival) override;
+  void opened(int error);
+  void session_event(const LibraryArrival& arrival);
+  void completed(std::uint64_t id);
+  void fail_all();
+  void drain();
+  void drained(const LibraryArrival& arrival);
+  void close_in_background();
+  void report_closed();
+
+  Executor& executor_;
+  const Options& options_;
+  Listener* listener_;  // nullptr: closed
+  const std::shared_ptr<LibraryChannel> channel_;
+  zhandle_t* library_ = nullptr;  // between opening and closing
+  std::int64_t session_ = 0;
+  std::chrono::milliseconds timeout_{};
+  bool connected_ = false;
+  Failure problem_;
+  std::uint64_t last_operation_ = 0;
+  Operations operations_;
+  std::vector<Failing> failing_;  // the last is the first to be told
+  std::function<void()> closed_;
+  bool closing_begun_ = false;
+  Timer drain_timer_;
+  BackgroundThread opening_;
+  BackgroundThread closing_;
+  Lifetime lifetime_;
+};
+
+// Handles of this kind. Never throws.
+[[nodiscard]] std::unique_ptr<Handle> make_c_handle(Executor& executor, const Options& options,
+                                                    Handle::Listener& listener);
+
+}  // namespace dlock::zookeeper

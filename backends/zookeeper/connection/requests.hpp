@@ -1,0 +1,125 @@
+// Requests of the session, and what its answers say about the session itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/zookeeper/connection/handle.hpp"
+#include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/nodes/node_name.hpp"
+
+namespace dlock::zookeeper {
+
+// In tasks only, and only while ready(). Handlers are not called once the session's handle is destroyed, so whoever
+// waits for one also listens for the end of the session.
+class Requests {
+ public:
+  explicit Requests(Session& session) noexcept : session_(session) {}
+
+  [[nodiscard]] Session& session() const noexcept { return session_; }
+  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
+  // Creates and removes of the latest session that are not answered yet.
+  [[nodiscard]] std::size_t writes_under_way() const noexcept { return epoch_ == session_.epoch() ? writes_ : 0; }
+
+  void create(const std::string& path, const std::string& data, NodeKind kind, Handle::Handler<Handle::Created> done) {
+    session_.handle().create(
+        path, data, kind,
+        [this, epoch = write(), done = std::move(done)](const Outcome& outcome, Handle::Created created) {
+          written(epoch);
+          heard(outcome);
+          done(outcome, std::move(created));
+        });
+  }
+  void remove(const std::string& path, Handle::DoneHandler done) {
+    session_.handle().remove(path, [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
+      written(epoch);
+      heard(outcome);
+      done(outcome);
+    });
+  }
+
+  // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost the
+  // others, and those end sessions.
+  void get(const std::string& path, Handle::WatchId watch, Handle::Handler<Handle::Node> done) {
+    session_.handle().get(path, watch, std::move(done));
+  }
+  void children(const std::string& path, Handle::WatchId watch, Handle::Handler<std::vector<std::string>> done) {
+    session_.handle().children(path, watch, std::move(done));
+  }
+
+  // The same, no older than the call, whatever server is asked.
+  void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
+    session_.handle().get(path, 0, behind_sync<Handle::Node>(path, std::move(done)));
+  }
+  void children_latest(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
+    session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
+  }
+
+  // Which of Curator's semaphore_children of the lock's node somebody is below; "": nobody is in a semaphore there. On
+  // their way in others go from the first to the second, and are below both for a moment, so that asking in this order
+  // misses nobody who came before.
+  void occupied_semaphore(const std::string& lock_path, Handle::Handler<std::string_view> done) {
+    struct Seen {
+      Outcome trouble;
+      std::string_view occupied;
+    };
+    const auto look = [seen = std::make_shared<Seen>()](std::string_view child, const Outcome& outcome,
+                                                        const Handle::Node& node) -> Seen& {
+      if (seen->trouble.problem != Problem::none) return *seen;
+      if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) seen->trouble = outcome;
+      if (outcome.problem == Problem::none && node.stat.children > 0) seen->occupied = child;
+      return *seen;
+    };
+    const auto path_of = [&](std::string_view child) { return lock_path + "/" + std::string(child); };
+    get(path_of(semaphore_children[0]), 0, [look](const Outcome& outcome, const Handle::Node& node) {
+      (void)look(semaphore_children[0], outcome, node);  // told with the next answer
+    });
+    get(path_of(semaphore_children[1]), 0,
+        [look, done = std::move(done)](const Outcome& outcome, const Handle::Node& node) {
+          const Seen& seen = look(semaphore_children[1], outcome, node);
+          done(seen.trouble, seen.occupied);
+        });
+  }
+
+ private:
+  // A connection may break between the two requests, and the second one be answered by the next server. It counts only
+  // if the first one was answered: no server takes over a session that has seen more than itself.
+  template <class T>
+  [[nodiscard]] Handle::Handler<T> behind_sync(const std::string& path, Handle::Handler<T> done) {
+    const auto synced = std::make_shared<Outcome>();
+    session_.handle().sync(path, [synced](const Outcome& outcome) { *synced = outcome; });
+    return [synced, done = std::move(done)](const Outcome& outcome, T answer) {
+      const bool failed = synced->problem != Problem::none && synced->problem != Problem::no_node;
+      done(failed ? *synced : outcome, std::move(answer));
+    };
+  }
+
+  // Answers the epoch that it is counted in: what a session never answers does not count for the next one.
+  [[nodiscard]] std::uint64_t write() noexcept {
+    if (std::exchange(epoch_, session_.epoch()) != session_.epoch()) writes_ = 0;
+    ++writes_;
+    return epoch_;
+  }
+  void written(std::uint64_t epoch) noexcept {
+    if (epoch == epoch_) --writes_;
+  }
+
+  void heard(const Outcome& outcome) {
+    // These the leader has answered.
+    if (outcome.problem == Problem::none || outcome.problem == Problem::no_node ||
+        outcome.problem == Problem::node_exists) {
+      session_.heard(outcome.sent);
+    }
+  }
+
+  Session& session_;
+  std::uint64_t epoch_ = 0;  // of the session whose writes are counted
+  std::size_t writes_ = 0;
+};
+
+}  // namespace dlock::zookeeper

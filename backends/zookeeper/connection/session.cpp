@@ -1,0 +1,379 @@
+#include "backends/zookeeper/connection/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "util/duration_text.hpp"
+
+namespace dlock::zookeeper {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Whoever needs the session does not wait for the end of a long pause, but neither does each of them dial.
+constexpr milliseconds between_attempts{50};
+// So many handles may be closing, with two threads each, before another one is made. Closing one takes seconds where
+// the network swallows everything.
+constexpr std::size_t most_closing = 4;
+constexpr milliseconds closing_pause{500};
+
+// A removal of this is refused, which the ensemble has to agree on as on any write. No lock's node is named like that,
+// because the encoding of names has no such '%'.
+constexpr const char* no_node = "/%heartbeat";
+
+// A leader hears twice a tick of the sessions that others serve, and ends a session by what it has heard. How long a
+// tick is we are not told; a session timeout has at least two, unless minSessionTimeout says otherwise.
+constexpr milliseconds heard_late(milliseconds granted) {
+  return granted / 4;
+}
+// Of the requests in that time, so many are remembered.
+constexpr int most_remembered = 16;
+
+// Looks at an attempt in the time that is given to a silent host.
+constexpr int looks = 4;
+constexpr milliseconds between_looks{1};  // at least
+
+std::string text(std::chrono::nanoseconds duration) {
+  return util::to_text(std::chrono::duration_cast<milliseconds>(duration));
+}
+
+}  // namespace
+
+Session::Session(Executor& executor, const Options& options, HandleFactory handles, User& user)
+    : executor_(executor),
+      options_(options),
+      handles_(std::move(handles)),
+      user_(user),
+      attempt_timer_(executor),
+      connect_timer_(executor),
+      heartbeat_timer_(executor),
+      deadline_timer_(executor) {}
+
+Session::~Session() {
+  // What waits for answers may hold watches.
+  handle_.reset();
+  closing_.clear();
+}
+
+bool Session::ready() const noexcept {
+  return state_ == State::ready && executor_.now() < deadline_;
+}
+
+std::int64_t Session::id() const noexcept {
+  return handle_ ? handle_->session_id() : 0;
+}
+
+milliseconds Session::granted_timeout() const noexcept {
+  return handle_ ? handle_->session_timeout() : milliseconds(0);
+}
+
+// --- Attempts --------------------------------------------------------------------------------------------------------
+
+void Session::want() {
+  if (state_ == State::idle) {
+    connect();
+  } else if (state_ == State::pausing) {
+    const TimePoint soon = std::max({executor_.now(), not_before_, saturating_add(last_attempt_, between_attempts)});
+    if (soon < next_attempt_) pause_until(soon);
+  }
+}
+
+void Session::connect() {
+  asked_again_ = false;
+  choose_host();
+  dial();
+}
+
+// In an order of our own, so that clients are spread over the hosts and each attempt begins with another one.
+void Session::choose_host() {
+  std::vector<Host>& hosts = dialled_.hosts;
+  if (!hosts.empty()) {
+    std::rotate(hosts.begin(), hosts.begin() + 1, hosts.end());
+    return;
+  }
+  dialled_ = options_;
+  for (std::size_t left = hosts.size(); left > 1; --left) std::swap(hosts[left - 1], hosts[executor_.random() % left]);
+}
+
+void Session::dial() {
+  if (closing_.size() >= most_closing) return pause_until(saturating_add(executor_.now(), closing_pause));
+  state_ = State::connecting;
+  last_attempt_ = executor_.now();
+  silent_since_ = last_attempt_;
+  if (!problem_.code) problem_ = {errc::unavailable, options_.endpoint() + ": not connected yet"};
+  if (!connect_timer_.armed()) {
+    connect_timer_.arm(saturating_add(last_attempt_, options_.connect_timeout),
+                       [this] { could_not_connect_in_time(); });
+  }
+  attempt_timer_.arm(last_attempt_ + patience() / looks, [this] { look_at_attempt(); });
+  try {
+    handle_ = handles_(executor_, dialled_, *this);
+  } catch (const Error& e) {
+    // Not from inside want().
+    executor_.post(lifetime_.guard([this, why = e.detail()] {
+      if (state_ == State::connecting && !handle_) end(why, errc::unavailable);
+    }));
+  }
+}
+
+void Session::pause_until(TimePoint at) {
+  state_ = State::pausing;
+  next_attempt_ = at;
+  attempt_timer_.arm(at, [this] { connect(); });
+}
+
+// How long a host may be silent. All of them get their turn within the connect timeout; if none answers, each gets
+// twice the time in the next round, because they may just be slow. A session that came after half of its timeout would
+// be of no use (came_too_late()).
+std::chrono::nanoseconds Session::patience() const {
+  const std::chrono::nanoseconds longest = options_.session_timeout / 2;
+  const std::size_t hosts = std::max<std::size_t>(1, dialled_.hosts.size());
+  std::chrono::nanoseconds patience =
+      std::max<std::chrono::nanoseconds>(options_.connect_timeout / static_cast<int>(hosts), between_looks);
+  for (std::size_t round = silent_hosts_ / hosts; round > 0 && patience < longest; --round) patience *= 2;
+  return std::min(patience, longest);
+}
+
+// Where hosts refuse, or names are resolved slowly, the client library goes on by itself.
+void Session::look_at_attempt() {
+  const TimePoint now = executor_.now();
+  if (!handle_ || !handle_->waits_for_server()) silent_since_ = now;
+  if (now >= saturating_add(silent_since_, patience())) return leave_silent_host();
+  const auto pause = std::max<std::chrono::nanoseconds>(patience() / looks, between_looks);
+  attempt_timer_.arm(saturating_add(now, pause), [this] { look_at_attempt(); });
+}
+
+void Session::leave_silent_host() {
+  problem_ = {errc::unavailable, options_.endpoint() + ": a server did not answer within " + text(patience())};
+  const bool was_last = ++silent_hosts_ % std::max<std::size_t>(1, dialled_.hosts.size()) == 0;
+  const TimePoint now = executor_.now();
+  retire_handle();
+  pause_until(was_last ? saturating_add(now, backoff_.next(executor_)) : now);
+}
+
+void Session::could_not_connect_in_time() {
+  problem_ = {errc::unavailable,
+              options_.endpoint() + ": no session within the connect timeout of " + text(options_.connect_timeout)};
+  const Failure why = problem_;
+  user_.session_suspended(why);
+}
+
+void Session::session_event(Handle::Event event) {
+  using Event = Handle::Event;
+  const std::string why = handle_->problem().detail;
+  switch (event) {
+    case Event::connected:
+      return connected();
+    case Event::disconnected:
+      return disconnected();
+    case Event::expired:
+      return end(options_.endpoint() + ": the session expired: " + why, errc::unavailable);
+    case Event::auth_failed:
+      return end(options_.endpoint() + ": " + why, errc::access_denied);
+    case Event::failed:
+      return end(options_.endpoint() + ": " + why, errc::unavailable);
+  }
+}
+
+void Session::connected() {
+  const TimePoint now = executor_.now();
+  const bool fresh = state_ == State::connecting;
+  const milliseconds granted = handle_->session_timeout();
+  if (fresh && came_too_late(granted)) {
+    asked_again_ = true;
+    retire_handle();
+    return dial();
+  }
+  attempt_timer_.disarm();
+  connect_timer_.disarm();
+  silent_hosts_ = 0;
+  if (fresh) {
+    ++epoch_;
+    granted_ = granted;
+    last_heard_ = last_attempt_;  // the leader made it after that
+    known_ = {};
+    valid_until_ = lease_valid_until(last_heard_, granted_);
+    told_until_ = TimePoint::min();
+    deadline_ = std::max(valid_until_, saturating_add(lease_valid_until(now, granted_), -heard_late(granted_)));
+  } else if (now >= deadline_) {
+    return;  // the timer is about to say so
+  } else if (granted < granted_) {
+    return end(options_.endpoint() + ": a server granted only " + text(granted) + " of session timeout, another one " +
+                   text(granted_),
+               errc::unavailable);
+  }
+  state_ = State::ready;
+  problem_ = {};
+  await_deadline();
+  beat();
+  user_.session_ready(fresh);
+}
+
+// The session may be as old as its handle, and counts from then. A lease of it is extended for the first time a quarter
+// of the timeout from now: if too little is left for that, as after an outage, a session that is asked for now is
+// better. But where that is late again, servers are slow, and heartbeats make it valid in time.
+bool Session::came_too_late(milliseconds granted) const {
+  return !asked_again_ && executor_.now() >= saturating_add(last_attempt_, granted / 2);
+}
+
+void Session::disconnected() {
+  if (state_ != State::ready) return;
+  state_ = State::suspended;
+  heartbeat_timer_.disarm();
+  problem_ = {errc::unavailable, options_.endpoint() + ": " + handle_->problem().detail};
+  const Failure why = problem_;
+  user_.session_suspended(why);
+}
+
+// --- Life ------------------------------------------------------------------------------------------------------------
+
+void Session::heard(TimePoint sent) {
+  if (state_ != State::ready && state_ != State::suspended) return;
+  if (executor_.now() >= deadline_) return;  // nothing is brought back to life
+  // What was carried out after `sent` shows that the session lived, but the leader may count from what it had heard
+  // before: from requests that are so much older that it was told of them.
+  while (!known_.empty() && saturating_add(known_.front(), heard_late(granted_)) <= sent) {
+    valid_until_ = std::max(valid_until_, lease_valid_until(known_.front(), granted_));
+    known_.pop_front();
+  }
+  deadline_ = std::max(deadline_, valid_until_);
+  if (sent <= last_heard_) return;
+  last_heard_ = sent;
+  if (known_.empty() || saturating_add(known_.back(), heard_late(granted_) / most_remembered) <= sent) {
+    known_.push_back(sent);
+  }
+}
+
+void Session::beat() {
+  heartbeat_timer_.arm(saturating_add(executor_.now(), heartbeat_interval()), [this] { beat_due(); });
+  if (std::exchange(beating_, true)) return;
+  handle_->remove(no_node, [this, epoch = epoch_](const Outcome& outcome) {
+    if (epoch != epoch_) return;
+    beating_ = false;
+    // Whatever rights there are, the leader has looked at the session before; else the deadline judges.
+    if (outcome.problem != Problem::no_node && outcome.problem != Problem::no_rights) return;
+    backoff_.reset();
+    heard(outcome.sent);
+    tell_alive();
+  });
+}
+
+void Session::beat_due() {
+  const TimePoint next = saturating_add(last_heard_, heartbeat_interval());
+  if (next <= executor_.now()) return beat();
+  // Other requests did the work.
+  heartbeat_timer_.arm(next, [this] { beat_due(); });
+  tell_alive();
+}
+
+void Session::tell_alive() {
+  if (valid_until_ <= told_until_) return;
+  told_until_ = valid_until_;
+  user_.session_alive(valid_until_);
+}
+
+void Session::await_deadline() {
+  deadline_timer_.arm(deadline_, [this] {
+    if (executor_.now() < deadline_) return await_deadline();
+    end(options_.endpoint() + ": not heard of for most of the session timeout of " + text(granted_), errc::unavailable);
+  });
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Session::end(const std::string& why, errc problem) {
+  const bool stood = state_ == State::ready || state_ == State::suspended;
+  forget_times();
+  problem_ = {problem, why};
+  if (problem == errc::access_denied) {
+    state_ = State::pausing;  // until somebody wants it again, and not at once
+    next_attempt_ = TimePoint::max();
+  } else {
+    pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
+  }
+  // All who lose a session at the same moment want a new one; what was drawn at random holds.
+  const Failure failure = problem_;
+  const bool refused = problem == errc::access_denied;
+  not_before_ = stood && !refused ? next_attempt_ : TimePoint::min();
+  // The client library connects before it hears that its credentials are refused. Nobody is to want it back for that.
+  if (!stood || refused) user_.session_suspended(failure);
+  // Before it is closed: then its nodes go, and somebody else is let in.
+  if (stood) user_.session_lost({errc::lost, why});
+  retire_handle();
+  if (stood) fire_watches();
+}
+
+void Session::rest() {
+  if (state_ == State::idle || state_ == State::closed) return;
+  state_ = State::idle;
+  forget_times();
+  problem_ = {};
+  retire_handle();
+  fire_watches();
+}
+
+void Session::forget_times() {
+  attempt_timer_.disarm();
+  connect_timer_.disarm();
+  heartbeat_timer_.disarm();
+  deadline_timer_.disarm();
+  valid_until_ = TimePoint::min();
+  beating_ = false;
+}
+
+// Destroyed only when it is closed, so that what is left of its session goes, and close() can wait for that.
+void Session::retire_handle() {
+  if (!handle_) return;
+  Handle* const handle = closing_.emplace_back(std::move(handle_)).get();
+  handle->close([this, handle] {
+    // Later: this is called by the handle.
+    executor_.post(lifetime_.guard([this, handle] {
+      std::erase_if(closing_, [&](const auto& closing) { return closing.get() == handle; });
+      finish_closing();
+    }));
+  });
+}
+
+void Session::close(std::function<void()> done) {
+  state_ = State::closed;
+  attempt_timer_.disarm();
+  connect_timer_.disarm();
+  heartbeat_timer_.disarm();
+  deadline_timer_.disarm();
+  problem_ = {errc::closed, "the client was closed"};
+  closed_ = std::move(done);
+  retire_handle();
+  executor_.post(lifetime_.guard([this] { finish_closing(); }));
+}
+
+void Session::finish_closing() {
+  if (!closing_.empty()) return;
+  if (const auto closed = std::exchange(closed_, nullptr)) closed();
+}
+
+// --- Watches ---------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Session::Watch> Session::watch(std::function<void()> changed) {
+  watches_.emplace(++last_watch_, std::move(changed));
+  return std::make_unique<Watch>(*this, last_watch_);
+}
+
+void Session::forget_watch(Handle::WatchId id) noexcept {
+  watches_.erase(id);
+}
+
+void Session::watch_fired(Handle::WatchId id) {
+  if (auto watch = watches_.extract(id)) watch.mapped()();
+}
+
+// Those that there are now: whoever is told may watch anew.
+void Session::fire_watches() {
+  std::vector<Handle::WatchId> ids;
+  ids.reserve(watches_.size());
+  for (const auto& [id, changed] : watches_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const Handle::WatchId id : ids) watch_fired(id);
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,84 @@
+// Watches of nodes, one in the server for all in this client who wait for the same node, and no more than the client
+// library can set again: after a disconnection it sends all paths in one packet, and a server refuses one of more than
+// 1 MiB, for ever.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/zookeeper/connection/session.hpp"
+
+namespace dlock::zookeeper {
+
+// In tasks only.
+class Watches {
+ public:
+  enum class Kind { data, children };
+
+  // The interest of one; ends with its destruction.
+  class Interest;
+
+  Watches(Executor& executor, Session& session, std::size_t chroot_bytes, std::size_t max_bytes = default_max_bytes);
+  ~Watches();
+  Watches(const Watches&) = delete;
+  Watches& operator=(const Watches&) = delete;
+
+  // To be set by a get or a list with its id(). `changed` is called at most once, as a task. nullptr: too much is
+  // watched already; poll.
+  [[nodiscard]] std::unique_ptr<Interest> watch(Kind kind, const std::string& path, std::function<void()> changed);
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  static constexpr std::size_t default_max_bytes = 640 * 1024;
+
+ private:
+  struct Entry;
+  using Key = std::string;  // the kind and the path
+
+  void fire(Key key);  // by value: whoever calls may own it
+  void erase(const Key& key);
+
+  Executor& executor_;
+  Session& session_;
+  const std::size_t overhead_;
+  const std::size_t max_bytes_;
+  std::size_t bytes_ = 0;
+  std::unordered_map<Key, std::unique_ptr<Entry>> entries_;
+  Lifetime lifetime_;
+};
+
+class Watches::Interest {
+ public:
+  Interest(Watches& watches, Key key, std::function<void()> changed);
+  Interest(const Interest&) = delete;
+  Interest& operator=(const Interest&) = delete;
+  ~Interest();
+
+  [[nodiscard]] Handle::WatchId id() const noexcept { return id_; }
+  // The get or the list was answered: the server has the watch. From then on it stays there, and counts, until it
+  // fires.
+  void set();
+  // It has it, and it has not fired.
+  [[nodiscard]] bool is_set() const;
+  // The node is not there, so nothing will fire: all who are interested in it are told.
+  void absent();
+
+ private:
+  friend class Watches;
+
+  Watches& watches_;
+  const Key key_;
+  const std::shared_ptr<const std::function<void()>> changed_;
+  Handle::WatchId id_ = 0;
+  bool linked_ = false;  // its entry still exists
+  std::list<Interest*>::iterator place_;
+};
+
+}  // namespace dlock::zookeeper

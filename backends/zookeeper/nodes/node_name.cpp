@@ -1,0 +1,196 @@
+#include "backends/zookeeper/nodes/node_name.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+
+#include "util/percent.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+std::uint8_t byte_at(std::string_view text, std::size_t at) {
+  return static_cast<std::uint8_t>(text[at]);
+}
+
+// How many bytes the code point has that starts here; 1 for what is not UTF-8.
+std::size_t code_point_length(std::string_view text, std::size_t at) {
+  const std::uint8_t lead = byte_at(text, at);
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+  return std::min(length, text.size() - at);
+}
+
+// A server takes a path for Java's 16-bit characters and refuses controls, U+D800..U+F8FF and U+FFF0..U+FFFF, so
+// everything beyond U+FFFF, too.
+bool is_refused(std::string_view code_point) {
+  const std::uint8_t lead = byte_at(code_point, 0);
+  switch (code_point.size()) {
+    case 1:
+      return lead < 0x20 || lead >= 0x7f;
+    case 2:
+      return lead == 0xc2 && byte_at(code_point, 1) < 0xa0;
+    case 3: {
+      const unsigned value =
+          (lead & 0x0fU) << 12U | (byte_at(code_point, 1) & 0x3fU) << 6U | (byte_at(code_point, 2) & 0x3fU);
+      return (value >= 0xd800 && value <= 0xf8ff) || value >= 0xfff0;
+    }
+    default:
+      return true;
+  }
+}
+
+void append_encoded(std::string& out, std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    out += '%';
+    out += digits[byte_at(bytes, i) >> 4U];
+    out += digits[byte_at(bytes, i) & 0xfU];
+  }
+}
+
+// A number as the server writes it: at least ten digits, a sign where it overflowed.
+std::optional<std::int64_t> parse_sequence(std::string_view text) noexcept {
+  const std::size_t digits = text.size() - (text.starts_with('-') ? 1 : 0);
+  if (digits < 10) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The number behind the last occurrence of the marker.
+std::optional<std::int64_t> sequence_after(std::string_view marker, std::string_view name) noexcept {
+  const std::size_t found = name.rfind(marker);
+  if (found == std::string_view::npos) return std::nullopt;
+  return parse_sequence(name.substr(found + marker.size()));
+}
+
+struct Marker {
+  std::string_view text;
+  bool at_start;
+  std::string_view layout;  // for people
+  std::optional<Layout> ours = std::nullopt;
+};
+
+// In this order: the first that fits. Curator's marker goes before the plain one, which is a part of it.
+constexpr std::array markers = {
+    Marker{"-lock-", false, "Curator's and go-zk's (layout=curator)", Layout::curator},
+    Marker{"__lock__", false, "kazoo's (layout=kazoo)", Layout::kazoo},
+    Marker{"__rlock__", false, "kazoo's (layout=kazoo)", Layout::kazoo},
+    Marker{"__READ__", false, "Curator's read-write lock"},
+    Marker{"__WRIT__", false, "Curator's read-write lock"},
+    Marker{"-latch-", false, "Curator's leader latch"},
+    Marker{"-lease-", false, "Curator's semaphore"},
+    Marker{"lock-", true, "of nodes called lock-<number>"},
+    Marker{"read-", true, "of nodes called read-<number> and write-<number>"},
+    Marker{"write-", true, "of nodes called read-<number> and write-<number>"},
+    Marker{"semaphore-", true, "of nodes called semaphore-<number>"},
+    Marker{"x-", true, "of ZooKeeper's lock recipe (x-<session>-<number>)"},
+};
+
+bool fits(const Marker& marker, std::string_view name, std::int64_t& sequence) noexcept {
+  if (marker.at_start && !name.starts_with(marker.text)) return false;
+  // The recipe's session stands between.
+  const auto found = sequence_after(marker.text == "x-" ? "-" : marker.text, name);
+  if (found) sequence = *found;
+  return found.has_value();
+}
+
+bool all_hex(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); });
+}
+
+bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
+// The server writes exactly ten digits.
+bool ends_in_sequence(std::string_view name) noexcept {
+  constexpr std::size_t digits = 10;
+  if (name.size() < digits) return false;
+  const std::string_view number = name.substr(name.size() - digits);
+  if (!std::all_of(number.begin(), number.end(), is_digit)) return false;
+  return name.size() == digits || !is_digit(name[name.size() - digits - 1]);
+}
+
+}  // namespace
+
+// --- Paths -----------------------------------------------------------------------------------------------------------
+
+std::string encode_name(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  const bool dots = name == "." || name == "..";
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t length = code_point_length(name, at);
+    const std::string_view code_point = name.substr(at, length);
+    if (dots || code_point == "/" || code_point == "%" || is_refused(code_point)) {
+      append_encoded(out, code_point);
+    } else {
+      out += code_point;
+    }
+    at += length;
+  }
+  return out;
+}
+
+std::optional<std::string> decode_name(std::string_view component) {
+  auto name = util::percent_decode(component);
+  if (!name || encode_name(*name) != component) return std::nullopt;
+  return name;
+}
+
+std::string lock_path(std::string_view prefix, std::string_view name) {
+  std::string path(prefix);
+  path += '/';
+  path += encode_name(name);
+  return path;
+}
+
+std::string_view last_component(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// --- Children of a lock's node ---------------------------------------------------------------------------------------
+
+std::string guid_text(Layout layout, const OwnerId& random) {
+  // RFC 4122, version 4.
+  const std::uint64_t high = (random.high() & ~std::uint64_t{0xf000}) | 0x4000U;
+  const std::uint64_t low = (random.low() & ~(std::uint64_t{3} << 62U)) | std::uint64_t{1} << 63U;
+  std::string text = OwnerId(high, low).to_string();
+  if (layout == Layout::curator) {
+    for (const std::size_t at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
+  }
+  return text;
+}
+
+std::string queue_node_prefix(Layout layout, std::string_view guid) {
+  std::string name(guid);
+  return layout == Layout::curator ? "_c_" + name + "-lock-" : name + "__lock__";
+}
+
+QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept {
+  for (const Marker& marker : markers) {
+    std::int64_t sequence = 0;
+    if (!fits(marker, name, sequence)) continue;
+    if (marker.ours == layout) return {.kind = QueueNode::Kind::member, .sequence = sequence};
+    return {.kind = QueueNode::Kind::foreign, .layout = marker.layout};
+  }
+  if (std::find(semaphore_children.begin(), semaphore_children.end(), name) != semaphore_children.end()) {
+    return {.kind = QueueNode::Kind::semaphore};
+  }
+  if (name.size() == 32 && all_hex(name)) {
+    return {.kind = QueueNode::Kind::foreign, .layout = "kazoo's semaphore (32 hexadecimal digits)"};
+  }
+  // Not a lock's for certain, but nobody else numbers nodes there.
+  if (ends_in_sequence(name)) {
+    return {.kind = QueueNode::Kind::foreign, .layout = "of nodes that the server numbered for an unknown program"};
+  }
+  return {};
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,77 @@
+#include "backends/zookeeper/nodes/parents.hpp"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "util/names.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// The server may remove what was just made, because it is still empty; not again and again, though.
+constexpr int max_detours = 8;
+
+}  // namespace
+
+struct Parents::Work {
+  std::vector<std::string> missing;  // the one to be made next is last
+  Handler done;
+  int detours = 0;
+};
+
+void Parents::make(const std::string& path, Handler done) {
+  if (path.empty()) return done({.status = Made::Status::refused, .failure = no_place()});
+  const auto work = std::make_shared<Work>();
+  work->missing.push_back(path);
+  work->done = std::move(done);
+  create(work);
+}
+
+void Parents::create(const std::shared_ptr<Work>& work) {
+  if (!requests_.ready()) {
+    return work->done({.status = Made::Status::again, .failure = requests_.session().problem()});
+  }
+  requests_.create(work->missing.back(), {}, NodeKind::container,
+                   [this, work](const Outcome& outcome, const Handle::Created&) { created(work, outcome); });
+}
+
+void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome) {
+  using Status = Made::Status;
+  switch (outcome.problem) {
+    case Problem::none:
+    case Problem::node_exists:
+      work->missing.pop_back();
+      if (work->missing.empty()) return work->done({.status = Status::made});
+      return create(work);
+    case Problem::no_node: {
+      const std::string path = work->missing.back();
+      const std::size_t slash = path.rfind('/');
+      if (slash == 0) return work->done({.status = Status::refused, .failure = no_place()});
+      if (++work->detours > max_detours) {
+        return work->done({.status = Status::again,
+                           .failure = {errc::unavailable, "the nodes above " + util::quoted(path) +
+                                                              " are removed as soon as they are made"}});
+      }
+      work->missing.push_back(path.substr(0, slash));
+      return create(work);
+    }
+    case Problem::unknown_outcome:
+    case Problem::session_over:
+    case Problem::not_executed:
+      return work->done({.status = Status::again, .failure = outcome.failure});
+    case Problem::no_rights:
+    case Problem::other:
+      return work->done({.status = Status::refused, .failure = outcome.failure});
+  }
+}
+
+Failure Parents::no_place() const {
+  if (options_.chroot.empty()) return {errc::protocol, "ZooKeeper says that its root does not exist"};
+  // Through a session that has it as its root, it cannot be made.
+  return {errc::invalid_argument, "path: there is no node " + util::quoted(options_.chroot) +
+                                      " in the ensemble; create it, or leave it out of the URL and say prefix="};
+}
+
+}  // namespace dlock::zookeeper

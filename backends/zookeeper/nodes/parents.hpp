@@ -1,0 +1,43 @@
+// The nodes above the queues: containers, made when they are missing and left for the server to remove when they have
+// been empty for a while.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <dlock/error.hpp>
+
+#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+class Parents {
+ public:
+  struct Made {
+    enum class Status {
+      made,     // it was there just now
+      again,    // not known, or not done: worth another try
+      refused,  // trying again does not help
+    } status;
+    Failure failure = {};
+  };
+  using Handler = std::function<void(Made)>;
+
+  Parents(Requests& requests, const Options& options) noexcept : requests_(requests), options_(options) {}
+
+  // Makes the node, and what is missing above it; "" is the root, which cannot be made. Only while the session is
+  // ready; not answered when that ends.
+  void make(const std::string& path, Handler done);
+
+ private:
+  struct Work;
+  void create(const std::shared_ptr<Work>& work);
+  void created(const std::shared_ptr<Work>& work, const Outcome& outcome);
+  [[nodiscard]] Failure no_place() const;
+
+  Requests& requests_;
+  const Options& options_;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,263 @@
+#include "backends/zookeeper/nodes/tombstones.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "backends/zookeeper/nodes/node_name.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+constexpr std::chrono::nanoseconds look_again = std::chrono::seconds(1);
+
+}  // namespace
+
+struct Tombstones::Entry {
+  Entry(Executor& executor, OwnNode own) : node(std::move(own)), timer(executor), deadline(executor) {}
+
+  OwnNode node;
+  Handler done = nullptr;
+  bool awaiting = false;   // the answer of the create
+  bool under_way = false;  // a request of ours
+  bool unknown = false;    // a removal may have been carried out
+  bool seen_absent = false;
+  // Of an earlier session: when the server must have ended that.
+  TimePoint moot = TimePoint::max();
+  Backoff backoff{std::chrono::seconds(2)};
+  Timer timer;
+  Timer deadline;
+};
+
+Tombstones::Tombstones(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
+                       std::function<void(Failure)> warn)
+    : executor_(executor), requests_(requests), response_timeout_(response_timeout), warn_(std::move(warn)) {}
+
+Tombstones::~Tombstones() = default;
+
+Tombstones::Id Tombstones::add(OwnNode node) {
+  const Id id = ++next_id_;
+  entries_.emplace(id, std::make_unique<Entry>(executor_, std::move(node)));
+  attempt(id);
+  return id;
+}
+
+void Tombstones::remove(OwnNode node, Handler done) {
+  const Id id = add(std::move(node));
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return done(End::gone, {});
+  found->second->done = std::move(done);
+  found->second->deadline.arm(saturating_add(executor_.now(), response_timeout_), [this, id] {
+    Entry& entry = *entries_.at(id);
+    const auto report = std::exchange(entry.done, nullptr);
+    // Not sent, or sent and not answered.
+    const bool sent = entry.under_way || entry.unknown;
+    report(End::unconfirmed, {sent ? errc::ambiguous : errc::unavailable,
+                              "ZooKeeper did not confirm in time that " + entry.node.path + " is removed"});
+  });
+}
+
+Tombstones::Id Tombstones::await(OwnNode node) {
+  const Id id = ++next_id_;
+  const auto added = entries_.emplace(id, std::make_unique<Entry>(executor_, std::move(node))).first;
+  added->second->awaiting = true;
+  return id;
+}
+
+void Tombstones::created(Id id, const Outcome& outcome, const std::string& path) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !std::exchange(found->second->awaiting, false)) return;
+  switch (outcome.problem) {
+    case Problem::none:
+      found->second->node.path = path;
+      return attempt(id);
+    case Problem::unknown_outcome:
+    case Problem::session_over:
+      return attempt(id);
+    default:
+      return ended(id, End::gone);
+  }
+}
+
+Tombstones::Entry* Tombstones::find(Id id, std::uint64_t round) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || round != round_) return nullptr;
+  found->second->under_way = false;
+  return found->second.get();
+}
+
+// --- Attempts --------------------------------------------------------------------------------------------------------
+
+void Tombstones::attempt(Id id) {
+  Entry& entry = *entries_.at(id);
+  if (entry.awaiting || entry.under_way || !requests_.ready()) return;
+  if (entry.node.is_this && entry.node.epoch != requests_.session().epoch()) {
+    // Removing it now could hit whoever creates the same node right after the server has ended that session.
+    return ended(id, End::gone);
+  }
+  entry.timer.disarm();
+  entry.under_way = true;
+  if (entry.node.is_this) {
+    compare(id, entry);
+  } else if (entry.node.path.empty()) {
+    look_for(id, entry);
+  } else {
+    send_removal(id, entry);
+  }
+}
+
+void Tombstones::look_for(Id id, const Entry& entry) {
+  // The request may have gone through another server than the one that is asked now.
+  requests_.children_latest(entry.node.lock_path, [this, id, round = round_](const Outcome& outcome,
+                                                                             const std::vector<std::string>& children) {
+    if (find(id, round) == nullptr) return;
+    if (outcome.problem == Problem::none) return looked(id, children);
+    if (outcome.problem == Problem::no_node) return looked(id, {});
+    failed(id, outcome);
+  });
+}
+
+void Tombstones::looked(Id id, const std::vector<std::string>& children) {
+  Entry& entry = *entries_.at(id);
+  const auto found = std::find_if(children.begin(), children.end(), [&](const std::string& child) {
+    return child.find(entry.node.guid) != std::string::npos;
+  });
+  if (found != children.end()) {
+    entry.node.path = entry.node.lock_path + "/" + *found;
+    return attempt(id);
+  }
+  // In a session that moved to another server, what was under way at the old one is refused. One that is not known to
+  // be over may still get a late request carried out.
+  if (entry.node.epoch == requests_.session().epoch() || executor_.now() >= entry.moot) return ended(id, End::gone);
+  entry.seen_absent = true;
+  later(id, look_again);
+  report_if_finished();
+}
+
+void Tombstones::compare(Id id, const Entry& entry) {
+  const auto answered = [this, id, round = round_](const Outcome& outcome, const Handle::Node& node) {
+    Entry* const found = find(id, round);
+    if (found == nullptr) return;
+    if (outcome.problem == Problem::no_node || (outcome.problem == Problem::none && !found->node.is_this(node.stat))) {
+      return removal_answered(id, {.problem = Problem::no_node});
+    }
+    if (outcome.problem != Problem::none) return failed(id, outcome);
+    found->node.created = node.stat.created;  // known from now on
+    if (!requests_.ready()) return;           // session_ready() begins again
+    found->under_way = true;
+    send_removal(id, *found);
+  };
+  // What was answered, every server that we come to knows. A create or a removal that was not may be known to another
+  // one only: then a node that is seen here may be gone, and the next removal would hit whoever comes after it.
+  if (entry.node.created != 0 && !entry.unknown) {
+    requests_.get(entry.node.path, 0, answered);
+  } else {
+    requests_.get_latest(entry.node.path, answered);
+  }
+}
+
+void Tombstones::send_removal(Id id, const Entry& entry) {
+  requests_.remove(entry.node.path, [this, id, round = round_](const Outcome& outcome) {
+    if (find(id, round) != nullptr) removal_answered(id, outcome);
+  });
+}
+
+void Tombstones::removal_answered(Id id, const Outcome& outcome) {
+  Entry& entry = *entries_.at(id);
+  switch (outcome.problem) {
+    case Problem::none:
+      return ended(id, End::removed);
+    case Problem::no_node: {
+      // While its session lives, nobody but ourselves is likely to have removed it.
+      const bool by_us = entry.unknown && entry.node.epoch == requests_.session().epoch();
+      return ended(id, by_us ? End::removed : End::gone);
+    }
+    case Problem::unknown_outcome:
+    case Problem::session_over:
+      entry.unknown = true;
+      break;
+    default:
+      break;
+  }
+  failed(id, outcome);
+}
+
+void Tombstones::failed(Id id, const Outcome& outcome) {
+  Entry& entry = *entries_.at(id);
+  if ((outcome.problem == Problem::no_rights || outcome.problem == Problem::other) && !std::exchange(warned_, true)) {
+    Failure why = outcome.failure;
+    why.detail = "a node that is not needed any more cannot be removed before the session ends: " + why.detail;
+    warn_(std::move(why));
+  }
+  // A connection that broke is waited for, but it may also have been the request alone.
+  later(id, entry.backoff.next(executor_));
+}
+
+void Tombstones::later(Id id, std::chrono::nanoseconds pause) {
+  entries_.at(id)->timer.arm(saturating_add(executor_.now(), pause), [this, id] { attempt(id); });
+}
+
+void Tombstones::ended(Id id, End end) {
+  const auto entry = std::move(entries_.at(id));
+  entries_.erase(id);
+  entry->deadline.disarm();
+  if (entry->done) entry->done(end, {});
+  report_if_finished();
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+void Tombstones::session_ready(bool fresh) {
+  if (fresh) {
+    // The granted timeout of the new session stands for that of the old; twice, because servers round it up and begin
+    // anew when their leader changes.
+    const TimePoint moot = saturating_add(executor_.now(), 2 * requests_.session().granted_timeout());
+    for (const auto& [id, entry] : entries_) {
+      if (entry->node.epoch != requests_.session().epoch()) entry->moot = std::min(entry->moot, moot);
+    }
+    session_lost();
+  }
+  std::vector<Id> ids;
+  ids.reserve(entries_.size());
+  for (const auto& [id, entry] : entries_) ids.push_back(id);
+  for (const Id id : ids) {
+    if (entries_.contains(id)) attempt(id);
+  }
+}
+
+void Tombstones::session_lost() {
+  ++round_;
+  for (const auto& [id, entry] : entries_) {
+    if (std::exchange(entry->under_way, false)) entry->unknown = true;
+    entry->awaiting = false;
+  }
+}
+
+bool Tombstones::contains(std::string_view path, std::int64_t created) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& item) {
+    return item.second->node.created == created && item.second->node.path == path;
+  });
+}
+
+bool Tombstones::only_of_this_session() const {
+  return std::all_of(entries_.begin(), entries_.end(), [&](const auto& item) {
+    return item.second->seen_absent || item.second->node.epoch == requests_.session().epoch();
+  });
+}
+
+void Tombstones::finish(std::function<void()> done) {
+  finished_ = std::move(done);
+  report_if_finished();
+}
+
+void Tombstones::report_if_finished() {
+  if (!finished_) return;
+  const bool finished = std::all_of(entries_.begin(), entries_.end(),
+                                    [](const auto& item) { return item.second->seen_absent && !item.second->done; });
+  if (!finished) return;
+  const auto report = std::exchange(finished_, nullptr);
+  report();
+}
+
+}  // namespace dlock::zookeeper

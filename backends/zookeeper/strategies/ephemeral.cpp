@@ -1,0 +1,279 @@
+#include "backends/zookeeper/strategies/ephemeral.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "backends/zookeeper/nodes/node_name.hpp"
+#include "backends/zookeeper/strategies/ephemeral_watch.hpp"
+#include "util/names.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// Times that a try begins again, because what was in its way was gone when it looked.
+constexpr int max_repeats = 8;
+
+}  // namespace
+
+struct Ephemeral::Attempt {
+  Attempt(Executor& executor, const LockRequest& what, TryHandler handler)
+      : request(what), done(std::move(handler)), timer(executor) {}
+
+  LockRequest request;
+  TryHandler done;
+  std::string path;
+  bool waiting = false;   // for a session
+  bool creating = false;  // a create is under way
+  int repeats = 0;
+  Timer timer;
+};
+
+Ephemeral::Ephemeral(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
+                     Tombstones& tombstones, Holds& holds)
+    : host_(host),
+      options_(options),
+      requests_(requests),
+      watches_(watches),
+      parents_(parents),
+      tombstones_(tombstones),
+      holds_(holds) {}
+
+Ephemeral::~Ephemeral() {
+  // Their handlers may hold what holds watches.
+  const auto attempts = std::exchange(attempts_, {});
+}
+
+Ephemeral::Attempt* Ephemeral::find(AttemptId id) const {
+  const auto found = attempts_.find(id);
+  return found == attempts_.end() ? nullptr : found->second.get();
+}
+
+template <class F>
+void Ephemeral::for_each_attempt(F&& f) {
+  std::vector<AttemptId> ids;
+  ids.reserve(attempts_.size());
+  for (const auto& [id, attempt] : attempts_) ids.push_back(id);
+  for (const AttemptId id : ids) {
+    if (find(id) != nullptr) f(id);
+  }
+}
+
+// --- A try -----------------------------------------------------------------------------------------------------------
+
+void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
+  const AttemptId id = ++next_id_;
+  auto attempt = std::make_unique<Attempt>(host_.executor(), request, std::move(done));
+  attempt->path = lock_path(options_.prefix, request.name);
+  // A little before the core stops waiting, so that it hears the reason.
+  attempt->timer.arm(saturating_add(host_.executor().now(), options_.response_timeout / 4 * 3), [this, id] {
+    Failure why = requests_.session().problem();
+    if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
+    no_answer(id, why);
+  });
+  attempt->waiting = !requests_.ready();
+  const bool waiting = attempt->waiting;
+  attempts_.emplace(id, std::move(attempt));
+  if (!waiting) return begin(id);
+  requests_.session().want();  // session_ready() goes on
+}
+
+void Ephemeral::begin(AttemptId id) {
+  Attempt& attempt = *find(id);
+  attempt.waiting = false;
+  // A try that finds somebody there costs no write. What may be ours already must be looked at.
+  if (!attempt.request.wait || unresolved_.contains(attempt.request.owner)) return look(id, true);
+  create(id);
+}
+
+// first: whether there is anything; a create follows if not.
+void Ephemeral::look(AttemptId id, bool first) {
+  const Attempt& attempt = *find(id);
+  const auto answered = [this, id, first](const Outcome& outcome, const Handle::Node& node) {
+    if (find(id) != nullptr) looked(id, outcome, node, first);
+  };
+  if (first) {
+    requests_.get_latest(attempt.path, answered);
+  } else {
+    requests_.get(attempt.path, 0, answered);
+  }
+}
+
+void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node& node, bool first) {
+  Attempt& attempt = *find(id);
+  switch (outcome.problem) {
+    case Problem::none:
+      break;
+    case Problem::no_node:
+      if (!first) return again(id);
+      unresolved_.erase(attempt.request.owner);  // it is the latest
+      if (requests_.ready()) return create(id);
+      return again(id);
+    default:
+      return fail(id, outcome.failure);
+  }
+  if (node.stat.owner == 0) {
+    // Not for us to remove: it would hit the lock of whoever was faster.
+    if (node.stat.children == 0 && node.data.empty()) {
+      return fail(id, {errc::unavailable, "node " + util::quoted(attempt.path) +
+                                              " is in the way; if it is left from a queue of another strategy, the "
+                                              "servers remove it within a minute or so, else delete it"});
+    }
+    return fail(id, {errc::protocol, "node " + util::quoted(attempt.path) +
+                                         " is not ephemeral: it is the queue of another strategy, or no lock at all"});
+  }
+  const bool ours = node.stat.owner == requests_.session().id() && unresolved_.contains(attempt.request.owner) &&
+                    unclaimed(attempt.path, node.stat.created);
+  if (ours) return grant(id, node.stat);
+  unresolved_.erase(attempt.request.owner);
+  busy(id);
+}
+
+void Ephemeral::create(AttemptId id) {
+  Attempt& attempt = *find(id);
+  attempt.creating = true;
+  requests_.create(attempt.path, attempt.request.holder, NodeKind::ephemeral,
+                   [this, id](const Outcome& outcome, const Handle::Created& node) {
+                     if (find(id) != nullptr) created(id, outcome, node);
+                   });
+}
+
+void Ephemeral::created(AttemptId id, const Outcome& outcome, const Handle::Created& node) {
+  Attempt& attempt = *find(id);
+  switch (outcome.problem) {
+    case Problem::none:
+      return grant(id, node.stat);
+    case Problem::node_exists:
+      attempt.creating = false;
+      if (!requests_.ready()) return busy(id);
+      return look(id, false);
+    case Problem::no_node:
+      attempt.creating = false;
+      return make_parents(id);
+    case Problem::unknown_outcome:
+    case Problem::session_over:
+      return no_answer(id, outcome.failure);
+    case Problem::not_executed:
+    case Problem::no_rights:
+    case Problem::other:
+      attempt.creating = false;
+      return fail(id, outcome.failure);
+  }
+}
+
+void Ephemeral::make_parents(AttemptId id) {
+  if (!may_repeat(id)) return;
+  const std::string path = find(id)->path;
+  parents_.make(path.substr(0, path.rfind('/')), [this, id](const Parents::Made& made) {
+    if (find(id) == nullptr) return;
+    if (made.status == Parents::Made::Status::made) return again(id);
+    Failure why = made.failure;
+    // Of the parents, not of the lock.
+    if (why.code == errc::ambiguous) why.code = errc::unavailable;
+    fail(id, std::move(why));
+  });
+}
+
+void Ephemeral::again(AttemptId id) {
+  if (may_repeat(id)) create(id);
+}
+
+bool Ephemeral::may_repeat(AttemptId id) {
+  if (requests_.ready() && ++find(id)->repeats <= max_repeats) return true;
+  fail(id, {errc::unavailable, "node " + util::quoted(find(id)->path) + " comes and goes too fast"});
+  return false;
+}
+
+// --- How it ends -----------------------------------------------------------------------------------------------------
+
+void Ephemeral::grant(AttemptId id, const Stat& stat) {
+  const Attempt& attempt = *find(id);
+  Session& session = requests_.session();
+  if (!session.ready() || stat.owner != session.id() || host_.executor().now() >= session.valid_until()) {
+    return no_answer(id, {errc::ambiguous, "the session broke while the lock was granted"});
+  }
+  const Grant grant{.name = attempt.request.name,
+                    .owner = attempt.request.owner,
+                    .token = FencingToken(static_cast<std::uint64_t>(stat.created)),
+                    .valid_until = session.valid_until(),
+                    .lease = session.granted_timeout()};
+  const auto is_this = [created = stat.created](const Stat& found) { return found.created == created; };
+  holds_.add(grant,
+             {.lock_path = attempt.path,
+              .path = attempt.path,
+              .epoch = session.epoch(),
+              .created = stat.created,
+              .is_this = is_this},
+             false);
+  unresolved_.erase(attempt.request.owner);
+  answer(id, {.status = TryOutcome::Status::granted, .grant = grant});
+}
+
+// The create may have been carried out.
+void Ephemeral::no_answer(AttemptId id, const Failure& why) {
+  const Attempt& attempt = *find(id);
+  if (!attempt.creating && !unresolved_.contains(attempt.request.owner)) {
+    Failure failure = why;
+    if (failure.code == errc::ambiguous) failure.code = errc::unavailable;
+    return fail(id, std::move(failure));
+  }
+  unresolved_.insert(attempt.request.owner);
+  fail(id, {errc::ambiguous, why.detail});
+}
+
+void Ephemeral::answer(AttemptId id, TryOutcome outcome) {
+  const auto attempt = std::move(attempts_.at(id));
+  attempts_.erase(id);
+  attempt->timer.disarm();
+  attempt->done(std::move(outcome));
+}
+
+// Whether a node of our session is nobody's: neither held nor about to be removed. Then it was made by a create that
+// was not answered, and whoever asks for it first may have it.
+bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
+  return !holds_.contains(path, created) && !tombstones_.contains(path, created);
+}
+
+void Ephemeral::abandon(const LockRequest& request) {
+  if (unresolved_.erase(request.owner) == 0) return;
+  const std::string path = lock_path(options_.prefix, request.name);
+  Session& session = requests_.session();
+  const auto is_this = [this, path, session_id = session.id(), mine = std::int64_t{0}](const Stat& found) mutable {
+    if (found.owner != session_id) return false;
+    if (mine == 0 && unclaimed(path, found.created)) mine = found.created;
+    return found.created == mine;
+  };
+  tombstones_.remove({.lock_path = path, .path = path, .epoch = session.epoch(), .is_this = is_this});
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+void Ephemeral::session_ready(bool fresh) {
+  if (fresh) unresolved_.clear();  // with their session
+  for_each_attempt([this](AttemptId id) {
+    // The others have been asked for already, and will be answered.
+    if (find(id)->waiting && requests_.ready()) begin(id);
+  });
+  for (EphemeralWatch* watch : std::vector(watching_.begin(), watching_.end())) {
+    if (watching_.contains(watch)) watch->session_ready();
+  }
+}
+
+void Ephemeral::session_suspended(const Failure& why) {
+  if (why.code != errc::access_denied) return;
+  for_each_attempt([&](AttemptId id) { fail(id, why); });
+}
+
+void Ephemeral::session_lost(const Failure& why) {
+  for_each_attempt([&](AttemptId id) {
+    fail(id, {find(id)->creating ? errc::ambiguous : errc::unavailable, why.detail});
+  });
+  unresolved_.clear();  // what they may have made goes with the session
+}
+
+std::unique_ptr<Watch> Ephemeral::watch(const std::string& name, std::function<void()> changed) {
+  return std::make_unique<EphemeralWatch>(*this, lock_path(options_.prefix, name), std::move(changed));
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,89 @@
+// strategy=ephemeral: the lock's node itself is ephemeral; creating it is acquiring the lock, and everybody who found
+// it there watches it and tries again when it goes.
+//
+// Where a queue of the other strategies has its children, this has a node that can have none, so the two never take
+// each other's place for free.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/try_backend.hpp>
+
+#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/holds.hpp"
+#include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+class EphemeralWatch;
+
+// Under the ready-made contention of TryBackend. In tasks only. Outlives the watches that it makes.
+class Ephemeral {
+ public:
+  using TryHandler = TryBackend::TryHandler;
+
+  Ephemeral(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
+            Tombstones& tombstones, Holds& holds);
+  ~Ephemeral();
+
+  // As in TryBackend.
+  void try_acquire(const LockRequest& request, TryHandler done);
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
+  void abandon(const LockRequest& request);
+  // No try is under way or without an answer, and nobody watches.
+  [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty() && watching_.empty(); }
+
+  void session_ready(bool fresh);
+  void session_suspended(const Failure& why);
+  void session_lost(const Failure& why);
+
+ private:
+  friend class EphemeralWatch;
+  struct Attempt;
+  using AttemptId = std::uint64_t;
+
+  [[nodiscard]] Attempt* find(AttemptId id) const;
+  void begin(AttemptId id);
+  void look(AttemptId id, bool first);
+  void looked(AttemptId id, const Outcome& outcome, const Handle::Node& node, bool first);
+  void create(AttemptId id);
+  void created(AttemptId id, const Outcome& outcome, const Handle::Created& node);
+  void make_parents(AttemptId id);
+  void again(AttemptId id);
+  [[nodiscard]] bool may_repeat(AttemptId id);
+
+  void grant(AttemptId id, const Stat& stat);
+  void busy(AttemptId id) { answer(id, {.status = TryOutcome::Status::busy}); }
+  void fail(AttemptId id, Failure why) {
+    answer(id, {.status = TryOutcome::Status::failed, .failure = std::move(why)});
+  }
+  void no_answer(AttemptId id, const Failure& why);
+  void answer(AttemptId id, TryOutcome outcome);
+  [[nodiscard]] bool unclaimed(const std::string& path, std::int64_t created) const;
+  template <class F>
+  void for_each_attempt(F&& f);
+
+  BackendHost& host_;
+  const Options& options_;
+  Requests& requests_;
+  Watches& watches_;
+  Parents& parents_;
+  Tombstones& tombstones_;
+  Holds& holds_;
+  AttemptId next_id_ = 0;
+  std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;
+  // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
+  std::set<OwnerId> unresolved_;
+  std::set<EphemeralWatch*> watching_;
+};
+
+}  // namespace dlock::zookeeper

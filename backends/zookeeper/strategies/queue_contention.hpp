@@ -1,0 +1,128 @@
+// One acquire in the queue, from the first request to the grant or to giving up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/zookeeper/strategies/sequential.hpp"
+
+namespace dlock::zookeeper {
+
+//   stage       | what it waits for                             | our node
+//   ------------+-----------------------------------------------+-----------------------------------
+//   unready     | a session                                     | none
+//   asking      | an answer                                     | none, being created, or there
+//   pausing     | a moment, or a connection                     | none, perhaps (unresolved_), or there
+//   watching    | a change before us                            | there
+//   over        | nothing: granted, refused, busy or given up   | not ours to look after any more
+class QueueContention final : public Contention {
+ public:
+  QueueContention(Sequential& client, std::uint64_t id, const LockRequest& request, GrantSink& sink);
+  ~QueueContention() override;
+
+  void start();
+
+  void session_ready(bool fresh);
+  void session_suspended(const Failure& why);
+  void session_lost(const Failure& why);
+
+ private:
+  using Next = QueueWalk::Next;
+  enum class Stage { unready, asking, pausing, watching, over };
+  // Shared with the answer of the create, which may come after we have given up.
+  struct Creation {
+    bool answered = false;
+    std::optional<Tombstones::Id> tombstone;
+  };
+
+  // Getting a place.
+  void begin();
+  void look_first();
+  void enqueue();
+  void created(const Outcome& outcome, const Handle::Created& node);
+  void place(const std::string& node, const Stat& stat);
+  void make_parents();
+  void refused_below(const Failure& why);
+  // An outcome that is not known.
+  void seek();
+  void sought(const std::vector<std::string>& children);
+  // In the queue.
+  void list();
+  void listed(const Outcome& outcome, const std::vector<std::string>& children);
+  // Only if nobody is in a semaphore of Curator's here.
+  void follow_outside_semaphore(const QueueWalk::Step& step);
+  void follow(QueueWalk::Step step);
+  void watch(const std::string& node);
+  void weigh(const std::string& node);
+  void verify(const std::string& node);
+  void confirm(bool asked);
+  void changed();
+  void keep_watching();
+
+  void grant();
+  void fail(Failure why);
+  void busy();
+  void start_over();
+  void resume();
+  // Whether requests may be sent; if not, goes on later.
+  [[nodiscard]] bool can_ask();
+  void retry_later();
+  // The same, and says why; the end of a try.
+  void pause(const Failure& why);
+  // What went wrong with a question, other than that the node is not there.
+  void trouble(const Outcome& outcome);
+  void wait_for_session();
+  // Nothing that is under way concerns us any more.
+  void leave(Stage stage);
+  // Our node, if there is or may be one, is to go.
+  void bury_node();
+  [[nodiscard]] OwnNode own_node() const;
+  [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
+  [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
+  // The watch for the next request, in place of the one before; 0 where none can be had.
+  [[nodiscard]] Handle::WatchId new_watch(Watches::Kind kind, const std::string& path);
+
+  // Calls the member function with the answer, unless this is gone or has moved on.
+  template <class... Args>
+  [[nodiscard]] auto when_answered(void (QueueContention::*f)(const Args&...)) {
+    return guarded([this, f](const Args&... args) { (this->*f)(args...); });
+  }
+  template <class F>
+  [[nodiscard]] auto guarded(F f) {
+    return lifetime_.guard([this, round = round_, f = std::move(f)](auto&&... args) {
+      if (round == round_) f(args...);
+    });
+  }
+
+  Sequential& client_;
+  const std::uint64_t id_;
+  const LockRequest request_;
+  GrantSink& sink_;
+  const std::string lock_path_;
+  const bool herd_;
+  Stage stage_ = Stage::unready;
+  std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
+  QueueWalk walk_;
+  std::string guid_;
+  std::uint64_t epoch_ = 0;  // of the session that our node belongs to
+  std::shared_ptr<Creation> creation_;
+  bool unresolved_ = false;  // our node may be there
+  bool placed_ = false;      // it is
+  bool before_there_ = false;
+  bool changed_meanwhile_ = false;
+  int parents_made_ = 0;
+  Backoff backoff_{std::chrono::seconds(2)};
+  Timer timer_;
+  std::unique_ptr<Watches::Interest> watch_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::zookeeper

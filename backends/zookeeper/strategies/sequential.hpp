@@ -1,0 +1,63 @@
+// strategy=sequential and sequential-herd: an acquire is a place in a queue of ephemeral sequential nodes, and the
+// lowest number holds the lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/holds.hpp"
+#include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/strategies/queue_walk.hpp"
+
+namespace dlock::zookeeper {
+
+class QueueContention;
+
+// In tasks only. Outlives the contentions that it makes.
+class Sequential {
+ public:
+  Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
+             Tombstones& tombstones, Holds& holds);
+  ~Sequential();
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
+  // No contention exists.
+  [[nodiscard]] bool unused() const noexcept { return contentions_.empty(); }
+
+  void session_ready(bool fresh);
+  void session_suspended(const Failure& why);
+  void session_lost(const Failure& why);
+
+ private:
+  friend class QueueContention;
+
+  template <class F>
+  void for_each(F&& f);
+  // Of a name, once.
+  void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
+
+  BackendHost& host_;
+  const Options& options_;
+  Requests& requests_;
+  Watches& watches_;
+  Parents& parents_;
+  Tombstones& tombstones_;
+  Holds& holds_;
+  std::uint64_t next_id_ = 0;
+  std::unordered_map<std::uint64_t, QueueContention*> contentions_;
+  Failure trouble_;  // why no session stands, once it is known
+  std::set<std::string> warned_of_;
+};
+
+}  // namespace dlock::zookeeper
