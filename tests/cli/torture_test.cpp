@@ -1,5 +1,6 @@
 // dlock torture, as a user would run it.
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -21,6 +22,22 @@ class Torture : public CliTest {
     command.insert(command.end(), words.begin(), words.end());
     return run(command);
   }
+  // What each process noted last: where one hangs or crashes, that tells in what.
+  [[nodiscard]] static std::string last_events(const std::string& history) {
+    constexpr std::size_t some = 12;
+    std::string text;
+    for (const auto& entry : std::filesystem::directory_iterator(history)) {
+      std::ifstream file(entry.path());
+      std::deque<std::string> lines;
+      for (std::string line; std::getline(file, line);) {
+        lines.push_back(line);
+        if (lines.size() > some) lines.pop_front();
+      }
+      text += "the end of " + entry.path().filename().string() + ":\n";
+      for (const std::string& line : lines) text += "  " + line + "\n";
+    }
+    return text;
+  }
 
  private:
   ScratchDirectory scratch_;
@@ -30,7 +47,7 @@ TEST_F(Torture, EndsWithAVerdictAndKeepsTheHistory) {
   const std::string history = path("history");
   const Finished result =
       torture({"--url", hasty(), "--minutes", "0.05", "--seed", "7", "--workers", "3", "--directory", history});
-  EXPECT_EQ(result.status, 0) << result.out << result.err;
+  EXPECT_EQ(result.status, 0) << result.out << result.err << last_events(history);
   EXPECT_THAT(result.out, HasSubstr("seed           7\n"));
   EXPECT_THAT(result.out, HasSubstr("holder killed"));
   EXPECT_THAT(result.out, HasSubstr("verdict        all promises were kept\n"));

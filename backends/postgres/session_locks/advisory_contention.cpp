@@ -67,7 +67,7 @@ void AdvisoryContention::busy() {
   sink_.busy();
   if (place != Turns::Place::no_room) return;
   // For the observer. The last word, when the wait is over, is what is known of the lock.
-  sink_.unreachable(common_.room.no_seat());
+  sink_.unreachable(common_.room.why_no_connection());
   sink_.busy();
 }
 
@@ -89,14 +89,14 @@ void AdvisoryContention::leave_queue() {
 
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
-void AdvisoryContention::seated(MemberLock& lock) {
+void AdvisoryContention::admitted(MemberLock& lock) {
   queueing_ = false;
   stop_trying();  // if that is granted in this moment, it is given back, and this connection gets it
   member_ = &lock;
 }
 
 void AdvisoryContention::turn_came() {
-  common_.room.seat(*this);
+  common_.room.give_connection(*this);
 }
 
 void AdvisoryContention::worth_a_try() {

@@ -23,7 +23,7 @@
 namespace dlock::postgres {
 
 // In tasks only.
-class AdvisoryContention final : public Contention, private HolderSession::Asker, private WaitingRoom::Guest {
+class AdvisoryContention final : public Contention, private HolderSession::Asker, private WaitingRoom::Waiter {
  public:
   // Makes the schema where there is none: Schema::set_up().
   using SetUp = std::function<void(TimePoint deadline, std::function<void(std::optional<Failure> why_not)> done)>;
@@ -63,7 +63,7 @@ class AdvisoryContention final : public Contention, private HolderSession::Asker
 
   [[nodiscard]] const LockRequest& request() const noexcept override { return request_; }
   [[nodiscard]] const LockKey& key() const noexcept override { return key_; }
-  void seated(MemberLock& lock) override;
+  void admitted(MemberLock& lock) override;
   void turn_came() override;
   void worth_a_try() override;
   [[nodiscard]] bool has_connection() const noexcept override;

@@ -16,8 +16,8 @@ WaitingRoom::WaitingRoom(BackendHost& host, const Options& options, const Dialli
               .options = options,
               .sql = sql,
               .response_timeout = dialling.response_timeout,
-              .slice = [this](MemberLock::Waiter& waiter) { return turns_.slice(static_cast<Guest&>(waiter)); },
-              .stays = [this](MemberLock::Waiter& waiter) { return turns_.stays(static_cast<Guest&>(waiter)); },
+              .slice = [this](MemberLock::Waiter& waiter) { return turns_.slice(static_cast<Waiter&>(waiter)); },
+              .stays = [this](MemberLock::Waiter& waiter) { return turns_.stays(static_cast<Waiter&>(waiter)); },
               .over = [this](MemberLock& lock) { set_aside(lock); }},
       // Tries go over other connections.
       turns_(executor_, options.max_connections, Turns::Spare{}, slices, [this] {
@@ -38,25 +38,25 @@ std::string WaitingRoom::place_of(const LockKey& key) {
   return std::to_string(static_cast<int>(key.space)) + ":" + key.parameter;
 }
 
-Failure WaitingRoom::no_seat() const {
+Failure WaitingRoom::why_no_connection() const {
   return makes_room() ? full_->why() : pool_.exhausted();
 }
 
-Turns::Place WaitingRoom::admit(Guest& guest) {
-  const Turns::Place place = turns_.enter(place_of(guest.key()), guest);
-  if (place == Turns::Place::inside) seat(guest);
+Turns::Place WaitingRoom::admit(Waiter& waiter) {
+  const Turns::Place place = turns_.enter(place_of(waiter.key()), waiter);
+  if (place == Turns::Place::inside) give_connection(waiter);
   return place;
 }
 
-void WaitingRoom::seat(Guest& guest) {
-  auto lock = std::make_unique<MemberLock>(common_, guest.request(), guest.key(), guest);
+void WaitingRoom::give_connection(Waiter& waiter) {
+  auto lock = std::make_unique<MemberLock>(common_, waiter.request(), waiter.key(), waiter);
   auto member = pool_.take(lock->user());
-  if (!member) return guest.member_failed(Remedy::retry, pool_.exhausted());
-  MemberLock& seated = *lock;
-  locks_.emplace(&seated, std::move(lock));
-  by_owner_.insert_or_assign(seated.owner(), &seated);
-  guest.seated(seated);
-  seated.begin(std::move(member));
+  if (!member) return waiter.member_failed(Remedy::retry, pool_.exhausted());
+  MemberLock& admitted = *lock;
+  locks_.emplace(&admitted, std::move(lock));
+  by_owner_.insert_or_assign(admitted.owner(), &admitted);
+  waiter.admitted(admitted);
+  admitted.begin(std::move(member));
 }
 
 // Its session may be just telling it something.

@@ -23,15 +23,15 @@ namespace dlock::postgres {
 // In tasks only.
 class WaitingRoom final {
  public:
-  class Guest : public MemberLock::Waiter, public Turns::Waiter {
+  class Waiter : public MemberLock::Waiter, public Turns::Waiter {
    public:
     [[nodiscard]] virtual const LockRequest& request() const noexcept = 0;
     [[nodiscard]] virtual const LockKey& key() const noexcept = 0;
     // It has a connection now, and waits there.
-    virtual void seated(MemberLock& lock) = 0;
+    virtual void admitted(MemberLock& lock) = 0;
 
    protected:
-    ~Guest() = default;
+    ~Waiter() = default;
   };
 
   // when_quiet: called when quiet() has become true.
@@ -39,13 +39,13 @@ class WaitingRoom final {
               WaitSlices slices, std::function<void()> when_quiet);
   ~WaitingRoom();
 
-  // Inside: seated() was called. No room: no_seat() says why.
-  [[nodiscard]] Turns::Place admit(Guest& guest);
+  // Inside: admitted() was called. No room: why_no_connection() says why.
+  [[nodiscard]] Turns::Place admit(Waiter& waiter);
   // One whose turn has come.
-  void seat(Guest& guest);
-  [[nodiscard]] Failure no_seat() const;
+  void give_connection(Waiter& waiter);
+  [[nodiscard]] Failure why_no_connection() const;
   // It waits no longer. Whoever does not wait here is ignored.
-  void leave(Guest& guest) { turns_.leave(guest); }
+  void leave(Waiter& waiter) { turns_.leave(waiter); }
 
   // False: that lock is not, or no longer, here.
   [[nodiscard]] bool release(const OwnerId& owner, Backend::ReleaseHandler done);
