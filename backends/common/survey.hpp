@@ -21,7 +21,8 @@ class Survey : public std::enable_shared_from_this<Survey> {
   // Calls the answer once, now or later.
   using Look = std::function<void(const std::string& name, Answer answer)>;
 
-  // done: all that were found, by name, or the first failure; what is answered after that is not heard. look lives until then.
+  // done: all that were found, by name, or the first failure; what is answered after that is not heard. look lives
+  // until then.
   static void run(std::vector<std::string> names, Look look, Backend::Handler<std::vector<LockInfo>> done);
 
  private:

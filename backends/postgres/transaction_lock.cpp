@@ -17,10 +17,10 @@
 
 #include <dlock/clock.hpp>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/libpq/libpq_results.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 #include "backends/postgres/sql/statements.hpp"

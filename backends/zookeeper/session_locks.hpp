@@ -18,11 +18,11 @@
 
 #include "backends/zookeeper/administration/diagnosis.hpp"
 #include "backends/zookeeper/administration/inspection.hpp"
-#include "backends/zookeeper/connection/requests.hpp"
 #include "backends/zookeeper/connection/session.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/ephemeral.hpp"

@@ -5,8 +5,8 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 #include "backends/postgres/sql/statements.hpp"

@@ -11,7 +11,7 @@
 #include <dlock/info.hpp>
 
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

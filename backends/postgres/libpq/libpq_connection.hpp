@@ -12,7 +12,7 @@
 #include "backends/postgres/libpq/libpq_dialler.hpp"
 #include "backends/postgres/libpq/libpq_pipeline.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 #include "backends/postgres/sql/preamble.hpp"
 
 namespace dlock::postgres {

@@ -5,8 +5,8 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
 #include "backends/postgres/libpq/received_bytes.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 #include "util/resolver.hpp"
 
 namespace dlock::postgres {

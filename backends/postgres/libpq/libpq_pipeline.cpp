@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
 #include "backends/postgres/libpq/libpq_results.hpp"
 #include "backends/postgres/libpq/received_bytes.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 
 namespace dlock::postgres {
 

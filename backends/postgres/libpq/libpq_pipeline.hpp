@@ -15,7 +15,7 @@
 #include <dlock/lifetime.hpp>
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {

@@ -7,7 +7,7 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/libpq/connect_failure.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 
 namespace dlock::postgres {
 

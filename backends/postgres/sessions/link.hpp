@@ -10,8 +10,8 @@
 #include <dlock/executor.hpp>
 
 #include "backends/common/reconnect.hpp"
-#include "backends/postgres/sessions/connection.hpp"
 #include "backends/postgres/sessions/full_server.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -10,7 +10,7 @@
 #include <dlock/error.hpp>
 
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

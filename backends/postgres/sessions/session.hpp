@@ -12,8 +12,8 @@
 #include <dlock/lifetime.hpp>
 
 #include "backends/common/request_table.hpp"
-#include "backends/postgres/sessions/connection.hpp"
 #include "backends/postgres/sessions/link.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

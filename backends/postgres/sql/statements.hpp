@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/connection.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

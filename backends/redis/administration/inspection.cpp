@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "backends/common/survey.hpp"
+#include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/release_request.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
 

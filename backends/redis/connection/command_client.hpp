@@ -16,9 +16,9 @@
 #include "backends/common/request_table.hpp"
 #include "backends/redis/connection/link.hpp"
 #include "backends/redis/connection/reply.hpp"
+#include "backends/redis/connection/script.hpp"
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
-#include "backends/redis/requests/scripts.hpp"
 
 namespace dlock::redis {
 

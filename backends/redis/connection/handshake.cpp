@@ -1,7 +1,6 @@
 #include "backends/redis/connection/handshake.hpp"
 
 #include "backends/redis/connection/server_error.hpp"
-#include "backends/redis/requests/answers.hpp"
 
 namespace dlock::redis {
 

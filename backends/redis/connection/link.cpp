@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

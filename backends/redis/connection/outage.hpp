@@ -11,7 +11,7 @@
 #include <dlock/error.hpp>
 #include <dlock/executor.hpp>
 
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

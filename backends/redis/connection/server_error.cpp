@@ -109,6 +109,24 @@ std::string_view explanation(ServerError error) noexcept {
   }
 }
 
+std::string_view type_name(Reply::Type type) {
+  switch (type) {
+    case Reply::Type::nil:
+      return "nil";
+    case Reply::Type::status:
+      return "a status";
+    case Reply::Type::error:
+      return "an error";
+    case Reply::Type::integer:
+      return "a number";
+    case Reply::Type::string:
+      return "a string";
+    case Reply::Type::array:
+      return "an array";
+  }
+  return "?";
+}
+
 }  // namespace
 
 ServerError classify(std::string_view text) noexcept {
@@ -134,6 +152,13 @@ Failure to_failure(std::string_view text) {
 
 bool suggests_other_server(ServerError error) noexcept {
   return error == ServerError::read_only || error == ServerError::master_down;
+}
+
+Failure unexpected(std::string_view to_what, const Reply& reply) {
+  if (reply.is(Reply::Type::error)) return to_failure(reply.text);
+  std::string what(type_name(reply.type));
+  if (reply.is(Reply::Type::array)) what += " of " + std::to_string(reply.elements.size());
+  return {errc::protocol, "an answer to " + std::string(to_what) + " that makes no sense: " + what};
 }
 
 }  // namespace dlock::redis

@@ -7,6 +7,8 @@
 
 #include <dlock/error.hpp>
 
+#include "backends/redis/connection/reply.hpp"
+
 namespace dlock::redis {
 
 enum class ServerError {
@@ -33,6 +35,9 @@ enum class ServerError {
 
 // For the caller: every one of these means that the command was not applied, except `other`, of which nothing is known.
 [[nodiscard]] Failure to_failure(std::string_view text);
+
+// For the caller: a reply that is not what it should be, an error or anything else.
+[[nodiscard]] Failure unexpected(std::string_view to_what, const Reply& reply);
 
 // Whether this server may not be the one that we should talk to (any longer), so that the connection is best set up
 // anew.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "backends/redis/connection/server_error.hpp"
-#include "backends/redis/requests/answers.hpp"
 
 namespace dlock::redis {
 

@@ -6,7 +6,8 @@
 
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/release_request.hpp"
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/requests/scripts.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

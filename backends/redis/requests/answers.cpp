@@ -29,24 +29,6 @@ std::optional<FencingToken> parse_token(std::string_view text) {
   return FencingToken(value);
 }
 
-std::string_view type_name(Type type) {
-  switch (type) {
-    case Type::nil:
-      return "nil";
-    case Type::status:
-      return "a status";
-    case Type::error:
-      return "an error";
-    case Type::integer:
-      return "a number";
-    case Type::string:
-      return "a string";
-    case Type::array:
-      return "an array";
-  }
-  return "?";
-}
-
 bool is_array_of(const Reply& reply, std::size_t size) {
   return reply.is(Type::array) && reply.elements.size() == size;
 }
@@ -73,13 +55,6 @@ std::optional<FenceRecord> parse_fence(std::string_view text) {
 }
 
 }  // namespace
-
-Failure unexpected(std::string_view to_what, const Reply& reply) {
-  if (reply.is(Type::error)) return to_failure(reply.text);
-  std::string what(type_name(reply.type));
-  if (reply.is(Type::array)) what += " of " + std::to_string(reply.elements.size());
-  return {errc::protocol, "an answer to " + std::string(to_what) + " that makes no sense: " + what};
-}
 
 Result<AcquireAnswer> read_acquire(const Reply& reply) {
   const auto refuse = [&] { return unexpected("the acquire script", reply); };

@@ -40,6 +40,4 @@ struct ReleaseAnswer {
 // A non-negative number in reply to a command that answers one.
 [[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);
 
-[[nodiscard]] Failure unexpected(std::string_view to_what, const Reply& reply);
-
 }  // namespace dlock::redis

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "backends/redis/requests/acquirer.hpp"
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/requests/scripts.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

@@ -6,6 +6,7 @@
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
 
 namespace dlock::redis {
 

@@ -1,15 +1,9 @@
 // What runs inside the server: each operation on a lock is one script, atomic and safe to repeat with the same value.
 #pragma once
 
-#include <string_view>
+#include "backends/redis/connection/script.hpp"
 
 namespace dlock::redis {
-
-struct Script {
-  std::string_view name;  // for messages
-  std::string_view text;
-  std::string_view sha1;  // of the text: how the server knows it; a test compares it with what SCRIPT LOAD says
-};
 
 // KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder, ticket.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/redis/requests/keys.hpp"
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

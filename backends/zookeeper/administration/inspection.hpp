@@ -10,7 +10,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/options.hpp"
 
 namespace dlock::zookeeper {

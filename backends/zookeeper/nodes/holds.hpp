@@ -12,8 +12,8 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/zookeeper/connection/requests.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 
 namespace dlock::zookeeper {

@@ -7,7 +7,7 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/options.hpp"
 
 namespace dlock::zookeeper {

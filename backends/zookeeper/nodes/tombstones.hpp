@@ -15,7 +15,7 @@
 #include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
-#include "backends/zookeeper/connection/requests.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 
 namespace dlock::zookeeper {
 

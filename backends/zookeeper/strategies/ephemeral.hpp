@@ -15,10 +15,10 @@
 
 #include <dlock/try_backend.hpp>
 
-#include "backends/zookeeper/connection/requests.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "backends/redis/requests/scripts.hpp"
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 #include "bench/targets/own_name.hpp"
 
 namespace dlock::bench {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 #include "redis/redis_test.hpp"
 #include "torture/rig/sanitizers.hpp"
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/libpq/connect_failure.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 
 #include <gtest/gtest.h>
 

@@ -20,7 +20,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/lifetime.hpp>
 
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

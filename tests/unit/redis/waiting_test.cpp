@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backend_fixture.hpp"
-#include "backends/redis/waiting/timing.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 

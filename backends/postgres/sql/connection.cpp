@@ -1,4 +1,4 @@
-#include "backends/postgres/sessions/connection.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 #include <charconv>
 
