@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks format and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two;
+# Checks format, mutants and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two;
 # `scripts/lint.sh some` lints what has changed lately and an eighth of the rest, another with each commit.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
@@ -8,6 +8,18 @@ cd "$(dirname "$0")/.."
 
 check_format() {
   git ls-files -z -- '*.hpp' '*.cpp' | xargs -0 clang-format-16 --dry-run --Werror
+}
+
+# Broken copies of the library are made at night only, from patches that have to fit the sources of today.
+check_mutants() {
+  local mutant status=0
+  for mutant in tests/torture/mutants/*.patch; do
+    if ! patch --dry-run --silent --fuzz=0 -p1 -i "$mutant" > /dev/null < /dev/null; then
+      echo "$mutant does not fit the sources any more" >&2
+      status=1
+    fi
+  done
+  return "$status"
 }
 
 # Sources of the library, the command and torture, with the headers that they include. Most of the time would go into looking
@@ -62,11 +74,11 @@ tidy_one() {
 }
 
 case "${1:-all}" in
-  format) check_format ;;
+  format) check_format && check_mutants ;;
   tidy) run_tidy sources ;;
   one) tidy_one "$2" ;;  # for run_tidy
-  some) check_format && run_tidy some_sources ;;
-  all) check_format && run_tidy sources ;;
+  some) check_format && check_mutants && run_tidy some_sources ;;
+  all) check_format && check_mutants && run_tidy sources ;;
   *)
     echo "usage: scripts/lint.sh [format|tidy|some|all]" >&2
     exit 64
