@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks format, mutants and lints; changes nothing. `scripts/lint.sh format` and `scripts/lint.sh tidy` do one of the two;
-# `scripts/lint.sh some` lints what has changed lately and an eighth of the rest, another with each commit.
+# Checks the format and the mutants, and lints; changes nothing. `scripts/lint.sh format` does the first two, `tidy` the
+# last; `scripts/lint.sh some` lints what has changed lately and an eighth of the rest, another with each commit.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
 cd "$(dirname "$0")/.."

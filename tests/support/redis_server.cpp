@@ -125,10 +125,16 @@ std::string RedisServer::info(const std::string& section, const std::string& fie
   return text.substr(from, text.find('\r', from) - from);
 }
 
-// From INFO commandstats: "cmdstat_evalsha:calls=12,usec=340,usec_per_call=28.33,rejected_calls=0,failed_calls=0".
-std::int64_t RedisServer::counted(const std::string& command, const std::string& what) {
-  const std::string counts = info("commandstats", "cmdstat_" + command);
-  return counts.empty() ? 0 : std::stoll(counts.substr(counts.find(what) + what.size()));
+// From INFO commandstats: "cmdstat_evalsha:calls=12,usec=340,...".
+std::int64_t RedisServer::calls_of(std::initializer_list<std::string> commands) {
+  const std::string stats = command({"INFO", "commandstats"}).text;
+  std::int64_t calls = 0;
+  for (const std::string& each : commands) {
+    const std::string start = "cmdstat_" + each + ":calls=";
+    if (const auto at = stats.find(start); at != std::string::npos)
+      calls += std::stoll(stats.substr(at + start.size()));
+  }
+  return calls;
 }
 
 }  // namespace dlock::test

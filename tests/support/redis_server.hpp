@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,18 +69,13 @@ class RedisServer {
   RedisReply command(const std::vector<std::string>& words);
   // A field of INFO; empty if there is none.
   [[nodiscard]] std::string info(const std::string& section, const std::string& field);
-  // How often it was told to do this since it started or the counts were reset: by clients, and by scripts of theirs.
-  // And how often of that it did.
-  [[nodiscard]] std::int64_t calls_of(const std::string& command) { return counted(command, "calls="); }
-  [[nodiscard]] std::int64_t done_calls_of(const std::string& command) {
-    return calls_of(command) - counted(command, "failed_calls=");
-  }
+  // How often it was told to do these since it started or the counts were reset: by clients, and by scripts of theirs.
+  [[nodiscard]] std::int64_t calls_of(std::initializer_list<std::string> commands);
   void reset_counts() { (void)command({"CONFIG", "RESETSTAT"}); }
 
  private:
   void write_configuration() const;
   [[nodiscard]] bool try_to_start();
-  [[nodiscard]] std::int64_t counted(const std::string& command, const std::string& what);
   [[nodiscard]] std::string socket_path() const { return directory_.path() + "/redis.sock"; }
 
   RedisConfig config_;

@@ -119,7 +119,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   ASSERT_EQ(demoting.command({"EXEC"}).elements.size(), crowd + 1U);
   EXPECT_FALSE(waiting.front().event().wait_for(5s));
   // One waiter asks in place of all; before that, those may ask twice that have just come.
-  const auto calls = server.calls_of("eval") + server.calls_of("evalsha");
+  const auto calls = server.calls_of({"eval", "evalsha"});
   const auto connections = std::stoll(server.info("stats", "total_connections_received"));
   RecordProperty("calls", static_cast<int>(calls));
   RecordProperty("connections", static_cast<int>(connections));

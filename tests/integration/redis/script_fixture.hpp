@@ -57,7 +57,7 @@ class ScriptTest : public ::testing::Test {
     return calls;
   }
   // How often the server was told to publish, by scripts or by itself, since server.reset_counts().
-  std::int64_t published() { return server.calls_of("publish"); }
+  std::int64_t published() { return server.calls_of({"publish"}); }
   std::string holder() { return server.command({"GET", keys.lock}).text; }
   std::int64_t waiters() { return server.command({"ZCARD", keys.queue}).integer; }
   // From now on scripts run as a user that may not tell waiters.
