@@ -1,6 +1,6 @@
 // The backends that this build contains. A list instead of self-registering statics, which linkers drop from static
 // libraries.
-#include "core/registry.hpp"
+#include "core/spi/registry.hpp"
 
 #ifdef DLOCK_WITH_FILE
 #include "backends/file/file_backend.hpp"

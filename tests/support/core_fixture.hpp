@@ -12,8 +12,8 @@
 
 #include <dlock/url.hpp>
 
-#include "core/client_core.hpp"
-#include "core/lease_state.hpp"
+#include "core/client/client_core.hpp"
+#include "core/shard/lease_state.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_observer.hpp"

@@ -2,7 +2,7 @@
 
 #include <dlock/url.hpp>
 
-#include "core/lease_state.hpp"
+#include "core/shard/lease_state.hpp"
 #include "torture/simulation/backend.hpp"
 
 namespace dlock::torture::simulation {

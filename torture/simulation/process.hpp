@@ -14,7 +14,7 @@
 #include <dlock/lease.hpp>
 #include <dlock/observer.hpp>
 
-#include "core/client_core.hpp"
+#include "core/client/client_core.hpp"
 #include "torture/simulation/claims.hpp"
 #include "torture/simulation/engine.hpp"
 #include "torture/simulation/plan.hpp"

@@ -1,4 +1,4 @@
-#include "core/acquire_deadline.hpp"
+#include "core/shard/acquire_deadline.hpp"
 
 #include <gtest/gtest.h>
 

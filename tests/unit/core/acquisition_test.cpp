@@ -1,4 +1,4 @@
-#include "core/acquisition.hpp"
+#include "core/shard/acquisition.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/lock_impl.hpp"
+#include "core/client/lock_impl.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {

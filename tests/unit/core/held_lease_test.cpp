@@ -1,5 +1,5 @@
 // What happens to a lease between its grant and its end: renewal, extension, loss, release.
-#include "core/held_lease.hpp"
+#include "core/shard/held_lease.hpp"
 
 #include <gtest/gtest.h>
 

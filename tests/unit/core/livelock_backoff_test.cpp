@@ -1,4 +1,4 @@
-#include "core/livelock_backoff.hpp"
+#include "core/client/livelock_backoff.hpp"
 
 #include <gtest/gtest.h>
 

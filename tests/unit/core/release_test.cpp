@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <utility>
 
-#include "core/lease_state.hpp"
+#include "core/shard/lease_state.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {

@@ -13,7 +13,7 @@
 
 #include <dlock/client.hpp>
 
-#include "core/client_core.hpp"
+#include "core/client/client_core.hpp"
 #include "engine/thread_engine.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"

@@ -1,4 +1,4 @@
-#include "core/try_machine.hpp"
+#include "core/spi/try_machine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include <dlock/lease.hpp>
 
-#include "core/livelock_backoff.hpp"
+#include "core/client/livelock_backoff.hpp"
 #include "util/immortal.hpp"
 #include "util/mutex.hpp"
 

@@ -8,10 +8,10 @@
 
 #include <dlock/backend.hpp>
 
-#include "core/acquisition.hpp"
-#include "core/client_context.hpp"
-#include "core/counters.hpp"
-#include "core/lease_table.hpp"
+#include "core/shard/acquisition.hpp"
+#include "core/shard/client_context.hpp"
+#include "core/shard/counters.hpp"
+#include "core/shard/lease_table.hpp"
 #include "engine/engine.hpp"
 
 namespace dlock::detail {

@@ -1,12 +1,12 @@
-#include "core/held_lease.hpp"
+#include "core/shard/held_lease.hpp"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
-#include "core/lease_state.hpp"
-#include "core/shard.hpp"
+#include "core/shard/lease_state.hpp"
+#include "core/shard/shard.hpp"
 
 namespace dlock::detail {
 

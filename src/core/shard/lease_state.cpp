@@ -1,9 +1,9 @@
-#include "core/lease_state.hpp"
+#include "core/shard/lease_state.hpp"
 
 #include <new>
 #include <utility>
 
-#include "core/shard.hpp"
+#include "core/shard/shard.hpp"
 
 namespace dlock::detail {
 

@@ -6,7 +6,7 @@
 
 #include <dlock/backend.hpp>
 
-#include "core/lease_keeper.hpp"
+#include "core/shard/lease_keeper.hpp"
 
 namespace dlock::detail {
 

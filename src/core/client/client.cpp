@@ -6,10 +6,10 @@
 
 #include <dlock/backend.hpp>
 
-#include "core/blocking.hpp"
-#include "core/client_core.hpp"
-#include "core/failures.hpp"
-#include "core/lock_impl.hpp"
+#include "core/client/client_core.hpp"
+#include "core/client/lock_impl.hpp"
+#include "core/shard/blocking.hpp"
+#include "core/shard/failures.hpp"
 #include "util/names.hpp"
 
 namespace dlock {

@@ -5,7 +5,7 @@
 
 #include <dlock/error.hpp>
 
-#include "core/thread_leases.hpp"
+#include "core/client/thread_leases.hpp"
 
 namespace dlock {
 

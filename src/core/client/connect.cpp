@@ -4,8 +4,8 @@
 #include <dlock/client.hpp>
 #include <dlock/url.hpp>
 
-#include "core/client_core.hpp"
-#include "core/registry.hpp"
+#include "core/client/client_core.hpp"
+#include "core/spi/registry.hpp"
 #include "engine/thread_engine.hpp"
 #include "util/names.hpp"
 #include "util/process.hpp"

@@ -4,8 +4,8 @@
 
 #include <dlock/error.hpp>
 
-#include "core/blocking.hpp"
-#include "core/lock_impl.hpp"
+#include "core/client/lock_impl.hpp"
+#include "core/shard/blocking.hpp"
 
 namespace dlock {
 

@@ -14,9 +14,9 @@
 #include <dlock/client.hpp>
 #include <dlock/options.hpp>
 
-#include "core/acquisition.hpp"
-#include "core/client_context.hpp"
-#include "core/shard.hpp"
+#include "core/shard/acquisition.hpp"
+#include "core/shard/client_context.hpp"
+#include "core/shard/shard.hpp"
 #include "engine/engine.hpp"
 #include "util/mutex.hpp"
 

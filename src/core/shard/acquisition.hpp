@@ -13,7 +13,7 @@
 #include <dlock/options.hpp>
 #include <dlock/task.hpp>
 
-#include "core/acquire_deadline.hpp"
+#include "core/shard/acquire_deadline.hpp"
 #include "engine/engine.hpp"
 #include "util/event.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/try_machine.hpp"
+#include "core/spi/try_machine.hpp"
 
 namespace dlock {
 

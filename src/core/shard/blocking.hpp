@@ -8,7 +8,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/error.hpp>
 
-#include "core/client_context.hpp"
+#include "core/shard/client_context.hpp"
 #include "util/event.hpp"
 
 namespace dlock::detail {

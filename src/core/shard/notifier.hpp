@@ -8,7 +8,7 @@
 #include <dlock/observer.hpp>
 #include <dlock/task.hpp>
 
-#include "core/counters.hpp"
+#include "core/shard/counters.hpp"
 #include "engine/engine.hpp"
 
 namespace dlock::detail {

@@ -12,7 +12,7 @@
 #include <dlock/lease.hpp>
 #include <dlock/task.hpp>
 
-#include "core/held_lease.hpp"
+#include "core/shard/held_lease.hpp"
 #include "engine/engine.hpp"
 #include "util/event.hpp"
 

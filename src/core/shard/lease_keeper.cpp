@@ -1,4 +1,4 @@
-#include "core/lease_keeper.hpp"
+#include "core/shard/lease_keeper.hpp"
 
 #include <algorithm>
 

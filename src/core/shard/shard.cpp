@@ -1,8 +1,8 @@
-#include "core/shard.hpp"
+#include "core/shard/shard.hpp"
 
 #include <utility>
 
-#include "core/failures.hpp"
+#include "core/shard/failures.hpp"
 
 namespace dlock::detail {
 

@@ -1,10 +1,10 @@
-#include "core/acquisition.hpp"
+#include "core/shard/acquisition.hpp"
 
 #include <utility>
 
-#include "core/failures.hpp"
-#include "core/lease_state.hpp"
-#include "core/shard.hpp"
+#include "core/shard/failures.hpp"
+#include "core/shard/lease_state.hpp"
+#include "core/shard/shard.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {

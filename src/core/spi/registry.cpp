@@ -1,4 +1,4 @@
-#include "core/registry.hpp"
+#include "core/spi/registry.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "core/client_context.hpp"
+#include "core/shard/client_context.hpp"
 
 #include <utility>
 

@@ -7,8 +7,8 @@
 
 #include <dlock/options.hpp>
 
-#include "core/shard.hpp"
-#include "core/thread_leases.hpp"
+#include "core/client/thread_leases.hpp"
+#include "core/shard/shard.hpp"
 
 namespace dlock::detail {
 

@@ -13,7 +13,7 @@
 #include <dlock/options.hpp>
 #include <dlock/url.hpp>
 
-#include "core/notifier.hpp"
+#include "core/shard/notifier.hpp"
 #include "engine/engine.hpp"
 
 namespace dlock::detail {

@@ -5,9 +5,9 @@
 
 #include <dlock/error.hpp>
 
-#include "core/blocking.hpp"
-#include "core/lease_state.hpp"
-#include "core/shard.hpp"
+#include "core/shard/blocking.hpp"
+#include "core/shard/lease_state.hpp"
+#include "core/shard/shard.hpp"
 #include "util/immortal.hpp"
 
 namespace dlock {

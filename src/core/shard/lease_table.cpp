@@ -1,11 +1,11 @@
-#include "core/lease_table.hpp"
+#include "core/shard/lease_table.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/shard.hpp"
+#include "core/shard/shard.hpp"
 
 namespace dlock::detail {
 

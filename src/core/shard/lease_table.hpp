@@ -9,7 +9,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/options.hpp>
 
-#include "core/lease_state.hpp"
+#include "core/shard/lease_state.hpp"
 
 namespace dlock::detail {
 

@@ -1,4 +1,4 @@
-#include "core/client_core.hpp"
+#include "core/client/client_core.hpp"
 
 #include <exception>
 #include <functional>

@@ -1,10 +1,10 @@
-#include "core/notifier.hpp"
+#include "core/shard/notifier.hpp"
 
 #include <exception>
 #include <string>
 #include <utility>
 
-#include "core/failures.hpp"
+#include "core/shard/failures.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {
