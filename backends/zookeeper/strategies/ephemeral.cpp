@@ -82,8 +82,9 @@ void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
 void Ephemeral::begin(AttemptId id) {
   Attempt& attempt = *find(id);
   attempt.waiting = false;
-  // A try that finds somebody there costs no write. What may be ours already must be looked at.
-  if (!attempt.request.wait || unresolved_.contains(attempt.request.owner)) return look(id, true);
+  // What may be ours already must be looked at.
+  const bool look_first = !attempt.request.wait && busy_.contains(attempt.request.name);
+  if (look_first || unresolved_.contains(attempt.request.owner)) return look(id, true);
   create(id);
 }
 
@@ -207,7 +208,14 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
               .is_this = is_this},
              false);
   unresolved_.erase(attempt.request.owner);
+  busy_.remove(attempt.request.name);
   answer(id, {.status = TryOutcome::Status::granted, .grant = grant});
+}
+
+void Ephemeral::busy(AttemptId id) {
+  const LockRequest& request = find(id)->request;
+  if (!request.wait) busy_.add(request.name);
+  answer(id, {.status = TryOutcome::Status::busy});
 }
 
 // The create may have been carried out.

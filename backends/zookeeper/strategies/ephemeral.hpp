@@ -21,6 +21,7 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/strategies/busy_names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -62,7 +63,7 @@ class Ephemeral {
   [[nodiscard]] bool may_repeat(AttemptId id);
 
   void grant(AttemptId id, const Stat& stat);
-  void busy(AttemptId id) { answer(id, {.status = TryOutcome::Status::busy}); }
+  void busy(AttemptId id);
   void fail(AttemptId id, Failure why) {
     answer(id, {.status = TryOutcome::Status::failed, .failure = std::move(why)});
   }
@@ -84,6 +85,7 @@ class Ephemeral {
   // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
   std::set<OwnerId> unresolved_;
   std::set<EphemeralWatch*> watching_;
+  BusyNames busy_;
 };
 
 }  // namespace dlock::zookeeper

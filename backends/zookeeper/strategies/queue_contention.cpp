@@ -92,11 +92,10 @@ void QueueContention::resume() {
 }
 
 void QueueContention::begin() {
-  if (request_.wait) return enqueue();
-  look_first();
+  if (!request_.wait && client_.busy_.contains(request_.name)) return look_first();
+  enqueue();
 }
 
-// A try that finds somebody there costs no write.
 void QueueContention::look_first() {
   leave(Stage::asking);
   const auto looked = [this](const Outcome& outcome, const std::vector<std::string>& children) {
@@ -243,6 +242,7 @@ void QueueContention::grant() {
                     .lease = session.granted_timeout()};
   client_.holds_.add(grant, own_node(), false);
   placed_ = false;  // its node is the hold's now
+  client_.busy_.remove(request_.name);
   leave(Stage::over);
   sink_.granted(grant);
 }
@@ -253,7 +253,9 @@ void QueueContention::fail(Failure why) {
   sink_.failed(std::move(why));
 }
 
+// A try's end.
 void QueueContention::busy() {
+  client_.busy_.add(request_.name);
   bury_node();
   leave(Stage::over);
   sink_.busy();

@@ -65,6 +65,7 @@ class QueueContention final : public Contention {
   void verify(const std::string& node);
   void confirm(bool asked);
   void changed();
+  void check();
   void keep_watching();
 
   void grant();

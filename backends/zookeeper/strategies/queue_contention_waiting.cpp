@@ -134,6 +134,13 @@ void QueueContention::changed() {
   follow(walk_.changed());
 }
 
+// Whether a change was missed.
+void QueueContention::check() {
+  if (stage_ != Stage::watching || !can_ask()) return;
+  if (herd_) return list();
+  follow(walk_.check());
+}
+
 void QueueContention::keep_watching() {
   stage_ = Stage::watching;
   if (changed_meanwhile_) return changed();
@@ -141,7 +148,7 @@ void QueueContention::keep_watching() {
   Executor& executor = client_.host_.executor();
   const auto pause =
       watch_ ? random_between(check_min, check_max, executor) : random_between(poll_min, poll_max, executor);
-  timer_.arm(saturating_add(executor.now(), pause), [this] { changed(); });
+  timer_.arm(saturating_add(executor.now(), pause), [this] { check(); });
   sink_.busy();
 }
 

@@ -97,13 +97,18 @@ QueueWalk::Step QueueWalk::changed() const {
   return {.next = Next::verify, .node = before_};
 }
 
+QueueWalk::Step QueueWalk::check() const {
+  return {.next = Next::verify, .node = before_};
+}
+
 QueueWalk::Step QueueWalk::gone() const {
   return {.next = count_before_ == 1 ? Next::confirm : Next::list};
 }
 
 QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_t> created) const {
   if (created != position_.created) return {.next = Next::start_over};
-  return {.next = before_there ? Next::wait : Next::grant};
+  if (before_there) return {.next = Next::wait};
+  return {.next = count_before_ == 1 ? Next::grant : Next::list};
 }
 
 QueueWalk::Step QueueWalk::decide() {

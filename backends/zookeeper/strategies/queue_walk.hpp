@@ -37,7 +37,8 @@ struct Queue {
 // A waiter asks for the list once, then watches the node before it, because new nodes only come behind. When that one
 // changes and was the only one before us, it and our own node are all there is to look at, however long the queue is
 // behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
-// well, and finding that out one by one would cost a request for each.
+// well, and finding that out one by one would cost a request for each. Whoever only makes sure that nothing has changed
+// looks at these two as well, or a long queue that stands still would be listed by everybody in it.
 class QueueWalk {
  public:
   enum class Next {
@@ -65,8 +66,10 @@ class QueueWalk {
   [[nodiscard]] Step listed(const Queue& queue);
   // The transaction of the node that was to be weighed; nullopt: it is gone.
   [[nodiscard]] Step weighed(std::optional<std::int64_t> created);
-  // What is watched has changed, or it is time to look whether it has.
+  // What is watched has changed.
   [[nodiscard]] Step changed() const;
+  // It is time to look whether it has.
+  [[nodiscard]] Step check() const;
   // What was to be watched is gone.
   [[nodiscard]] Step gone() const;
   // After verify or confirm: whether the one before us is still there, and the transaction of our own node; nullopt: it

@@ -18,6 +18,7 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/strategies/busy_names.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 
 namespace dlock::zookeeper {
@@ -56,6 +57,7 @@ class Sequential {
   Holds& holds_;
   std::uint64_t next_id_ = 0;
   std::unordered_map<std::uint64_t, QueueContention*> contentions_;
+  BusyNames busy_;
   Failure trouble_;  // why no session stands, once it is known
   std::set<std::string> warned_of_;
 };

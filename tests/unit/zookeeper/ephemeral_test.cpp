@@ -45,8 +45,17 @@ TEST_F(EphemeralTest, MissingParentsAreMade) {
   EXPECT_TRUE(ensemble.exists("/a/b/lock"));
 }
 
-TEST_F(EphemeralTest, ATryOfABusyLockWritesNothing) {
+TEST_F(EphemeralTest, ATryOfAFreeLockIsOneRequest) {
+  (void)ensemble.put("/dlock");
+  (void)contend(*backend, true, "warm-up");  // connects
+  const std::size_t before = ensemble.requests.size();
+  EXPECT_TRUE(contend(*backend, false)->grant);
+  EXPECT_EQ(ensemble.requests.size(), before + 1);
+}
+
+TEST_F(EphemeralTest, TryingABusyLockAgainWritesNothing) {
   put_theirs();
+  EXPECT_EQ(contend(*backend, false)->busy_reports, 1);
   const std::size_t before = ensemble.requests.size();
   const auto attempt = contend(*backend, false);
   EXPECT_EQ(attempt->busy_reports, 1);

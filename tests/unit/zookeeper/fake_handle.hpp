@@ -74,6 +74,8 @@ class FakeEnsemble {
   std::function<Fate(const FakeRequest&)> fate;
   // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
   bool keeps_unsent = false;
+  // Watches go without being told.
+  bool loses_events = false;
   void release_answers();
 
   // For all handles that are open, or for those of one session. What was held is answered with an unknown outcome.

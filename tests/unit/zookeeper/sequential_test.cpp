@@ -206,20 +206,83 @@ TEST_F(SequentialTest, ALostEventIsMadeUpForByLooking) {
   EXPECT_FALSE(attempt->grant);
 }
 
+// A list for each waiter of a long queue would be a load that grows with its square.
+TEST_F(SequentialTest, AQueueThatStandsStillIsNotListed) {
+  for (int i = 0; i < 3; ++i) (void)put_member();
+  const auto attempt = contend(*backend);
+  const std::size_t before = ensemble.requests.size();
+  engine.advance(5min);
+  EXPECT_GE(requests_since(before, Kind::get), 14U);
+  EXPECT_LE(requests_since(before, Kind::get), 32U);
+  EXPECT_EQ(requests_since(before, Kind::children), 0U);
+}
+
+TEST_F(SequentialTest, ALostEventInALongQueueIsMadeUpForByLooking) {
+  const std::string holder = put_member();
+  const std::string before_us = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.loses_events = true;
+  ensemble.remove(before_us);
+  ensemble.remove(holder);
+  ensemble.loses_events = false;
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  engine.advance(45s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, AnOwnNodeThatIsMissingIsNoticedInALongQueue) {
+  for (int i = 0; i < 3; ++i) (void)put_member();
+  const auto attempt = contend(*backend);
+  ensemble.remove(own_nodes().at(0));
+  engine.advance(45s);
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
-// Hazard 23.
-TEST_F(SequentialTest, ATryOfABusyLockWritesNothing) {
+TEST_F(SequentialTest, ATryOfAFreeLockIsOneRoundTrip) {
+  (void)ensemble.put(parent);
+  (void)contend(*backend, true, "warm-up");  // connects
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend, false);
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(ensemble.requests.size(), before + 2);
+  EXPECT_EQ(ensemble.requests[before].kind, Kind::create);
+  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
+}
+
+TEST_F(SequentialTest, ATryOfABusyLockLeavesNothing) {
   (void)put_member();
   const auto attempt = contend(*backend, false);
   EXPECT_EQ(attempt->busy_reports, 1);
-  EXPECT_EQ(ensemble.count(Kind::create), 0U);
+  EXPECT_TRUE(own_nodes().empty());
+}
+
+// Hazard 23.
+TEST_F(SequentialTest, TryingABusyLockAgainWritesNothing) {
+  const std::string holder = put_member();
+  (void)contend(*backend, false);
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend, false);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(requests_since(before, Kind::create), 0U);
+  EXPECT_EQ(requests_since(before, Kind::remove), 0U);
   // Hazard 24: a server that lags behind is brought up to date first.
-  const auto list = std::find_if(ensemble.requests.begin(), ensemble.requests.end(),
-                                 [](const FakeRequest& request) { return request.kind == Kind::children; });
+  const auto list =
+      std::find_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(before), ensemble.requests.end(),
+                   [](const FakeRequest& request) { return request.kind == Kind::children; });
   ASSERT_NE(list, ensemble.requests.end());
   EXPECT_EQ((list - 1)->kind, Kind::sync);
   EXPECT_EQ((list - 1)->path, parent);
+  // Once it was granted, it is no busy lock any more.
+  ensemble.remove(holder);
+  const auto granted = contend(*backend, false);
+  ASSERT_TRUE(granted->grant);
+  EXPECT_EQ(release(*backend, *granted)->status, ReleaseStatus::released);
+  const std::size_t again = ensemble.requests.size();
+  EXPECT_TRUE(contend(*backend, false)->grant);
+  EXPECT_EQ(ensemble.requests.at(again).kind, Kind::create);
 }
 
 TEST_F(SequentialTest, ATryOfAFreeLockIsGranted) {
