@@ -98,7 +98,7 @@ QueueWalk::Step QueueWalk::changed() const {
 }
 
 QueueWalk::Step QueueWalk::check() const {
-  return {.next = Next::verify, .node = before_};
+  return {.next = Next::watch, .node = before_};
 }
 
 QueueWalk::Step QueueWalk::gone() const {
@@ -107,8 +107,7 @@ QueueWalk::Step QueueWalk::gone() const {
 
 QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_t> created) const {
   if (created != position_.created) return {.next = Next::start_over};
-  if (before_there) return {.next = Next::wait};
-  return {.next = count_before_ == 1 ? Next::grant : Next::list};
+  return {.next = before_there ? Next::wait : Next::grant};
 }
 
 QueueWalk::Step QueueWalk::decide() {

@@ -37,8 +37,8 @@ struct Queue {
 // A waiter asks for the list once, then watches the node before it, because new nodes only come behind. When that one
 // changes and was the only one before us, it and our own node are all there is to look at, however long the queue is
 // behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
-// well, and finding that out one by one would cost a request for each. Whoever only makes sure that nothing has changed
-// looks at these two as well, or a long queue that stands still would be listed by everybody in it.
+// well, and finding that out one by one would cost a request for each. Whoever only makes sure that nothing was missed
+// looks at the one before us, or a long queue that stands still would be listed by everybody in it.
 class QueueWalk {
  public:
   enum class Next {
