@@ -61,6 +61,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
   [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
+  // Somebody waits for the name in a queue, or asks for it.
+  [[nodiscard]] bool contends(const std::string& name) const { return sequential_.contends(name); }
   [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
   // Nobody holds or waits for anything in the session, and nothing is to be removed.
   [[nodiscard]] bool unused() const noexcept;

@@ -74,12 +74,16 @@ std::unique_ptr<Contention> ZookeeperBackend::contend(const LockRequest& request
     ++calm_;
     return first_.contend(request, sink);
   }
-  Member& member = choose();
+  Member& member = choose(request.name);
   member.used = true;
   return member.backend.contend(request, sink);
 }
 
-ZookeeperBackend::Member& ZookeeperBackend::choose() {
+ZookeeperBackend::Member& ZookeeperBackend::choose(const std::string& name) {
+  // Acquires of a name keep the order of their calls.
+  for (const auto& member : members_) {
+    if (member->backend.ready() && member->backend.contends(name)) return *member;
+  }
   Member* least = nullptr;
   bool all_ready = true;
   for (const auto& member : members_) {

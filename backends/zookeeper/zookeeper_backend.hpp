@@ -8,8 +8,9 @@
 //           | was not used for a while, so that it costs the servers neither a connection nor heartbeats
 //
 // An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
-// be cleaned up. Members know nothing of each other. Two acquires of one name may be in different sessions; they
-// exclude each other through the ensemble, as two clients do. A session that is lost takes its own locks along, and no
+// be cleaned up. Members know nothing of each other. Acquires of one name go where others of it are under way, so that
+// they queue in the order of their calls; those of different sessions exclude each other through the ensemble, as two
+// clients do. A session that is lost takes its own locks along, and no
 // others.
 #pragma once
 
@@ -60,7 +61,7 @@ class ZookeeperBackend final : public Backend {
   struct Member;
 
   [[nodiscard]] Member& add_member();
-  [[nodiscard]] Member& choose();
+  [[nodiscard]] Member& choose(const std::string& name);
   void all_busy();
   void open_another(TimePoint now);
   [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;

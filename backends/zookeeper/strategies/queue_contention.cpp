@@ -30,7 +30,7 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
 QueueContention::~QueueContention() {
   leave(Stage::over);
   bury_node();
-  client_.contentions_.erase(id_);
+  client_.forget(id_, request_.name);
 }
 
 void QueueContention::start() {

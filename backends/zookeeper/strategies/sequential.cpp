@@ -30,8 +30,15 @@ std::unique_ptr<Contention> Sequential::contend(const LockRequest& request, Gran
   const std::uint64_t id = ++next_id_;
   auto contention = std::make_unique<QueueContention>(*this, id, request, sink);
   contentions_.emplace(id, contention.get());
+  ++contended_[request.name];
   contention->start();
   return contention;
+}
+
+void Sequential::forget(std::uint64_t id, const std::string& name) {
+  contentions_.erase(id);
+  const auto found = contended_.find(name);
+  if (--found->second == 0) contended_.erase(found);
 }
 
 // In the order of their acquires, so that they queue in it. They come and go while they are told something.

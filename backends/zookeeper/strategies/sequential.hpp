@@ -2,6 +2,7 @@
 // lowest number holds the lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +36,8 @@ class Sequential {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
   // No contention exists.
   [[nodiscard]] bool unused() const noexcept { return contentions_.empty(); }
+  // A contention for the name exists.
+  [[nodiscard]] bool contends(const std::string& name) const { return contended_.contains(name); }
 
   void session_ready(bool fresh);
   void session_suspended(const Failure& why);
@@ -43,6 +46,7 @@ class Sequential {
  private:
   friend class QueueContention;
 
+  void forget(std::uint64_t id, const std::string& name);
   template <class F>
   void for_each(F&& f);
   // Of a name, once.
@@ -57,6 +61,7 @@ class Sequential {
   Holds& holds_;
   std::uint64_t next_id_ = 0;
   std::unordered_map<std::uint64_t, QueueContention*> contentions_;
+  std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   BusyNames busy_;
   Failure trouble_;  // why no session stands, once it is known
   std::set<std::string> warned_of_;

@@ -90,6 +90,11 @@ class ZookeeperBackendTest : public BackendTest {
     if (nodes.empty()) return ensemble.exists(path) ? ensemble.stat(path).owner : 0;
     return ensemble.stat(path + "/" + nodes.front()).owner;
   }
+  std::set<std::int64_t> owners_in(const std::string& path) const {
+    std::set<std::int64_t> owners;
+    for (const std::string& node : ensemble.children(path)) owners.insert(ensemble.stat(path + "/" + node).owner);
+    return owners;
+  }
   std::size_t sessions_of(const Attempts& attempts) const {
     std::set<std::int64_t> sessions;
     for (const auto& attempt : attempts) sessions.insert(session_of(*attempt));

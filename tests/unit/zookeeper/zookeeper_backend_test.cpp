@@ -83,6 +83,33 @@ TEST_F(ZookeeperBackendTest, UnderLoadAnotherSessionIsOpenedAndUsed) {
   end(*group, attempts);
 }
 
+TEST_F(ZookeeperBackendTest, AcquiresOfANameKeepTheOrderOfTheirCalls) {
+  const auto group = make_connected();
+  (void)ensemble.put("/dlock/same");
+  Attempts first_come;
+  first_come.push_back(contend(*group, true, "same"));  // before there are others
+  hold_creates();
+  Attempts attempts;
+  load(*group, attempts);
+  for (int i = 0; i < 3; ++i) first_come.push_back(contend(*group, true, "same"));
+  add(*group, attempts, 1);
+  EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session()) << "there are others";
+  answer();
+  EXPECT_EQ(owners_in("/dlock/same").size(), 1U);
+  for (const auto& attempt : first_come) {
+    ASSERT_TRUE(attempt->grant);
+    EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
+  }
+  first_come.clear();
+  // Nobody is there any more, so it goes where there is less to do.
+  hold_creates();
+  add(*group, attempts, full);
+  first_come.push_back(contend(*group, true, "same"));
+  EXPECT_EQ(session_of(*first_come.back()), ensemble.last_session());
+  answer();
+  end(*group, attempts);
+}
+
 TEST_F(ZookeeperBackendTest, ReleasesAreLoadAsWell) {
   const auto group = make_connected();
   Attempts attempts;
