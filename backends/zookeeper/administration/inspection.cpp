@@ -92,13 +92,13 @@ void Inspection::session_ready() {
 
 // --- One lock --------------------------------------------------------------------------------------------------------
 
-void Inspection::look(const std::string& name, int attempts_left, SightHandler done) {
+void Inspection::look(const std::string& name, int attempts_left, Age age, SightHandler done) {
   const std::string path = lock_path(options_.prefix, name);
   if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   const auto sight = std::make_shared<Sight>();
   const auto trouble = std::make_shared<Failure>();
-  // Both at once, and no older than the question.
-  requests_.get_latest(path, [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
+  // Both at once.
+  const auto looked = [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
     if (outcome.problem == Problem::no_node) return;
     if (outcome.problem != Problem::none) {
       *trouble = outcome.failure;
@@ -110,7 +110,12 @@ void Inspection::look(const std::string& name, int attempts_left, SightHandler d
     sight->held = true;
     sight->holder_path = path;
     sight->holder = node;
-  });
+  };
+  if (age == Age::of_question) {
+    requests_.get_latest(path, looked);
+  } else {
+    requests_.get(path, 0, looked);
+  }
   requests_.children(path, 0,
                      [this, name, sight, trouble, attempts_left, done = std::move(done)](
                          const Outcome& outcome, const std::vector<std::string>& children) {
@@ -150,7 +155,7 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
                 [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
                     const Outcome& outcome, const Handle::Node& answer) mutable {
                   if (outcome.problem == Problem::no_node && attempts_left > 1) {
-                    return look(name, attempts_left - 1, done);
+                    return look(name, attempts_left - 1, Age::of_session, done);
                   }
                   if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
                     return done(unanswered_question(outcome.failure));
@@ -175,7 +180,7 @@ LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const 
 void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
   const auto question = Question<LockInfo>::start(*this, std::move(done));
   when_ready(*question, [this, name, question] {
-    look(name, max_attempts, [this, name, question](Result<Sight> sight) {
+    look(name, max_attempts, Age::of_question, [this, name, question](Result<Sight> sight) {
       if (!sight.ok()) return question->answer(sight.failure());
       question->answer(info_of(name, sight.value()));
     });
@@ -200,7 +205,7 @@ void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
   const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
   const auto look_at = [this, question](const std::string& name, const common::Survey::Answer& answer) {
     if (question->answered()) return answer(Failure{errc::unavailable, "too late"});
-    look(name, max_attempts, [this, name, answer](Result<Sight> sight) {
+    look(name, max_attempts, Age::of_session, [this, name, answer](Result<Sight> sight) {
       if (!sight.ok() && sight.failure().code != errc::protocol) return answer(sight.failure());
       if (!sight.ok()) return answer(std::optional<LockInfo>());  // of another layout, or no lock: not one of ours
       const Sight& what = sight.value();
@@ -230,7 +235,7 @@ void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done
 
 void Inspection::break_one(const std::string& name, int attempts_left,
                            const std::shared_ptr<Question<bool>>& question) {
-  look(name, max_attempts, [this, name, attempts_left, question](Result<Sight> sight) {
+  look(name, max_attempts, Age::of_question, [this, name, attempts_left, question](Result<Sight> sight) {
     if (question->answered()) return;
     if (!sight.ok()) return question->answer(sight.failure());
     if (!sight.value().held) return question->answer(false);

@@ -41,11 +41,14 @@ class Inspection {
     std::size_t members = 0;
     bool looks_like_data = false;  // of somebody's own
   };
+  // How old an answer may be: of_session where something of this session has been answered since the question was
+  // asked.
+  enum class Age { of_question, of_session };
   using SightHandler = std::function<void(Result<Sight>)>;
 
   [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
   void when_ready(const AnyQuestion& question, std::function<void()> ask);
-  void look(const std::string& name, int attempts_left, SightHandler done);
+  void look(const std::string& name, int attempts_left, Age age, SightHandler done);
   void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
                      SightHandler done);
   void look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,

@@ -248,14 +248,23 @@ void Session::heard(TimePoint sent) {
 void Session::beat() {
   heartbeat_timer_.arm(saturating_add(executor_.now(), heartbeat_interval()), [this] { beat_due(); });
   if (std::exchange(beating_, true)) return;
-  handle_->remove(no_node, [this, epoch = epoch_](const Outcome& outcome) {
+  agree([this, epoch = epoch_](const Outcome& outcome) {
     if (epoch != epoch_) return;
     beating_ = false;
-    // Whatever rights there are, the leader has looked at the session before; else the deadline judges.
-    if (outcome.problem != Problem::no_node && outcome.problem != Problem::no_rights) return;
+    if (outcome.problem != Problem::none) return;  // the deadline judges
     backoff_.reset();
-    heard(outcome.sent);
     tell_alive();
+  });
+}
+
+void Session::agree(Handle::DoneHandler done) {
+  handle_->remove(no_node, [this, epoch = epoch_, done = std::move(done)](Outcome outcome) {
+    // Whatever rights there are, the leader has looked at the session before.
+    if (outcome.problem == Problem::no_node || outcome.problem == Problem::no_rights) {
+      outcome = {.problem = Problem::none, .failure = {}, .sent = outcome.sent};
+      if (epoch == epoch_) heard(outcome.sent);
+    }
+    done(outcome);
   });
 }
 

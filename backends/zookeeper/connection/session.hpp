@@ -114,6 +114,9 @@ class Session final : private Handle::Listener {
   // carried out, after `sent`. Reads and syncs say nothing: a server that has lost the ensemble answers them for a
   // while from what it remembers, and the session may have been ended by the others meanwhile.
   void heard(TimePoint sent);
+  // Sends a write of nothing, the heartbeat's. Once it is answered (no problem), what is read in this session is no
+  // older than the call. Only while ready().
+  void agree(Handle::DoneHandler done);
 
   // For good. Then calls done.
   void close(std::function<void()> done);

@@ -52,11 +52,18 @@ class Requests {
     session_.handle().children(path, watch, std::move(done));
   }
 
-  // The same, no older than the call, whatever server is asked.
+  // The same, no older than the call, whatever server is asked: costs a write of nothing.
   void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
-    session_.handle().get(path, 0, behind_sync<Handle::Node>(path, std::move(done)));
+    session_.handle().get(path, 0, behind_agreement<Handle::Node>(std::move(done)));
   }
   void children_latest(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
+    session_.handle().children(path, 0, behind_agreement<std::vector<std::string>>(std::move(done)));
+  }
+  // The same without the write: older only where the leader has been deposed and does not know it yet.
+  void get_synced(const std::string& path, Handle::Handler<Handle::Node> done) {
+    session_.handle().get(path, 0, behind_sync<Handle::Node>(path, std::move(done)));
+  }
+  void children_synced(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
     session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
   }
 
@@ -87,15 +94,25 @@ class Requests {
   }
 
  private:
-  // A connection may break between the two requests, and the second one be answered by the next server. It counts only
-  // if the first one was answered: no server takes over a session that has seen more than itself.
+  template <class T>
+  [[nodiscard]] Handle::Handler<T> behind_agreement(Handle::Handler<T> done) {
+    const auto agreed = std::make_shared<Outcome>();
+    session_.agree([agreed](const Outcome& outcome) { *agreed = outcome; });
+    return behind(agreed, std::move(done));
+  }
   template <class T>
   [[nodiscard]] Handle::Handler<T> behind_sync(const std::string& path, Handle::Handler<T> done) {
     const auto synced = std::make_shared<Outcome>();
     session_.handle().sync(path, [synced](const Outcome& outcome) { *synced = outcome; });
-    return [synced, done = std::move(done)](const Outcome& outcome, T answer) {
-      const bool failed = synced->problem != Problem::none && synced->problem != Problem::no_node;
-      done(failed ? *synced : outcome, std::move(answer));
+    return behind(synced, std::move(done));
+  }
+  // A connection may break between the two requests, and the second one be answered by the next server. It counts only
+  // if the first one was answered: no server takes over a session that has seen more than itself.
+  template <class T>
+  [[nodiscard]] static Handle::Handler<T> behind(std::shared_ptr<const Outcome> first, Handle::Handler<T> done) {
+    return [first = std::move(first), done = std::move(done)](const Outcome& outcome, T answer) {
+      const bool failed = first->problem != Problem::none && first->problem != Problem::no_node;
+      done(failed ? *first : outcome, std::move(answer));
     };
   }
 

@@ -94,8 +94,10 @@ void Ephemeral::look(AttemptId id, bool first) {
   const auto answered = [this, id, first](const Outcome& outcome, const Handle::Node& node) {
     if (find(id) != nullptr) looked(id, outcome, node, first);
   };
-  if (first) {
+  if (first && unresolved_.contains(attempt.request.owner)) {
     requests_.get_latest(attempt.path, answered);
+  } else if (first) {
+    requests_.get_synced(attempt.path, answered);
   } else {
     requests_.get(attempt.path, 0, answered);
   }

@@ -105,7 +105,7 @@ void QueueContention::look_first() {
     if (!queue->members.empty()) return busy();
     if (can_ask()) enqueue();
   };
-  client_.requests_.children_latest(lock_path_, guarded(looked));
+  client_.requests_.children_synced(lock_path_, guarded(looked));
 }
 
 void QueueContention::enqueue() {

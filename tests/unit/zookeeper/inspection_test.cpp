@@ -57,7 +57,18 @@ TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
   const auto first = std::find_if(ensemble.requests.begin(), ensemble.requests.end(),
                                   [](const FakeRequest& request) { return request.path == parent; });
   ASSERT_NE(first, ensemble.requests.end());
-  EXPECT_EQ(first->kind, Kind::sync);
+  ASSERT_NE(first, ensemble.requests.begin());
+  EXPECT_TRUE(is_heartbeat(*(first - 1))) << "a leader that was deposed answers a sync";
+}
+
+TEST_F(InspectionTest, AListCostsOneWriteOfNothing) {
+  for (int i = 0; i < 20; ++i) (void)put_member("/dlock/n" + std::to_string(i));
+  (void)inspect();
+  const std::size_t before = ensemble.heartbeats();
+  const auto all = list();
+  ASSERT_TRUE(all && all->ok());
+  EXPECT_EQ(all->value().size(), 20U);
+  EXPECT_EQ(ensemble.heartbeats(), before + 1);
 }
 
 TEST_F(InspectionTest, AFreeLockIsFree) {

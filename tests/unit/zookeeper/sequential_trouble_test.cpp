@@ -41,7 +41,7 @@ TEST_F(SequentialTroubleTest, TheSearchIsBroughtUpToDateFirst) {
   const std::size_t before = ensemble.requests.size();
   engine.advance(100ms);
   ASSERT_GE(ensemble.requests.size(), before + 2);
-  EXPECT_EQ(ensemble.requests[before].kind, Kind::sync);
+  EXPECT_TRUE(is_heartbeat(ensemble.requests[before]));
   EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
 }
 
