@@ -55,6 +55,7 @@ ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chro
       handles_(std::move(handles)),
       asker_(std::move(asker)),
       first_(add_member().backend),
+      chroot_(host.executor(), options_, handles_),
       timer_(host.executor()) {}
 
 ZookeeperBackend::~ZookeeperBackend() = default;

@@ -27,6 +27,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/zookeeper/administration/chroot.hpp"
 #include "backends/zookeeper/session_locks.hpp"
 
 namespace dlock::zookeeper {
@@ -46,6 +47,7 @@ class ZookeeperBackend final : public Backend {
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
+  void initialize(Handler<std::vector<std::string>> done) override { chroot_.make(std::move(done)); }
   void close(std::function<void()> done) override;
 
   // A member with so many writes under way gets another acquire only if there is no better one.
@@ -84,6 +86,7 @@ class ZookeeperBackend final : public Backend {
   std::size_t busy_ = 0;
   std::size_t calm_ = 0;
   TimePoint not_before_ = TimePoint::min();  // is another one opened
+  Chroot chroot_;
   bool closing_ = false;
   Timer timer_;
   Lifetime lifetime_;

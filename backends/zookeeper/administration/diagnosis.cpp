@@ -141,10 +141,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     if (outcome.problem == Problem::no_node) {
       no_chroot_ = true;
       add(Severity::error, "chroot",
-          chroot +
-              ", the URL's path, does not exist, and nothing can be made below it; create it, for instance with "
-              "zkCli.sh create " +
-              chroot);
+          chroot + ", the URL's path, does not exist, and nothing can be made below it; dlock init makes it");
     } else if (outcome.problem == Problem::none && !chroot.empty()) {
       add(Severity::ok, "chroot", chroot + " exists");
     }

@@ -218,7 +218,8 @@ void CHandle::create(const std::string& path, const std::string& data, NodeKind 
   });
   const int mode = kind == NodeKind::ephemeral              ? ZOO_EPHEMERAL
                    : kind == NodeKind::ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL
-                                                            : ZOO_CONTAINER;
+                   : kind == NodeKind::container            ? ZOO_CONTAINER
+                                                            : ZOO_PERSISTENT;
   const ACL_vector* const rights = options_.digest ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
   const int code = library_ == nullptr
                        ? ZINVALIDSTATE

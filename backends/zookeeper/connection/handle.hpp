@@ -40,7 +40,7 @@ struct Stat {
   std::int32_t children = 0;
 };
 
-enum class NodeKind { ephemeral, ephemeral_sequential, container };
+enum class NodeKind { ephemeral, ephemeral_sequential, container, persistent };
 
 class Handle {
  public:

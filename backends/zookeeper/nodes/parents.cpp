@@ -70,8 +70,9 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
 Failure Parents::no_place() const {
   if (options_.chroot.empty()) return {errc::protocol, "ZooKeeper says that its root does not exist"};
   // Through a session that has it as its root, it cannot be made.
-  return {errc::invalid_argument, "path: there is no node " + util::quoted(options_.chroot) +
-                                      " in the ensemble; create it, or leave it out of the URL and say prefix="};
+  return {errc::invalid_argument,
+          "path: there is no node " + util::quoted(options_.chroot) +
+              " in the ensemble; make it with dlock init, or leave it out of the URL and say prefix="};
 }
 
 }  // namespace dlock::zookeeper

@@ -81,6 +81,15 @@ TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
   EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "/not/there"));
 }
 
+TEST_F(AccessTest, AChrootThatIsMissingIsMadeWhenAskedFor) {
+  const Client client = steady({}, "/not/there?" + std::string(long_session));
+  EXPECT_EQ(client.initialize(), (std::vector<std::string>{"node /not", "node /not/there"}));
+  EXPECT_TRUE(client.initialize().empty());
+  DistributedLock lock = client.lock("a");
+  const Lease lease = take(lock);
+  EXPECT_EQ(zk.children("/not/there/dlock/a").value().size(), 1U);
+}
+
 TEST_F(AccessTest, AChrootIsWhereAllNodesAre) {
   zk.create_all("/some/where");
   const Client client = steady({}, "/some/where?" + std::string(long_session));

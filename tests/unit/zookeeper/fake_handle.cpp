@@ -90,7 +90,7 @@ Problem FakeEnsemble::create(const FakeRequest& request, Handle::Created& create
   const bool sequential = request.node == NodeKind::ephemeral_sequential;
   const std::string name = sequential ? with_sequence(request.path, parent->second.next_sequence) : request.path;
   if (exists(name)) return Problem::node_exists;
-  const std::int64_t owner = request.node == NodeKind::container ? 0 : request.session;
+  const std::int64_t owner = request.node == NodeKind::ephemeral || sequential ? request.session : 0;
   created.path = add(request.path, request.data, owner, sequential);
   created.stat = stat(created.path);
   return Problem::none;
