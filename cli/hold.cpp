@@ -20,7 +20,7 @@ int hold(const Arguments& arguments, Inherited& inherited) {
   start_messages();
   SignalQueue signals;
   const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
-  const Client client = connect(service_url(arguments.url), {.label = "dlock", .observer = reporter});
+  const Client client = connect_for_one_lock(service_url(arguments.url), arguments, "dlock", reporter);
   warn_if_private(client, arguments.quiet);
   WaitExplainer explainer(client, *reporter);
   auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer);

@@ -52,7 +52,7 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
   SignalQueue signals;
   const std::string url = service_url(arguments.url);
   const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
-  const Client client = connect(url, {.label = label_for(arguments.command.front()), .observer = reporter});
+  const Client client = connect_for_one_lock(url, arguments, label_for(arguments.command.front()), reporter);
   warn_if_private(client, arguments.quiet);
 
   WaitExplainer explainer(client, *reporter);

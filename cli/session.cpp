@@ -1,6 +1,12 @@
 #include "cli/session.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
+
+#include <dlock/options.hpp>
+#include <dlock/url.hpp>
 
 #include "cli/output.hpp"
 
@@ -20,6 +26,17 @@ std::string label_for(std::string_view program) {
     label += byte > 0x20 && byte < 0x7F ? c : '_';
   }
   return label.empty() ? "dlock" : label;
+}
+
+Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
+                            std::shared_ptr<Reporter> reporter) {
+  ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
+  const Url parsed = Url::parse(url);
+  const auto& parameters = parsed.parameters();
+  const bool session_says = std::any_of(parameters.begin(), parameters.end(),
+                                        [](const auto& parameter) { return parameter.first == "session_timeout"; });
+  if (arguments.lease && !session_says) options.lease = *arguments.lease;
+  return connect(url, std::move(options));
 }
 
 void warn_if_private(const Client& client, bool quiet) {

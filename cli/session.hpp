@@ -1,12 +1,21 @@
 // What the commands have in common in meeting the lock service.
 #pragma once
 
-#include <dlock/client.hpp>
-
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include <dlock/client.hpp>
+
+#include "cli/arguments.hpp"
+#include "cli/reporter.hpp"
+
 namespace dlock::cli {
+
+// A client for the one lock of a command: where locks live with their session, --lease is the session's, unless the
+// URL says how long a session lives. Throws what connect() throws.
+[[nodiscard]] Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
+                                          std::shared_ptr<Reporter> reporter);
 
 // The name under which a command's lock appears to people: the program's file name, as far as a label may hold it.
 [[nodiscard]] std::string label_for(std::string_view program);

@@ -1,0 +1,48 @@
+// Where locks live with their session, --lease is the session's.
+#include <optional>
+#include <string>
+
+#include "support/cli_test.hpp"
+#include "tests/support/zookeeper_server.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+using dlock::test::ZooKeeperServer;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class SessionLease : public testing::Test {
+ protected:
+  // What the server says of its connections while a command runs.
+  std::string connections(const std::string& parameters, const std::string& lease) {
+    Process run({dlock_path(), "run", "--url", server.url(parameters), "--lease", lease, "job", "--", "sh", "-c",
+                 "echo in; cat"});
+    EXPECT_EQ(run.line(), "in");
+    const std::string answer = server.ask("cons");
+    EXPECT_EQ(run.finish().status, 0);
+    return answer;
+  }
+
+  ZooKeeperServer server;
+};
+
+TEST_F(SessionLease, IsTheSessionTimeout) {
+  EXPECT_THAT(connections("", "5s"), HasSubstr(",to=5000,"));
+}
+
+TEST_F(SessionLease, MayBeLongerThanTheUsualOne) {
+  EXPECT_THAT(connections("", "1m"), HasSubstr(",to=60000,"));
+}
+
+TEST_F(SessionLease, LeavesTheSessionToTheUrlThatSaysHowLongItIs) {
+  EXPECT_THAT(connections("session_timeout=7s", "5s"), AllOf(HasSubstr(",to=7000,"), Not(HasSubstr(",to=5000,"))));
+  const Finished refused =
+      run({dlock_path(), "run", "--url", server.url("session_timeout=7s"), "--lease", "9s", "job", "--", "true"});
+  EXPECT_EQ(refused.status, 64);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("lease"), HasSubstr("session_timeout")));
+}
+
+}  // namespace
+}  // namespace dlock::cli::test
