@@ -43,7 +43,9 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
     case Problem::none:
     case Problem::node_exists:
       work->missing.pop_back();
-      if (work->missing.empty()) return work->done({.status = Status::made});
+      if (work->missing.empty()) {
+        return work->done({.status = Status::made, .by_us = outcome.problem == Problem::none});
+      }
       return create(work);
     case Problem::no_node: {
       const std::string path = work->missing.back();
@@ -65,6 +67,10 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
     case Problem::other:
       return work->done({.status = Status::refused, .failure = outcome.failure});
   }
+}
+
+void Parents::withdraw(const std::string& path) {
+  if (requests_.ready()) requests_.remove(path, [](const Outcome&) {});
 }
 
 Failure Parents::no_place() const {

@@ -21,6 +21,7 @@ class Parents {
       refused,  // trying again does not help
     } status;
     Failure failure = {};
+    bool by_us = false;  // it was missing
   };
   using Handler = std::function<void(Made)>;
 
@@ -29,6 +30,9 @@ class Parents {
   // Makes the node, and what is missing above it; "" is the root, which cannot be made. Only while the session is
   // ready; not answered when that ends.
   void make(const std::string& path, Handler done);
+  // What make() made is not needed after all: the server removes only containers that something was in. No effect where
+  // somebody else has put something into it.
+  void withdraw(const std::string& path);
 
  private:
   struct Work;

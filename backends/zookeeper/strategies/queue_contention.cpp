@@ -170,17 +170,22 @@ void QueueContention::make_parents() {
     parents_made_ = 0;
     return pause({errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as it is made"});
   }
-  client_.parents_.make(lock_path_, guarded([this](const Parents::Made& made) {
-                          switch (made.status) {
-                            case Parents::Made::Status::made:
-                              if (can_ask()) enqueue();
-                              return;
-                            case Parents::Made::Status::again:
-                              return pause(made.failure);
-                            case Parents::Made::Status::refused:
-                              return fail(made.failure);
-                          }
-                        }));
+  const auto go_on = [this](const Parents::Made& made) {
+    switch (made.status) {
+      case Parents::Made::Status::made:
+        if (can_ask()) enqueue();
+        return;
+      case Parents::Made::Status::again:
+        return pause(made.failure);
+      case Parents::Made::Status::refused:
+        return fail(made.failure);
+    }
+  };
+  client_.parents_.make(lock_path_, [this, &parents = client_.parents_, path = lock_path_, round = round_,
+                                     self = lifetime_.watch(), go_on](const Parents::Made& made) {
+    if (!self.over() && round == round_) return go_on(made);
+    if (made.by_us && (self.over() || stage_ == Stage::over)) parents.withdraw(path);
+  });
 }
 
 // The server takes no nodes below ours: what is there?

@@ -313,6 +313,36 @@ TEST_F(SequentialTest, MissingParentsAreMadeAsContainers) {
   }
 }
 
+// The server removes containers that are empty again, and none that were never used.
+TEST_F(SequentialTest, AContainerIsNotLeftWhereNobodyEntersIt) {
+  for (const bool there_already : {false, true}) {
+    if (there_already) (void)ensemble.put(parent);
+    ensemble.fate = [&](const FakeRequest& request) {
+      if (request.kind != Kind::create || request.node == NodeKind::ephemeral_sequential) return Fate::answer;
+      return request.path == parent ? Fate::hold_answer : Fate::answer;
+    };
+    auto attempt = contend(*backend);
+    attempt->contention.reset();
+    ensemble.fate = nullptr;
+    ensemble.release_answers();
+    engine.run();
+    EXPECT_EQ(ensemble.exists(parent), there_already);
+  }
+}
+
+TEST_F(SequentialTest, AContainerThatSomebodyElseHasEnteredStays) {
+  ensemble.fate = [&](const FakeRequest& request) {
+    return request.kind == Kind::create && request.path == parent ? Fate::hold_answer : Fate::answer;
+  };
+  auto attempt = contend(*backend);
+  attempt->contention.reset();
+  const std::string other = put_member();
+  ensemble.fate = nullptr;
+  ensemble.release_answers();
+  engine.run();
+  EXPECT_TRUE(ensemble.exists(other));
+}
+
 TEST_F(SequentialTest, AParentThatWasReapedIsMadeAgain) {
   const auto first = contend(*backend);
   (void)release(*backend, *first);
