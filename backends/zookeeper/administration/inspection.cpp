@@ -114,16 +114,15 @@ void Inspection::look(const std::string& name, int attempts_left, Age age, Sight
   if (age == Age::of_question) {
     requests_.get_latest(path, looked);
   } else {
-    requests_.get(path, 0, looked);
+    requests_.get(path, looked);
   }
-  requests_.children(path, 0,
-                     [this, name, sight, trouble, attempts_left, done = std::move(done)](
-                         const Outcome& outcome, const std::vector<std::string>& children) {
-                       if (trouble->code) return done(unanswered_question(*trouble));
-                       if (outcome.problem == Problem::no_node || sight->held) return done(*sight);
-                       if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-                       look_at_queue(name, *sight, children, attempts_left, done);
-                     });
+  requests_.children(path, [this, name, sight, trouble, attempts_left, done = std::move(done)](
+                               const Outcome& outcome, const std::vector<std::string>& children) {
+    if (trouble->code) return done(unanswered_question(*trouble));
+    if (outcome.problem == Problem::no_node || sight->held) return done(*sight);
+    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+    look_at_queue(name, *sight, children, attempts_left, done);
+  });
 }
 
 void Inspection::look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children,
@@ -151,19 +150,18 @@ void Inspection::look_at_holder(const std::string& name, const std::string& node
   if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   sight.holder_path = lock_path(options_.prefix, name) + "/" + node;
   const std::string holder_path = sight.holder_path;
-  requests_.get(holder_path, 0,
-                [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
-                    const Outcome& outcome, const Handle::Node& answer) mutable {
-                  if (outcome.problem == Problem::no_node && attempts_left > 1) {
-                    return look(name, attempts_left - 1, Age::of_session, done);
-                  }
-                  if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
-                    return done(unanswered_question(outcome.failure));
-                  }
-                  sight.held = true;
-                  sight.holder = answer;
-                  done(std::move(sight));
-                });
+  requests_.get(holder_path, [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
+                                 const Outcome& outcome, const Handle::Node& answer) mutable {
+    if (outcome.problem == Problem::no_node && attempts_left > 1) {
+      return look(name, attempts_left - 1, Age::of_session, done);
+    }
+    if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
+      return done(unanswered_question(outcome.failure));
+    }
+    sight.held = true;
+    sight.holder = answer;
+    done(std::move(sight));
+  });
 }
 
 LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const {

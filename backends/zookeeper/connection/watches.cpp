@@ -15,6 +15,7 @@ struct Watches::Entry {
   std::unique_ptr<Session::Watch> watch;
   std::list<Interest*> interested;
   std::size_t bytes = 0;
+  std::size_t asked = 0;  // requests that may set it
   bool set = false;
 };
 
@@ -34,7 +35,7 @@ std::unique_ptr<Watches::Interest> Watches::watch(Kind kind, const std::string& 
     const std::size_t bytes = path.size() + overhead_;
     if (bytes_ + bytes > max_bytes_) return nullptr;
     bytes_ += bytes;
-    auto entry = std::make_unique<Entry>();
+    auto entry = std::make_shared<Entry>();
     entry->bytes = bytes;
     entry->watch = session_.watch(lifetime_.guard([this, key] { fire(key); }));
     found = entries_.emplace(key, std::move(entry)).first;
@@ -66,6 +67,23 @@ void Watches::erase(const Key& key) {
   entries_.erase(found);
 }
 
+void Watches::erase_unless_needed(const Key& key, const Entry& entry) {
+  if (entry.interested.empty() && !entry.set && entry.asked == 0) erase(key);
+}
+
+std::function<void(Problem)> Watches::asked(const Key& key) {
+  const std::shared_ptr<Entry>& asked_for = entries_.at(key);
+  ++asked_for->asked;
+  return lifetime_.guard([this, key, weak = std::weak_ptr(asked_for)](Problem problem) {
+    const auto entry = weak.lock();
+    if (!entry) return;  // it has fired
+    --entry->asked;
+    if (problem == Problem::no_node) return fire(key);
+    if (problem == Problem::none) entry->set = true;
+    erase_unless_needed(key, *entry);
+  });
+}
+
 Watches::Interest::Interest(Watches& watches, Key key, std::function<void()> changed)
     : watches_(watches),
       key_(std::move(key)),
@@ -75,19 +93,7 @@ Watches::Interest::~Interest() {
   if (!linked_) return;
   Entry& entry = *watches_.entries_.at(key_);
   entry.interested.erase(place_);
-  if (entry.interested.empty() && !entry.set) watches_.erase(key_);
-}
-
-void Watches::Interest::set() {
-  if (linked_) watches_.entries_.at(key_)->set = true;
-}
-
-bool Watches::Interest::is_set() const {
-  return linked_ && watches_.entries_.at(key_)->set;
-}
-
-void Watches::Interest::absent() {
-  if (linked_) watches_.fire(key_);
+  watches_.erase_unless_needed(key_, entry);
 }
 
 }  // namespace dlock::zookeeper

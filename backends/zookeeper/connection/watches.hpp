@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
@@ -30,8 +31,8 @@ class Watches {
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // To be set by a get or a list with its id(). `changed` is called at most once, as a task. nullptr: too much is
-  // watched already; poll.
+  // To be set by a get or a list. `changed` is called at most once, as a task. nullptr: too much is watched already;
+  // poll.
   [[nodiscard]] std::unique_ptr<Interest> watch(Kind kind, const std::string& path, std::function<void()> changed);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -44,13 +45,15 @@ class Watches {
 
   void fire(Key key);  // by value: whoever calls may own it
   void erase(const Key& key);
+  void erase_unless_needed(const Key& key, const Entry& entry);
+  [[nodiscard]] std::function<void(Problem)> asked(const Key& key);
 
   Executor& executor_;
   Session& session_;
   const std::size_t overhead_;
   const std::size_t max_bytes_;
   std::size_t bytes_ = 0;
-  std::unordered_map<Key, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<Key, std::shared_ptr<Entry>> entries_;
   Lifetime lifetime_;
 };
 
@@ -61,14 +64,17 @@ class Watches::Interest {
   Interest& operator=(const Interest&) = delete;
   ~Interest();
 
+  // The get or the list that sets the watch is sent with this id, and answered through counted(): what the server has
+  // stays there and counts until it fires, whether or not anybody is interested in it still. Where the node is not
+  // there, nothing will fire, and all who are interested are told.
   [[nodiscard]] Handle::WatchId id() const noexcept { return id_; }
-  // The get or the list was answered: the server has the watch. From then on it stays there, and counts, until it
-  // fires.
-  void set();
-  // It has it, and it has not fired.
-  [[nodiscard]] bool is_set() const;
-  // The node is not there, so nothing will fire: all who are interested in it are told.
-  void absent();
+  template <class T>
+  [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {
+    return [answered = watches_.asked(key_), done = std::move(done)](const Outcome& outcome, T answer) {
+      answered(outcome.problem);
+      done(outcome, std::move(answer));
+    };
+  }
 
  private:
   friend class Watches;

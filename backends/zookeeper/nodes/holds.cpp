@@ -129,7 +129,7 @@ void Holds::look(const OwnerId& owner) {
   if (hold == nullptr) return;
   if (!requests_.ready()) return look_later(owner, retry_after);
   watch(owner, *hold);
-  requests_.get(hold->node.path, hold->watch ? hold->watch->id() : 0,
+  requests_.get(hold->node.path, hold->watch.get(),
                 [this, owner](const Outcome& outcome, const Handle::Node& node) { looked(owner, outcome, node.stat); });
 }
 
@@ -139,12 +139,11 @@ void Holds::looked(const OwnerId& owner, const Outcome& outcome, const Stat& sta
   switch (outcome.problem) {
     case Problem::none:
       if (stat.created == hold->node.created) {
-        if (hold->watch) return hold->watch->set();
-        return look_later(owner, poll_every);
+        if (!hold->watch) look_later(owner, poll_every);
+        return;
       }
       break;
     case Problem::no_node:
-      if (hold->watch) hold->watch->absent();
       break;
     default:
       hold->watch.reset();

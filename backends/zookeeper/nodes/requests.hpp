@@ -11,6 +11,7 @@
 
 #include "backends/zookeeper/connection/handle.hpp"
 #include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/node_name.hpp"
 
 namespace dlock::zookeeper {
@@ -45,11 +46,20 @@ class Requests {
 
   // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost the
   // others, and those end sessions.
-  void get(const std::string& path, Handle::WatchId watch, Handle::Handler<Handle::Node> done) {
-    session_.handle().get(path, watch, std::move(done));
+  void get(const std::string& path, Handle::Handler<Handle::Node> done) {
+    session_.handle().get(path, 0, std::move(done));
   }
-  void children(const std::string& path, Handle::WatchId watch, Handle::Handler<std::vector<std::string>> done) {
-    session_.handle().children(path, watch, std::move(done));
+  void children(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
+    session_.handle().children(path, 0, std::move(done));
+  }
+  // The same, setting a watch; nullptr: none can be had.
+  void get(const std::string& path, Watches::Interest* watch, Handle::Handler<Handle::Node> done) {
+    if (watch == nullptr) return get(path, std::move(done));
+    session_.handle().get(path, watch->id(), watch->counted(std::move(done)));
+  }
+  void children(const std::string& path, Watches::Interest* watch, Handle::Handler<std::vector<std::string>> done) {
+    if (watch == nullptr) return children(path, std::move(done));
+    session_.handle().children(path, watch->id(), watch->counted(std::move(done)));
   }
 
   // The same, no older than the call, whatever server is asked: costs a write of nothing.
@@ -83,10 +93,10 @@ class Requests {
       return *seen;
     };
     const auto path_of = [&](std::string_view child) { return lock_path + "/" + std::string(child); };
-    get(path_of(semaphore_children[0]), 0, [look](const Outcome& outcome, const Handle::Node& node) {
+    get(path_of(semaphore_children[0]), [look](const Outcome& outcome, const Handle::Node& node) {
       (void)look(semaphore_children[0], outcome, node);  // told with the next answer
     });
-    get(path_of(semaphore_children[1]), 0,
+    get(path_of(semaphore_children[1]),
         [look, done = std::move(done)](const Outcome& outcome, const Handle::Node& node) {
           const Seen& seen = look(semaphore_children[1], outcome, node);
           done(seen.trouble, seen.occupied);

@@ -151,7 +151,7 @@ void Tombstones::compare(Id id, const Entry& entry) {
   // What was answered, every server that we come to knows. A create or a removal that was not may be known to another
   // one only: then a node that is seen here may be gone, and the next removal would hit whoever comes after it.
   if (entry.node.created != 0 && !entry.unknown) {
-    requests_.get(entry.node.path, 0, answered);
+    requests_.get(entry.node.path, answered);
   } else {
     requests_.get_latest(entry.node.path, answered);
   }

@@ -99,7 +99,7 @@ void Ephemeral::look(AttemptId id, bool first) {
   } else if (first) {
     requests_.get_synced(attempt.path, answered);
   } else {
-    requests_.get(attempt.path, 0, answered);
+    requests_.get(attempt.path, answered);
   }
 }
 

@@ -34,7 +34,7 @@ void EphemeralWatch::set() {
   if (!client_.requests_.ready()) return;  // session_ready() comes back
   interest_ = client_.watches_.watch(Watches::Kind::data, path_, [this] { tell_and_set(); });
   if (!interest_) return set_later(random_between(unwatched_min, unwatched_max, client_.host_.executor()));
-  client_.requests_.get(path_, interest_->id(),
+  client_.requests_.get(path_, interest_.get(),
                         lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Node&) {
                           if (round == round_) answered(outcome);
                         }));
@@ -44,11 +44,10 @@ void EphemeralWatch::answered(const Outcome& outcome) {
   switch (outcome.problem) {
     case Problem::none:
       backoff_.reset();
-      if (interest_) interest_->set();
       return;
     case Problem::no_node:
       // Nobody is there now. Whoever tries will find out; should it not help, not again at once.
-      if (const auto interest = std::move(interest_)) interest->absent();
+      interest_.reset();
       set_later(backoff_.next(client_.host_.executor()));
       return changed_();
     default:

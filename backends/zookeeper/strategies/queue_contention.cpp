@@ -128,7 +128,7 @@ void QueueContention::enqueue() {
         tell_us(outcome, node);
       });
   // Behind it at once: what it answers shows our node as well.
-  const Handle::WatchId watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : 0;
+  Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
   client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
 }
 
@@ -192,7 +192,7 @@ void QueueContention::make_parents() {
 void QueueContention::refused_below(const Failure& why) {
   leave(Stage::asking);
   if (!client_.requests_.ready()) return fail(why);
-  client_.requests_.get(lock_path_, 0, guarded([this, why](const Outcome& outcome, const Handle::Node& node) {
+  client_.requests_.get(lock_path_, guarded([this, why](const Outcome& outcome, const Handle::Node& node) {
                           if (outcome.problem != Problem::none || node.stat.owner == 0) return fail(why);
                           fail({errc::protocol, "node " + util::quoted(lock_path_) +
                                                     " is ephemeral: the lock is held with strategy=ephemeral, which "
@@ -220,7 +220,7 @@ void QueueContention::sought(const std::vector<std::string>& children) {
     return resume();
   }
   if (!can_ask()) return;
-  client_.requests_.get(path_of(*found), 0,
+  client_.requests_.get(path_of(*found),
                         guarded([this, node = *found](const Outcome& outcome, const Handle::Node& answer) {
                           if (outcome.problem == Problem::none) {
                             place(node, answer.stat);

@@ -88,8 +88,8 @@ class QueueContention final : public Contention {
   [[nodiscard]] OwnNode own_node() const;
   [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
   [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
-  // The watch for the next request, in place of the one before; 0 where none can be had.
-  [[nodiscard]] Handle::WatchId new_watch(Watches::Kind kind, const std::string& path);
+  // The watch for the next request, in place of the one before; nullptr where none can be had.
+  [[nodiscard]] Watches::Interest* new_watch(Watches::Kind kind, const std::string& path);
 
   // Calls the member function with the answer, unless this is gone or has moved on.
   template <class... Args>

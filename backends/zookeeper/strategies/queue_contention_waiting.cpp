@@ -20,14 +20,13 @@ constexpr std::chrono::nanoseconds poll_max = seconds(2);
 
 void QueueContention::list() {
   leave(Stage::asking);
-  const Handle::WatchId watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : 0;
+  Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
   client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
 }
 
 void QueueContention::listed(const Outcome& outcome, const std::vector<std::string>& children) {
   if (outcome.problem == Problem::no_node) return start_over();
   if (outcome.problem != Problem::none) return trouble(outcome);
-  if (watch_) watch_->set();
   const auto queue = judge(children);
   if (!queue) return;
   QueueWalk::Step step = walk_.listed(*queue);
@@ -77,19 +76,15 @@ void QueueContention::watch(const std::string& node) {
   leave(Stage::asking);
   client_.requests_.get(path_of(node), new_watch(Watches::Kind::data, path_of(node)),
                         guarded([this](const Outcome& outcome, const Handle::Node&) {
-                          if (outcome.problem == Problem::no_node) {
-                            if (const auto watch = std::move(watch_)) watch->absent();
-                            return follow(walk_.gone());
-                          }
+                          if (outcome.problem == Problem::no_node) return follow(walk_.gone());
                           if (outcome.problem != Problem::none) return trouble(outcome);
-                          if (watch_) watch_->set();
                           keep_watching();
                         }));
 }
 
 void QueueContention::weigh(const std::string& node) {
   if (!can_ask()) return;
-  client_.requests_.get(path_of(node), 0, guarded([this](const Outcome& outcome, const Handle::Node& answer) {
+  client_.requests_.get(path_of(node), guarded([this](const Outcome& outcome, const Handle::Node& answer) {
                           if (outcome.problem == Problem::none) return follow(walk_.weighed(answer.stat.created));
                           if (outcome.problem == Problem::no_node) return follow(walk_.weighed(std::nullopt));
                           trouble(outcome);
@@ -104,11 +99,9 @@ void QueueContention::verify(const std::string& node) {
                         guarded([this](const Outcome& outcome, const Handle::Node&) {
                           if (outcome.problem == Problem::no_node) {
                             before_there_ = false;
-                            if (const auto watch = std::move(watch_)) watch->absent();
+                            watch_.reset();  // told already
                           } else if (outcome.problem != Problem::none) {
                             trouble(outcome);
-                          } else if (watch_) {
-                            watch_->set();
                           }
                         }));
   confirm(true);
@@ -162,9 +155,9 @@ std::optional<Queue> QueueContention::judge(const std::vector<std::string>& chil
   return queue;
 }
 
-Handle::WatchId QueueContention::new_watch(Watches::Kind kind, const std::string& path) {
+Watches::Interest* QueueContention::new_watch(Watches::Kind kind, const std::string& path) {
   watch_ = client_.watches_.watch(kind, path, [this] { changed(); });
-  return watch_ ? watch_->id() : 0;
+  return watch_.get();
 }
 
 }  // namespace dlock::zookeeper

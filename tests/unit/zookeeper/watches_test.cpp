@@ -30,11 +30,11 @@ class WatchesTest : public BackendTest, private Session::User {
   std::unique_ptr<Watches::Interest> interest(const std::string& path, int& changes) {
     return watches.watch(Watches::Kind::data, path, [&changes] { ++changes; });
   }
+  void ask(const std::string& path, Watches::Interest& of) {
+    requests.get(path, &of, [](const Outcome&, const Handle::Node&) {});
+  }
   void get(const std::string& path, Watches::Interest& of) {
-    requests.get(path, of.id(), [&of](const Outcome& outcome, const Handle::Node&) {
-      if (outcome.problem == Problem::none) return of.set();
-      of.absent();
-    });
+    ask(path, of);
     engine.run();
   }
   std::unique_ptr<Attempt> queue(const std::string& name) {
@@ -106,13 +106,45 @@ TEST_F(WatchesTest, AWatchThatWasSetCountsUntilItFires) {
   EXPECT_EQ(watches.bytes(), 0U) << "was never set";
 }
 
+// The server does not know who has lost interest since the question was sent.
+TEST_F(WatchesTest, AWatchThatNobodyIsInterestedInWhenItIsSetCountsToo) {
+  (void)ensemble.put("/n");
+  int changes = 0;
+  auto one = interest("/n", changes);
+  ask("/n", *one);
+  one.reset();
+  engine.run();
+  EXPECT_GT(watches.bytes(), 0U);
+  EXPECT_EQ(ensemble.watches(), 1U);
+  ensemble.remove("/n");
+  engine.run();
+  EXPECT_EQ(watches.bytes(), 0U);
+  EXPECT_EQ(changes, 0);
+}
+
+TEST_F(WatchesTest, AWatchThatWasNotSetDoesNotCount) {
+  int changes = 0;
+  for (const Fate fate : {Fate::answer, Fate::refuse, Fate::lose_request}) {  // the node is not there
+    auto one = interest("/n", changes);
+    next(Kind::get, fate);
+    ask("/n", *one);
+    one.reset();
+    engine.run();
+    EXPECT_EQ(watches.bytes(), 0U);
+  }
+}
+
 // Another's get found the node before it went.
 TEST_F(WatchesTest, ANodeThatIsGoneIsNewsForAllWhoWatchIt) {
   int one_changes = 0;
   int other_changes = 0;
   const auto one = interest("/n", one_changes);
   const auto other = interest("/n", other_changes);
-  other->set();
+  (void)ensemble.put("/n");
+  ask("/n", *other);
+  ensemble.loses_events = true;
+  engine.run();
+  ensemble.remove("/n");
   get("/n", *one);
   EXPECT_EQ(one_changes + other_changes, 2);
 }
