@@ -29,13 +29,6 @@ Stream::~Stream() {
   }
 }
 
-std::string Stream::local_address() const {
-  util::Address address;
-  address.length = sizeof address.storage;
-  if (getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0) return {};
-  return address.to_string();
-}
-
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
 void Stream::open(TimePoint deadline) {

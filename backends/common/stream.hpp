@@ -63,8 +63,6 @@ class Stream {
   void discard() noexcept { discard_ = true; }
   // How many of the bytes written may have reached the other side.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
-  // Ours, as the other side sees it, numeric. While open, and inside closed(); empty if the system does not tell.
-  [[nodiscard]] std::string local_address() const;
 
  private:
   void connected(Result<TcpDial::Connected> result);

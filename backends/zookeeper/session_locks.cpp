@@ -21,7 +21,7 @@ class NoContention final : public Contention {};
 }  // namespace
 
 SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
-                           HandleFactory handles, WordAsker asker)
+                           HandleFactory handles, ServerAsker asker)
     : TryBackend(host, try_policy),
       options_(std::move(options)),
       default_lease_(default_lease),

@@ -35,7 +35,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
   // tests have their own.
   SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
-               WordAsker asker);
+               ServerAsker asker);
   ~SessionLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;

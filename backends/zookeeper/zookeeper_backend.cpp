@@ -48,7 +48,7 @@ struct ZookeeperBackend::Member {
 };
 
 ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
-                                   HandleFactory handles, WordAsker asker)
+                                   HandleFactory handles, ServerAsker asker)
     : host_(host),
       options_(std::move(options)),
       default_lease_(default_lease),

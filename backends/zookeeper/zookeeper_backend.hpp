@@ -36,7 +36,7 @@ class ZookeeperBackend final : public Backend {
  public:
   // As for SessionLocks.
   ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
-                   WordAsker asker);
+                   ServerAsker asker);
   ~ZookeeperBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -77,7 +77,7 @@ class ZookeeperBackend final : public Backend {
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
   const HandleFactory handles_;
-  const WordAsker asker_;
+  const ServerAsker asker_;
   std::set<std::pair<std::string, std::error_code>> warned_of_;
   std::vector<std::unique_ptr<Member>> members_;
   SessionLocks& first_;

@@ -1,9 +1,7 @@
 #include "backends/zookeeper/administration/diagnosis.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "backends/zookeeper/administration/four_letter.hpp"
@@ -13,16 +11,6 @@
 namespace dlock::zookeeper {
 
 using Severity = Finding::Severity;
-
-namespace {
-
-constexpr std::array<std::string_view, 3> words = {"srvr", "conf", "cons"};
-
-std::string& answer_in(ServerReport& report, std::size_t word) {
-  return word == 0 ? report.srvr : word == 1 ? report.conf : report.cons;
-}
-
-}  // namespace
 
 // Asks the servers and tries the session at the same time; reports when both are finished, or when time is up.
 class Diagnosis::Examination : public std::enable_shared_from_this<Examination> {
@@ -40,7 +28,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   void start() {
     timer_.arm(deadline_, [this] { finish(); });
     asked_ = servers_.size();
-    for (std::size_t i = 0; i < servers_.size(); ++i) ask(i, 0);
+    for (std::size_t i = 0; i < servers_.size(); ++i) ask(i);
     owner_.session_.want();
     if (owner_.session_.ready()) examine_session();
   }
@@ -57,23 +45,18 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // --- Servers ---
 
-  void ask(std::size_t server, std::size_t word) {
-    if (word == words.size()) {
-      --asked_;
-      return finish_if_complete();
-    }
-    const auto answered = [this, server, word](Result<FourLetterQuestion::Answer> answer) {
+  void ask(std::size_t server) {
+    const auto answered = [this, server](Result<std::string> answer) {
       ServerReport& report = servers_[server].report;
       if (answer.ok()) {
-        answer_in(report, word) = std::move(answer.value().text);
-        report.our_address = std::move(answer.value().our_address);
-      } else if (word == 0) {
+        report.srvr = std::move(answer.value());
+      } else {
         report.failure = answer.failure();
-        return ask(server, words.size());
       }
-      ask(server, word + 1);
+      --asked_;
+      finish_if_complete();
     };
-    servers_[server].question = owner_.asker_(servers_[server].report.host, words[word], deadline_, answered);
+    servers_[server].question = owner_.asker_(servers_[server].report.host, deadline_, answered);
   }
 
   // --- The session ---
@@ -210,14 +193,14 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   std::vector<Finding> findings_;
 };
 
-WordAsker ask_over_tcp(Executor& executor) {
-  return [&executor](const Host& host, std::string_view word, TimePoint deadline, FourLetterQuestion::Handler done) {
-    return std::make_shared<FourLetterQuestion>(executor, host, word, deadline, std::move(done));
+ServerAsker ask_over_tcp(Executor& executor) {
+  return [&executor](const Host& host, TimePoint deadline, FourLetterQuestion::Handler done) {
+    return std::make_shared<FourLetterQuestion>(executor, host, deadline, std::move(done));
   };
 }
 
 Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones,
-                     WordAsker asker)
+                     ServerAsker asker)
     : executor_(executor), options_(options), session_(session), tombstones_(tombstones), asker_(std::move(asker)) {}
 
 Diagnosis::~Diagnosis() = default;

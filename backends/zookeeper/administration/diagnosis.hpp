@@ -5,7 +5,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -17,16 +16,15 @@
 
 namespace dlock::zookeeper {
 
-// Asks a server a four-letter word; whoever drops what is returned does not want the answer any more. Tests have their
-// own.
-using WordAsker = std::function<std::shared_ptr<void>(const Host& host, std::string_view word, TimePoint deadline,
-                                                      FourLetterQuestion::Handler done)>;
-[[nodiscard]] WordAsker ask_over_tcp(Executor& executor);
+// Asks a server about itself; whoever drops what is returned does not want the answer any more. Tests have their own.
+using ServerAsker =
+    std::function<std::shared_ptr<void>(const Host& host, TimePoint deadline, FourLetterQuestion::Handler done)>;
+[[nodiscard]] ServerAsker ask_over_tcp(Executor& executor);
 
 // In tasks only.
 class Diagnosis {
  public:
-  Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones, WordAsker asker);
+  Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones, ServerAsker asker);
   ~Diagnosis();
 
   // Answers within the response timeout, session or not. What it makes it removes, if need be later.
@@ -41,7 +39,7 @@ class Diagnosis {
   const Options& options_;
   Session& session_;
   Tombstones& tombstones_;
-  const WordAsker asker_;
+  const ServerAsker asker_;
   std::list<std::shared_ptr<Examination>> running_;
 };
 

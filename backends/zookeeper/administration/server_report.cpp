@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -45,10 +44,7 @@ class Judgement {
   explicit Judgement(const std::vector<ServerReport>& reports) : reports_(reports) {}
 
   std::vector<Finding> run() {
-    for (const ServerReport& report : reports_) {
-      server_findings(report);
-      judge_clients(report);
-    }
+    for (const ServerReport& report : reports_) server_findings(report);
     judge_ensemble();
     return std::move(findings_);
   }
@@ -89,30 +85,6 @@ class Judgement {
     members_ += status->mode == "standalone" ? 0 : 1;
   }
 
-  // Servers refuse connections of an address that has too many (maxClientCnxns); each dlock client makes one, or a few
-  // when it is busy.
-  void judge_clients(const ServerReport& report) {
-    const auto status = read_srvr(report.srvr);
-    if (report.failure || !status) return;
-    const std::string name = report.host.to_string();
-    const auto limit = read_number(report.conf, "maxClientCnxns");
-    if (report.cons.empty() || is_refusal(report.cons) || !limit) {
-      const std::string all = status->connections ? std::to_string(*status->connections) +
-                                                        (*status->connections == 1 ? " client; " : " clients; ")
-                                                  : "";
-      return add(Severity::note, "clients",
-                 name + ": " + all +
-                     "how many of them come from this machine, and how many may, cannot be told, because its "
-                     "4lw.commands.whitelist lacks cons or conf");
-    }
-    const std::size_t ours = count_connections(report.cons, report.our_address);
-    std::string text = name + ": " + std::to_string(ours) + " connections from " + report.our_address;
-    if (*limit == 0) return add(Severity::ok, "clients", text + ", without a limit");
-    text += " of at most " + std::to_string(*limit);
-    if (ours * 5 < *limit * 4) return add(Severity::ok, "clients", text);
-    add(Severity::warning, "clients", text + "; more are refused: raise maxClientCnxns, or share a client");
-  }
-
   void judge_ensemble() {
     if (standalone_ > 0 && reports_.size() > 1) {
       return add(Severity::error, "ensemble",
@@ -128,36 +100,10 @@ class Judgement {
       return add(Severity::note, "ensemble",
                  "one server that stands alone: no lock can be had while it is down, and what its disk loses is lost");
     }
-    if (members_ == 0) return;
-    const std::size_t size = ensemble_size();
-    if (size == 0) {
-      return add(Severity::note, "ensemble",
-                 "how many servers it has cannot be told, because no 4lw.commands.whitelist has conf");
+    if (members_ == 1 && reports_.size() == 1) {
+      add(Severity::warning, "ensemble",
+          "the URL names one server of an ensemble: the others are no help when that one is down");
     }
-    const std::string text = std::to_string(size) + " servers";
-    if (size > reports_.size()) {
-      add(reports_.size() == 1 ? Severity::warning : Severity::note, "ensemble",
-          text + ", of which the URL names " + std::to_string(reports_.size()) + ": the others are no help when " +
-              (reports_.size() == 1 ? "that one is" : "those are") + " down");
-    } else if (size % 2 == 0) {
-      add(Severity::note, "ensemble", text + ": an even number bears no more failures than one less");
-    } else {
-      add(Severity::ok, "ensemble", text);
-    }
-  }
-
-  // conf lists the members: "server.1=host:2888:3888:participant".
-  [[nodiscard]] std::size_t ensemble_size() const {
-    std::size_t size = 0;
-    for (const ServerReport& report : reports_) {
-      std::size_t members = report.conf.starts_with("server.") ? 1 : 0;
-      for (std::size_t at = report.conf.find("\nserver."); at != std::string::npos;
-           at = report.conf.find("\nserver.", at + 1)) {
-        ++members;
-      }
-      size = std::max(size, members);
-    }
-    return size;
   }
 
   const std::vector<ServerReport>& reports_;

@@ -12,14 +12,11 @@
 
 namespace dlock::zookeeper {
 
-// The answers of one server to the four-letter words; empty where there was none.
+// What one server has answered.
 struct ServerReport {
   Host host;
   std::optional<Failure> failure = std::nullopt;  // it could not be asked at all
-  std::string srvr = {};
-  std::string conf = {};
-  std::string cons = {};
-  std::string our_address = {};
+  std::string srvr = {};                          // empty: nothing yet
 };
 
 // Of the servers that the URL names, in its order.

@@ -109,7 +109,7 @@ class BackendTest : public testing::Test {
     };
   }
 
-  static std::shared_ptr<void> nobody_answers(const Host&, std::string_view, TimePoint, FourLetterQuestion::Handler) {
+  static std::shared_ptr<void> nobody_answers(const Host&, TimePoint, const FourLetterQuestion::Handler&) {
     return nullptr;
   }
 

@@ -20,7 +20,7 @@ using test::ScriptedServer;
 
 // --- What the answers say ---
 
-TEST(FourLetterAnswers, SrvrTellsVersionModeAndConnections) {
+TEST(FourLetterAnswers, SrvrTellsVersionAndMode) {
   const auto status = read_srvr(
       "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\n"
       "Latency min/avg/max: 0/2.4298/18\nReceived: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\n"
@@ -28,7 +28,6 @@ TEST(FourLetterAnswers, SrvrTellsVersionModeAndConnections) {
   ASSERT_TRUE(status);
   EXPECT_EQ(status->version, "3.8.0");
   EXPECT_EQ(status->mode, "follower");
-  EXPECT_EQ(status->connections, 2U);
 }
 
 TEST(FourLetterAnswers, AServerWithoutItsEnsembleTellsNothing) {
@@ -38,36 +37,15 @@ TEST(FourLetterAnswers, AServerWithoutItsEnsembleTellsNothing) {
 }
 
 TEST(FourLetterAnswers, ARefusedWordIsKnown) {
-  EXPECT_TRUE(is_refusal("mntr is not executed because it is not in the whitelist.\n"));
-  EXPECT_FALSE(is_refusal("zk_version\t3.8.0\n"));
-}
-
-TEST(FourLetterAnswers, NumbersAreFoundByTheirWholeKey) {
-  EXPECT_EQ(read_number("zk_followers_x\t7\nzk_followers\t2\n", "zk_followers"), 2U);
-  EXPECT_EQ(read_number("tickTime=500\r\nmaxClientCnxns=60\r\n", "maxClientCnxns"), 60U);
-  EXPECT_FALSE(read_number("maxClientCnxns=many\n", "maxClientCnxns"));
-  EXPECT_FALSE(read_number("maxClientCnxns", "maxClientCnxns"));
-}
-
-TEST(FourLetterAnswers, ConnectionsAreCountedByAddress) {
-  const std::string cons =
-      " /127.0.0.1:46782[0](queued=0,recved=1,sent=0)\n"
-      " /127.0.0.1:40166[1](queued=0,recved=13,sent=13,sid=0x100011aca1d000d,lop=SYNC)\n"
-      " /127.0.0.11:1[1](queued=0)\n"
-      " /0:0:0:0:0:0:0:1:40168[1](queued=0)\n"
-      " /[fe80::1]:40168[1](queued=0)\n\n";
-  EXPECT_EQ(count_connections(cons, "127.0.0.1"), 2U);
-  EXPECT_EQ(count_connections(cons, "127.0.0.11"), 1U);
-  EXPECT_EQ(count_connections(cons, "0:0:0:0:0:0:0:1"), 1U);
-  EXPECT_EQ(count_connections(cons, "fe80::1"), 1U);
-  EXPECT_EQ(count_connections(cons, "10.0.0.1"), 0U);
+  EXPECT_TRUE(is_refusal("srvr is not executed because it is not in the whitelist.\n"));
+  EXPECT_FALSE(is_refusal("Mode: leader\n"));
 }
 
 // --- Asking ---
 
 class FourLetterTest : public testing::Test {
  protected:
-  using Answer = Result<FourLetterQuestion::Answer>;
+  using Answer = Result<std::string>;
 
   ~FourLetterTest() override { engine_->stop(); }
 
@@ -77,13 +55,12 @@ class FourLetterTest : public testing::Test {
     auto answered = std::make_shared<util::Event>();
     auto question = std::make_shared<std::unique_ptr<FourLetterQuestion>>();
     engine_->post([this, port, name, limit, question, answer, answered] {
-      *question =
-          std::make_unique<FourLetterQuestion>(*engine_, Host{.name = name, .port = port}, "srvr",
-                                               engine_->now() + limit, [question, answer, answered](Answer got) {
-                                                 question->reset();
-                                                 answer->emplace(std::move(got));
-                                                 answered->set();
-                                               });
+      *question = std::make_unique<FourLetterQuestion>(
+          *engine_, Host{.name = name, .port = port}, engine_->now() + limit, [question, answer, answered](Answer got) {
+            question->reset();
+            answer->emplace(std::move(got));
+            answered->set();
+          });
     });
     EXPECT_TRUE(answered->wait(120s));
     return **answer;
@@ -98,12 +75,11 @@ ScriptedServer::Answer to_srvr(const std::string& received, ScriptedServer::Answ
 
 TEST_F(FourLetterTest, TheAnswerIsEverythingUpToTheEndOfTheConnection) {
   const ScriptedServer server([](const std::string& received) {
-    return to_srvr(received, {.bytes = std::string(100000, 'x') + "end", .close = true});
+    return to_srvr(received, {.bytes = std::string(10000, 'x') + "end", .close = true});
   });
   auto answer = ask(server.port());
   ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer.value().text, std::string(100000, 'x') + "end");
-  EXPECT_EQ(answer.value().our_address, "127.0.0.1");
+  EXPECT_EQ(answer.value(), std::string(10000, 'x') + "end");
 }
 
 TEST_F(FourLetterTest, AServerThatIsNotThereIsNamed) {
