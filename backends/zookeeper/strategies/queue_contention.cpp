@@ -1,6 +1,5 @@
 #include "backends/zookeeper/strategies/queue_contention.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "util/names.hpp"
@@ -9,8 +8,14 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// A server removes empty containers once a minute or so; whatever removes ours again and again is something else.
-constexpr int max_parents_made = 8;
+using std::chrono::seconds;
+
+// Whether a watch still stands is asked rarely, at random, so that a long queue does not ask all at once; where no
+// watch can be had, that is how a change is noticed.
+constexpr std::chrono::nanoseconds check_min = seconds(20);
+constexpr std::chrono::nanoseconds check_max = seconds(40);
+constexpr std::chrono::nanoseconds poll_min = seconds(1);
+constexpr std::chrono::nanoseconds poll_max = seconds(2);
 
 bool is_final(const Failure& why) {
   return why.code == errc::access_denied || why.code == errc::invalid_argument || why.code == errc::unsupported;
@@ -25,11 +30,12 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       sink_(sink),
       lock_path_(lock_path(client.options_.prefix, request.name)),
       herd_(request.wait && client.options_.strategy == Strategy::sequential_herd),
+      place_(client.requests_, client.parents_, client.tombstones_, client.options_.layout, lock_path_),
       timer_(client.host_.executor()) {}
 
 QueueContention::~QueueContention() {
   leave(Stage::over);
-  bury_node();
+  place_.give_up();
   client_.forget(id_, request_.name);
 }
 
@@ -57,8 +63,8 @@ void QueueContention::wait_for_session() {
 
 void QueueContention::session_ready(bool fresh) {
   if (stage_ == Stage::over) return;
-  if (epoch_ != client_.requests_.session().epoch() && (placed_ || unresolved_ || creation_)) {
-    bury_node();
+  if (!place_.none() && place_.epoch() != client_.requests_.session().epoch()) {
+    place_.give_up();
     leave(Stage::unready);
   }
   if (fresh && stage_ != Stage::unready) leave(Stage::unready);  // what was asked may never be answered
@@ -74,7 +80,7 @@ void QueueContention::session_suspended(const Failure& why) {
 
 void QueueContention::session_lost(const Failure& why) {
   if (stage_ == Stage::over) return;
-  bury_node();
+  place_.give_up();
   wait_for_session();
   if (request_.wait) sink_.unreachable({errc::unavailable, why.detail});
 }
@@ -86,8 +92,14 @@ void QueueContention::resume() {
     if (stage_ != Stage::unready) leave(Stage::pausing);
     return;  // session_ready() comes back
   }
-  if (unresolved_) return seek();
-  if (placed_) return list();
+  if (place_.unknown()) {
+    leave(Stage::asking);
+    return place_.find(guarded([this](const QueuePlace::Answer& answer) {
+      placed(answer);
+      if (place_.there()) resume();
+    }));
+  }
+  if (place_.there()) return list();
   begin();
 }
 
@@ -110,127 +122,174 @@ void QueueContention::look_first() {
 
 void QueueContention::enqueue() {
   leave(Stage::asking);
-  guid_ = guid_text(client_.options_.layout, client_.host_.new_owner_id());
-  epoch_ = client_.requests_.session().epoch();
-  creation_ = std::make_shared<Creation>();
-  const std::string path = path_of(queue_node_prefix(client_.options_.layout, guid_));
-  // If we have given up, the tombstone is told; `this` is looked at only if not.
-  client_.requests_.create(
-      path, request_.holder, NodeKind::ephemeral_sequential,
-      [&tombstones = client_.tombstones_, creation = creation_,
-       tell_us = guarded([this](const Outcome& outcome, const Handle::Created& node) { created(outcome, node); }),
-       lock_path = lock_path_](const Outcome& outcome, const Handle::Created& node) {
-        creation->answered = true;
-        if (creation->tombstone) {
-          const std::string created_path = lock_path + "/" + std::string(last_component(node.path));
-          return tombstones.created(*creation->tombstone, outcome, created_path);
-        }
-        tell_us(outcome, node);
-      });
+  place_.take(client_.host_.new_owner_id(), request_.holder, when_answered(&QueueContention::placed));
   // Behind it at once: what it answers shows our node as well.
   Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
   client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
 }
 
-void QueueContention::created(const Outcome& outcome, const Handle::Created& node) {
-  creation_.reset();
-  switch (outcome.problem) {
-    case Problem::none:
-      return place(std::string(last_component(node.path)), node.stat);
-    case Problem::no_node:
-      return make_parents();
-    case Problem::unknown_outcome:
-    case Problem::session_over:
-      unresolved_ = true;
-      return pause(outcome.failure);
-    case Problem::not_executed:
-      return pause(outcome.failure);
-    case Problem::node_exists:
-    case Problem::no_rights:
-      return fail(outcome.failure);
-    case Problem::other:
-      return refused_below(outcome.failure);
+void QueueContention::placed(const QueuePlace::Answer& answer) {
+  using Kind = QueuePlace::Answer::Kind;
+  switch (answer.kind) {
+    case Kind::there:
+      return walk_.placed(place_.node(), place_.position());
+    case Kind::gone:
+      return resume();
+    case Kind::parents_made:
+      if (can_ask()) enqueue();
+      return;
+    case Kind::later:
+      return retry_later();
+    case Kind::trouble:
+      return pause(answer.failure);
+    case Kind::refused:
+      return fail(answer.failure);
   }
 }
 
-void QueueContention::place(const std::string& node, const Stat& stat) {
-  placed_ = true;
-  unresolved_ = false;
-  const QueueNode parsed = parse_queue_node(client_.options_.layout, node);
-  walk_.placed(node, {parsed.sequence, stat.created});
-  if (stat.owner == client_.requests_.session().id()) return;
-  // Not of this session, so it goes when that one does, whatever becomes of ours.
-  bury_node();
-  retry_later();
-}
+// --- In the queue ----------------------------------------------------------------------------------------------------
 
-void QueueContention::make_parents() {
+void QueueContention::list() {
   leave(Stage::asking);
-  if (++parents_made_ > max_parents_made) {
-    parents_made_ = 0;
-    return pause({errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as it is made"});
-  }
-  const auto go_on = [this](const Parents::Made& made) {
-    switch (made.status) {
-      case Parents::Made::Status::made:
-        if (can_ask()) enqueue();
-        return;
-      case Parents::Made::Status::again:
-        return pause(made.failure);
-      case Parents::Made::Status::refused:
-        return fail(made.failure);
-    }
-  };
-  client_.parents_.make(lock_path_, [this, &parents = client_.parents_, path = lock_path_, round = round_,
-                                     self = lifetime_.watch(), go_on](const Parents::Made& made) {
-    if (!self.over() && round == round_) return go_on(made);
-    if (made.by_us && (self.over() || stage_ == Stage::over)) parents.withdraw(path);
-  });
+  Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
+  client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
 }
 
-// The server takes no nodes below ours: what is there?
-void QueueContention::refused_below(const Failure& why) {
-  leave(Stage::asking);
-  if (!client_.requests_.ready()) return fail(why);
-  client_.requests_.get(lock_path_, guarded([this, why](const Outcome& outcome, const Handle::Node& node) {
-                          if (outcome.problem != Problem::none || node.stat.owner == 0) return fail(why);
-                          fail({errc::protocol, "node " + util::quoted(lock_path_) +
-                                                    " is ephemeral: the lock is held with strategy=ephemeral, which "
-                                                    "does not go together with a queue"});
-                        }));
+void QueueContention::listed(const Outcome& outcome, const std::vector<std::string>& children) {
+  if (!place_.there()) return;  // sent behind the create, which has yet to say what became of it
+  if (outcome.problem == Problem::no_node) return start_over();
+  if (outcome.problem != Problem::none) return trouble(outcome);
+  const auto queue = judge(children);
+  if (!queue) return;
+  QueueWalk::Step step = walk_.listed(*queue);
+  if (queue->semaphore) return follow_outside_semaphore(step);
+  follow(std::move(step));
 }
 
-// --- An outcome that is not known ------------------------------------------------------------------------------------
-
-void QueueContention::seek() {
-  leave(Stage::asking);
-  const auto answered = [this](const Outcome& outcome, const std::vector<std::string>& children) {
-    if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return trouble(outcome);
-    sought(children);
-  };
-  // The create may have gone through another server than the one that is asked now.
-  client_.requests_.children_latest(lock_path_, guarded(answered));
-}
-
-void QueueContention::sought(const std::vector<std::string>& children) {
-  const auto found = std::find_if(children.begin(), children.end(),
-                                  [this](const std::string& child) { return child.find(guid_) != std::string::npos; });
-  if (found == children.end()) {
-    unresolved_ = false;  // and never will be: what was under way at the other server is refused by now
-    return resume();
-  }
+void QueueContention::follow_outside_semaphore(const QueueWalk::Step& step) {
   if (!can_ask()) return;
-  client_.requests_.get(path_of(*found),
-                        guarded([this, node = *found](const Outcome& outcome, const Handle::Node& answer) {
-                          if (outcome.problem == Problem::none) {
-                            place(node, answer.stat);
-                          } else if (outcome.problem == Problem::no_node) {
-                            unresolved_ = false;
-                          } else {
-                            return trouble(outcome);
-                          }
-                          if (stage_ == Stage::asking) resume();
+  client_.requests_.occupied_semaphore(lock_path_,
+                                       guarded([this, step](const Outcome& outcome, std::string_view occupied) {
+                                         if (outcome.problem != Problem::none) return trouble(outcome);
+                                         if (!occupied.empty())
+                                           return fail(foreign_child(lock_path_, occupied, semaphore_layout));
+                                         follow(step);
+                                       }));
+}
+
+void QueueContention::follow(QueueWalk::Step step) {
+  switch (step.next) {
+    case Next::list:
+      return resume();
+    case Next::watch:
+      if (!request_.wait) return busy();
+      if (herd_) return keep_watching();
+      return watch(step.node);
+    case Next::weigh:
+      return weigh(step.node);
+    case Next::verify:
+      return verify(step.node);
+    case Next::confirm:
+      before_there_ = false;
+      return confirm(false);
+    case Next::wait:
+      return keep_watching();
+    case Next::grant:
+      return grant();
+    case Next::start_over:
+      return start_over();
+    case Next::refuse:
+      return fail(std::move(step.failure));
+  }
+}
+
+void QueueContention::watch(const std::string& node) {
+  if (!can_ask()) return;
+  leave(Stage::asking);
+  client_.requests_.get(path_of(node), new_watch(Watches::Kind::data, path_of(node)),
+                        guarded([this](const Outcome& outcome, const Handle::Node&) {
+                          if (outcome.problem == Problem::no_node) return follow(walk_.gone());
+                          if (outcome.problem != Problem::none) return trouble(outcome);
+                          keep_watching();
                         }));
+}
+
+void QueueContention::weigh(const std::string& node) {
+  if (!can_ask()) return;
+  client_.requests_.get(path_of(node), guarded([this](const Outcome& outcome, const Handle::Node& answer) {
+                          if (outcome.problem == Problem::none) return follow(walk_.weighed(answer.stat.created));
+                          if (outcome.problem == Problem::no_node) return follow(walk_.weighed(std::nullopt));
+                          trouble(outcome);
+                        }));
+}
+
+void QueueContention::verify(const std::string& node) {
+  leave(Stage::asking);
+  const std::string path = path_of(node);
+  before_there_ = true;
+  client_.requests_.get(path, new_watch(Watches::Kind::data, path),
+                        guarded([this](const Outcome& outcome, const Handle::Node&) {
+                          if (outcome.problem == Problem::no_node) {
+                            before_there_ = false;
+                            watch_.reset();  // told already
+                          } else if (outcome.problem != Problem::none) {
+                            trouble(outcome);
+                          }
+                        }));
+  confirm(true);
+}
+
+// asked: about the one before us, too; that is answered first.
+void QueueContention::confirm(bool asked) {
+  if (!can_ask()) return;
+  if (!asked) leave(Stage::asking);
+  client_.requests_.get(path_of(walk_.node()), guarded([this](const Outcome& outcome, const Handle::Node& answer) {
+                          if (outcome.problem == Problem::no_node) {
+                            return follow(walk_.verified(before_there_, std::nullopt));
+                          }
+                          if (outcome.problem != Problem::none) return trouble(outcome);
+                          follow(walk_.verified(before_there_, answer.stat.created));
+                        }));
+}
+
+void QueueContention::changed() {
+  if (stage_ == Stage::asking) changed_meanwhile_ = true;
+  if (stage_ != Stage::watching || !can_ask()) return;
+  if (herd_) return list();
+  follow(walk_.changed());
+}
+
+// Whether a change was missed.
+void QueueContention::check() {
+  if (stage_ != Stage::watching || !can_ask()) return;
+  if (herd_) return list();
+  follow(walk_.check());
+}
+
+void QueueContention::keep_watching() {
+  stage_ = Stage::watching;
+  if (changed_meanwhile_) return changed();
+  backoff_.reset();
+  Executor& executor = client_.host_.executor();
+  const auto pause =
+      watch_ ? random_between(check_min, check_max, executor) : random_between(poll_min, poll_max, executor);
+  timer_.arm(saturating_add(executor.now(), pause), [this] { check(); });
+  sink_.busy();
+}
+
+std::optional<Queue> QueueContention::judge(const std::vector<std::string>& children) {
+  Queue queue = judge_queue(client_.options_.layout, lock_path_, children);
+  if (queue.problem) {
+    fail(*queue.problem);
+    return std::nullopt;
+  }
+  if (!queue.unknown.empty()) client_.warn_of_unknown_child(request_.name, lock_path_, std::string(queue.unknown));
+  return queue;
+}
+
+Watches::Interest* QueueContention::new_watch(Watches::Kind kind, const std::string& path) {
+  watch_ = client_.watches_.watch(kind, path, [this] { changed(); });
+  return watch_.get();
 }
 
 // --- Ends and new beginnings -----------------------------------------------------------------------------------------
@@ -239,21 +298,21 @@ void QueueContention::grant() {
   Session& session = client_.requests_.session();
   // If it was heard while the connection broke, ask again, or begin anew with the next session.
   if (!can_ask()) return;
-  if (epoch_ != session.epoch() || client_.host_.executor().now() >= session.valid_until()) return retry_later();
+  if (place_.epoch() != session.epoch() || client_.host_.executor().now() >= session.valid_until())
+    return retry_later();
   const Grant grant{.name = request_.name,
                     .owner = request_.owner,
                     .token = FencingToken(static_cast<std::uint64_t>(walk_.created())),
                     .valid_until = session.valid_until(),
                     .lease = session.granted_timeout()};
-  client_.holds_.add(grant, own_node(), false);
-  placed_ = false;  // its node is the hold's now
+  client_.holds_.add(grant, place_.hand_over(), false);
   client_.busy_.remove(request_.name);
   leave(Stage::over);
   sink_.granted(grant);
 }
 
 void QueueContention::fail(Failure why) {
-  bury_node();
+  place_.give_up();
   leave(Stage::over);
   sink_.failed(std::move(why));
 }
@@ -261,14 +320,14 @@ void QueueContention::fail(Failure why) {
 // A try's end.
 void QueueContention::busy() {
   client_.busy_.add(request_.name);
-  bury_node();
+  place_.give_up();
   leave(Stage::over);
   sink_.busy();
 }
 
 // Somebody removed our node.
 void QueueContention::start_over() {
-  placed_ = false;
+  place_.removed();
   retry_later();
 }
 
@@ -301,25 +360,6 @@ void QueueContention::leave(Stage stage) {
   changed_meanwhile_ = false;
   timer_.disarm();
   watch_.reset();
-}
-
-OwnNode QueueContention::own_node() const {
-  return {.lock_path = lock_path_,
-          .path = placed_ ? path_of(walk_.node()) : std::string(),
-          .guid = guid_,
-          .epoch = epoch_,
-          .created = placed_ ? walk_.created() : 0};
-}
-
-void QueueContention::bury_node() {
-  if (creation_ && !creation_->answered) {
-    creation_->tombstone = client_.tombstones_.await(own_node());
-  } else if (placed_ || unresolved_) {
-    client_.tombstones_.remove(own_node());
-  }
-  creation_.reset();
-  placed_ = false;
-  unresolved_ = false;
 }
 
 }  // namespace dlock::zookeeper

@@ -12,17 +12,18 @@
 #include <dlock/backoff.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/zookeeper/strategies/queue_place.hpp"
 #include "backends/zookeeper/strategies/sequential.hpp"
 
 namespace dlock::zookeeper {
 
-//   stage       | what it waits for                             | our node
+//   stage       | what it waits for                             | its place
 //   ------------+-----------------------------------------------+-----------------------------------
 //   unready     | a session                                     | none
-//   asking      | an answer                                     | none, being created, or there
-//   pausing     | a moment, or a connection                     | none, perhaps (unresolved_), or there
+//   asking      | an answer                                     | none, asked, unknown, or there
+//   pausing     | a moment, or a connection                     | none, unknown, or there
 //   watching    | a change before us                            | there
-//   over        | nothing: granted, refused, busy or given up   | not ours to look after any more
+//   over        | nothing: granted, refused, busy or given up   | none
 class QueueContention final : public Contention {
  public:
   QueueContention(Sequential& client, std::uint64_t id, const LockRequest& request, GrantSink& sink);
@@ -37,23 +38,12 @@ class QueueContention final : public Contention {
  private:
   using Next = QueueWalk::Next;
   enum class Stage { unready, asking, pausing, watching, over };
-  // Shared with the answer of the create, which may come after we have given up.
-  struct Creation {
-    bool answered = false;
-    std::optional<Tombstones::Id> tombstone;
-  };
 
   // Getting a place.
   void begin();
   void look_first();
   void enqueue();
-  void created(const Outcome& outcome, const Handle::Created& node);
-  void place(const std::string& node, const Stat& stat);
-  void make_parents();
-  void refused_below(const Failure& why);
-  // An outcome that is not known.
-  void seek();
-  void sought(const std::vector<std::string>& children);
+  void placed(const QueuePlace::Answer& answer);
   // In the queue.
   void list();
   void listed(const Outcome& outcome, const std::vector<std::string>& children);
@@ -83,9 +73,6 @@ class QueueContention final : public Contention {
   void wait_for_session();
   // Nothing that is under way concerns us any more.
   void leave(Stage stage);
-  // Our node, if there is or may be one, is to go.
-  void bury_node();
-  [[nodiscard]] OwnNode own_node() const;
   [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
   [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
   // The watch for the next request, in place of the one before; nullptr where none can be had.
@@ -112,14 +99,9 @@ class QueueContention final : public Contention {
   Stage stage_ = Stage::unready;
   std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
   QueueWalk walk_;
-  std::string guid_;
-  std::uint64_t epoch_ = 0;  // of the session that our node belongs to
-  std::shared_ptr<Creation> creation_;
-  bool unresolved_ = false;  // our node may be there
-  bool placed_ = false;      // it is
+  QueuePlace place_;
   bool before_there_ = false;
   bool changed_meanwhile_ = false;
-  int parents_made_ = 0;
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;
