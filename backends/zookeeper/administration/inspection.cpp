@@ -1,6 +1,7 @@
 #include "backends/zookeeper/administration/inspection.hpp"
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "backends/common/survey.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 // The holder may go between the list and the look at it.
 constexpr int max_attempts = 5;
+// Curator's Revoker writes it over the holder's data, to ask for the lock.
+constexpr std::string_view request_to_let_go = "__REVOKE__";
 
 }  // namespace
 
@@ -168,7 +171,8 @@ LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const 
   LockInfo info{.name = name, .held = sight.held};
   if (sight.held) {
     // Foreign programs put anything there.
-    if (!util::problem_with_name(sight.holder.data)) info.holder = sight.holder.data;
+    const std::string& data = sight.holder.data;
+    if (!util::problem_with_name(data) && data != request_to_let_go) info.holder = data;
     info.token = FencingToken(static_cast<std::uint64_t>(sight.holder.stat.created));
   }
   if (options_.strategy != Strategy::ephemeral) info.waiters = sight.members - (sight.members > 0 ? 1 : 0);

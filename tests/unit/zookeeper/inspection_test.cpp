@@ -102,6 +102,19 @@ TEST_F(InspectionTest, ForeignDataIsNotShownUnlessItIsText) {
   EXPECT_EQ(info->value().holder, "");
 }
 
+// Curator's Revoker asks a holder to let go by this data.
+TEST_F(InspectionTest, ARequestToLetGoIsNoHoldersName) {
+  (void)put_member(parent, "__REVOKE__");
+  auto info = inspect();
+  ASSERT_TRUE(info && info->ok());
+  EXPECT_TRUE(info->value().held);
+  EXPECT_EQ(info->value().holder, "");
+  auto infos = list();
+  ASSERT_TRUE(infos && infos->ok());
+  ASSERT_EQ(infos->value().size(), 1U);
+  EXPECT_EQ(infos->value()[0].holder, "");
+}
+
 TEST_F(InspectionTest, AHolderThatGoesMeanwhileIsLookedForAgain) {
   const std::string first = put_member(parent, "first");
   (void)put_member(parent, "second");
