@@ -33,7 +33,8 @@ void Parents::create(const std::shared_ptr<Work>& work) {
   if (!requests_.ready()) {
     return work->done({.status = Made::Status::again, .failure = requests_.session().problem()});
   }
-  requests_.create(work->missing.back(), {}, NodeKind::container,
+  const NodeKind kind = options_.layout == Layout::kazoo ? NodeKind::persistent : NodeKind::container;
+  requests_.create(work->missing.back(), {}, kind,
                    [this, work](const Outcome& outcome, const Handle::Created&) { created(work, outcome); });
 }
 

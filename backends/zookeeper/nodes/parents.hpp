@@ -1,5 +1,6 @@
-// The nodes above the queues: containers, made when they are missing and left for the server to remove when they have
-// been empty for a while.
+// The nodes above the queues, made when they are missing: containers, which the server removes when they have been
+// empty for a while. In kazoo's layout they are plain nodes, which stay: kazoo makes the parents once for each object,
+// and every later acquire of that object fails when they are gone.
 #pragma once
 
 #include <functional>

@@ -120,8 +120,8 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
     // Not for us to remove: it would hit the lock of whoever was faster.
     if (node.stat.children == 0 && node.data.empty()) {
       return fail(id, {errc::unavailable, "node " + util::quoted(attempt.path) +
-                                              " is in the way; if it is left from a queue of another strategy, the "
-                                              "servers remove it within a minute or so, else delete it"});
+                                              " is in the way; if it is a container, left from the queue of another "
+                                              "strategy, the servers remove it within a minute or so, else delete it"});
     }
     return fail(id, {errc::protocol, "node " + util::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});

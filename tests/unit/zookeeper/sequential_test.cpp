@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "backend_fixture.hpp"
 #include "tests/unit/support/reports.hpp"
@@ -299,15 +300,20 @@ TEST_F(SequentialTest, ATryThatIsOvertakenTakesItsNodeBack) {
 
 // --- Parents ---------------------------------------------------------------------------------------------------------
 
-// Hazard 13.
-TEST_F(SequentialTest, MissingParentsAreMadeAsContainers) {
-  backend = make("prefix=/a/b/c");
-  const auto attempt = contend(*backend);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_TRUE(ensemble.exists("/a/b/c/lock"));
-  for (const FakeRequest& request : ensemble.requests) {
-    if (request.kind == Kind::create && request.path.find("-lock-") == std::string::npos) {
-      EXPECT_EQ(request.node, NodeKind::container);
+// Hazard 13. An object of kazoo's makes its parents once, and does not find out that a server has removed them.
+TEST_F(SequentialTest, MissingParentsAreMadeAsContainersInCuratorsLayoutAndToStayInKazoos) {
+  for (const auto& [layout, kind] :
+       {std::pair("curator", NodeKind::container), std::pair("kazoo", NodeKind::persistent)}) {
+    const std::string prefix = std::string("/a/b/") + layout;
+    const std::size_t before = ensemble.requests.size();
+    backend = make("prefix=" + prefix + "&layout=" + layout);
+    const auto attempt = contend(*backend);
+    EXPECT_TRUE(attempt->grant);
+    EXPECT_TRUE(ensemble.exists(prefix + "/lock"));
+    for (std::size_t i = before; i < ensemble.requests.size(); ++i) {
+      const FakeRequest& request = ensemble.requests[i];
+      if (request.kind != Kind::create || request.node == NodeKind::ephemeral_sequential) continue;
+      EXPECT_EQ(request.node, kind) << layout << " " << request.path;
       EXPECT_EQ(request.data, "");
     }
   }
