@@ -1,188 +1,343 @@
-// Locks that other languages' libraries take on the same nodes.
-#include <regex>
+// Locks of other programs on the nodes of ours: Curator's, kazoo's and those of ZooKeeper's recipe, by these programs
+// themselves. Nodes of programs that are not there: node_names_test.cpp.
+#include <chrono>
+#include <future>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "zookeeper/foreign_client.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-constexpr const char* curator = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
-constexpr const char* go_zk = "_c_0e1cf9d85f6c4a498f0a1c0f0c3f1b2d-lock-";
-constexpr const char* kazoo = "0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__";
-constexpr const char* kazoo_layout = "layout=kazoo";
+using Library = ForeignClient::Library;
 
-class InteroperationTest : public ZooKeeperTest {
- protected:
-  // Somebody else holds the lock, then lets go.
-  void expect_waits_for(const std::string& node, const std::string& parameters = long_session) {
-    const Client client = steady({}, parameters);
-    DistributedLock lock = client.lock("shared");
-    const std::string theirs = add_foreign("shared", node);
-    EXPECT_FALSE(lock.try_acquire().has_value());
-    Pending waiting(lock, {});
-    await_residue("shared", 2);
-    EXPECT_TRUE(zk.remove(theirs));
-    EXPECT_TRUE(waiting.lease().held());
-  }
-  // A node whose owner does not know of ours: the lock would not exclude.
-  void expect_refused(const std::string& node, const std::string& named, const std::string& parameters = long_session) {
-    const Client client = steady({}, parameters);
-    DistributedLock lock = client.lock("shared");
-    (void)add_foreign("shared", node);
-    std::error_code error;
-    EXPECT_FALSE(lock.acquire({}, error).has_value());
-    EXPECT_EQ(error, errc::protocol);
-    try {
-      (void)lock.acquire({.wait = conformance::guard()});
-      ADD_FAILURE() << "the lock was taken";
-    } catch (const Error& e) {
-      EXPECT_NE(e.detail().find(named), std::string::npos) << e.detail();
-    }
-    await_residue("shared", 1);
+// A lock of another program, and a client of ours.
+struct Pair {
+  Library library;
+  const char* kind;
+  const char* parameters;
+
+  friend std::ostream& operator<<(std::ostream& out, const Pair& pair) {
+    return out << pair.kind << ", " << pair.parameters;
   }
 };
 
-TEST_F(InteroperationTest, OurNodeIsCalledAsCuratorsAndSaysWhoWeAre) {
-  const Client client = steady({.label = "billing"});
-  DistributedLock lock = client.lock("orders/42");
-  const Lease lease = take(lock);
-  EXPECT_EQ(path("orders/42"), "/dlock/orders%2F42");
-  const auto nodes = queue("orders/42");
-  ASSERT_EQ(nodes.size(), 1U);
-  const std::regex form("_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}");
-  EXPECT_TRUE(std::regex_match(nodes.front(), form)) << nodes.front();
-  const auto node = holder("orders/42").value();
-  EXPECT_EQ(node.data, client.holder());
-  EXPECT_NE(node.owner, 0);
-  EXPECT_EQ(static_cast<std::uint64_t>(node.created), lease.token().value());
-  // A number in there would be taken for a limit by kazoo's Semaphore.
-  EXPECT_EQ(zk.get(path("orders/42")).value().data, "");
-}
+// One process of each for all tests, until one fails.
+class InteroperationTest : public ZooKeeperTest {
+ protected:
+  using ZooKeeperTest::ZooKeeperTest;
+  void TearDown() override {
+    if (HasFailure()) end_clients();
+    ZooKeeperTest::TearDown();
+  }
+  static void end_clients() { clients().clear(); }
 
-TEST_F(InteroperationTest, ThePrefixIsTheOthersDirectory) {
-  const Client client = steady({}, "prefix=/curator/locks");
-  DistributedLock lock = client.lock("a");
-  const Lease lease = take(lock);
-  EXPECT_EQ(zk.children("/curator/locks/a").value().size(), 1U);
-}
+  [[nodiscard]] ForeignLock foreign(const Pair& pair, const std::string& name) {
+    auto& client = clients()[{pair.library, server.address()}];
+    if (!client) client = std::make_unique<ForeignClient>(pair.library, server.address());
+    return client->lock(pair.kind, path(name));
+  }
+  [[nodiscard]] Client client_of(const Pair& pair) const {
+    return steady({}, std::string(pair.parameters) + "&" + long_session);
+  }
+  // Another one for each test of a pair.
+  [[nodiscard]] std::string new_name() { return "shared-" + std::to_string(++names_); }
 
-TEST_F(InteroperationTest, WaitsForCurator) {
-  expect_waits_for(curator);
-}
-
-TEST_F(InteroperationTest, WaitsForGoZk) {
-  expect_waits_for(go_zk);
-}
-
-TEST_F(InteroperationTest, WaitsForKazooInItsLayout) {
-  expect_waits_for(kazoo, kazoo_layout);
-}
-
-TEST_F(InteroperationTest, WaitsForKazoosReadersInItsLayout) {
-  expect_waits_for("0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__rlock__", kazoo_layout);
-}
-
-// Whoever came later has a higher number, so Curator waits for us.
-TEST_F(InteroperationTest, StandsBeforeThoseWhoComeLater) {
-  const Client client = steady();
-  DistributedLock lock = client.lock("shared");
-  Lease lease = take(lock);
-  const std::string theirs = add_foreign("shared", curator);
-  EXPECT_EQ(path("shared") + "/" + queue("shared").back(), theirs);
-  EXPECT_TRUE(lease.release());
-  EXPECT_FALSE(lock.try_acquire().has_value());
-}
-
-TEST_F(InteroperationTest, KazoosLayoutHasItsNames) {
-  const Client client = steady({}, kazoo_layout);
-  DistributedLock lock = client.lock("shared");
-  const Lease lease = take(lock);
-  const auto nodes = queue("shared");
-  ASSERT_EQ(nodes.size(), 1U);
-  EXPECT_TRUE(std::regex_match(nodes.front(), std::regex("[0-9a-f]{32}__lock__[0-9]{10}"))) << nodes.front();
-}
-
-TEST_F(InteroperationTest, RefusesKazooAmongCurators) {
-  expect_refused(kazoo, "kazoo");
-}
-
-TEST_F(InteroperationTest, RefusesCuratorAmongKazoos) {
-  expect_refused(curator, "curator", kazoo_layout);
-}
-
-TEST_F(InteroperationTest, RefusesCuratorsReadWriteLock) {
-  expect_refused("_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-__WRIT__", "read-write");
-}
-
-// As Curator 5.4 keeps them: a mutex that hands out leases one at a time, below two containers.
-TEST_F(InteroperationTest, RefusesCuratorsSemaphoresAndIsNotInTheWayOfWhatTheyLeaveBehind) {
-  const std::string leases = path("shared") + "/leases";
-  const std::string locks = path("shared") + "/locks";
-  zk.create_all(path("shared"));
-  for (const std::string& each : {leases, locks}) (void)zk.create(each, "", ZooKeeperClient::Kind::container);
-  const std::string guid = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d";
-  for (const auto& [parent, node] : {std::pair(leases, "-lease-"), std::pair(locks, "-lock-")}) {
-    const std::string theirs = zk.create(parent + "/" + guid + node, "127.0.0.1", ZooKeeperClient::Kind::sequential);
-    for (const std::string parameters : {"layout=curator", "layout=kazoo", "strategy=sequential-herd"}) {
-      const Client client = steady({}, parameters + "&" + long_session);
-      DistributedLock lock = client.lock("shared");
-      std::error_code error;
-      EXPECT_FALSE(lock.acquire({}, error).has_value());
-      EXPECT_EQ(error, errc::protocol);
-      EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-      EXPECT_EQ(error, errc::protocol);
-      EXPECT_THROW((void)client.inspect("shared"), Error);
+  static void expect_refusal(const Client& client, const std::string& name, const std::string& named) {
+    DistributedLock lock = client.lock(name);
+    for (const auto wait : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(conformance::guard())}) {
+      try {
+        (void)lock.acquire({.wait = wait});
+        ADD_FAILURE() << "the lock was taken";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), errc::protocol) << e.what();
+        EXPECT_NE(e.detail().find(named), std::string::npos) << e.detail();
+        EXPECT_NE(e.detail().find(path(name)), std::string::npos) << e.detail();
+      }
     }
-    EXPECT_TRUE(zk.remove(theirs));
-    const Client client = steady();
-    DistributedLock lock = client.lock("shared");
-    EXPECT_TRUE(take(lock).release());
-    EXPECT_FALSE(client.inspect("shared").held);
+  }
+
+ private:
+  static std::map<std::pair<Library, std::string>, std::unique_ptr<ForeignClient>>& clients() {
+    static std::map<std::pair<Library, std::string>, std::unique_ptr<ForeignClient>> all;
+    return all;
+  }
+
+  int names_ = 0;
+};
+
+// --- Who share a lock ------------------------------------------------------------------------------------------------
+
+constexpr Pair queued[] = {{Library::curator, "InterProcessMutex", "layout=curator"},
+                           {Library::curator, "InterProcessMutex", "strategy=sequential-herd"},
+                           {Library::kazoo, "Lock", "layout=kazoo"},
+                           {Library::kazoo, "WriteLock", "layout=kazoo"},
+                           {Library::kazoo, "CuratorLock", "layout=curator"},
+                           {Library::kazoo, "CuratorLock", "strategy=sequential-herd"}};
+// kazoo 2.8's readers wait for writers that came after them, too, which wait for the readers.
+constexpr Pair readers = {Library::kazoo, "ReadLock", "layout=kazoo"};
+
+TEST_F(InteroperationTest, ItsLocksAndOursExcludeEachOther) {
+  std::vector<Pair> pairs(std::begin(queued), std::end(queued));
+  pairs.push_back(readers);
+  for (const Pair& pair : pairs) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    DistributedLock lock = client.lock(name);
+    const ForeignLock theirs = foreign(pair, name);
+    ASSERT_EQ(theirs.ask("acquire"), "held");
+    EXPECT_FALSE(lock.try_acquire().has_value());
+    EXPECT_EQ(client.inspect(name).holder, holder(name).value().data);
+    Pending waiting(lock, {});
+    await_residue(name, 2);
+    EXPECT_FALSE(waiting.done());
+    EXPECT_EQ(theirs.ask("release"), "free");
+    Lease lease = waiting.lease();
+    EXPECT_TRUE(lease.held());
+
+    EXPECT_EQ(theirs.ask("try"), "busy");
+    const ForeignAnswer answer = theirs.begin("acquire");
+    await_residue(name, 2);
+    EXPECT_FALSE(answer.given());
+    EXPECT_TRUE(lease.release());
+    EXPECT_EQ(answer.get(), "held");
+    EXPECT_EQ(theirs.ask("release"), "free");
+    EXPECT_TRUE(take(lock).held());
   }
 }
 
-TEST_F(InteroperationTest, RefusesTheRecipeOfTheCLibrary) {
-  expect_refused("x-0123456789abcdef-", "recipe");
+TEST_F(InteroperationTest, AMixedQueueIsServedInOrder) {
+  constexpr std::size_t each = 3;
+  for (const Pair& pair : queued) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    DistributedLock lock = client.lock(name);
+    Lease first = take(lock);
+    std::vector<ForeignLock> theirs;
+    std::vector<ForeignAnswer> answers;
+    std::vector<Pending> ours;
+    for (std::size_t i = 0; i < each; ++i) {
+      theirs.push_back(foreign(pair, name));
+      answers.push_back(theirs.back().begin("acquire"));
+      await_residue(name, 2 * i + 2);
+      ours.emplace_back(lock, AcquireOptions{});
+      await_residue(name, 2 * i + 3);
+    }
+    const LockInfo info = client.inspect(name);
+    EXPECT_EQ(info.holder, client.holder());
+    EXPECT_EQ(info.waiters, 2 * each);
+    EXPECT_TRUE(first.release());
+    for (std::size_t i = 0; i < each; ++i) {
+      EXPECT_EQ(answers[i].get(), "held");
+      EXPECT_FALSE(ours[i].done());
+      EXPECT_EQ(client.inspect(name).token.value(), static_cast<std::uint64_t>(holder(name).value().created));
+      EXPECT_EQ(theirs[i].ask("release"), "free");
+      const Lease lease = ours[i].lease();
+      EXPECT_TRUE(lease.held());
+      EXPECT_TRUE(i + 1 == each || !answers[i + 1].given());
+    }
+    await_residue(name, 0);
+  }
 }
 
-TEST_F(InteroperationTest, RefusesPlainNumberedNodes) {
-  expect_refused("lock-", "lock-");
+// Whoever has the lock makes a node that nobody else may have made.
+TEST_F(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
+  constexpr int rounds = 25;
+  for (const Pair& pair : queued) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const std::string node = "/alone-" + name;
+    const Client client = client_of(pair);
+    DistributedLock gate = client.lock(name);
+    std::vector<ForeignAnswer> theirs;
+    std::vector<std::future<int>> ours;
+    Lease closed = take(gate);
+    for (int i = 0; i < 2; ++i) {
+      theirs.push_back(foreign(pair, name).begin("rounds " + std::to_string(rounds) + " " + node));
+      ours.push_back(std::async(std::launch::async, [&] {
+        DistributedLock lock = client.lock(name);
+        ZooKeeperClient witness(server.address());
+        int alone = 0;
+        for (int round = 0; round < rounds; ++round) {
+          const Lease lease = take(lock);
+          try {
+            (void)witness.create(node, {}, ZooKeeperClient::Kind::ephemeral);
+            ++alone;
+            (void)witness.remove(node);
+          } catch (const ZooKeeperRefusal&) {  // somebody else is there
+          }
+        }
+        return alone;
+      }));
+    }
+    await_residue(name, 5);
+    EXPECT_TRUE(closed.release());
+    for (std::future<int>& each : ours) EXPECT_EQ(each.get(), rounds);
+    for (const ForeignAnswer& each : theirs) EXPECT_EQ(each.get(), std::to_string(rounds) + " alone");
+  }
 }
 
-// The two sort by number alone; ours would be one of two with the same.
-TEST_F(InteroperationTest, ANodeOfOurNumberIsFirstIfItIsOlder) {
-  const Client client = steady();
-  const std::string theirs =
-      add_foreign("shared", curator + std::string("0000000001"), ZooKeeperClient::Kind::ephemeral);
+// Curator's Revoker writes its request over the data of whoever holds the lock, ours included.
+TEST_F(InteroperationTest, ARequestToLetGoIsNobodysName) {
+  const Pair pair{Library::curator, "InterProcessMutex", "layout=curator"};
+  const Client client = client_of(pair);
   DistributedLock lock = client.lock("shared");
-  Pending waiting(lock, {});  // the second child, so its number is 1 as well
-  await_residue("shared", 2);
+  const ForeignLock theirs = foreign(pair, "shared");
+  const ForeignLock revoker = foreign(pair, "shared");
+  const auto expect_nameless = [&] {
+    EXPECT_EQ(holder("shared").value().data, "__REVOKE__");
+    const LockInfo info = client.inspect("shared");
+    EXPECT_TRUE(info.held);
+    EXPECT_EQ(info.holder, "");
+    const std::vector<LockInfo> all = client.list();
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all.front().holder, "");
+  };
+  ASSERT_EQ(theirs.ask("acquire"), "held");
+  EXPECT_EQ(revoker.ask("revoke " + holder_path("shared").value()), "done");
+  EXPECT_TRUE(theirs.asked_to_let_go());
+  expect_nameless();
+  EXPECT_EQ(theirs.ask("release"), "free");
+
+  Lease lease = take(lock);
+  EXPECT_EQ(revoker.ask("revoke " + holder_path("shared").value()), "done");
+  expect_nameless();
   EXPECT_FALSE(lock.try_acquire().has_value());
-  EXPECT_FALSE(waiting.done());
-  EXPECT_TRUE(zk.remove(theirs));
-  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
 }
 
-TEST_F(InteroperationTest, ANodeThatIsNoLocksIsMentionedOnceAndLeftAlone) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.observer = log});
-  const std::string theirs = add_foreign("shared", "config", ZooKeeperClient::Kind::persistent);
-  DistributedLock lock = client.lock("shared");
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(take(lock).release());
-  EXPECT_EQ(log->warnings_with("config"), 1U);
-  EXPECT_TRUE(zk.get(theirs).has_value());
+class ReapedParentsTest : public InteroperationTest {
+ protected:
+  ReapedParentsTest() : InteroperationTest({.properties = {"znode.container.checkIntervalMs=100"}}) {}
+  void TearDown() override {
+    end_clients();  // of a server that goes with the test
+    InteroperationTest::TearDown();
+  }
+
+  // All containers that are empty now are gone.
+  void await_reaping() {
+    for (int i = 0; i < 2; ++i) {  // the first may be removed in the middle of a look at all of them
+      (void)zk.create("/empty", {}, ZooKeeperClient::Kind::container);
+      (void)zk.create("/empty/child");
+      (void)zk.remove("/empty/child");
+      await("a container stays", [&] { return !zk.get("/empty"); });
+    }
+  }
+};
+
+// An object of kazoo's makes the parent once, unless it finds it.
+TEST_F(ReapedParentsTest, ALockOfTheirsOutlivesTheParentThatWeMade) {
+  std::vector<ForeignLock> all;
+  for (const Pair& pair : queued) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    DistributedLock lock = client.lock(name);
+    Lease lease = take(lock);
+    all.push_back(foreign(pair, name));
+    const ForeignAnswer answer = all.back().begin("acquire");
+    await_residue(name, 2);
+    EXPECT_TRUE(lease.release());
+    EXPECT_EQ(answer.get(), "held");
+    EXPECT_EQ(all.back().ask("release"), "free");
+  }
+  await_reaping();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(queued[i]);
+    EXPECT_EQ(all[i].ask("acquire"), "held");
+    EXPECT_EQ(all[i].ask("release"), "free");
+  }
 }
 
-TEST_F(InteroperationTest, OthersAreSeenByWhoAsks) {
-  const Client client = steady();
-  (void)add_foreign("shared", curator);
-  (void)add_foreign("shared", curator);
-  const LockInfo info = client.inspect("shared");
-  EXPECT_TRUE(info.held);
-  EXPECT_EQ(info.holder, "elsewhere");
-  EXPECT_EQ(info.waiters, 1U);
-  EXPECT_EQ(info.token.value(), static_cast<std::uint64_t>(holder("shared").value().created));
+// --- Who do not ------------------------------------------------------------------------------------------------------
+
+struct Foreigner : Pair {
+  const char* layout;         // as the refusal calls it
+  bool waits_for_us = false;  // though we do not wait for it
+};
+
+constexpr Foreigner refused[] = {
+    {{Library::kazoo, "Lock", "layout=curator"}, "kazoo's (layout=kazoo)"},
+    {{Library::kazoo, "ReadLock", "strategy=sequential-herd"}, "kazoo's (layout=kazoo)"},
+    // It looks for nodes of ours, but goes on making others.
+    {{Library::kazoo, "PatternLock", "layout=curator"}, "kazoo's (layout=kazoo)", true},
+    {{Library::kazoo, "CuratorLock", "layout=kazoo"}, "Curator's and go-zk's (layout=curator)"},
+    // Any children are leases to it.
+    {{Library::kazoo, "Semaphore", "layout=curator"}, "kazoo's semaphore", true},
+    {{Library::kazoo, "Semaphore", "layout=kazoo"}, "kazoo's semaphore", true},
+    {{Library::kazoo, "Semaphore", "strategy=sequential-herd"}, "kazoo's semaphore", true},
+    {{Library::curator, "InterProcessMutex", "layout=kazoo"}, "Curator's and go-zk's (layout=curator)"},
+    {{Library::curator, "InterProcessSemaphoreMutex", "layout=curator"}, "Curator's semaphore"},
+    {{Library::curator, "InterProcessSemaphoreMutex", "strategy=sequential-herd"}, "Curator's semaphore"},
+    {{Library::curator, "InterProcessSemaphoreV2", "layout=curator"}, "Curator's semaphore"},
+    {{Library::curator, "InterProcessSemaphoreV2", "layout=kazoo"}, "Curator's semaphore"},
+    {{Library::curator, "readLock", "layout=curator"}, "Curator's read-write lock"},
+    {{Library::curator, "writeLock", "layout=curator"}, "Curator's read-write lock"},
+    {{Library::curator, "LeaderLatch", "layout=curator"}, "Curator's leader latch"},
+    {{Library::curator, "WriteLock", "layout=curator"}, "ZooKeeper's lock recipe", true}};
+
+TEST_F(InteroperationTest, NobodyIsLetInBesideAnotherLayoutAndEverybodyAfterIt) {
+  for (const Foreigner& pair : refused) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    zk.create_all(path(name));  // which the recipe does not
+    const ForeignLock theirs = foreign(pair, name);
+    ASSERT_EQ(theirs.ask("acquire"), "held");
+    const auto before = zk.children(path(name));
+    expect_refusal(client, name, pair.layout);
+    EXPECT_THROW((void)client.inspect(name), Error);
+    EXPECT_THROW((void)client.break_lock(name), Error);
+    expect_refusal(steady({}, std::string("strategy=ephemeral&") + long_session), name, "not ephemeral");
+    EXPECT_EQ(zk.children(path(name)), before) << "nothing of ours is left, and theirs stays";
+    EXPECT_EQ(theirs.ask("release"), "free");
+    DistributedLock lock = client.lock(name);
+    EXPECT_TRUE(take(lock).release());
+    EXPECT_FALSE(client.inspect(name).held);
+  }
+}
+
+// No client of the queue can keep out those who take no notice of it.
+TEST_F(InteroperationTest, OfAnotherLayoutSomeWaitForUsAndOthersDoNot) {
+  for (const Foreigner& pair : refused) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    DistributedLock lock = client.lock(name);
+    const Lease lease = take(lock);
+    const ForeignLock theirs = foreign(pair, name);
+    if (pair.waits_for_us) {
+      EXPECT_EQ(theirs.ask("try"), "busy");
+      continue;
+    }
+    EXPECT_EQ(theirs.ask("acquire"), "held");
+    EXPECT_TRUE(lease.held());
+    EXPECT_EQ(theirs.ask("release"), "free");
+  }
+}
+
+TEST_F(InteroperationTest, NobodyGetsInBesideASingleNode) {
+  for (const Pair& pair : {Pair{Library::curator, "InterProcessMutex", "strategy=ephemeral"},
+                           Pair{Library::kazoo, "Lock", "strategy=ephemeral"}}) {
+    SCOPED_TRACE(pair);
+    const std::string name = new_name();
+    const Client client = client_of(pair);
+    DistributedLock lock = client.lock(name);
+    const Lease lease = take(lock);
+    EXPECT_NE(foreign(pair, name).ask("acquire").find("NoChildrenForEphemerals"), std::string::npos);
+    EXPECT_TRUE(lease.held());
+  }
 }
 
 }  // namespace
