@@ -33,8 +33,7 @@ void Parents::create(const std::shared_ptr<Work>& work) {
   if (!requests_.ready()) {
     return work->done({.status = Made::Status::again, .failure = requests_.session().problem()});
   }
-  const NodeKind kind = options_.layout == Layout::kazoo ? NodeKind::persistent : NodeKind::container;
-  requests_.create(work->missing.back(), {}, kind,
+  requests_.create(work->missing.back(), {}, kind(),
                    [this, work](const Outcome& outcome, const Handle::Created&) { created(work, outcome); });
 }
 
@@ -71,7 +70,11 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
 }
 
 void Parents::withdraw(const std::string& path) {
-  if (requests_.ready()) requests_.remove(path, [](const Outcome&) {});
+  if (kind() == NodeKind::container && requests_.ready()) requests_.remove(path, [](const Outcome&) {});
+}
+
+NodeKind Parents::kind() const noexcept {
+  return options_.layout == Layout::kazoo ? NodeKind::persistent : NodeKind::container;
 }
 
 Failure Parents::no_place() const {

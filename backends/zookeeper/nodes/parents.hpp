@@ -32,13 +32,14 @@ class Parents {
   // ready; not answered when that ends.
   void make(const std::string& path, Handler done);
   // What make() made is not needed after all: the server removes only containers that something was in. No effect where
-  // somebody else has put something into it.
+  // somebody else has put something into it, nor on plain nodes.
   void withdraw(const std::string& path);
 
  private:
   struct Work;
   void create(const std::shared_ptr<Work>& work);
   void created(const std::shared_ptr<Work>& work, const Outcome& outcome);
+  [[nodiscard]] NodeKind kind() const noexcept;
   [[nodiscard]] Failure no_place() const;
 
   Requests& requests_;
