@@ -3,6 +3,7 @@
 #include <system_error>
 #include <vector>
 
+#include "network/foreign_client.hpp"
 #include "postgres/advisory_test.hpp"
 
 namespace dlock::test {
@@ -25,6 +26,26 @@ TEST_F(AdvisoryTest, IsTheLockOfPlainSql) {
   sql.run("SELECT pg_advisory_unlock(42)");
   EXPECT_TRUE(waiting.lease().release());
   EXPECT_EQ(count(true), "0");
+}
+
+TEST_F(AdvisoryTest, LocksOfPsqlAndOursExcludeEachOther) {
+  ForeignClient psql([&](const std::string& /*directory*/, const std::string& commands) {
+    return std::vector<std::string>{"psql", server.admin_conninfo(), "-XAtq", "-f", commands};
+  });
+  const auto ask = [&](const std::string& function) {
+    return psql.send([&](int number) { return "SELECT '<" + std::to_string(number) + "> ' || " + function + "(42);"; });
+  };
+  const Client ours = client("key=int64:42");
+  DistributedLock lock = ours.lock("any name");
+  Lease lease = take(lock);
+  EXPECT_EQ(ask("pg_try_advisory_lock").get(), "false");
+  EXPECT_TRUE(lease.release());
+  EXPECT_EQ(ask("pg_try_advisory_lock").get(), "true");
+  EXPECT_FALSE(lock.try_acquire());
+  Pending waiting(lock, {});
+  await_count(false, 1);
+  EXPECT_EQ(ask("pg_advisory_unlock").get(), "true");
+  EXPECT_TRUE(waiting.lease().held());
 }
 
 TEST_F(AdvisoryTest, KeysOfASpaceOfPairsAreOthersThanThoseOfOneNumber) {

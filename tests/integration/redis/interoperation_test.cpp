@@ -1,9 +1,27 @@
-// Together with lockers in other languages, which use plain SET NX PX and compare-and-delete on the same key.
+// Together with lockers in other languages, which use plain SET NX PX and compare-and-delete on the same key: by
+// redis-py itself (python3-redis), and by their commands where these are to fail or to be out of the ordinary.
+#include <future>
+#include <string>
+#include <vector>
+
+#include "network/foreign_client.hpp"
 #include "redis/redis_test.hpp"
 
 namespace dlock::test {
 
 namespace {
+
+constexpr const char* redis_py_locks = R"py(
+import redis
+server = redis.Redis(port=int(address))
+kinds = {"Lock": lambda path: server.lock(path, timeout=600, sleep=0.01)}
+
+def nobody_else_is_at(node):
+  if not server.set(node, "x", nx=True):
+    return False
+  server.delete(node)
+  return True
+)py";
 
 class InteroperationTest : public RedisStrategyTest {
  protected:
@@ -21,6 +39,9 @@ class InteroperationTest : public RedisStrategyTest {
         .integer;
   }
   RedisReply foreign(const std::vector<std::string>& words) { return foreign_.command(words); }
+  [[nodiscard]] ForeignClient::Command redis_py() const {
+    return python(redis_py_locks, std::to_string(server.port()));
+  }
 
  private:
   RedisConnection foreign_{rig::Endpoint::loopback(server.port())};
@@ -36,6 +57,52 @@ TEST_P(InteroperationTest, AForeignLockIsBusyUntilItIsReleased) {
   EXPECT_EQ(foreign({"GET", "shared"}).text, "foreign-token");
   EXPECT_EQ(foreign_release("shared", "foreign-token"), 1);
   EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_P(InteroperationTest, LocksOfRedisPyAndOursExcludeEachOther) {
+  const Client client = this->client();
+  DistributedLock lock = client.lock("shared");
+  ForeignClient redis_py(this->redis_py());
+  const ForeignLock theirs = redis_py.lock("Lock", "shared");
+  ASSERT_EQ(theirs.ask("acquire"), "held");
+  EXPECT_FALSE(lock.try_acquire().has_value());
+  Pending waiting(lock, {});
+  EXPECT_TRUE(client.inspect("shared").held);
+  EXPECT_FALSE(waiting.done());
+  EXPECT_EQ(theirs.ask("release"), "free");
+  Lease lease = waiting.lease();
+  EXPECT_EQ(theirs.ask("try"), "busy");
+  const ForeignAnswer answer = theirs.begin("acquire");
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(answer.given());
+  EXPECT_TRUE(lease.release());
+  EXPECT_EQ(answer.get(), "held");
+  EXPECT_EQ(theirs.ask("release"), "free");
+}
+
+// Whoever has the lock sets a key that nobody else may have set.
+TEST_P(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
+  constexpr int rounds = 25;
+  const Client client = this->client();
+  ForeignClient redis_py(this->redis_py());
+  const std::string request = "rounds " + std::to_string(rounds) + " alone";
+  const ForeignAnswer one = redis_py.lock("Lock", "shared").begin(request);
+  const ForeignAnswer other = redis_py.lock("Lock", "shared").begin(request);
+  std::future<int> ours = std::async(std::launch::async, [&] {
+    DistributedLock lock = client.lock("shared");
+    RedisConnection witness(rig::Endpoint::loopback(server.port()));
+    int alone = 0;
+    for (int round = 0; round < rounds; ++round) {
+      const Lease lease = take(lock);
+      if (witness.command({"SET", "alone", "x", "NX"}).is_nil()) continue;
+      ++alone;
+      (void)witness.command({"DEL", "alone"});
+    }
+    return alone;
+  });
+  EXPECT_EQ(ours.get(), rounds);
+  EXPECT_EQ(one.get(), std::to_string(rounds) + " alone");
+  EXPECT_EQ(other.get(), std::to_string(rounds) + " alone");
 }
 
 TEST_P(InteroperationTest, AForeignLockIsBusyUntilItExpires) {

@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "zookeeper/foreign_client.hpp"
+#include "zookeeper/foreign_programs.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-using Library = ForeignClient::Library;
+enum class Library { curator, kazoo };
 
 // A lock of another program, and a client of ours.
 struct Pair {
@@ -42,7 +42,8 @@ class InteroperationTest : public ZooKeeperTest {
 
   [[nodiscard]] ForeignLock foreign(const Pair& pair, const std::string& name) {
     auto& client = clients()[{pair.library, server.address()}];
-    if (!client) client = std::make_unique<ForeignClient>(pair.library, server.address());
+    const auto program = pair.library == Library::curator ? curator : kazoo;
+    if (!client) client = std::make_unique<ForeignClient>(program(server.address()));
     return client->lock(pair.kind, path(name));
   }
   [[nodiscard]] Client client_of(const Pair& pair) const {

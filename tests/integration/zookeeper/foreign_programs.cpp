@@ -1,22 +1,13 @@
-#include "zookeeper/foreign_client.hpp"
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "zookeeper/foreign_programs.hpp"
 
 #include <fstream>
 #include <stdexcept>
-#include <utility>
 #include <vector>
-
-#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-// Both read lines from a pipe, "NUMBER LOCK REQUEST...", the first for each lock being "NUMBER LOCK make KIND PATH",
-// and print "<NUMBER> ANSWER".
 constexpr const char* curator_program = R"js(
 importPackage(java.io, java.lang, java.util.concurrent);
 importPackage(Packages.org.apache.curator.framework, Packages.org.apache.curator.framework.recipes.leader);
@@ -114,14 +105,14 @@ while ((line = commands.readLine()) != null) {
 }
 )js";
 
-constexpr const char* kazoo_program = R"py(
-import logging, queue, sys, threading
+constexpr const char* kazoo_locks = R"py(
+import logging
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError
 from kazoo.recipe.lock import Lock
 
 logging.basicConfig()
-zk = KazooClient(hosts=sys.argv[1], timeout=60)
+zk = KazooClient(hosts=address, timeout=60)
 zk.start()
 
 # As the document of the backend has it.
@@ -139,48 +130,13 @@ kinds = {
   "Semaphore": lambda path: zk.Semaphore(path, "kazoo", max_leases=1),
 }
 
-def rounds(lock, count, node):
-  alone = 0
-  for _ in range(count):
-    lock.acquire()
-    try:
-      zk.create(node, ephemeral=True)
-      alone += 1
-      zk.delete(node)
-    except NodeExistsError:
-      pass
-    lock.release()
-  return "%d alone" % alone
-
-def carry_out(lock, verb, *arguments):
-  if verb == "acquire":
-    return "held" if lock.acquire() else "busy"
-  if verb == "try":
-    return "held" if lock.acquire(blocking=False) else "busy"
-  if verb == "release":
-    lock.release()
-    return "free"
-  if verb == "rounds":
-    return rounds(lock, int(arguments[0]), arguments[1])
-
-def serve(lock, requests):
-  while True:
-    number, *request = requests.get()
-    try:
-      answer = carry_out(lock, *request)
-    except Exception as e:
-      answer = repr(e)
-    sys.stdout.write("<%s> %s\n" % (number, answer))
-    sys.stdout.flush()
-
-locks = {}
-for line in open(sys.argv[2]):
-  number, name, *request = line.split()
-  if request[0] == "make":
-    locks[name] = queue.Queue()
-    threading.Thread(target=serve, args=(kinds[request[1]](request[2]), locks[name]), daemon=True).start()
-  else:
-    locks[name].put([number] + request)
+def nobody_else_is_at(node):
+  try:
+    zk.create(node, ephemeral=True)
+  except NodeExistsError:
+    return False
+  zk.delete(node)
+  return True
 )py";
 
 // The rest is named in the archives themselves.
@@ -188,84 +144,31 @@ constexpr const char* class_path =
     "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:/usr/share/java/zookeeper.jar:"
     "/usr/share/java/zookeeper-recipes-lock.jar:/usr/share/java/slf4j-nop.jar:/usr/share/java/js.jar";
 
-std::string pipe_in(const rig::ScratchDirectory& directory) {
-  return directory.path() + "/commands";
-}
-
-// Both ends, so that the program never sees an end of it.
-rig::UniqueFd make_pipe(const std::string& path) {
-  rig::require(::mkfifo(path.c_str(), S_IRUSR | S_IWUSR), "mkfifo");
-  return rig::UniqueFd(rig::require(::open(path.c_str(), O_RDWR | O_CLOEXEC), "open"));
-}
-
-std::vector<std::string> command(ForeignClient::Library library, const std::string& address,
-                                 const rig::ScratchDirectory& directory) {
-  if (library == ForeignClient::Library::kazoo) {
-    return {"/usr/bin/python3", "-c", kazoo_program, address, pipe_in(directory)};
-  }
-  const std::string program = directory.path() + "/curator.js";
-  if (!(std::ofstream(program) << curator_program).flush()) throw std::runtime_error("cannot write " + program);
-  return {"java",
-          "-Xshare:auto",
-          "-XX:+UseSerialGC",
-          "-XX:-UsePerfData",
-          "-XX:TieredStopAtLevel=1",
-          "-Xmx128m",
-          "-cp",
-          class_path,
-          "org.mozilla.javascript.tools.shell.Main",
-          "-opt",
-          "-1",  // interpreted: quick to start
-          program,
-          address,
-          pipe_in(directory)};
-}
-
 }  // namespace
 
-ForeignAnswer::ForeignAnswer(const rig::ChildProcess& process, int number)
-    : process_(&process), mark_("<" + std::to_string(number) + "> ") {}
-
-bool ForeignAnswer::given() const {
-  return process_->output().find(mark_) != std::string::npos;
-}
-
-std::string ForeignAnswer::get() const {
-  std::string answer;
-  const auto complete = [&](const std::string& output) {
-    const auto start = output.find(mark_);
-    const auto end = output.find('\n', start);
-    if (start == std::string::npos || end == std::string::npos) return false;
-    answer = output.substr(start + mark_.size(), end - start - mark_.size());
-    return true;
+ForeignClient::Command curator(const std::string& address) {
+  return [address](const std::string& directory, const std::string& commands) -> std::vector<std::string> {
+    const std::string program = directory + "/curator.js";
+    if (!(std::ofstream(program) << curator_program).flush()) throw std::runtime_error("cannot write " + program);
+    return {"java",
+            "-Xshare:auto",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-XX:TieredStopAtLevel=1",
+            "-Xmx128m",
+            "-cp",
+            class_path,
+            "org.mozilla.javascript.tools.shell.Main",
+            "-opt",
+            "-1",  // interpreted: quick to start
+            program,
+            address,
+            commands};
   };
-  if (process_->wait_until(complete, rig::hang_guard)) return answer;
-  throw std::runtime_error("hang: no answer " + mark_ + "\n" + process_->output());
 }
 
-ForeignAnswer ForeignLock::begin(const std::string& request) const {
-  return client_->send(name_, request);
-}
-
-bool ForeignLock::asked_to_let_go() const {
-  return client_->process_.wait_for_output("<" + name_ + "> is asked to let go\n");
-}
-
-ForeignClient::ForeignClient(Library library, const std::string& address)
-    : commands_(make_pipe(pipe_in(directory_))), process_(command(library, address, directory_)) {}
-
-ForeignLock ForeignClient::lock(const std::string& kind, const std::string& path) {
-  ForeignLock made(*this, "lock-" + std::to_string(++locks_));
-  (void)send(made.name_, "make " + kind + " " + path);  // not answered
-  return made;
-}
-
-ForeignAnswer ForeignClient::send(const std::string& lock, const std::string& request) {
-  const int number = ++requests_;
-  const std::string line = std::to_string(number) + " " + lock + " " + request + "\n";
-  const auto written = rig::require(::write(commands_.get(), line.data(), line.size()), "write");
-  if (static_cast<std::size_t>(written) != line.size()) throw std::runtime_error("a pipe took part of a line");
-  return {process_, number};
+ForeignClient::Command kazoo(const std::string& address) {
+  return python(kazoo_locks, address);
 }
 
 }  // namespace dlock::test

@@ -1,15 +1,15 @@
-// Another program's own locks: those of Curator and of ZooKeeper's recipe in Java (Debian: libcurator-recipes-java;
-// driven in JavaScript by librhino-java, which needs no compiler), and those of kazoo (python3-kazoo). A process has as
-// many of them as a test likes, each of which has a thread of its own.
+// Locks of another program, which has as many of them as a test likes, each in a thread of its own.
 //
-//   ForeignClient curator(ForeignClient::Library::curator, server.address());
-//   const ForeignLock lock = curator.lock("InterProcessMutex", "/dlock/orders");
+//   ForeignClient redis_py(python(redis_locks, port));
+//   const ForeignLock lock = redis_py.lock("Lock", "orders");
 //   EXPECT_EQ(lock.ask("acquire"), "held");
 //   const ForeignAnswer waiting = another.begin("acquire");
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "torture/rig/child_process.hpp"
 #include "torture/rig/scratch_directory.hpp"
@@ -59,23 +59,29 @@ class ForeignLock {
 
 class ForeignClient {
  public:
-  enum class Library { curator, kazoo };
+  // The program and its arguments. It reads lines from the file `commands`, "NUMBER LOCK REQUEST...", the first for
+  // each lock being "NUMBER LOCK make KIND PATH", and prints "<NUMBER> ANSWER".
+  using Command = std::function<std::vector<std::string>(const std::string& directory, const std::string& commands)>;
 
   // Starts it; what is asked of it waits until it is connected.
-  ForeignClient(Library library, const std::string& address);
+  explicit ForeignClient(const Command& command);
 
-  // Of a kind that the program knows: mostly the library's name of it (see foreign_client.cpp).
+  // Of a kind that the program knows.
   [[nodiscard]] ForeignLock lock(const std::string& kind, const std::string& path);
+  // For a program that reads other lines: it prints the number in the same way.
+  [[nodiscard]] ForeignAnswer send(const std::function<std::string(int number)>& request);
 
  private:
   friend class ForeignLock;
-  ForeignAnswer send(const std::string& lock, const std::string& request);
-
   rig::ScratchDirectory directory_;
   rig::UniqueFd commands_;
   rig::ChildProcess process_;
   int locks_ = 0;
   int requests_ = 0;
 };
+
+// A program in Python: `locks` has the address as `address`, and defines `kinds`, by name what makes a lock of a path,
+// and nobody_else_is_at(node), which leaves a mark for a moment.
+[[nodiscard]] ForeignClient::Command python(const std::string& locks, const std::string& address);
 
 }  // namespace dlock::test
