@@ -51,6 +51,7 @@ class Reconnect {
   void stop();
 
   [[nodiscard]] bool is_ready() const noexcept { return state_ == State::ready; }
+  [[nodiscard]] bool is_connecting() const noexcept { return state_ == State::connecting; }
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::idle; }
   [[nodiscard]] bool is_pausing() const noexcept { return state_ == State::pausing; }
   [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }

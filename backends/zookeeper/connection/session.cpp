@@ -11,8 +11,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Whoever needs the session does not wait for the end of a long pause, but neither does each of them dial.
-constexpr milliseconds between_attempts{50};
 // So many handles may be closing, with two threads each, before another one is made. Closing one takes seconds where
 // the network swallows everything.
 constexpr std::size_t most_closing = 4;
@@ -45,6 +43,8 @@ Session::Session(Executor& executor, const Options& options, HandleFactory handl
       options_(options),
       handles_(std::move(handles)),
       user_(user),
+      reconnect_(executor, {.longest_pause = std::chrono::seconds(2), .lasting = forever.value()},
+                 [this] { connect(); }),
       attempt_timer_(executor),
       connect_timer_(executor),
       heartbeat_timer_(executor),
@@ -57,7 +57,7 @@ Session::~Session() {
 }
 
 bool Session::ready() const noexcept {
-  return state_ == State::ready && executor_.now() < deadline_;
+  return reconnect_.is_ready() && !suspended_ && executor_.now() < deadline_;
 }
 
 std::int64_t Session::id() const noexcept {
@@ -71,15 +71,11 @@ milliseconds Session::granted_timeout() const noexcept {
 // --- Attempts --------------------------------------------------------------------------------------------------------
 
 void Session::want() {
-  if (state_ == State::idle) {
-    connect();
-  } else if (state_ == State::pausing) {
-    const TimePoint soon = std::max({executor_.now(), not_before_, saturating_add(last_attempt_, between_attempts)});
-    if (soon < next_attempt_) pause_until(soon);
-  }
+  if (!held_back_) reconnect_.want();
 }
 
 void Session::connect() {
+  held_back_ = false;
   asked_again_ = false;
   choose_host();
   dial();
@@ -97,8 +93,9 @@ void Session::choose_host() {
 }
 
 void Session::dial() {
-  if (closing_.size() >= most_closing) return pause_until(saturating_add(executor_.now(), closing_pause));
-  state_ = State::connecting;
+  if (closing_.size() >= most_closing) {
+    return reconnect_.pause_until(saturating_add(executor_.now(), closing_pause));
+  }
   last_attempt_ = executor_.now();
   silent_since_ = last_attempt_;
   if (!problem_.code) problem_ = {errc::unavailable, options_.endpoint() + ": not connected yet"};
@@ -112,15 +109,9 @@ void Session::dial() {
   } catch (const Error& e) {
     // Not from inside want().
     executor_.post(lifetime_.guard([this, why = e.detail()] {
-      if (state_ == State::connecting && !handle_) end(why, errc::unavailable);
+      if (reconnect_.is_connecting() && !handle_) end(why, errc::unavailable);
     }));
   }
-}
-
-void Session::pause_until(TimePoint at) {
-  state_ = State::pausing;
-  next_attempt_ = at;
-  attempt_timer_.arm(at, [this] { connect(); });
 }
 
 // How long a host may be silent. All of them get their turn within the connect timeout; if none answers, each gets
@@ -147,9 +138,10 @@ void Session::look_at_attempt() {
 void Session::leave_silent_host() {
   problem_ = {errc::unavailable, options_.endpoint() + ": a server did not answer within " + text(patience())};
   const bool was_last = ++silent_hosts_ % std::max<std::size_t>(1, dialled_.hosts.size()) == 0;
-  const TimePoint now = executor_.now();
+  attempt_timer_.disarm();
   retire_handle();
-  pause_until(was_last ? saturating_add(now, backoff_.next(executor_)) : now);
+  if (was_last) return reconnect_.down(problem_);
+  reconnect_.down_until(problem_, executor_.now());
 }
 
 void Session::could_not_connect_in_time() {
@@ -178,7 +170,7 @@ void Session::session_event(Handle::Event event) {
 
 void Session::connected() {
   const TimePoint now = executor_.now();
-  const bool fresh = state_ == State::connecting;
+  const bool fresh = reconnect_.is_connecting();
   const milliseconds granted = handle_->session_timeout();
   if (fresh && came_too_late(granted)) {
     asked_again_ = true;
@@ -203,7 +195,8 @@ void Session::connected() {
                    text(granted_),
                errc::unavailable);
   }
-  state_ = State::ready;
+  reconnect_.ready();
+  suspended_ = false;
   problem_ = {};
   await_deadline();
   beat();
@@ -218,8 +211,8 @@ bool Session::came_too_late(milliseconds granted) const {
 }
 
 void Session::disconnected() {
-  if (state_ != State::ready) return;
-  state_ = State::suspended;
+  if (!reconnect_.is_ready() || suspended_) return;
+  suspended_ = true;
   heartbeat_timer_.disarm();
   problem_ = {errc::unavailable, options_.endpoint() + ": " + handle_->problem().detail};
   const Failure why = problem_;
@@ -229,7 +222,7 @@ void Session::disconnected() {
 // --- Life ------------------------------------------------------------------------------------------------------------
 
 void Session::heard(TimePoint sent) {
-  if (state_ != State::ready && state_ != State::suspended) return;
+  if (!reconnect_.is_ready()) return;
   if (executor_.now() >= deadline_) return;  // nothing is brought back to life
   // What was carried out after `sent` shows that the session lived, but the leader may count from what it had heard
   // before: from requests that are so much older that it was told of them.
@@ -252,7 +245,7 @@ void Session::beat() {
     if (epoch != epoch_) return;
     beating_ = false;
     if (outcome.problem != Problem::none) return;  // the deadline judges
-    backoff_.reset();
+    reconnect_.proven();
     tell_alive();
   });
 }
@@ -292,19 +285,18 @@ void Session::await_deadline() {
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 void Session::end(const std::string& why, errc problem) {
-  const bool stood = state_ == State::ready || state_ == State::suspended;
+  const bool stood = reconnect_.is_ready();
   forget_times();
   problem_ = {problem, why};
-  if (problem == errc::access_denied) {
-    state_ = State::pausing;  // until somebody wants it again, and not at once
-    next_attempt_ = TimePoint::max();
-  } else {
-    pause_until(saturating_add(executor_.now(), backoff_.next(executor_)));
-  }
-  // All who lose a session at the same moment want a new one; what was drawn at random holds.
   const Failure failure = problem_;
   const bool refused = problem == errc::access_denied;
-  not_before_ = stood && !refused ? next_attempt_ : TimePoint::min();
+  if (refused) {
+    reconnect_.down_until(failure, TimePoint::max());  // until somebody wants it again, and not at once
+  } else {
+    reconnect_.down(failure);
+  }
+  // All who lose a session at the same moment want a new one; what was drawn at random holds.
+  held_back_ = stood && !refused;
   // The client library connects before it hears that its credentials are refused. Nobody is to want it back for that.
   if (!stood || refused) user_.session_suspended(failure);
   // Before it is closed: then its nodes go, and somebody else is let in.
@@ -314,8 +306,9 @@ void Session::end(const std::string& why, errc problem) {
 }
 
 void Session::rest() {
-  if (state_ == State::idle || state_ == State::closed) return;
-  state_ = State::idle;
+  if (reconnect_.is_idle() || reconnect_.is_over()) return;
+  reconnect_.rest();
+  held_back_ = false;
   forget_times();
   problem_ = {};
   retire_handle();
@@ -345,7 +338,7 @@ void Session::retire_handle() {
 }
 
 void Session::close(std::function<void()> done) {
-  state_ = State::closed;
+  reconnect_.stop();
   attempt_timer_.disarm();
   connect_timer_.disarm();
   heartbeat_timer_.disarm();

@@ -30,10 +30,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/reconnect.hpp"
 #include "backends/zookeeper/connection/handle.hpp"
 #include "backends/zookeeper/options.hpp"
 
@@ -91,7 +91,7 @@ class Session final : private Handle::Listener {
   // next want(). Its watches fire; the user is told nothing.
   void rest();
   // It was not wanted yet, or not since rest().
-  [[nodiscard]] bool idle() const noexcept { return state_ == State::idle; }
+  [[nodiscard]] bool idle() const noexcept { return reconnect_.is_idle(); }
 
   // Whether requests may be sent. False while suspended or lost.
   [[nodiscard]] bool ready() const noexcept;
@@ -122,8 +122,6 @@ class Session final : private Handle::Listener {
   void close(std::function<void()> done);
 
  private:
-  enum class State { idle, connecting, ready, suspended, pausing, closed };
-
   void session_event(Handle::Event event) override;
   void watch_fired(Handle::WatchId id) override;
   void forget_watch(Handle::WatchId id) noexcept;
@@ -131,7 +129,6 @@ class Session final : private Handle::Listener {
   void connect();
   void choose_host();
   void dial();
-  void pause_until(TimePoint at);
   void look_at_attempt();
   void leave_silent_host();
   [[nodiscard]] std::chrono::nanoseconds patience() const;
@@ -156,7 +153,9 @@ class Session final : private Handle::Listener {
   HandleFactory handles_;
   Options dialled_;  // the same, with the host in front that the next handle begins with
   User& user_;
-  State state_ = State::idle;
+  common::Reconnect reconnect_;  // ready: a session stands, or is suspended
+  bool suspended_ = false;
+  bool held_back_ = false;  // a wish does not end the pause
   std::unique_ptr<Handle> handle_;
   std::vector<std::unique_ptr<Handle>> closing_;
   std::function<void()> closed_;
@@ -176,10 +175,7 @@ class Session final : private Handle::Listener {
   TimePoint silent_since_;
   std::size_t silent_hosts_ = 0;  // left since a session stood
   bool asked_again_ = false;      // because the session before came too late
-  TimePoint next_attempt_;
-  TimePoint not_before_ = TimePoint::min();
-  Backoff backoff_{std::chrono::seconds(2)};
-  Timer attempt_timer_;  // the end of a pause, or the next look at an attempt
+  Timer attempt_timer_;           // the next look at an attempt
   Timer connect_timer_;
   Timer heartbeat_timer_;
   Timer deadline_timer_;
