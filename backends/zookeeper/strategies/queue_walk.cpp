@@ -63,7 +63,7 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue) {
       present = true;
     } else if (member.sequence == position_.sequence) {
       rivals_.emplace_back(member.node);
-    } else if (member.sequence < position_.sequence) {
+    } else if (blocks(member)) {
       ++count_before_;
       if (before_position_ && before_position_->sequence >= member.sequence) continue;
       before = member.node;
@@ -73,6 +73,11 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue) {
   before_ = before;
   if (!present) return {.next = Next::start_over};
   return decide();
+}
+
+// Locks are exclusive, so whoever has a lower number does.
+bool QueueWalk::blocks(const Queue::Member& other) const noexcept {
+  return other.sequence < position_.sequence;
 }
 
 QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {

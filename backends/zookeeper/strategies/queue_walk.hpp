@@ -77,6 +77,8 @@ class QueueWalk {
   [[nodiscard]] Step verified(bool before_there, std::optional<std::int64_t> created) const;
 
  private:
+  // Whether we wait for it.
+  [[nodiscard]] bool blocks(const Queue::Member& other) const noexcept;
   [[nodiscard]] Step decide();
 
   std::string node_;
