@@ -16,9 +16,10 @@ namespace {
 constexpr std::size_t most_closing = 4;
 constexpr milliseconds closing_pause{500};
 
-// A removal of this is refused, which the ensemble has to agree on as on any write. No lock's node is named like that,
-// because the encoding of names has no such '%'.
-constexpr const char* no_node = "/%heartbeat";
+// A removal of this is refused, which the ensemble has to agree on as on any write. What it would be below is not there
+// either, so no rights are asked for: those a server may judge by itself (enableEagerACLCheck). No lock's node is named
+// like that, because the encoding of names has no such '%'.
+constexpr const char* no_node = "/%heartbeat/none";
 
 // A leader hears twice a tick of the sessions that others serve, and ends a session by what it has heard. How long a
 // tick is we are not told; a session timeout has at least two, unless minSessionTimeout says otherwise.
@@ -31,6 +32,9 @@ constexpr int most_remembered = 16;
 // Looks at an attempt in the time that is given to a silent host.
 constexpr int looks = 4;
 constexpr milliseconds between_looks{1};  // at least
+
+// However short a session is asked for: servers grant more (minSessionTimeout), and some networks need it to connect.
+constexpr milliseconds longest_patience_at_least{1000};
 
 std::string text(std::chrono::nanoseconds duration) {
   return util::to_text(std::chrono::duration_cast<milliseconds>(duration));
@@ -118,7 +122,7 @@ void Session::dial() {
 // twice the time in the next round, because they may just be slow. A session that came after half of its timeout would
 // be of no use (came_too_late()).
 std::chrono::nanoseconds Session::patience() const {
-  const std::chrono::nanoseconds longest = options_.session_timeout / 2;
+  const std::chrono::nanoseconds longest = std::max(options_.session_timeout / 2, longest_patience_at_least);
   const std::size_t hosts = std::max<std::size_t>(1, dialled_.hosts.size());
   std::chrono::nanoseconds patience =
       std::max<std::chrono::nanoseconds>(options_.connect_timeout / static_cast<int>(hosts), between_looks);
@@ -195,7 +199,7 @@ void Session::connected() {
                    text(granted_),
                errc::unavailable);
   }
-  reconnect_.ready();
+  if (fresh) reconnect_.ready();
   suspended_ = false;
   problem_ = {};
   await_deadline();
@@ -252,8 +256,7 @@ void Session::beat() {
 
 void Session::agree(Handle::DoneHandler done) {
   handle_->remove(no_node, [this, epoch = epoch_, done = std::move(done)](Outcome outcome) {
-    // Whatever rights there are, the leader has looked at the session before.
-    if (outcome.problem == Problem::no_node || outcome.problem == Problem::no_rights) {
+    if (outcome.problem == Problem::no_node) {
       outcome = {.problem = Problem::none, .failure = {}, .sent = outcome.sent};
       if (epoch == epoch_) heard(outcome.sent);
     }
@@ -278,8 +281,18 @@ void Session::tell_alive() {
 void Session::await_deadline() {
   deadline_timer_.arm(deadline_, [this] {
     if (executor_.now() < deadline_) return await_deadline();
-    end(options_.endpoint() + ": not heard of for most of the session timeout of " + text(granted_), errc::unavailable);
+    end(overdue(), errc::unavailable);
   });
+}
+
+std::string Session::overdue() const {
+  return options_.endpoint() + ": not heard of for most of the session timeout of " + text(granted_);
+}
+
+Failure Session::problem() const {
+  // What judges by the deadline may come before its timer.
+  if (reconnect_.is_ready() && !suspended_ && executor_.now() >= deadline_) return {errc::unavailable, overdue()};
+  return problem_;
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class Session final : private Handle::Listener {
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] std::chrono::milliseconds granted_timeout() const noexcept;
   // Why it is not ready.
-  [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
+  [[nodiscard]] Failure problem() const;
 
   // `changed` is called at most once, as a task. Watches of a session that is over fire.
   [[nodiscard]] std::unique_ptr<Watch> watch(std::function<void()> changed);
@@ -140,6 +140,7 @@ class Session final : private Handle::Listener {
   void beat_due();
   void tell_alive();
   void await_deadline();
+  [[nodiscard]] std::string overdue() const;
   // The handle is of no further use.
   void end(const std::string& why, errc problem);
   void forget_times();

@@ -86,6 +86,7 @@ std::string FakeEnsemble::add(const std::string& path, const std::string& data, 
 Problem FakeEnsemble::create(const FakeRequest& request, Handle::Created& created) {
   const auto parent = nodes_.find(parent_of(request.path));
   if (parent == nodes_.end()) return Problem::no_node;
+  if (closed_nodes.contains(parent->first)) return Problem::no_rights;
   if (parent->second.stat.owner != 0) return Problem::other;
   const bool sequential = request.node == NodeKind::ephemeral_sequential;
   const std::string name = sequential ? with_sequence(request.path, parent->second.next_sequence) : request.path;
@@ -397,7 +398,11 @@ void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::v
 
 void FakeHandle::remove(const std::string& path, DoneHandler done) {
   submit(
-      {.kind = FakeRequest::Kind::remove, .path = path}, [this, path] { return ensemble_.remove_node(path); },
+      {.kind = FakeRequest::Kind::remove, .path = path}, [this, path] {
+        const std::string parent = FakeEnsemble::parent_of(path);
+        if (ensemble_.exists(parent) && ensemble_.closed_nodes.contains(parent)) return Problem::no_rights;
+        return ensemble_.remove_node(path);
+      },
       [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent));
       });

@@ -42,7 +42,7 @@ struct FakeRequest {
 
 // What a session sends by itself to be heard of.
 [[nodiscard]] inline bool is_heartbeat(const FakeRequest& request) {
-  return request.kind == FakeRequest::Kind::remove && request.path == "/%heartbeat";
+  return request.kind == FakeRequest::Kind::remove && request.path == "/%heartbeat/none";
 }
 
 enum class Fate {
@@ -74,6 +74,9 @@ class FakeEnsemble {
   std::function<Fate(const FakeRequest&)> fate;
   // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
   bool keeps_unsent = false;
+  // Nodes below which nothing may be made or removed. As a server, this looks at the rights to a parent that exists
+  // before it looks at the node.
+  std::set<std::string> closed_nodes;
   // Watches go without being told.
   bool loses_events = false;
   void release_answers();

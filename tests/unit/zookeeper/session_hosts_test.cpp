@@ -87,6 +87,16 @@ TEST_F(SessionTest, AnAttemptAtASilentHostLastsNoLongerThanHalfOfTheSessionTimeo
   EXPECT_TRUE(session.ready());
 }
 
+// What is asked for is less than servers grant.
+TEST_F(SessionTest, AShortSessionLeavesTheNetworkTheTimeThatItNeeds) {
+  options.session_timeout = 200ms;
+  ensemble.granted = 4s;
+  ensemble.answers_after = 300ms;
+  connect();
+  engine.advance(5s);
+  EXPECT_TRUE(session.ready());
+}
+
 // It may well come back at any moment, and the library goes from one to the next by itself.
 TEST_F(SessionTest, HostsThatRefuseAreLeftToTheClientLibrary) {
   ensemble.dialling = Dialling::refuse;

@@ -86,11 +86,45 @@ TEST_F(ReadySessionTest, TheHeartbeatIsAWrite) {
   EXPECT_EQ(ensemble.heartbeats(), ensemble.requests.size());
 }
 
-TEST_F(SessionTest, AHeartbeatThatIsForbiddenIsOneAllTheSame) {
-  answer_with(Fate::forbid);
+TEST_F(SessionTest, AHeartbeatNeedsNoRights) {
+  ensemble.closed_nodes = {"/"};
   connect();
   engine.advance(1min);
   EXPECT_EQ(user.heard, Words{"new"});
+}
+
+// With enableEagerACLCheck a server that is cut off from the others may say so by itself.
+TEST_F(ReadySessionTest, AHeartbeatThatIsForbiddenIsNone) {
+  answer_with(Fate::forbid);
+  engine.advance(session.valid_until() - engine.now());
+  EXPECT_EQ(user.heard, (Words{"new", "lost"}));
+}
+
+// Trouble at the beginning, then good for a day: the next session is asked for without a long pause, although this one
+// was not heard of again since its connection was made anew.
+TEST_F(SessionTest, AConnectionThatStandsAgainHasNotToProveItselfAnew) {
+  ensemble.dialling = FakeEnsemble::Dialling::fail;
+  connect();
+  engine.advance(1min);
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  engine.advance(24h);
+  ASSERT_TRUE(session.ready());
+  ensemble.disconnect();
+  engine.run();
+  answer_with(Fate::hold_answer);
+  ensemble.reconnect();
+  engine.run();
+  const int dialled = ensemble.dialled;
+  ensemble.expire();
+  engine.advance(50ms);
+  EXPECT_GT(ensemble.dialled, dialled);
+}
+
+TEST_F(ReadySessionTest, SaysWhyItIsOverBeforeItsTimerDoes) {
+  engine.manual_clock().advance(9s);
+  EXPECT_FALSE(session.ready());
+  EXPECT_EQ(session.problem().code, errc::unavailable);
+  EXPECT_NE(session.problem().detail.find("9s"), std::string::npos) << session.problem().detail;
 }
 
 TEST_F(ReadySessionTest, AHeartbeatThatWasNotCarriedOutIsNone) {
