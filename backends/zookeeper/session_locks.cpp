@@ -35,7 +35,7 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, tombstones_, std::move(asker)) {}
+      diagnosis_(host.executor(), options_, session_, parents_, tombstones_, std::move(asker)) {}
 
 SessionLocks::~SessionLocks() = default;
 

@@ -159,6 +159,10 @@ std::string ZooKeeperClient::create(const std::string& path, const std::string& 
   return name.data();
 }
 
+void ZooKeeperClient::forbid_changes(const std::string& path) {
+  require_ok(zoo_set_acl(connection_->handle, path.c_str(), -1, &ZOO_READ_ACL_UNSAFE), "protect " + path);
+}
+
 void ZooKeeperClient::create_all(const std::string& path) {
   for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
     const std::string each = path.substr(0, at);

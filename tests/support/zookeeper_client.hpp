@@ -59,6 +59,8 @@ class ZooKeeperClient {
   [[nodiscard]] std::optional<Node> get(const std::string& path);
   // Sorted. nullopt: no such node.
   [[nodiscard]] std::optional<std::vector<std::string>> children(const std::string& path);
+  // From now on nobody may make or remove nodes directly below it.
+  void forbid_changes(const std::string& path);
   // What is asked after this is at least as new as what the leader has now.
   void sync(const std::string& path = "/");
 

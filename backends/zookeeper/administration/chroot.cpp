@@ -6,15 +6,6 @@ namespace dlock::zookeeper {
 
 namespace {
 
-std::vector<std::string> with_all_above(const std::string& path) {
-  std::vector<std::string> paths;
-  for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
-    paths.push_back(path.substr(0, end));
-  }
-  paths.push_back(path);
-  return paths;
-}
-
 Options without_chroot(Options options) {
   options.chroot.clear();
   return options;
@@ -23,89 +14,121 @@ Options without_chroot(Options options) {
 }  // namespace
 
 Chroot::Chroot(Executor& executor, Options options, HandleFactory handles)
-    : paths_(options.chroot.empty() ? std::vector<std::string>() : with_all_above(options.chroot)),
+    : path_(options.chroot),
       options_(without_chroot(std::move(options))),
       executor_(executor),
       session_(executor, options_, std::move(handles), *this),
-      timer_(executor) {}
+      pause_(executor),
+      deadline_(executor) {}
 
 Chroot::~Chroot() = default;
 
 void Chroot::make(Handler done) {
-  if (paths_.empty()) return done(std::vector<std::string>());
+  if (path_.empty()) return done(std::vector<std::string>());
   waiting_.push_back(std::move(done));
   if (waiting_.size() > 1) return;  // joins the first
+  missing_ = {path_};
   made_.clear();
-  next_ = 0;
-  timer_.arm(saturating_add(executor_.now(), options_.response_timeout), [this] {
+  unsure_ = false;
+  backoff_.reset();
+  deadline_.arm(saturating_add(executor_.now(), options_.response_timeout), [this] {
     Failure why = session_.problem();
     if (session_.ready() || !why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
     finish(std::move(why));
   });
+  if (session_.ready()) return create();  // of one who has just been answered
   session_.want();
 }
 
+// From the bottom: a server looks at the rights to a parent before it looks whether the node is there already.
 void Chroot::create() {
-  if (std::exchange(asking_, true)) return;
-  session_.handle().create(paths_[next_], {}, NodeKind::persistent,
-                           lifetime_.guard([this](const Outcome& outcome, const Handle::Created&) {
-                             asking_ = false;
-                             created(outcome);
+  if (waiting_.empty() || !session_.ready()) return;  // session_ready() goes on
+  pause_.disarm();
+  session_.handle().create(missing_.back(), {}, NodeKind::persistent,
+                           lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Created&) {
+                             if (round == round_) created(outcome);
                            }));
 }
 
 void Chroot::created(const Outcome& outcome) {
-  if (waiting_.empty()) return;  // it came too late
   switch (outcome.problem) {
     case Problem::none:
-      made_.push_back("node " + paths_[next_]);
-      break;
+      return there(true);
     case Problem::node_exists:
-      break;
+      return there(unsure_);
+    case Problem::no_node: {
+      const std::size_t slash = missing_.back().rfind('/');
+      if (slash == 0) return finish(outcome.failure);
+      unsure_ = false;
+      missing_.push_back(missing_.back().substr(0, slash));
+      return create();
+    }
     case Problem::unknown_outcome:
     case Problem::session_over:
+      unsure_ = true;
+      return again_later();
     case Problem::not_executed:
-      if (session_.ready()) create();
-      return;  // session_ready() goes on
-    case Problem::no_node:
+      return again_later();
     case Problem::no_rights:
+      return look(outcome.failure);
     case Problem::other:
       return finish(outcome.failure);
   }
-  if (++next_ == paths_.size()) return finish(std::nullopt);
-  if (session_.ready()) create();
+}
+
+// It may be there all the same, and then no right is needed. That it may not be read says so, too.
+void Chroot::look(const Failure& why) {
+  if (!session_.ready()) return;
+  session_.handle().get(
+      missing_.back(), 0, lifetime_.guard([this, why, round = ++round_](const Outcome& outcome, const Handle::Node&) {
+        if (round != round_) return;
+        if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights) return there(false);
+        if (outcome.problem == Problem::no_node || outcome.problem == Problem::other) return finish(why);
+        again_later();
+      }));
+}
+
+void Chroot::there(bool by_us) {
+  if (by_us) made_.push_back("node " + missing_.back());
+  unsure_ = false;
+  missing_.pop_back();
+  if (missing_.empty()) return finish(std::nullopt);
+  create();
+}
+
+void Chroot::again_later() {
+  pause_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { create(); });
 }
 
 // Not from inside: the session is just telling.
 void Chroot::finish(std::optional<Failure> why) {
-  timer_.disarm();
+  ++round_;
+  pause_.disarm();
+  deadline_.disarm();
   const auto waiting = std::exchange(waiting_, {});
   executor_.post(lifetime_.guard([this] {
     if (waiting_.empty()) session_.rest();
   }));
+  const auto made = std::exchange(made_, {});
+  const Lifetime::Watch life = lifetime_.watch();
   for (const Handler& done : waiting) {
     if (why) {
       done(*why);
     } else {
-      done(made_);
+      done(made);
     }
+    if (life.over()) return;
   }
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
-void Chroot::session_ready(bool fresh) {
-  if (fresh) asking_ = false;  // what was asked in the one before has been answered, or never will be
-  if (!waiting_.empty()) create();
+void Chroot::session_ready(bool /*fresh*/) {
+  create();
 }
 
 void Chroot::session_suspended(const Failure& why) {
   if (why.code == errc::access_denied && !waiting_.empty()) finish(why);
-}
-
-void Chroot::session_lost(const Failure& /*why*/) {
-  asking_ = false;  // there will be another one, and the deadline judges
-  session_.want();
 }
 
 }  // namespace dlock::zookeeper

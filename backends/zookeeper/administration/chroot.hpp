@@ -2,12 +2,14 @@
 // cannot do that, so this one has the ensemble's.
 #pragma once
 
-#include <cstddef>
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <dlock/backend.hpp>
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
@@ -26,28 +28,34 @@ class Chroot final : private Session::User {
   ~Chroot();
 
   // Makes what is missing, plain nodes that stay when they are empty, and answers with them; nothing where the URL has
-  // no chroot. Answered within the response timeout.
+  // no chroot. Needs rights only where something is missing. Answered within the response timeout.
   void make(Handler done);
 
  private:
   void session_ready(bool fresh) override;
   void session_alive(TimePoint /*valid_until*/) override {}
   void session_suspended(const Failure& why) override;
-  void session_lost(const Failure& why) override;
+  void session_lost(const Failure& /*why*/) override {}  // there will be another one, and the deadline judges
 
   void create();
   void created(const Outcome& outcome);
+  void look(const Failure& why);
+  void there(bool by_us);
+  void again_later();
   void finish(std::optional<Failure> why);
 
-  const std::vector<std::string> paths_;  // from the top
-  const Options options_;                 // without the chroot
+  const std::string path_;
+  const Options options_;  // without the chroot
   Executor& executor_;
   std::vector<Handler> waiting_;
-  std::vector<std::string> made_;
-  std::size_t next_ = 0;
-  bool asking_ = false;
+  std::vector<std::string> missing_;  // the one to be made next is last
+  std::vector<std::string> made_;     // from the top
+  bool unsure_ = false;               // the one to be made next may have been made by us
+  std::uint64_t round_ = 0;           // answers to what was asked in an earlier one are of no interest
   Session session_;
-  Timer timer_;
+  Backoff backoff_{std::chrono::milliseconds(500)};
+  Timer pause_;
+  Timer deadline_;
   Lifetime lifetime_;
 };
 

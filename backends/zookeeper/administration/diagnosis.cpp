@@ -80,24 +80,32 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     try_requests();
   }
 
-  // What an acquire does, at a place that no lock has, one request behind the other.
+  // What an acquire does, at a place that no lock has.
   void try_requests() {
     Executor& executor = owner_.executor_;
-    Handle& handle = owner_.session_.handle();
     const std::string& prefix = owner_.options_.prefix;
     const std::string lock = prefix + "/dlock-doctor-" + OwnerId(executor.random(), executor.random()).to_string();
+    const auto self = shared_from_this();
+    owner_.session_.handle().get(
+        "/", 0, [self](const Outcome& outcome, const Handle::Node&) { self->judge_chroot(outcome); });
+    owner_.parents_.make(lock, [self, lock](const Parents::Made& made) {
+      using Status = Parents::Made::Status;
+      const Session& session = self->owner_.session_;
+      if (made.status == Status::made && session.ready()) return self->try_lock(lock);
+      if (made.status != Status::refused) self->remove_later(lock + "/node", lock);
+      if (!self->no_chroot_) {
+        self->problem_ = (made.status == Status::made ? session.problem() : made.failure).detail;
+      }
+      self->judge_rights();
+    });
+  }
+
+  void try_lock(const std::string& lock) {
     const std::string node = lock + "/node";
     const auto self = shared_from_this();
-    const auto create = [&](const std::string& path, NodeKind kind) {
-      handle.create(path, {}, kind, [self](const Outcome& outcome, const Handle::Created&) { self->tried(outcome); });
-    };
-    handle.get("/", 0, [self](const Outcome& outcome, const Handle::Node&) { self->judge_chroot(outcome); });
-    for (std::size_t at = prefix.find('/', 1); !prefix.empty(); at = prefix.find('/', at + 1)) {
-      create(prefix.substr(0, at), NodeKind::container);
-      if (at == std::string::npos) break;
-    }
-    create(lock, NodeKind::container);
-    create(node, NodeKind::ephemeral);
+    Handle& handle = owner_.session_.handle();
+    handle.create(node, {}, NodeKind::ephemeral,
+                  [self](const Outcome& outcome, const Handle::Created&) { self->tried(outcome); });
     handle.children(lock, 0, [self](const Outcome& outcome, const std::vector<std::string>&) { self->tried(outcome); });
     handle.remove(node, [self](const Outcome& outcome) { self->tried(outcome); });
     handle.remove(lock, [self, node, lock](const Outcome& outcome) {
@@ -173,7 +181,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     auto findings = judge(reports);
     std::move(findings_.begin(), findings_.end(), std::back_inserter(findings));
     if (!session_finished_) {
-      const std::string& why = owner_.session_.problem().detail;
+      const std::string why = owner_.session_.problem().detail;
       findings.push_back(
           {Severity::error, "session", session_begun_ || why.empty() ? "no answer within the response timeout" : why});
     }
@@ -199,9 +207,14 @@ ServerAsker ask_over_tcp(Executor& executor) {
   };
 }
 
-Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones,
-                     ServerAsker asker)
-    : executor_(executor), options_(options), session_(session), tombstones_(tombstones), asker_(std::move(asker)) {}
+Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents,
+                     Tombstones& tombstones, ServerAsker asker)
+    : executor_(executor),
+      options_(options),
+      session_(session),
+      parents_(parents),
+      tombstones_(tombstones),
+      asker_(std::move(asker)) {}
 
 Diagnosis::~Diagnosis() = default;
 

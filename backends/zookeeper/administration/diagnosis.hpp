@@ -11,6 +11,7 @@
 
 #include "backends/zookeeper/administration/four_letter.hpp"
 #include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/nodes/parents.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 
@@ -24,7 +25,8 @@ using ServerAsker =
 // In tasks only.
 class Diagnosis {
  public:
-  Diagnosis(Executor& executor, const Options& options, Session& session, Tombstones& tombstones, ServerAsker asker);
+  Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents, Tombstones& tombstones,
+            ServerAsker asker);
   ~Diagnosis();
 
   // Answers within the response timeout, session or not. What it makes it removes, if need be later.
@@ -38,6 +40,7 @@ class Diagnosis {
   Executor& executor_;
   const Options& options_;
   Session& session_;
+  Parents& parents_;
   Tombstones& tombstones_;
   const ServerAsker asker_;
   std::list<std::shared_ptr<Examination>> running_;

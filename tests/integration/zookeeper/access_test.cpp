@@ -67,6 +67,22 @@ TEST_F(AccessTest, APrefixThatIsNotOursIsRefused) {
   EXPECT_EQ(error, errc::access_denied) << error.message();
 }
 
+// The root is an administrator's: a lock lives on all the same, and what is there needs no right to what is above it.
+TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
+  zk.create_all("/dlock");
+  zk.create_all("/app");
+  zk.forbid_changes("/");
+  const Client client = steady({}, short_session);
+  DistributedLock lock = client.lock("a");
+  const Lease lease = take(lock);
+  await_renewal(lease);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(mentions(client.diagnose(), Finding::Severity::error, "locks cannot be made"));
+  const Client below = steady({}, "/app?" + std::string(long_session));
+  EXPECT_TRUE(below.initialize().empty());
+}
+
 TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
   const Client client = steady({}, "/not/there?" + std::string(long_session));
   DistributedLock lock = client.lock("a");

@@ -69,8 +69,49 @@ TEST_F(ChrootTest, IsMadeOverTheNextConnectionWhereOneBreaks) {
   EXPECT_TRUE(ensemble.exists("/a/b"));
 }
 
+TEST_F(ChrootTest, WhatIsThereNeedsNoRights) {
+  (void)ensemble.put("/a");
+  ensemble.closed_nodes = {"/"};
+  Answer answer = initialize();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ(answer->value(), std::vector<std::string>{"node /a/b"});
+  ensemble.closed_nodes = {"/", "/a"};
+  answer = initialize();
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_TRUE(answer->value().empty());
+}
+
+TEST_F(ChrootTest, MayBeAskedForByWhoeverWasJustAnswered) {
+  Answer again;
+  group->initialize([&](const Result<std::vector<std::string>>&) {
+    group->initialize([&](Result<std::vector<std::string>> made) { again = std::move(made); });
+  });
+  engine.run();
+  ASSERT_TRUE(again && again->ok());
+  EXPECT_TRUE(again->value().empty());
+}
+
+TEST_F(ChrootTest, WhatWasMadeThoughTheAnswerWasLostIsNamed) {
+  (void)ensemble.put("/a");
+  next(Kind::create, Fate::lose_answer);
+  Answer answer;
+  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  engine.advance(1s);
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ(answer->value(), std::vector<std::string>{"node /a/b"});
+}
+
+TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
+  ensemble.fate = [](const FakeRequest& request) {
+    return request.kind == Kind::create ? Fate::refuse : Fate::answer;
+  };
+  (void)initialize();
+  engine.advance(2s);
+  EXPECT_LE(ensemble.count(Kind::create), 20U);
+}
+
 TEST_F(ChrootTest, AMissingRightIsSaid) {
-  next(Kind::create, Fate::forbid);
+  ensemble.closed_nodes = {"/"};
   const Answer answer = initialize();
   ASSERT_TRUE(answer);
   ASSERT_FALSE(answer->ok());

@@ -67,9 +67,10 @@ class DiagnosisTest : public testing::Test, private Session::User {
 
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
+  Parents parents{requests, options};
   Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
   Diagnosis diagnosis{
-      engine, options, session, tombstones,
+      engine, options, session, parents, tombstones,
       [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
 };
 
@@ -107,6 +108,22 @@ TEST_F(DiagnosisTest, NamesRightsThatAreMissing) {
   run();
   ASSERT_TRUE(findings);
   EXPECT_NE(message("permissions", Severity::error).find("/dlock"), std::string::npos);
+}
+
+TEST_F(DiagnosisTest, NeedsNoRightToWhatIsAboveAPrefixThatIsThere) {
+  (void)ensemble.put("/dlock");
+  ensemble.closed_nodes = {"/"};
+  run();
+  ASSERT_TRUE(findings);
+  EXPECT_NE(message("permissions", Severity::ok), "") << message("permissions", Severity::error);
+}
+
+TEST_F(DiagnosisTest, MakesWhatAnAcquireWouldMake) {
+  options.layout = Layout::kazoo;
+  run();
+  for (const FakeRequest& request : ensemble.requests) {
+    EXPECT_NE(request.node == NodeKind::container && request.kind == FakeRequest::Kind::create, true) << request.path;
+  }
 }
 
 TEST_F(DiagnosisTest, AnswersWithinTheResponseTimeoutWhenNobodyElseDoes) {
