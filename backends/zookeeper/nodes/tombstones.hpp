@@ -79,7 +79,6 @@ class Tombstones {
   void failed(Id id, const Outcome& outcome);
   void later(Id id, std::chrono::nanoseconds pause);
   void ended(Id id, End end);
-  void restart_all();
   [[nodiscard]] Entry* find(Id id, std::uint64_t round);
   void report_if_finished();
 

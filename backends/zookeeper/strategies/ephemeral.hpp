@@ -21,7 +21,7 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/strategies/busy_names.hpp"
+#include "backends/zookeeper/strategies/recent_names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -85,7 +85,7 @@ class Ephemeral {
   // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
   std::set<OwnerId> unresolved_;
   std::set<EphemeralWatch*> watching_;
-  BusyNames busy_;
+  RecentNames busy_;
 };
 
 }  // namespace dlock::zookeeper

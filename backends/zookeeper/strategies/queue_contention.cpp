@@ -104,7 +104,8 @@ void QueueContention::resume() {
 }
 
 void QueueContention::begin() {
-  if (!request_.wait && client_.busy_.contains(request_.name)) return look_first();
+  const bool busy = !request_.wait && client_.busy_.contains(request_.name);
+  if (busy || client_.refused_.contains(request_.name)) return look_first();
   enqueue();
 }
 
@@ -114,10 +115,16 @@ void QueueContention::look_first() {
     if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return trouble(outcome);
     const auto queue = judge(children);
     if (!queue) return;
-    if (!queue->members.empty()) return busy();
-    if (can_ask()) enqueue();
+    if (!queue->members.empty() && !request_.wait) return busy();
+    if (queue->semaphore) return outside_semaphore([this] { join(); });
+    join();
   };
   client_.requests_.children_synced(lock_path_, guarded(looked));
+}
+
+void QueueContention::join() {
+  client_.refused_.remove(request_.name);
+  if (can_ask()) enqueue();
 }
 
 void QueueContention::enqueue() {
@@ -136,8 +143,7 @@ void QueueContention::placed(const QueuePlace::Answer& answer) {
     case Kind::gone:
       return resume();
     case Kind::parents_made:
-      if (can_ask()) enqueue();
-      return;
+      return join();
     case Kind::later:
       return retry_later();
     case Kind::trouble:
@@ -162,19 +168,19 @@ void QueueContention::listed(const Outcome& outcome, const std::vector<std::stri
   const auto queue = judge(children);
   if (!queue) return;
   QueueWalk::Step step = walk_.listed(*queue);
-  if (queue->semaphore) return follow_outside_semaphore(step);
+  if (queue->semaphore) return outside_semaphore([this, step] { follow(step); });
   follow(std::move(step));
 }
 
-void QueueContention::follow_outside_semaphore(const QueueWalk::Step& step) {
+// Goes on where nobody is in a semaphore at the lock's node.
+void QueueContention::outside_semaphore(std::function<void()> go_on) {
   if (!can_ask()) return;
-  client_.requests_.occupied_semaphore(lock_path_,
-                                       guarded([this, step](const Outcome& outcome, std::string_view occupied) {
-                                         if (outcome.problem != Problem::none) return trouble(outcome);
-                                         if (!occupied.empty())
-                                           return fail(foreign_child(lock_path_, occupied, semaphore_layout));
-                                         follow(step);
-                                       }));
+  client_.requests_.occupied_semaphore(
+      lock_path_, guarded([this, go_on = std::move(go_on)](const Outcome& outcome, std::string_view occupied) {
+        if (outcome.problem != Problem::none) return trouble(outcome);
+        if (!occupied.empty()) return refuse(foreign_child(lock_path_, occupied, semaphore_layout));
+        go_on();
+      }));
 }
 
 void QueueContention::follow(QueueWalk::Step step) {
@@ -198,8 +204,6 @@ void QueueContention::follow(QueueWalk::Step step) {
       return grant();
     case Next::start_over:
       return start_over();
-    case Next::refuse:
-      return fail(std::move(step.failure));
   }
 }
 
@@ -280,7 +284,7 @@ void QueueContention::keep_watching() {
 std::optional<Queue> QueueContention::judge(const std::vector<std::string>& children) {
   Queue queue = judge_queue(client_.options_.layout, lock_path_, children);
   if (queue.problem) {
-    fail(*queue.problem);
+    refuse(*queue.problem);
     return std::nullopt;
   }
   if (!queue.unknown.empty()) client_.warn_of_unknown_child(request_.name, lock_path_, std::string(queue.unknown));
@@ -309,6 +313,13 @@ void QueueContention::grant() {
   client_.busy_.remove(request_.name);
   leave(Stage::over);
   sink_.granted(grant);
+}
+
+// Because of what is in the queue. Whoever comes later looks before it joins, so that asking again and again uses up no
+// numbers, and is in nobody's way.
+void QueueContention::refuse(Failure why) {
+  client_.refused_.add(request_.name);
+  fail(std::move(why));
 }
 
 void QueueContention::fail(Failure why) {

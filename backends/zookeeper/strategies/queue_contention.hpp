@@ -42,13 +42,13 @@ class QueueContention final : public Contention {
   // Getting a place.
   void begin();
   void look_first();
+  void join();
   void enqueue();
   void placed(const QueuePlace::Answer& answer);
   // In the queue.
   void list();
   void listed(const Outcome& outcome, const std::vector<std::string>& children);
-  // Only if nobody is in a semaphore of Curator's here.
-  void follow_outside_semaphore(const QueueWalk::Step& step);
+  void outside_semaphore(std::function<void()> go_on);
   void follow(QueueWalk::Step step);
   void watch(const std::string& node);
   void weigh(const std::string& node);
@@ -59,6 +59,7 @@ class QueueContention final : public Contention {
   void keep_watching();
 
   void grant();
+  void refuse(Failure why);
   void fail(Failure why);
   void busy();
   void start_over();

@@ -52,7 +52,6 @@ void QueueWalk::placed(std::string node, QueuePosition position) {
 }
 
 QueueWalk::Step QueueWalk::listed(const Queue& queue) {
-  if (queue.problem) return {.next = Next::refuse, .failure = *queue.problem};
   bool present = false;
   rivals_.clear();
   before_position_.reset();

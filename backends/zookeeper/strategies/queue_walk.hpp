@@ -50,12 +50,10 @@ class QueueWalk {
     wait,        // for a change of what is watched
     grant,       // we are first
     start_over,  // our node is gone
-    refuse,      // see `failure`
   };
   struct Step {
     Next next;
     std::string node = {};
-    Failure failure = {};
   };
 
   // Our node stands.
@@ -63,6 +61,7 @@ class QueueWalk {
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
   [[nodiscard]] std::int64_t created() const noexcept { return position_.created; }
 
+  // Of a queue that may be used.
   [[nodiscard]] Step listed(const Queue& queue);
   // The transaction of the node that was to be weighed; nullopt: it is gone.
   [[nodiscard]] Step weighed(std::optional<std::int64_t> created);

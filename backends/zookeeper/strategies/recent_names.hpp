@@ -1,5 +1,6 @@
-// Which names somebody else held when they were last tried. A try begins with the create, so that a free lock is one
-// round trip; of such a name it looks first, so that trying a busy lock again and again costs no writes.
+// Names of locks about which something was found out lately. An acquire begins with the create, so that a free lock is
+// one round trip; a try of a name that somebody else held looks first, so that trying a busy lock again and again costs
+// no writes, and so does every acquire of a name whose queue must not be joined.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +9,10 @@
 
 namespace dlock::zookeeper {
 
-class BusyNames {
+class RecentNames {
  public:
   void add(const std::string& name) {
-    if (names_.size() >= most) names_.clear();
-    names_.insert(name);
+    if (names_.insert(name).second && names_.size() > most) names_.erase(names_.begin());
   }
   void remove(const std::string& name) {
     if (!names_.empty()) names_.erase(name);
@@ -20,7 +20,7 @@ class BusyNames {
   [[nodiscard]] bool contains(const std::string& name) const { return names_.contains(name); }
 
  private:
-  // Whoever tries more names than that writes a little more.
+  // Whoever uses more names than that writes a little more.
   static constexpr std::size_t most = 1000;
 
   std::set<std::string> names_;

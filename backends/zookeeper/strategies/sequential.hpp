@@ -19,7 +19,7 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/strategies/busy_names.hpp"
+#include "backends/zookeeper/strategies/recent_names.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 
 namespace dlock::zookeeper {
@@ -62,7 +62,8 @@ class Sequential {
   std::uint64_t next_id_ = 0;
   std::unordered_map<std::uint64_t, QueueContention*> contentions_;
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
-  BusyNames busy_;
+  RecentNames busy_;
+  RecentNames refused_;  // because of what is in their queue
   Failure trouble_;  // why no session stands, once it is known
   std::set<std::string> warned_of_;
 };

@@ -77,6 +77,40 @@ TEST_F(ForeignLockersTest, NobodyIsLetInBesideAHolderOfKazoosSemaphore) {
   for (const std::string query : all_strategies) expect_refused(query, "kazoo");
 }
 
+// Each of our nodes would be a lease to kazoo, and use up one of the numbers.
+TEST_F(ForeignLockersTest, WhoeverIsRefusedWritesOnlyOnce) {
+  (void)put_kazoos_lease();
+  const std::string foreign = std::string(parent) + "/" + ensemble.children(parent).front();
+  for (const std::string query : queues) {
+    backend = make(query);
+    (void)contend(*backend, true);
+    const std::size_t before = ensemble.requests.size();
+    for (const bool wait : {false, true, false, true}) {
+      EXPECT_TRUE(failed(*contend(*backend, wait), errc::protocol, parent)) << query;
+    }
+    EXPECT_EQ(requests_since(before, Kind::create), 0U) << query;
+  }
+  ensemble.remove(foreign);
+  for (const bool wait : {true, false}) {
+    const auto attempt = contend(*backend, wait);
+    ASSERT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(ForeignLockersTest, WhoeverIsRefusedBesideASemaphoreWritesOnlyOnce) {
+  put_lease();
+  for (const std::string query : queues) {
+    backend = make(query);
+    (void)contend(*backend, true);
+    const std::size_t before = ensemble.requests.size();
+    for (const bool wait : {false, true}) {
+      EXPECT_TRUE(failed(*contend(*backend, wait), errc::protocol, parent)) << query;
+    }
+    EXPECT_EQ(requests_since(before, Kind::create), 0U) << query;
+  }
+}
+
 TEST_F(ForeignLockersTest, NobodyIsLetInBesideAnUnknownProgramsNumberedNode) {
   (void)ensemble.put(std::string(parent) + "/ex", {}, others_session, true);  // zk-ruby's
   for (const std::string query : all_strategies) expect_refused(query, "ex0000000000");
