@@ -1,19 +1,23 @@
 #include "cli/session.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <dlock/options.hpp>
-#include <dlock/url.hpp>
 
+#include "bench/targets/url_text.hpp"
 #include "cli/output.hpp"
 
 namespace dlock::cli {
 
 namespace {
 constexpr std::size_t longest_label = 64;
+// A session is not asked to be shorter, however short the lease: it would end with the first delay of the network.
+constexpr std::chrono::seconds shortest_session{1};
 }  // namespace
 
 std::string label_for(std::string_view program) {
@@ -31,12 +35,11 @@ std::string label_for(std::string_view program) {
 Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
                             std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
-  const Url parsed = Url::parse(url);
-  const auto& parameters = parsed.parameters();
-  const bool session_says = std::any_of(parameters.begin(), parameters.end(),
-                                        [](const auto& parameter) { return parameter.first == "session_timeout"; });
-  if (arguments.lease && !session_says) options.lease = *arguments.lease;
-  return connect(url, std::move(options));
+  bench::UrlText text(url);
+  if (!arguments.lease || text.parameter("session_timeout")) return connect(url, std::move(options));
+  options.lease = std::max<Duration>(*arguments.lease, shortest_session);
+  text.remove("lease");
+  return connect(text.text(), std::move(options));
 }
 
 void warn_if_private(const Client& client, bool quiet) {

@@ -12,8 +12,8 @@
 
 namespace dlock::cli {
 
-// A client for the one lock of a command: where locks live with their session, --lease is the session's, unless the
-// URL says how long a session lives. Throws what connect() throws.
+// A client for the one lock of a command: where locks live with their session, --lease is the session's (a second at
+// least), unless the URL says how long a session lives. Throws what connect() throws.
 [[nodiscard]] Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
                                           std::shared_ptr<Reporter> reporter);
 

@@ -36,6 +36,16 @@ TEST_F(SessionLease, MayBeLongerThanTheUsualOne) {
   EXPECT_THAT(connections("", "1m"), HasSubstr(",to=60000,"));
 }
 
+TEST_F(SessionLease, GoesBeforeTheLeaseInTheUrl) {
+  EXPECT_THAT(connections("lease=2m", "5s"), HasSubstr(",to=5000,"));
+  EXPECT_THAT(connections("strategy=sequential-herd&lease=5s&sessions=1", "1m"), HasSubstr(",to=60000,"));
+}
+
+// The server does not grant so little, and no network would allow for it.
+TEST_F(SessionLease, MayBeShorterThanAnySession) {
+  EXPECT_THAT(connections("", "50ms"), HasSubstr(",to=1000,"));
+}
+
 TEST_F(SessionLease, LeavesTheSessionToTheUrlThatSaysHowLongItIs) {
   EXPECT_THAT(connections("session_timeout=7s", "5s"), AllOf(HasSubstr(",to=7000,"), Not(HasSubstr(",to=5000,"))));
   const Finished refused =
