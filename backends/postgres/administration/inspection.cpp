@@ -58,6 +58,7 @@ struct Inspection::Breaking {
   const std::string name;
   const Backend::Handler<bool> done;
   const TimePoint deadline;
+  bool quiet = false;  // wakes nobody
   Backoff backoff{std::chrono::milliseconds(200)};
   Timer pause;
 };
@@ -146,7 +147,7 @@ void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
   const std::string& name = breaking->name;
   std::vector<Parameter> params = {name};
   if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name)};
-  if (!by_session(options.strategy)) params.emplace_back(channel_of(options.schema));
+  if (!by_session(options.strategy)) params.emplace_back(breaking->quiet ? "" : channel_of(options.schema));
   Query query{.commands = {{.statement = &questions_about(name).break_lock, .params = std::move(params)}},
               .done = [this, breaking](const Outcome& outcome, const Results& results) {
                 tried_to_break(breaking, outcome, results);
@@ -158,6 +159,7 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
                                 const Results& results) {
   const Options& options = commands_.options();
   if (never_set_up(outcome)) return breaking->done(false);
+  if (is_full_of_notifications(outcome) && !std::exchange(breaking->quiet, true)) return try_to_break(breaking);
   if (outcome.sqlstate == "42501" && by_session(options.strategy)) {
     return breaking->done(may_not_end_session(outcome, options));
   }

@@ -226,10 +226,7 @@ void Pipeline::take_result(const PGresult& result) {
   InFlight& entry = in_flight_.front();
   if (entry.step >= entry.steps.size()) {
     // The commit itself was refused: a conflict of serializable transactions, for example.
-    if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) {
-      --entry.step;
-      return take_refusal(result, entry);
-    }
+    if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) return take_refusal(result, entry);
     ended_ = Failure{errc::unavailable, endpoint_ + ": more answers than commands"};
     return;
   }
@@ -261,11 +258,14 @@ void Pipeline::take_refusal(const PGresult& result, InFlight& entry) {
   }
   note_end(result);
   if (ended_) return;
-  const Step& step = entry.steps[entry.step];
-  Outcome outcome{
-      .problem = Problem::refused, .sqlstate = sqlstate, .failed_command = step.command, .sent = entry.sent};
-  outcome.failure = server_failure(endpoint_, result);
-  entry.refusal = std::move(outcome);
+  const bool of_commit = entry.step >= entry.steps.size();
+  const Step& step = of_commit ? entry.steps.back() : entry.steps[entry.step];
+  entry.refusal = Outcome{.problem = Problem::refused,
+                          .failure = server_failure(endpoint_, result),
+                          .sqlstate = sqlstate,
+                          .failed_command = of_commit ? step.command + 1 : step.command,
+                          .sent = entry.sent};
+  if (of_commit) return;
   // It was not prepared; or the server has forgotten it, or its plan no longer fits the table: anew at the next use.
   const std::string_view code = sqlstate;
   if (step.prepares || code == no_such_statement || code == changed_result) prepared_.erase(step.statement);

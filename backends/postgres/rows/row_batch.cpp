@@ -22,6 +22,8 @@ namespace {
 constexpr std::size_t most_in_a_query = 500;
 // The query's own end, which says what became of it, comes first where it is about the same.
 constexpr nanoseconds behind_the_query = milliseconds(20);
+// Where the queue of notifications was full, none is tried for so long. Whoever waits asks now and then by itself.
+constexpr nanoseconds quiet_for = std::chrono::seconds(1);
 
 // In whole milliseconds, rounded up: the server's lease never ends before ours.
 std::int64_t in_milliseconds(nanoseconds lease) {
@@ -36,6 +38,7 @@ struct RowBatch::Load {
   Items acquires;
   TimePoint deadline = TimePoint::min();
   bool patient = true;  // all of them are
+  bool quiet = false;   // its releases notify nobody
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
   [[nodiscard]] Items& of(Kind kind) noexcept {
@@ -91,6 +94,7 @@ void RowBatch::send() {
 // may hold it already has to ask for himself.
 std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
   auto load = std::make_shared<Load>();
+  load->quiet = commands_.executor().now() < quiet_until_;
   std::unordered_map<std::string_view, Item*> first;
   std::deque<std::shared_ptr<Item>> later;
   std::size_t at_most = most_in_a_query;
@@ -128,7 +132,7 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
 
 Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
   Query query;
-  if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases));
+  if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases, load->quiet));
   if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
   if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires));
   query.done = lifetime_.guard(
@@ -166,12 +170,13 @@ std::int64_t lease_of(const RowRequest& request) {
 
 }  // namespace
 
-Command RowBatch::releases_of(const Items& items) const {
+Command RowBatch::releases_of(const Items& items, bool quiet) const {
+  const std::string channel = quiet ? std::string() : channel_;
   if (items.size() == 1) {
     const RowRequest& request = items.front()->request;
-    return {.statement = &statements_.release, .params = {request.name, owner_of(request), channel_}};
+    return {.statement = &statements_.release, .params = {request.name, owner_of(request), channel}};
   }
-  return {.statement = &statements_.release_many, .params = {texts(items, name_of), texts(items, owner_of), channel_}};
+  return {.statement = &statements_.release_many, .params = {texts(items, name_of), texts(items, owner_of), channel}};
 }
 
 Command RowBatch::renewals_of(const Items& items) const {
@@ -219,6 +224,11 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
 
 void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
   Outcome outcome = answered;
+  if (is_full_of_notifications(outcome) && !load->releases.empty() && !load->quiet) {
+    quiet_until_ = saturating_add(commands_.executor().now(), quiet_for);
+    for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
+    return;
+  }
   if (outcome.problem == Problem::refused) {
     const Meaning meaning = meaning_of(outcome);
     const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
@@ -236,25 +246,31 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
 
 // It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for, or
 // whose row somebody's open transaction has inserted.
-// It is among those of the command that failed, and searched for there by halves.
+// It is among those of the command that failed, or of all where the commit did, and searched for there by halves.
 void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
   Items suspects;
   Items others;
-  std::size_t command = 0;
+  std::vector<const Items*> commands;
   for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
-    if (items->empty()) continue;
-    Items& kind = command++ == outcome.failed_command ? suspects : others;
-    kind.insert(kind.end(), items->begin(), items->end());
+    if (!items->empty()) commands.push_back(items);
+  }
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const bool suspect = i == outcome.failed_command || outcome.failed_command >= commands.size();
+    Items& kind = suspect ? suspects : others;
+    kind.insert(kind.end(), commands[i]->begin(), commands[i]->end());
   }
   std::shared_ptr<Item> found;
   if (suspects.size() == 1) found = std::exchange(suspects, {}).front();
   for (const auto& item : suspects) item->at_most = (suspects.size() + 1) / 2;
-  for (const Items* items : {&suspects, &others}) {
-    for (const auto& item : *items) arm(item->request.deadline);
-    waiting_.insert(waiting_.begin(), items->begin(), items->end());
-  }
-  schedule();
+  ask_again_first(suspects);
+  ask_again_first(others);
   if (found) give(*found, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent});
+}
+
+void RowBatch::ask_again_first(const Items& items) {
+  for (const auto& item : items) arm(item->request.deadline);
+  waiting_.insert(waiting_.begin(), items.begin(), items.end());
+  schedule();
 }
 
 // Of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.

@@ -84,13 +84,14 @@ class RowBatch {
   void send();
   [[nodiscard]] std::shared_ptr<Load> take_load();
   [[nodiscard]] Query query_of(const std::shared_ptr<Load>& load);
-  [[nodiscard]] Command releases_of(const Items& items) const;
+  [[nodiscard]] Command releases_of(const Items& items, bool quiet) const;
   [[nodiscard]] Command renewals_of(const Items& items) const;
   [[nodiscard]] Command acquires_of(const Items& items) const;
 
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
   void refused(const std::shared_ptr<Load>& load, const Outcome& answered);
   void search(const std::shared_ptr<Load>& load, const Outcome& outcome);
+  void ask_again_first(const Items& items);
   void read(const Items& items, const Rows& rows, TimePoint sent);
   [[nodiscard]] static RowAnswer answer_in(RowRequest::Kind kind, const Rows& rows, std::size_t row, TimePoint sent);
   void give(Item& item, const RowAnswer& answer);
@@ -104,6 +105,7 @@ class RowBatch {
   std::deque<std::shared_ptr<Item>> waiting_;
   std::shared_ptr<Load> under_way_;
   bool scheduled_ = false;
+  TimePoint quiet_until_ = TimePoint::min();  // nobody can be notified
   TimePoint armed_for_ = TimePoint::max();
   Timer timer_;
   Lifetime lifetime_;

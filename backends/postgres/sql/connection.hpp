@@ -70,7 +70,7 @@ struct Outcome {
   // sqlstate; else errc::unavailable (not_sent) or errc::ambiguous (unknown_outcome).
   Failure failure = {};
   std::string sqlstate = {};       // five characters, where it was refused
-  std::size_t failed_command = 0;  // where it was refused
+  std::size_t failed_command = 0;  // where it was refused; as many as there are: the commit was
   TimePoint sent = {};             // just before it was handed to the network; never for not_sent
 };
 

@@ -56,7 +56,8 @@ constexpr std::array known = {
 
     Known{"57", again},  // operator_intervention
 
-    Known{"53", later},  // insufficient_resources
+    Known{"53", later},     // insufficient_resources
+    Known{"54000", later},  // program_limit_exceeded: the queue of notifications is full
     Known{"55", later},  // object_not_in_prerequisite_state
     Known{"58", later},  // system_error
     Known{"72", again},  // snapshot_too_old
@@ -134,6 +135,10 @@ Meaning meaning_of(const Outcome& outcome) noexcept {
 Failure failure_of(const Outcome& outcome, std::string_view schema) {
   if (outcome.problem != Problem::refused) return outcome.failure;
   return {meaning_of(outcome.sqlstate).code, outcome.failure.detail + advice(outcome.sqlstate, schema)};
+}
+
+bool is_full_of_notifications(const Outcome& outcome) noexcept {
+  return outcome.problem == Problem::refused && outcome.sqlstate == "54000";
 }
 
 bool is_creation_race(std::string_view sqlstate) noexcept {

@@ -48,6 +48,10 @@ struct Meaning {
 // one. Never contains a password.
 [[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
 
+// The queue of notifications is full, because somebody who listens takes none (a session in an open transaction). What
+// notifies is rolled back as a whole.
+[[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;
+
 // Somebody else has created the same just then; look again.
 [[nodiscard]] bool is_creation_race(std::string_view sqlstate) noexcept;
 

@@ -60,8 +60,9 @@ struct RowStatements {
   // the row just now, ask again. Those missing have lost their locks. A lease that ran out by the server's clock
   // (table) is not brought back to life, even where nobody else has taken the lock.
   Statement renew_many;
-  // $1 name, $2 owner, $3 channel. Answers one row of owner and: true, it was the owner's until now, and whoever waits
-  // is notified with the name, if the row is marked; false, ask again. No row: it was not the owner's.
+  // $1 name, $2 owner, $3 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's until
+  // now, and whoever waits is notified with the name, if the row is marked; false, ask again. No row: it was not the
+  // owner's.
   Statement release;
   Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
@@ -70,7 +71,7 @@ struct RowStatements {
   Statement mark_many;
   Statement inspect;  // $1 name; no row: no such lock
   Statement list;     // $1 at most so many
-  // $1 name, $2 channel. Answers one row, true: it was held until now; false: ask again. No row: it was not held.
+  // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not held.
   Statement break_lock;
 };
 

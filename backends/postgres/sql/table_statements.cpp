@@ -88,7 +88,8 @@ constexpr std::string_view release = R"sql(
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until{commit})
-  SELECT $2::{text}, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT $2::{text}, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
+      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
   UNION ALL SELECT owner, false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
 )sql";
@@ -104,7 +105,8 @@ constexpr std::string_view release_many = R"sql(
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until{commit})
-  SELECT owner, true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT owner, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
+      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
     WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
@@ -141,7 +143,8 @@ constexpr std::string_view break_lock = R"sql(
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name {=} (SELECT f.name FROM f) AND expires_at {>} {now}
     RETURNING name, waiting_until{commit})
-  SELECT true, CASE WHEN waiting_until {>} {now} THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
+  SELECT true, CASE WHEN $2::{text} {<>} '' AND waiting_until {>} {now}
+      THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
   UNION ALL SELECT false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
 )sql";

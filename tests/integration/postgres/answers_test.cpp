@@ -28,6 +28,7 @@ TEST_F(PostgresAnswersTest, RowsOfATransactionWhoseCommitIsRefusedDoNotCount) {
   const auto next = connection.ask("SELECT count(*) FROM pg_temp.once");
   EXPECT_EQ(twice->outcome().problem, Problem::refused);
   EXPECT_EQ(twice->outcome().sqlstate, "23505");
+  EXPECT_EQ(twice->outcome().failed_command, 2U) << "no command of the two";
   EXPECT_TRUE(twice->results().empty());
   EXPECT_EQ(next->value(), "1");
 }

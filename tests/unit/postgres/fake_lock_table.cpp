@@ -127,13 +127,13 @@ Rows FakeLockTable::renew(const std::vector<std::vector<std::string>>& columns) 
 
 Rows FakeLockTable::release(const std::vector<std::vector<std::string>>& columns, const std::string& listened) {
   Rows answer;
-  channel = listened;
+  if (!listened.empty()) channel = listened;
   for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
     const auto found = rows.find(columns.at(0).at(i));
     const std::string& owner = columns.at(1).at(i);
     if (found == rows.end() || found->second.owner != owner) continue;
     answer.rows.push_back({owner, found->second.locked ? "f" : "t", Cell()});
-    if (!found->second.locked) free(found->first);
+    if (!found->second.locked) free(found->first, !listened.empty());
   }
   return answer;
 }
@@ -162,12 +162,12 @@ void FakeLockTable::give_to(const std::string& name, const std::string& owner, n
   row.expires_at = saturating_add(engine_.now(), lease);
 }
 
-void FakeLockTable::free(const std::string& name) {
+void FakeLockTable::free(const std::string& name, bool notifies) {
   Row& row = rows.at(name);
   row.owner.clear();
   ++row.version;
   row.expires_at = TimePoint::min();
-  if (row.waiting_until <= engine_.now()) return;
+  if (!notifies || row.waiting_until <= engine_.now()) return;
   ++notifications;
   if (notify) notify(channel, name);
 }

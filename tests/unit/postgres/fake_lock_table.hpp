@@ -55,7 +55,7 @@ class FakeLockTable {
   // Somebody else takes the lock, and keeps it.
   void give_to(const std::string& name, const std::string& owner, std::chrono::nanoseconds lease);
   // As if that somebody had released it.
-  void free(const std::string& name);
+  void free(const std::string& name, bool notifies = true);
 
  private:
   [[nodiscard]] bool is_held(const Row& row) const;

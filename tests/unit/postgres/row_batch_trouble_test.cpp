@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/postgres/sql/identifier.hpp"
 #include "row_batch_fixture.hpp"
 
 namespace dlock::postgres {
@@ -90,6 +91,71 @@ TEST_F(PostgresBatchTrouble, WhatIsAskedLaterDoesNotSufferFromTheSearch) {
   EXPECT_EQ(result(2), "yes");
   EXPECT_EQ(result(3), "yes");
   EXPECT_EQ(count("acquire_many"), 2U);
+}
+
+// A queue of notifications that is full refuses the commit of whatever notifies.
+struct NobodyCanBeNotified {
+  std::optional<FakeReply> operator()(const FakeQuery& query) const {
+    for (const Command& command : query.commands) {
+      if (command.params.back() == channel_of("dlock")) return FakeReply::refused("54000", query.commands.size());
+    }
+    return std::nullopt;
+  }
+};
+
+TEST_F(PostgresBatchTrouble, WhereNobodyCanBeNotifiedLocksAreReleasedAllTheSame) {
+  for (std::uint64_t i = 0; i < 4; ++i) (void)acquire("x" + std::to_string(i), i + 1);
+  engine.run();
+  server.queries.clear();
+  next_reply = NobodyCanBeNotified();
+  const auto renewed = ask(Kind::renew, "x0", 1);
+  const auto released = ask(Kind::release, "x1", 2);
+  const auto other = ask(Kind::release, "x2", 3);
+  const auto acquired = acquire("y", 9);
+  engine.run();
+  for (const auto number : {renewed, released, other, acquired}) EXPECT_EQ(result(number), "yes") << number;
+  EXPECT_EQ(server.queries.size(), 2U);
+  // For a while they are not refused first.
+  const auto later = ask(Kind::release, "x3", 4);
+  engine.run();
+  EXPECT_EQ(result(later), "yes");
+  EXPECT_EQ(server.queries.size(), 3U);
+}
+
+// And then everything is as it was.
+TEST_F(PostgresBatchTrouble, NotificationsAreTriedAgainAfterAWhile) {
+  (void)acquire("x", 1);
+  (void)acquire("y", 2);
+  engine.run();
+  next_reply = NobodyCanBeNotified();
+  (void)ask(Kind::release, "x", 1);
+  engine.run();
+  next_reply = nullptr;
+  engine.advance(1s);
+  server.queries.clear();
+  (void)ask(Kind::release, "y", 2);
+  engine.run();
+  ASSERT_EQ(server.queries.size(), 1U);
+  EXPECT_NE(server.queries.front().commands.front().params.at(2), "");
+}
+
+// The commit says nothing about which of the commands it is.
+TEST_F(PostgresBatchTrouble, ARefusedCommitBlamesNoCommand) {
+  for (std::uint64_t i = 0; i < 8; ++i) (void)acquire("x" + std::to_string(i), i + 1);
+  engine.run();
+  server.queries.clear();
+  answers.clear();
+  when.clear();
+  next_reply = [](const FakeQuery& query) -> std::optional<FakeReply> {
+    const std::string renewed = query.commands.front().params.at(0).value_or("");
+    if (renewed.find("x3") == std::string::npos) return std::nullopt;
+    return FakeReply::refused("23514", query.commands.size());
+  };
+  for (std::uint64_t i = 0; i < 8; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
+  const auto acquired = acquire("y", 100);
+  engine.run();
+  EXPECT_EQ(result(acquired), "yes");
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(result(i), i == 3 ? name_of(errc::protocol) : "yes") << i;
 }
 
 TEST_F(PostgresBatchTrouble, APermissionThatIsMissingIsReportedToAll) {

@@ -29,6 +29,8 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
       {"53200", Remedy::retry_later, Execution::no, errc::unavailable},
       {"53300", Remedy::retry_later, Execution::no, errc::unavailable},
       {"53100", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"54000", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"54001", Remedy::final, Execution::no, errc::protocol},
       {"58030", Remedy::retry_later, Execution::no, errc::unavailable},
       {"25006", Remedy::reconnect, Execution::no, errc::unavailable},
       {"25P02", Remedy::reconnect, Execution::no, errc::unavailable},
