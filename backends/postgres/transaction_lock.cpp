@@ -43,6 +43,30 @@ constexpr std::string_view for_ever = "0";
 constexpr milliseconds insertion_patience(200);
 constexpr int most_rounds = 3;
 
+// --- How long --------------------------------------------------------------------------------------------------------
+
+class Patience {
+ public:
+  explicit Patience(Duration wait)
+      : clock_(boottime_clock()), end_(saturating_add(clock_->now(), wait.value())), unlimited_(wait == forever) {}
+
+  [[nodiscard]] bool unlimited() const noexcept { return unlimited_; }
+  [[nodiscard]] bool over() const { return clock_->now() >= end_; }
+  // What is left, as a timeout of the server's; at least a millisecond, because nothing would be for ever.
+  [[nodiscard]] std::string timeout() const {
+    if (unlimited_) return std::string(for_ever);
+    const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
+    return std::to_string(std::clamp<std::int64_t>(left, 1, std::numeric_limits<std::int32_t>::max()));
+  }
+
+ private:
+  std::shared_ptr<Clock> clock_;
+  TimePoint end_;
+  bool unlimited_;
+};
+
+// --- The connection -------------------------------------------------------------------------------------------------
+
 // Statements run one after the other on the caller's connection.
 class Caller {
  public:
@@ -58,19 +82,35 @@ class Caller {
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return to_rows(*result);
     const char* const sqlstate = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
+    cancelled_ = false;
     if (sqlstate == nullptr) {  // libpq's own words
       throw Error(errc::unavailable, endpoint() + ": " + in_one_line(PQerrorMessage(connection_)));
     }
     Outcome outcome{.problem = Problem::refused, .sqlstate = sqlstate};
     outcome.failure = server_failure(endpoint(), *result);
     Failure why = failure_of(outcome, schema_);
+    cancelled_ = is_end_of_patience(outcome);
     if (outcome.sqlstate == lock_not_available) why.code = errc::timed_out;
     // The session is gone, and the transaction with it.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     throw Error(why);
   }
 
-  // The same; what failed is undone, and the transaction goes on. False: 55P03.
+  // The same, with two parameters more, which end the statement when the patience is over.
+  Rows run_within(const Patience& patience, const std::string& sql, std::vector<std::string> params) {
+    std::string before;
+    if (!patience.unlimited()) before = run(limit_.sql, {patience.timeout()}).text(0, 0);
+    params.push_back(patience.timeout());
+    params.push_back(before);
+    try {
+      return run(sql, params);
+    } catch (const Error& e) {
+      if (!cancelled_ || patience.unlimited() || !patience.over()) throw;
+      throw Error(errc::timed_out, e.detail());
+    }
+  }
+
+  // The same as run(); what failed is undone, and the transaction goes on. False: 55P03.
   bool run_in_savepoint(const std::string& sql, const std::vector<std::string>& params) {
     (void)run("SAVEPOINT dlock");
     try {
@@ -93,6 +133,8 @@ class Caller {
 
   PGconn* connection_;
   const std::string schema_;
+  const Statement limit_ = limit_of_wait();
+  bool cancelled_ = false;  // the last statement that failed
 };
 
 // --- What is refused -------------------------------------------------------------------------------------------------
@@ -149,26 +191,6 @@ void check(const PGconn* connection, std::string_view name, const TransactionLoc
   if (options.wait < Duration()) refuse("wait: is negative");
 }
 
-// --- How long --------------------------------------------------------------------------------------------------------
-
-class Patience {
- public:
-  explicit Patience(Duration wait)
-      : clock_(boottime_clock()), end_(saturating_add(clock_->now(), wait.value())), unlimited_(wait == forever) {}
-
-  // What is left, as lock_timeout; at least a millisecond, because nothing would be for ever.
-  [[nodiscard]] std::string lock_timeout() const {
-    if (unlimited_) return std::string(for_ever);
-    const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
-    return std::to_string(std::clamp<std::int64_t>(left, 1, std::numeric_limits<std::int32_t>::max()));
-  }
-
- private:
-  std::shared_ptr<Clock> clock_;
-  TimePoint end_;
-  bool unlimited_;
-};
-
 Token token_of(const Rows& rows) {
   if (rows.empty() || rows.is_null(0, 0)) return std::nullopt;
   const auto token = rows.number(0, 0);
@@ -202,9 +224,9 @@ class RowLock {
 
   Token lock(const Patience& patience) {
     for (int round = 0; round < most_rounds; ++round) {
-      const Rows rows = caller_.run(use_.lock_in_transaction.sql, {name_, holder_, patience.lock_timeout()});
+      const Rows rows = caller_.run_within(patience, use_.lock_in_transaction.sql, {name_, holder_});
       if (const Token token = token_of(rows)) return token;
-      (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.lock_timeout()});
+      (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.timeout()});
     }
     throw Error(errc::protocol, "somebody removes the row of lock " + util::quoted(name_) + " again and again");
   }
@@ -232,8 +254,8 @@ class AdvisoryLock {
     return token_of(caller_.run(use_.try_in_transaction.sql, {key_parameter(key_, name_), row_, holder_}));
   }
   Token lock(const Patience& patience) {
-    return token_of(caller_.run(use_.lock_in_transaction.sql,
-                                {key_parameter(key_, name_), row_, holder_, patience.lock_timeout()}));
+    return token_of(
+        caller_.run_within(patience, use_.lock_in_transaction.sql, {key_parameter(key_, name_), row_, holder_}));
   }
 
  private:

@@ -62,7 +62,8 @@ struct TransactionLockOptions {
 
 // Takes the lock, waiting for it in the server. Blocks like PQexec(): for as long as options.wait says (by one round
 // trip or two more, and longer if the server does not answer: only libpq's keepalives and tcp_user_timeout end that).
-// The caller's lock_timeout does not matter and stays as it is; its statement_timeout applies to each wait.
+// The caller's lock_timeout does not matter; its statement_timeout applies to each wait; both stay as they are. One
+// round trip, and another one where options.wait is not forever.
 //
 // The token is greater than that of every earlier holder of this lock that committed; after a ROLLBACK it was never
 // given out, as far as the tables know, and only the server's clock keeps the next one greater.

@@ -151,9 +151,9 @@ std::vector<Command> RowContention::anew(std::vector<Command> commands) {
   return commands;
 }
 
-Command RowContention::set_lock_timeout(nanoseconds patience) const {
+Command RowContention::set_patience(nanoseconds patience) const {
   const auto ms = std::chrono::ceil<milliseconds>(patience).count();
-  return {.statement = &locks_.statements().set_lock_timeout, .params = {std::to_string(ms)}};
+  return {.statement = &locks_.statements().set_patience, .params = {std::to_string(ms)}};
 }
 
 void RowContention::ask() {
@@ -164,7 +164,7 @@ void RowContention::ask() {
   std::vector<Command> commands;
   if (inside_) {
     slice_ = locks_.turns().slice(*this);
-    commands = anew({{.statement = &use.begin}, set_lock_timeout(slice_), asking(use.lock)});
+    commands = anew({{.statement = &use.begin}, set_patience(slice_), asking(use.lock)});
   } else {
     commands = anew({{.statement = &use.begin}, asking(use.try_lock)});
   }
@@ -180,8 +180,7 @@ void RowContention::insert_row() {
         {errc::protocol, "somebody removes the row of lock " + util::quoted(request_.name) + " again and again"});
   }
   slice_ = inside_ ? locks_.turns().slice(*this) : nanoseconds(insertion_patience);
-  auto commands =
-      anew({set_lock_timeout(slice_), {.statement = &locks_.statements().ensure, .params = {request_.name}}});
+  auto commands = anew({set_patience(slice_), {.statement = &locks_.statements().ensure, .params = {request_.name}}});
   open_ = false;
   send(std::move(commands), true, &RowContention::inserted);
 }
@@ -292,7 +291,7 @@ void RowContention::problem(const Outcome& outcome) {
   const Meaning meaning = meaning_of(outcome);
   const Failure why = failure_of(outcome, locks_.services().options.schema);
   const bool refused = outcome.problem == Problem::refused;
-  if (meaning.remedy == Remedy::busy) return busy(outcome);
+  if (meaning.remedy == Remedy::busy || (blocked_ && is_end_of_patience(outcome))) return busy(outcome);
   if (!refused) locks_.transactions().broken(why);
   // Without an answer it may still be granted the lock, for as long as there is the connection.
   let_go(refused && meaning.remedy != Remedy::reconnect);

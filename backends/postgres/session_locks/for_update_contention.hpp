@@ -73,7 +73,7 @@ class RowContention final : public Contention,
   void send(std::vector<Command> commands, bool blocks, Answer answer);
   // What begins with a transaction that is open ends that one first.
   [[nodiscard]] std::vector<Command> anew(std::vector<Command> commands);
-  [[nodiscard]] Command set_lock_timeout(std::chrono::nanoseconds patience) const;
+  [[nodiscard]] Command set_patience(std::chrono::nanoseconds patience) const;
   void let_go(bool usable);
   void withdraw();
   void leave(Stage stage);

@@ -35,7 +35,9 @@ constexpr std::string_view waiting_in_transaction =
     "CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
     "THEN pg_catalog.pg_advisory_xact_lock({arguments})::{text} END AS ok FROM b)";
 
-constexpr std::string_view restore = ", pg_catalog.set_config('lock_timeout', (SELECT before FROM a), true)";
+constexpr std::string_view restore =
+    ", pg_catalog.set_config('lock_timeout', (SELECT before FROM a), true), "
+    "CASE WHEN $5::{text} {<>} '' THEN pg_catalog.set_config('statement_timeout', $5::{text}, true) END";
 
 // EXCLUDED is harmless for what the parameters say.
 constexpr std::string_view try_many = R"sql(
@@ -152,8 +154,8 @@ class Builder {
   [[nodiscard]] Statement tried(const std::string& function, const std::string& end) const {
     return lock(fill(trying, with_key({{"function", function}})), "a.ok", end);
   }
-  [[nodiscard]] Statement waited(std::string_view how, const std::string& end) const {
-    return lock(fill(how, with_key({})), "a.ok OPERATOR(pg_catalog.=) ''", end);
+  [[nodiscard]] Statement waited(std::string_view how, std::string_view granted, const std::string& end) const {
+    return lock(fill(how, with_key({})), fill(granted, fillings_), end);
   }
   [[nodiscard]] const std::string& commit() const noexcept { return commit_; }
 
@@ -183,13 +185,13 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
   const Builder build(schema, durability, space);
   return {
       .try_lock = build.tried("pg_try_advisory_lock", build.commit()),
-      .lock_slice = build.waited(waiting, build.commit()),
+      .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit()),
       .try_many = build.statement(try_many, "q.key"),
       .unlock = build.statement(unlock),
       .unlock_many = build.statement(unlock_many, "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
       .try_in_transaction = build.tried("pg_try_advisory_xact_lock", ""),
-      .lock_in_transaction = build.waited(waiting_in_transaction, std::string(restore)),
+      .lock_in_transaction = build.waited(waiting_in_transaction, "a.ok {=} ''", fill(restore, {})),
       .inspect = build.statement(inspect),
       .inspect_without_tables = build.statement(inspect_without_tables),
       .list = build.statement(list),

@@ -14,8 +14,9 @@ constexpr std::string_view ensure = R"sql(
   INSERT INTO {row_lock} (name) VALUES ($1::{text}) ON CONFLICT (name) DO NOTHING
 )sql";
 
-constexpr std::string_view set_lock_timeout = R"sql(
-  SELECT pg_catalog.set_config('lock_timeout', $1::{text}, true)
+// Not by lock_timeout: to lock a row may take two waits, for those who came first and for who has it.
+constexpr std::string_view set_patience = R"sql(
+  SELECT pg_catalog.set_config('statement_timeout', $1::{text}, true)
 )sql";
 
 // Whoever has the row is alone with its token, too.
@@ -24,7 +25,8 @@ constexpr std::string_view lock = R"sql(
   INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l
   ON CONFLICT (name) DO UPDATE SET token = greatest(t.token {+} 1, {us}), holder = $2::{text}
   RETURNING t.token,
-    pg_catalog.set_config('application_name', 'dlock#' {||} t.token::{text} {||} ':' {||} $2::{text}, true){commit}
+    pg_catalog.set_config('application_name', 'dlock#' {||} t.token::{text} {||} ':' {||} $2::{text}, true),
+    pg_catalog.set_config('statement_timeout', '0', true){commit}
 )sql";
 
 // Inside the caller's transaction. Always one row, so that whoever did not get the lock is told why and the caller's
@@ -39,7 +41,19 @@ constexpr std::string_view lock_in_transaction = R"sql(
   WITH {with_timeout}, l AS MATERIALIZED (
     SELECT r.name FROM {row_lock} AS r CROSS JOIN s WHERE r.name {=} $1::{text} AND s.ours IS NOT NULL FOR UPDATE OF r),
   {fenced}
-  SELECT f.token, pg_catalog.set_config('lock_timeout', b.before, true) FROM b LEFT JOIN f ON true
+  SELECT f.token, pg_catalog.set_config('lock_timeout', b.before, true),
+    CASE WHEN $4::{text} {<>} '' THEN pg_catalog.set_config('statement_timeout', $4::{text}, true) END
+  FROM b LEFT JOIN f ON true
+)sql";
+
+// A shorter one of the caller's stays.
+constexpr std::string_view limit_in_transaction = R"sql(
+  WITH b AS MATERIALIZED (SELECT pg_catalog.current_setting('statement_timeout') AS before)
+  SELECT b.before, pg_catalog.set_config('statement_timeout',
+    CASE WHEN b.before {<>} '0' AND b.before::{interval} {<} ($1::{text}::{float8} {*} pg_catalog.interval '1 millisecond')
+      THEN b.before
+      ELSE $1::{text} END, true)
+  FROM b
 )sql";
 
 constexpr std::string_view ensure_in_transaction = R"sql(
@@ -92,6 +106,10 @@ constexpr std::string_view break_lock = R"sql(
 
 }  // namespace
 
+Statement limit_of_wait() {
+  return {fill(limit_in_transaction, {})};
+}
+
 ForUpdateStatements for_update_statements(std::string_view schema, Durability durability) {
   const Fillings common = common_fillings(schema, durability);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, common)}; };
@@ -111,7 +129,7 @@ ForUpdateStatements for_update_statements(std::string_view schema, Durability du
   return {
       .ensure = statement(ensure),
       .begin = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
-      .set_lock_timeout = statement(set_lock_timeout),
+      .set_patience = statement(set_patience),
       .try_lock = locking(" NOWAIT"),
       .lock = locking(""),
       .heartbeat = {"SELECT 1"},

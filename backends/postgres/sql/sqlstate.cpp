@@ -58,10 +58,10 @@ constexpr std::array known = {
 
     Known{"53", later},     // insufficient_resources
     Known{"54000", later},  // program_limit_exceeded: the queue of notifications is full
-    Known{"55", later},  // object_not_in_prerequisite_state
-    Known{"58", later},  // system_error
-    Known{"72", again},  // snapshot_too_old
-    Known{"F0", later},  // config_file_error
+    Known{"55", later},     // object_not_in_prerequisite_state
+    Known{"58", later},     // system_error
+    Known{"72", again},     // snapshot_too_old
+    Known{"F0", later},     // config_file_error
 
     Known{"3F000", not_set_up},  // invalid_schema_name
     Known{"42P01", not_set_up},  // undefined_table
@@ -135,6 +135,10 @@ Meaning meaning_of(const Outcome& outcome) noexcept {
 Failure failure_of(const Outcome& outcome, std::string_view schema) {
   if (outcome.problem != Problem::refused) return outcome.failure;
   return {meaning_of(outcome.sqlstate).code, outcome.failure.detail + advice(outcome.sqlstate, schema)};
+}
+
+bool is_end_of_patience(const Outcome& outcome) noexcept {
+  return outcome.problem == Problem::refused && outcome.sqlstate == "57014";
 }
 
 bool is_full_of_notifications(const Outcome& outcome) noexcept {

@@ -48,6 +48,9 @@ struct Meaning {
 // one. Never contains a password.
 [[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
 
+// A statement_timeout ended it, or somebody cancelled it.
+[[nodiscard]] bool is_end_of_patience(const Outcome& outcome) noexcept;
+
 // The queue of notifications is full, because somebody who listens takes none (a session in an open transaction). What
 // notifies is rolled back as a whole.
 [[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;

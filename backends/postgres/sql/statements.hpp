@@ -71,9 +71,14 @@ struct RowStatements {
   Statement mark_many;
   Statement inspect;  // $1 name; no row: no such lock
   Statement list;     // $1 at most so many
-  // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not held.
+  // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not
+  // held.
   Statement break_lock;
 };
+
+// In a transaction of the caller's: $1 ms, as text, after which the next statement ends with 57014. A lock_timeout
+// would count for each wait of that statement. Answers the statement_timeout as it was, to be put back.
+[[nodiscard]] Statement limit_of_wait();
 
 // strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
 // undone with the transaction when that does not commit: then only the clock keeps the next one greater. While it
@@ -83,10 +88,11 @@ struct ForUpdateStatements {
   // before.
   Statement ensure;
   Statement begin;
-  // $1 lock_timeout in ms, as text; not 0, which is for ever. What follows in this transaction waits no longer.
-  Statement set_lock_timeout;
-  // $1 name, $2 holder. Answers the token; no row: there is no row to lock. 55P03 when it is locked (try_lock) or still
-  // locked after the lock_timeout (lock), and then the transaction wants its ROLLBACK.
+  // $1 ms, as text; not 0, which is for ever. Each statement that follows in this transaction ends with 57014 when it
+  // is over, until the lock is taken.
+  Statement set_patience;
+  // $1 name, $2 holder. Answers the token; no row: there is no row to lock. 55P03 when it is locked (try_lock), 57014
+  // when it is still locked in the end (lock), and then the transaction wants its ROLLBACK.
   Statement try_lock;
   Statement lock;
   Statement heartbeat;
@@ -95,8 +101,9 @@ struct ForUpdateStatements {
   // In a transaction of the caller's. $1 name, $2 holder. Answers one row: the token, or NULL and whether there is a
   // row to lock, which somebody else has then.
   Statement try_in_transaction;
-  // The same and $3 lock_timeout in ms, as text; 0 is for ever. Answers one row: the token, or NULL where there is no
-  // row to lock. 55P03 when the time was over. The lock_timeout is put back.
+  // The same and $3 lock_timeout in ms, as text; 0 is for ever; $4 what limit_of_wait() answered, or ''. Answers one
+  // row: the token, or NULL where there is no row to lock. 55P03 or 57014 when the time was over. The timeouts are put
+  // back.
   Statement lock_in_transaction;
   // $1 name, $2 lock_timeout. Inserts the row as part of the caller's transaction, and waits for others that are about
   // to do the same. 55P03 and the lock_timeout as above.
@@ -113,14 +120,14 @@ struct AdvisoryStatements {
   // gets it a second time, so it must not ask. 55P03: somebody else has locked the row or the table of the tokens, for
   // longer than the session's lock_timeout.
   Statement try_lock;
-  // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over.
+  // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over, or somebody else has locked the row.
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
   Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
   Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
-  // As try_lock and lock_slice, to be held until the end of the transaction. After lock_in_transaction the lock_timeout
-  // is what it was before.
+  // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what
+  // limit_of_wait() answered, or ''. Afterwards the timeouts are what they were before.
   Statement try_in_transaction;
   Statement lock_in_transaction;
   Statement inspect;  // $1 key, $2 token_row(), which it answers for the name; always one row

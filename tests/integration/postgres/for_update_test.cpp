@@ -184,7 +184,7 @@ TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRowAreServedInTheirOrder) {
     connections.push_back(std::make_unique<LiveConnection>(server.url()));
     ASSERT_TRUE(connections.back()->open());
     answers.push_back(connections.back()->ask({.commands = {{.statement = &use.begin},
-                                                            {.statement = &use.set_lock_timeout, .params = {"60000"}},
+                                                            {.statement = &use.set_patience, .params = {"60000"}},
                                                             {.statement = &use.lock, .params = {"name", "holder"}}}}));
     (void)connections.back()->ask(use.commit);
     await_waiters("name", i + 1);

@@ -85,7 +85,7 @@ class HeldLock {
         answer = ask({{.statement = &for_update_.ensure, .params = {name_}}});
         if (answer->outcome().problem != postgres::Problem::none) return read(answer, 0);
         answer = ask({{.statement = &for_update_.begin},
-                      {.statement = &for_update_.set_lock_timeout, .params = {"5000"}},
+                      {.statement = &for_update_.set_patience, .params = {"5000"}},
                       {.statement = &for_update_.try_lock, .params = {name_, holder}}});
         return read(answer, 0);
       case Strategy::advisory:

@@ -181,7 +181,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatAreLocked) {
   for (const std::string& name : names) {
     (void)ask(s.ensure, {name});
     (void)ask(s.begin, {});
-    (void)ask(s.set_lock_timeout, {"5000"});
+    (void)ask(s.set_patience, {"5000"});
     EXPECT_GT(ask(s.try_lock, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
     const Rows held = ask(s.inspect, {name});
     EXPECT_EQ(held.text(0, 0), name);
@@ -195,7 +195,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatAreLocked) {
     EXPECT_EQ(ask(s.break_lock, {name}).size(), 0U) << name;
     (void)ask(s.begin, {});
     EXPECT_GT(ask(s.try_in_transaction, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
-    EXPECT_GT(ask(s.lock_in_transaction, {name, other_of(name), "5000"}).number(0, 0).value_or(0), 0) << name;
+    EXPECT_GT(ask(s.lock_in_transaction, {name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0) << name;
     EXPECT_EQ(ask(s.ensure_in_transaction, {name, "5000"}).size(), 1U) << name;
     (void)ask(s.rollback, {});
   }
@@ -231,7 +231,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
       EXPECT_EQ(once(s.break_lock, {parameter}).size(), 0U) << name;
       EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
-      EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000"}).number(0, 0).value_or(0), 0);
+      EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
       EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
     }
     const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::Space::bigint);

@@ -27,7 +27,8 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContai
   Program program(server.url());
   program.begin();
   program.run("SAVEPOINT mine");
-  expect_error(errc::timed_out, "55P03", [&] { (void)lock_in_transaction(program.connection(), name, options(20ms)); });
+  expect_error(errc::timed_out, "SQLSTATE",
+               [&] { (void)lock_in_transaction(program.connection(), name, options(20ms)); });
   EXPECT_EQ(program.status(), PQTRANS_INERROR);
   program.run("ROLLBACK TO SAVEPOINT mine");
   EXPECT_EQ(program.status(), PQTRANS_INTRANS);
@@ -35,6 +36,60 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContai
                [&] { (void)lock_in_transaction(program.connection(), name, options(0ms)); });
   EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "not to wait is no error of SQL";
   program.rollback();
+}
+
+// Who waits behind others waits twice: for those, and then for whoever has the lock.
+TEST_P(PostgresTransactionLockTest, AWaitBehindOthersEndsInTime) {
+  constexpr auto wait = 4s;
+  EXPECT_TRUE(is_free());  // and no longer a new name
+  Program holder(server.url());
+  holder.begin();
+  (void)lock_in_transaction(holder.connection(), name, options());
+  Program first(server.url());
+  first.begin();
+  auto first_waits = std::async(std::launch::async, [&] {
+    return error_of([&] { (void)lock_in_transaction(first.connection(), name, options()); }).has_value();
+  });
+  const auto pid = [](const Program& program) { return std::to_string(PQbackendPID(program.connection())); };
+  server.await("cardinality(pg_blocking_pids(" + pid(first) + ")) > 0");
+  Program second(server.url());
+  second.begin();
+  const auto start = std::chrono::steady_clock::now();
+  auto ended = std::async(std::launch::async, [&] {
+    expect_error(errc::timed_out, "", [&] { (void)lock_in_transaction(second.connection(), name, options(wait)); });
+    return std::chrono::steady_clock::now();
+  });
+  server.await("cardinality(pg_blocking_pids(" + pid(second) + ")) > 0");
+  const std::string late = "interval '" + std::to_string(std::chrono::milliseconds(wait).count() * 3 / 4) + " ms'";
+  server.await("(SELECT clock_timestamp() > query_start + " + late +
+               " FROM pg_stat_activity WHERE pid = " + pid(second) + ")");
+  server.run("SELECT pg_cancel_backend(" + pid(first) + ")");
+  EXPECT_TRUE(first_waits.get());
+  EXPECT_LT(ended.get() - start, wait * 3 / 2);
+}
+
+TEST_P(PostgresTransactionLockTest, TheCallersStatementTimeoutGoesOnApplyingAndStaysAsItIs) {
+  const auto timeout = [](Program& program) { return program.value("SHOW statement_timeout"); };
+  Program program(server.url());
+  program.run("SET statement_timeout = '1h'");
+  for (const std::string own : {"0", "1234s", "1d", "90min", "30500ms"}) {
+    program.begin();
+    program.run("SET LOCAL statement_timeout = '" + own + "'");
+    const std::string before = timeout(program);
+    (void)lock_in_transaction(program.connection(), name + own, options());  // a new name
+    EXPECT_EQ(timeout(program), before);
+    (void)lock_in_transaction(program.connection(), name + own, options());  // a known one
+    EXPECT_EQ(timeout(program), before);
+    program.commit();
+    EXPECT_EQ(timeout(program), "1h");
+  }
+  Program other(server.url());
+  program.begin();
+  (void)lock_in_transaction(program.connection(), name, options());
+  other.begin();
+  other.run("SET LOCAL statement_timeout = '50ms'");
+  expect_error(errc::unavailable, "57014", [&] { (void)lock_in_transaction(other.connection(), name, options()); });
+  program.commit();
 }
 
 // To the server, 0 means for ever.

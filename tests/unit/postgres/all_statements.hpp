@@ -39,10 +39,11 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("optimistic.inspect", o.inspect);
   add("optimistic.list", o.list);
   add("optimistic.break_lock", o.break_lock);
+  add("limit_of_wait", limit_of_wait());
   const auto f = for_update_statements(schema, durability);
   add("for_update.ensure", f.ensure);
   add("for_update.begin", f.begin);
-  add("for_update.set_lock_timeout", f.set_lock_timeout);
+  add("for_update.set_patience", f.set_patience);
   add("for_update.try_lock", f.try_lock);
   add("for_update.lock", f.lock);
   add("for_update.heartbeat", f.heartbeat);

@@ -21,7 +21,7 @@ TEST_F(ForUpdateTest, AWaiterStandsInTheServersQueue) {
   EXPECT_EQ(attempt->busy_reports, 1);
   EXPECT_FALSE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 2U);
-  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "begin", "set_lock_timeout", "lock"}));
+  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "begin", "set_patience", "lock"}));
   EXPECT_EQ(server.queries[1].connection, server.queries[0].connection);
   engine.advance(2s);
   free_elsewhere("a");
@@ -49,13 +49,13 @@ TEST_F(ForUpdateTest, AfterASliceTheNextOneBegins) {
   const auto attempt = wait_for_taken("a");
   for (std::size_t slice = 3; slice < 6; ++slice) {
     engine.advance(31s);
-    server.reply = [](const FakeQuery&) { return FakeReply::refused("55P03", 3); };
+    server.reply = [](const FakeQuery&) { return FakeReply::refused("57014", 3); };
     rows.open.clear();
     server.release();
     server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
     engine.run();
     ASSERT_EQ(server.queries.size(), slice);
-    EXPECT_EQ(words(server.queries.back()), (Words{"rollback", "begin", "set_lock_timeout", "lock"}));
+    EXPECT_EQ(words(server.queries.back()), (Words{"rollback", "begin", "set_patience", "lock"}));
   }
   EXPECT_EQ(server.dialled, 1);
   EXPECT_FALSE(attempt->failure);
@@ -153,7 +153,7 @@ TEST_F(ForUpdateTest, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
   EXPECT_GE(attempt->unreachable_reports.size(), 2U);
   server.dialling = FakeServer::Dialling::accept;
   engine.advance(2s);
-  EXPECT_EQ(words(server.queries.back()), (Words{"begin", "set_lock_timeout", "lock"}));
+  EXPECT_EQ(words(server.queries.back()), (Words{"begin", "set_patience", "lock"}));
   free_elsewhere("a");
   EXPECT_TRUE(attempt->grant);
 }
@@ -197,7 +197,7 @@ TEST_F(ForUpdateTest, AWaiterWhoseRowIsStillBeingInsertedWaitsForThat) {
   server.reply = [&](const FakeQuery& query) {
     if (!inserting || !query.uses(ensure)) return rows.reply(query);
     rows.forget(query.connection);
-    return server.count(ensure) == 1 ? FakeReply::refused("55P03", 2) : FakeReply::held();
+    return server.count(ensure) == 1 ? FakeReply::refused("57014", 2) : FakeReply::held();
   };
   const auto attempt = contend("new", true);
   engine.advance(1s);

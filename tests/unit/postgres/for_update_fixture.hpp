@@ -60,7 +60,7 @@ class FakeRows {
         const std::string& name = command.params.at(0).value();
         const auto holder = locked.find(name);
         if (holder != locked.end() && is(use_.lock) && !slice_is_over(query)) return undone(query, FakeReply::held());
-        if (holder != locked.end()) return FakeReply::refused("55P03", i);
+        if (holder != locked.end()) return FakeReply::refused(is(use_.lock) ? "57014" : "55P03", i);
         if (rows.contains(name)) {
           locked[name] = query.connection;
           answer.rows = {{std::to_string(++token), "dlock#..."}};
@@ -82,7 +82,7 @@ class FakeRows {
     if (!now) return false;
     std::chrono::milliseconds slice{};
     for (const Command& command : query.commands) {
-      if (command.statement == &use_.set_lock_timeout) slice = std::chrono::milliseconds(std::stoi(*command.params[0]));
+      if (command.statement == &use_.set_patience) slice = std::chrono::milliseconds(std::stoi(*command.params[0]));
     }
     return now() >= query.sent + slice;
   }
@@ -153,7 +153,7 @@ class ForUpdateTest : public testing::Test, private common::ConnectionObserver {
   [[nodiscard]] std::vector<std::string> words(const FakeQuery& query) const {
     const ForUpdateStatements& use = locks->statements();
     const std::map<const Statement*, std::string> names = {
-        {&use.ensure, "ensure"},     {&use.begin, "begin"},       {&use.set_lock_timeout, "set_lock_timeout"},
+        {&use.ensure, "ensure"},     {&use.begin, "begin"},       {&use.set_patience, "set_patience"},
         {&use.try_lock, "try_lock"}, {&use.lock, "lock"},         {&use.heartbeat, "heartbeat"},
         {&use.commit, "commit"},     {&use.rollback, "rollback"},
     };

@@ -59,13 +59,13 @@ TEST_F(ForUpdateTest, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
   const auto attempt = try_lock("new");
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 3U);
-  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "set_lock_timeout", "ensure"}));
+  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "set_patience", "ensure"}));
   EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock"}));
   EXPECT_EQ(rows.rows.count("new"), 1U);
 }
 
 TEST_F(ForUpdateTest, ARowThatSomebodyInsertsAndDoesNotCommitIsBusy) {
-  rows.insertion_refused = "55P03";
+  rows.insertion_refused = "57014";
   const auto attempt = try_lock("new");
   EXPECT_EQ(attempt->busy_reports, 1);
   EXPECT_EQ(server.queries[1].commands[1].params[0], "200") << "in milliseconds";

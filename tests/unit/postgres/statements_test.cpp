@@ -49,9 +49,10 @@ const std::map<std::string, std::size_t> parameters = {
     {"optimistic.inspect", 1},
     {"optimistic.list", 1},
     {"optimistic.break_lock", 2},
+    {"limit_of_wait", 1},
     {"for_update.ensure", 1},
     {"for_update.begin", 0},
-    {"for_update.set_lock_timeout", 1},
+    {"for_update.set_patience", 1},
     {"for_update.try_lock", 2},
     {"for_update.lock", 2},
     {"for_update.heartbeat", 0},
@@ -60,7 +61,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"for_update.try_in_transaction", 2},
     {"for_update.inspect", 1},
     {"for_update.list", 1},
-    {"for_update.lock_in_transaction", 3},
+    {"for_update.lock_in_transaction", 4},
     {"for_update.ensure_in_transaction", 2},
     {"for_update.break_lock", 1},
     {"schema.version", 0},
@@ -83,7 +84,7 @@ const std::map<std::string, std::size_t> advisory_parameters = {
     {"try_many", 3},
     {"unlock", 1},
     {"try_in_transaction", 3},
-    {"lock_in_transaction", 4},
+    {"lock_in_transaction", 5},
     {"inspect", 2},
     {"list", 1},
     {"break_lock", 1},
@@ -165,6 +166,17 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   for (const Statement* s : {&advisory.try_lock, &advisory.lock_slice, &advisory.try_many}) {
     EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
   }
+}
+
+// A lock_timeout counts for each of two waits, and its session is given up when the second one takes too long.
+TEST(PostgresStatements, ThoseThatWaitForARowCountAllWaitsTogether) {
+  const auto use = for_update_statements("dlock", Durability::sync);
+  EXPECT_NE(use.set_patience.sql.find("'statement_timeout', $1"), std::string::npos);
+  EXPECT_NE(use.lock.sql.find("set_config('statement_timeout', '0', true)"), std::string::npos)
+      << "what follows in the holder's transaction has all the time it needs";
+  const auto advisory = advisory_statements("dlock", Durability::sync, AdvisoryKey::Space::bigint);
+  EXPECT_NE(advisory.lock_slice.sql.find("set_config('lock_timeout', '250', true)"), std::string::npos)
+      << "whoever has the lock does not wait for the row as long as for the lock";
 }
 
 // Behind it are renewals of other locks.
