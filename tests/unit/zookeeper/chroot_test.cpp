@@ -17,10 +17,12 @@ class ChrootTest : public ZookeeperBackendTest {
  protected:
   using Answer = std::optional<Result<std::vector<std::string>>>;
 
+  // Where it is answered at once.
   Answer initialize() {
     Answer answer;
     group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
     engine.run();
+    EXPECT_TRUE(answer);
     return answer;
   }
 
@@ -60,7 +62,9 @@ TEST_F(ChrootTest, IsNothingToMakeWhereThereIsNone) {
 
 TEST_F(ChrootTest, IsMadeOverTheNextConnectionWhereOneBreaks) {
   next(Kind::create, Fate::hold_answer);
-  Answer answer = initialize();
+  Answer answer;
+  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  engine.run();
   EXPECT_FALSE(answer);
   ensemble.disconnect();
   engine.run();
@@ -105,8 +109,11 @@ TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
   ensemble.fate = [](const FakeRequest& request) {
     return request.kind == Kind::create ? Fate::refuse : Fate::answer;
   };
-  (void)initialize();
+  Answer answer;
+  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
   engine.advance(2s);
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(answer->ok());
   EXPECT_LE(ensemble.count(Kind::create), 20U);
 }
 
