@@ -9,8 +9,8 @@
 //
 // An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
 // be cleaned up. Members know nothing of each other. Acquires of one name go where others of it are under way, if that
-// member is ready, so that they queue in the order of their calls; those of different sessions exclude each other through
-// the ensemble, as two clients do. A session that is lost takes its own locks along, and no others.
+// member is ready, so that they queue in the order of their calls; those of different sessions exclude each other
+// through the ensemble, as two clients do. A session that is lost takes its own locks along, and no others.
 #pragma once
 
 #include <chrono>

@@ -79,13 +79,15 @@ void Chroot::created(const Outcome& outcome) {
 // It may be there all the same, and then no right is needed. That it may not be read says so, too.
 void Chroot::look(const Failure& why) {
   if (!session_.ready()) return;
-  session_.handle().get(
-      missing_.back(), 0, lifetime_.guard([this, why, round = ++round_](const Outcome& outcome, const Handle::Node&) {
-        if (round != round_) return;
-        if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights) return there(false);
-        if (outcome.problem == Problem::no_node || outcome.problem == Problem::other) return finish(why);
-        again_later();
-      }));
+  session_.handle().get(missing_.back(), 0,
+                        lifetime_.guard([this, why, round = ++round_](const Outcome& outcome, const Handle::Node&) {
+                          if (round != round_) return;
+                          if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights)
+                            return there(false);
+                          if (outcome.problem == Problem::no_node || outcome.problem == Problem::other)
+                            return finish(why);
+                          again_later();
+                        }));
 }
 
 void Chroot::there(bool by_us) {

@@ -86,8 +86,8 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     const std::string& prefix = owner_.options_.prefix;
     const std::string lock = prefix + "/dlock-doctor-" + OwnerId(executor.random(), executor.random()).to_string();
     const auto self = shared_from_this();
-    owner_.session_.handle().get(
-        "/", 0, [self](const Outcome& outcome, const Handle::Node&) { self->judge_chroot(outcome); });
+    owner_.session_.handle().get("/", 0,
+                                 [self](const Outcome& outcome, const Handle::Node&) { self->judge_chroot(outcome); });
     owner_.parents_.make(lock, [self, lock](const Parents::Made& made) {
       using Status = Parents::Made::Status;
       const Session& session = self->owner_.session_;

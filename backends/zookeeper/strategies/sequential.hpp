@@ -19,8 +19,8 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/strategies/recent_names.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
+#include "backends/zookeeper/strategies/recent_names.hpp"
 
 namespace dlock::zookeeper {
 
@@ -64,7 +64,7 @@ class Sequential {
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   RecentNames busy_;
   RecentNames refused_;  // because of what is in their queue
-  Failure trouble_;  // why no session stands, once it is known
+  Failure trouble_;      // why no session stands, once it is known
   std::set<std::string> warned_of_;
 };
 

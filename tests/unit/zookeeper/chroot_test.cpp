@@ -106,9 +106,7 @@ TEST_F(ChrootTest, WhatWasMadeThoughTheAnswerWasLostIsNamed) {
 }
 
 TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
-  ensemble.fate = [](const FakeRequest& request) {
-    return request.kind == Kind::create ? Fate::refuse : Fate::answer;
-  };
+  ensemble.fate = [](const FakeRequest& request) { return request.kind == Kind::create ? Fate::refuse : Fate::answer; };
   Answer answer;
   group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
   engine.advance(2s);

@@ -70,8 +70,9 @@ class DiagnosisTest : public testing::Test, private Session::User {
   Parents parents{requests, options};
   Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
   Diagnosis diagnosis{
-      engine, options, session, parents, tombstones,
-      [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
+      engine,     options,
+      session,    parents,
+      tombstones, [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
 };
 
 TEST_F(DiagnosisTest, FindsAWorkingPlaceAndLeavesNothingInIt) {

@@ -398,7 +398,8 @@ void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::v
 
 void FakeHandle::remove(const std::string& path, DoneHandler done) {
   submit(
-      {.kind = FakeRequest::Kind::remove, .path = path}, [this, path] {
+      {.kind = FakeRequest::Kind::remove, .path = path},
+      [this, path] {
         const std::string parent = FakeEnsemble::parent_of(path);
         if (ensemble_.exists(parent) && ensemble_.closed_nodes.contains(parent)) return Problem::no_rights;
         return ensemble_.remove_node(path);
