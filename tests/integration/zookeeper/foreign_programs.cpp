@@ -48,7 +48,16 @@ var kinds = {
   },
   LeaderLatch: function(path) {
     var latch = new LeaderLatch(client, path);
-    return {acquire: function() { latch.start(); latch.await(); }, release: function() { latch.close(); }};
+    function is_there() {
+      for (var at = client.getChildren().forPath(path).iterator(); at.hasNext();) {
+        if (String(at.next()).indexOf("latch") >= 0) return true;
+      }
+      return false;
+    }
+    return {
+      acquire: function() { latch.start(); latch.await(); },
+      release: function() { for (latch.close(); is_there();); },  // its node goes in the background
+    };
   },
   // Of ZooKeeper's own recipes.
   WriteLock: function(path) {
