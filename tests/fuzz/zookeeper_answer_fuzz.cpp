@@ -3,7 +3,6 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/zookeeper/administration/four_letter.hpp"
 #include "backends/zookeeper/administration/server_report.hpp"
 #include "tests/fuzz/checks.hpp"
 

@@ -42,16 +42,4 @@ class FourLetterQuestion final : private common::Stream::Events {
   std::optional<common::Stream> stream_;
 };
 
-// --- What the answers say; no I/O ------------------------------------------------------------------------------------
-
-struct ServerStatus {
-  std::string version;  // "3.8.0"
-  std::string mode;     // "standalone", "leader", "follower", "observer", "read-only"
-};
-
-// nullopt: no such answer, for instance because the server has lost its ensemble.
-[[nodiscard]] std::optional<ServerStatus> read_srvr(std::string_view text);
-// Whether the server does not answer this word.
-[[nodiscard]] bool is_refusal(std::string_view text) noexcept;
-
 }  // namespace dlock::zookeeper

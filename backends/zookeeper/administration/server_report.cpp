@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/zookeeper/administration/four_letter.hpp"
 #include "util/names.hpp"
 
 namespace dlock::zookeeper {
@@ -31,6 +30,15 @@ Version parse_version(std::string_view text) {
     text.remove_prefix(1);
   }
   return version;
+}
+
+// Cuts the first line off.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
 }
 
 // From outside: bounded, and free of control characters.
@@ -114,6 +122,28 @@ class Judgement {
 };
 
 }  // namespace
+
+std::optional<ServerStatus> read_srvr(std::string_view text) {
+  ServerStatus status;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string_view::npos) continue;
+    const std::string_view key = line.substr(0, colon);
+    const std::string_view value = line.substr(colon + 2);
+    if (key == "Zookeeper version" || key == "ZooKeeper version") {
+      status.version = value.substr(0, value.find_first_of("-, "));
+    } else if (key == "Mode") {
+      status.mode = value;
+    }
+  }
+  if (status.version.empty() || status.mode.empty()) return std::nullopt;
+  return status;
+}
+
+bool is_refusal(std::string_view text) noexcept {
+  return text.find("is not executed because it is not in the whitelist") != std::string_view::npos;
+}
 
 std::vector<Finding> judge(const std::vector<ServerReport>& reports) {
   return Judgement(reports).run();
