@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/common/reconnect.hpp"
 #include "util/names.hpp"
 
 namespace dlock::zookeeper {
@@ -16,10 +17,6 @@ constexpr std::chrono::nanoseconds check_min = seconds(20);
 constexpr std::chrono::nanoseconds check_max = seconds(40);
 constexpr std::chrono::nanoseconds poll_min = seconds(1);
 constexpr std::chrono::nanoseconds poll_max = seconds(2);
-
-bool is_final(const Failure& why) {
-  return why.code == errc::access_denied || why.code == errc::invalid_argument || why.code == errc::unsupported;
-}
 
 }  // namespace
 
@@ -74,7 +71,7 @@ void QueueContention::session_ready(bool fresh) {
 
 void QueueContention::session_suspended(const Failure& why) {
   if (stage_ == Stage::over) return;
-  if (is_final(why)) return fail(why);
+  if (common::is_final_refusal(why)) return fail(why);
   if (request_.wait) sink_.unreachable(why);
 }
 

@@ -17,10 +17,13 @@ class ChrootTest : public ZookeeperBackendTest {
  protected:
   using Answer = std::optional<Result<std::vector<std::string>>>;
 
+  void ask(Answer& answer) {
+    group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  }
   // Where it is answered at once.
   Answer initialize() {
     Answer answer;
-    group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+    ask(answer);
     engine.run();
     EXPECT_TRUE(answer);
     return answer;
@@ -63,7 +66,7 @@ TEST_F(ChrootTest, IsNothingToMakeWhereThereIsNone) {
 TEST_F(ChrootTest, IsMadeOverTheNextConnectionWhereOneBreaks) {
   next(Kind::create, Fate::hold_answer);
   Answer answer;
-  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  ask(answer);
   engine.run();
   EXPECT_FALSE(answer);
   ensemble.disconnect();
@@ -87,9 +90,7 @@ TEST_F(ChrootTest, WhatIsThereNeedsNoRights) {
 
 TEST_F(ChrootTest, MayBeAskedForByWhoeverWasJustAnswered) {
   Answer again;
-  group->initialize([&](const Result<std::vector<std::string>>&) {
-    group->initialize([&](Result<std::vector<std::string>> made) { again = std::move(made); });
-  });
+  group->initialize([&](const Result<std::vector<std::string>>&) { ask(again); });
   engine.run();
   ASSERT_TRUE(again && again->ok());
   EXPECT_TRUE(again->value().empty());
@@ -99,7 +100,7 @@ TEST_F(ChrootTest, WhatWasMadeThoughTheAnswerWasLostIsNamed) {
   (void)ensemble.put("/a");
   next(Kind::create, Fate::lose_answer);
   Answer answer;
-  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  ask(answer);
   engine.advance(1s);
   ASSERT_TRUE(answer && answer->ok());
   EXPECT_EQ(answer->value(), std::vector<std::string>{"node /a/b"});
@@ -108,7 +109,7 @@ TEST_F(ChrootTest, WhatWasMadeThoughTheAnswerWasLostIsNamed) {
 TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
   ensemble.fate = [](const FakeRequest& request) { return request.kind == Kind::create ? Fate::refuse : Fate::answer; };
   Answer answer;
-  group->initialize([&](Result<std::vector<std::string>> made) { answer = std::move(made); });
+  ask(answer);
   engine.advance(2s);
   ASSERT_TRUE(answer);
   EXPECT_FALSE(answer->ok());
