@@ -72,8 +72,8 @@ class Caller {
  public:
   Caller(PGconn* connection, std::string schema) : connection_(connection), schema_(std::move(schema)) {}
 
-  // Throws Error, 55P03 as errc::timed_out.
-  Rows run(const std::string& sql, const std::vector<std::string>& params = {}) {
+  // Throws Error, 55P03 as errc::timed_out, and 57014 when the patience is over.
+  Rows run(const std::string& sql, const std::vector<std::string>& params = {}, const Patience* patience = nullptr) {
     std::vector<const char*> values;
     values.reserve(params.size());
     for (const std::string& param : params) values.push_back(param.c_str());
@@ -82,15 +82,14 @@ class Caller {
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return to_rows(*result);
     const char* const sqlstate = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
-    cancelled_ = false;
     if (sqlstate == nullptr) {  // libpq's own words
       throw Error(errc::unavailable, endpoint() + ": " + in_one_line(PQerrorMessage(connection_)));
     }
     Outcome outcome{.problem = Problem::refused, .sqlstate = sqlstate};
     outcome.failure = server_failure(endpoint(), *result);
     Failure why = failure_of(outcome, schema_);
-    cancelled_ = is_end_of_patience(outcome);
-    if (outcome.sqlstate == lock_not_available) why.code = errc::timed_out;
+    const bool impatient = patience != nullptr && is_end_of_patience(outcome) && patience->over();
+    if (outcome.sqlstate == lock_not_available || impatient) why.code = errc::timed_out;
     // The session is gone, and the transaction with it.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     throw Error(why);
@@ -98,16 +97,12 @@ class Caller {
 
   // The same, with two parameters more, which end the statement when the patience is over.
   Rows run_within(const Patience& patience, const std::string& sql, std::vector<std::string> params) {
+    static const Statement limit = limit_of_wait();
     std::string before;
-    if (!patience.unlimited()) before = run(limit_.sql, {patience.timeout()}).text(0, 0);
+    if (!patience.unlimited()) before = run(limit.sql, {patience.timeout()}).text(0, 0);
     params.push_back(patience.timeout());
     params.push_back(before);
-    try {
-      return run(sql, params);
-    } catch (const Error& e) {
-      if (!cancelled_ || patience.unlimited() || !patience.over()) throw;
-      throw Error(errc::timed_out, e.detail());
-    }
+    return run(sql, params, &patience);
   }
 
   // The same as run(); what failed is undone, and the transaction goes on. False: 55P03.
@@ -133,8 +128,6 @@ class Caller {
 
   PGconn* connection_;
   const std::string schema_;
-  const Statement limit_ = limit_of_wait();
-  bool cancelled_ = false;  // the last statement that failed
 };
 
 // --- What is refused -------------------------------------------------------------------------------------------------
