@@ -1,7 +1,6 @@
 // strategy=optimistic: a row with owner and version. No clock of the server decides who has a lock; it only helps the
 // token, and says for how long a mark is good.
-#include "backends/postgres/sql/sql_template.hpp"
-#include "backends/postgres/sql/statements.hpp"
+#include "backends/postgres/sql/row_texts.hpp"
 
 namespace dlock::postgres {
 
@@ -85,8 +84,7 @@ constexpr std::string_view release = R"sql(
     UPDATE {optimistic} SET owner = NULL, version = version {+} 1
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until{commit})
-  SELECT $2::{text}, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT $2::{text}, true, {notify} FROM r
   UNION ALL SELECT owner, false, NULL::{text} FROM {optimistic}
     WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
 )sql";
@@ -102,8 +100,7 @@ constexpr std::string_view release_many = R"sql(
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until{commit})
-  SELECT owner, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT owner, true, {notify} FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {optimistic} AS l ON l.name {=} q.name AND l.owner {=} q.owner
     WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
@@ -135,8 +132,7 @@ constexpr std::string_view break_lock = R"sql(
     UPDATE {optimistic} SET owner = NULL, version = version {+} 1
     WHERE name {=} (SELECT f.name FROM f) AND owner IS NOT NULL
     RETURNING name, waiting_until{commit})
-  SELECT true, CASE WHEN $2::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
+  SELECT true, {notify} FROM r
   UNION ALL SELECT false, NULL::{text} FROM {optimistic}
     WHERE name {=} $1::{text} AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
 )sql";
@@ -144,20 +140,15 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements optimistic_statements(std::string_view schema, Durability durability) {
-  const Fillings fillings = common_fillings(schema, durability);
-  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
-  const std::string looking(look);
-  return {
-      .acquire = statement(acquire),
-      .acquire_many = statement(acquire_many),
-      .renew_many = statement(renew_many),
-      .release = statement(release),
-      .release_many = statement(release_many),
-      .mark_many = statement(mark_many),
-      .inspect = statement(looking + "WHERE name {=} $1::{text}"),
-      .list = statement(looking + "ORDER BY name LIMIT $1::{int8}"),
-      .break_lock = statement(break_lock),
-  };
+  return row_statements({.acquire = acquire,
+                         .acquire_many = acquire_many,
+                         .renew_many = renew_many,
+                         .release = release,
+                         .release_many = release_many,
+                         .mark_many = mark_many,
+                         .look = look,
+                         .break_lock = break_lock},
+                        schema, durability);
 }
 
 }  // namespace dlock::postgres

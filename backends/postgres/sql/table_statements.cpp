@@ -1,6 +1,5 @@
 // strategy=table: a row with owner and expiry.
-#include "backends/postgres/sql/sql_template.hpp"
-#include "backends/postgres/sql/statements.hpp"
+#include "backends/postgres/sql/row_texts.hpp"
 
 namespace dlock::postgres {
 
@@ -88,8 +87,7 @@ constexpr std::string_view release = R"sql(
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until{commit})
-  SELECT $2::{text}, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT $2::{text}, true, {notify} FROM r
   UNION ALL SELECT owner, false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
 )sql";
@@ -105,8 +103,7 @@ constexpr std::string_view release_many = R"sql(
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until{commit})
-  SELECT owner, true, CASE WHEN $3::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($3::{text}, name)::{text} END FROM r
+  SELECT owner, true, {notify} FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
     WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
@@ -143,8 +140,7 @@ constexpr std::string_view break_lock = R"sql(
     UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name {=} (SELECT f.name FROM f) AND expires_at {>} {now}
     RETURNING name, waiting_until{commit})
-  SELECT true, CASE WHEN $2::{text} {<>} '' AND waiting_until {>} {now}
-      THEN pg_catalog.pg_notify($2::{text}, name)::{text} END FROM r
+  SELECT true, {notify} FROM r
   UNION ALL SELECT false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
 )sql";
@@ -152,20 +148,15 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements table_statements(std::string_view schema, Durability durability) {
-  const Fillings fillings = common_fillings(schema, durability);
-  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
-  const std::string looking(look);
-  return {
-      .acquire = statement(acquire),
-      .acquire_many = statement(acquire_many),
-      .renew_many = statement(renew_many),
-      .release = statement(release),
-      .release_many = statement(release_many),
-      .mark_many = statement(mark_many),
-      .inspect = statement(looking + "WHERE name {=} $1::{text}"),
-      .list = statement(looking + "ORDER BY name LIMIT $1::{int8}"),
-      .break_lock = statement(break_lock),
-  };
+  return row_statements({.acquire = acquire,
+                         .acquire_many = acquire_many,
+                         .renew_many = renew_many,
+                         .release = release,
+                         .release_many = release_many,
+                         .mark_many = mark_many,
+                         .look = look,
+                         .break_lock = break_lock},
+                        schema, durability);
 }
 
 }  // namespace dlock::postgres

@@ -1,0 +1,39 @@
+#include "backends/postgres/sql/row_texts.hpp"
+
+#include <string>
+
+namespace dlock::postgres {
+
+namespace {
+
+constexpr std::string_view notify = R"sql(
+  CASE WHEN {channel}::{text} {<>} '' AND waiting_until {>} {now}
+    THEN pg_catalog.pg_notify({channel}::{text}, name)::{text} END
+)sql";
+
+}  // namespace
+
+RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability) {
+  const Fillings fillings = common_fillings(schema, durability);
+  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
+  const auto notifying = [&](std::string_view text, const std::string& channel) {
+    Fillings all = fillings;
+    all.emplace_back("channel", channel);
+    all.emplace_back("notify", fill(notify, all));
+    return Statement{fill(text, all)};
+  };
+  const std::string look(texts.look);
+  return {
+      .acquire = statement(texts.acquire),
+      .acquire_many = statement(texts.acquire_many),
+      .renew_many = statement(texts.renew_many),
+      .release = notifying(texts.release, "$3"),
+      .release_many = notifying(texts.release_many, "$3"),
+      .mark_many = statement(texts.mark_many),
+      .inspect = statement(look + "WHERE name {=} $1::{text}"),
+      .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),
+      .break_lock = notifying(texts.break_lock, "$2"),
+  };
+}
+
+}  // namespace dlock::postgres

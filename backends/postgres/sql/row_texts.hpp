@@ -1,0 +1,26 @@
+// The texts of a row strategy, of which its statements are made.
+#pragma once
+
+#include <string_view>
+
+#include "backends/postgres/sql/sql_template.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+// Templates. {notify}, where `name` and `waiting_until` are a row's, tells whoever waits for it, over the channel that
+// the statement is given, or nobody where that is ''.
+struct RowTexts {
+  std::string_view acquire;
+  std::string_view acquire_many;
+  std::string_view renew_many;
+  std::string_view release;
+  std::string_view release_many;
+  std::string_view mark_many;
+  std::string_view look;  // without its condition
+  std::string_view break_lock;
+};
+
+[[nodiscard]] RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability);
+
+}  // namespace dlock::postgres
