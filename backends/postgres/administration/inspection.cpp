@@ -45,6 +45,13 @@ Failure may_not_end_session(const Outcome& outcome, const Options& options) {
               "of the holder's role, or GRANT pg_signal_backend TO <role>"};
 }
 
+Failure has_no_session(const std::string& prepared) {
+  return {errc::unsupported,
+          "this lock is held by a prepared transaction, which no session has that could be ended; in "
+          "its database: ROLLBACK PREPARED " +
+              prepared};
+}
+
 AdvisoryKey key_of(const Options& options, const std::string& name) {
   return advisory_key(options.key, options.schema, name);
 }
@@ -165,6 +172,9 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
   }
   if (outcome.problem != Problem::none) return breaking->done(outcome.failure);
   const Rows& rows = results[0];
+  if (const std::string prepared = rows.text(0, 1); by_session(options.strategy) && !prepared.empty()) {
+    return breaking->done(has_no_session(prepared));
+  }
   // Where the session that we meant to end is gone already, so is its lock.
   if (rows.empty() || rows.flag(0, 0) || by_session(options.strategy)) {
     return breaking->done(!rows.empty() && rows.flag(0, 0));

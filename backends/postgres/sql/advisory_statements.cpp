@@ -59,34 +59,34 @@ constexpr std::string_view unlock_many = R"sql(
   SELECT q.key, pg_catalog.pg_advisory_unlock({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
 )sql";
 
-// pg_locks shows the halves of the key as unsigned numbers.
+// pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
 constexpr std::string_view locks = R"sql(
   l AS MATERIALIZED (
-    SELECT p.pid, p.granted, p.objsubid, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key
+    SELECT p.pid, p.granted, p.objsubid, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key, {gid} AS gid
     FROM pg_catalog.pg_locks AS p
     WHERE p.locktype {=} 'advisory' AND p.database {=} (
       SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database()))
 )sql";
 
-// The row is about the last lease of ours; somebody else may have the lock now.
 // As the session says itself.
 constexpr std::string_view whose =
-    "coalesce(pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', ''), '')";
+    "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', "
+    "''), '')";
 
+// The row is about the last lease of ours; somebody else may have the lock now.
 constexpr std::string_view who = R"sql(
-  h.pid IS NOT NULL,
-  CASE WHEN h.pid IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder
-    ELSE {whose} END,
-  CASE WHEN h.pid IS NULL OR h.pid {=} f.pid THEN coalesce(f.token, 0) ELSE 0 END,
+  h.key IS NOT NULL,
+  CASE WHEN h.key IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder ELSE {whose} END,
+  CASE WHEN h.key IS NULL OR h.pid {=} f.pid THEN coalesce(f.token, 0) ELSE 0 END,
   NULL::{int8}
 )sql";
 
 constexpr std::string_view inspect = R"sql(
   WITH {locks},
-  k AS MATERIALIZED (SELECT pid, granted FROM l WHERE key {=} {key} AND objsubid {=} {space})
+  k AS MATERIALIZED (SELECT key, pid, granted, gid FROM l WHERE key {=} {key} AND objsubid {=} {space})
   SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
   FROM (SELECT $2::{text} AS name) AS o
-    LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
+    LEFT JOIN (SELECT key, pid, gid FROM k WHERE granted LIMIT 1) AS h ON true
     LEFT JOIN {fence} AS f ON f.name {=} o.name
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
 )sql";
@@ -94,28 +94,33 @@ constexpr std::string_view inspect = R"sql(
 // Locks need no tables of ours.
 constexpr std::string_view inspect_without_tables = R"sql(
   WITH {locks},
-  k AS MATERIALIZED (SELECT pid, granted FROM l WHERE key {=} {key} AND objsubid {=} {space})
-  SELECT o.name, h.pid IS NOT NULL, {whose}, 0::{int8}, NULL::{int8},
+  k AS MATERIALIZED (SELECT key, pid, granted, gid FROM l WHERE key {=} {key} AND objsubid {=} {space})
+  SELECT o.name, h.key IS NOT NULL, {whose}, 0::{int8}, NULL::{int8},
     (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
   FROM (SELECT $2::{text} AS name) AS o
-    LEFT JOIN (SELECT pid FROM k WHERE granted LIMIT 1) AS h ON true
+    LEFT JOIN (SELECT key, pid, gid FROM k WHERE granted LIMIT 1) AS h ON true
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
 )sql";
 
+// Each of the parts is as large as it is, and not looked through for each name.
 constexpr std::string_view list = R"sql(
-  WITH {locks}
-  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who},
-    (SELECT pg_catalog.count(*) FROM l WHERE l.key {=} f.key AND l.objsubid {=} f.space AND NOT l.granted)
+  WITH {locks},
+  h AS MATERIALIZED (
+    SELECT DISTINCT ON (l.key, l.objsubid) l.key, l.objsubid, l.pid, l.gid FROM l WHERE l.granted),
+  w AS MATERIALIZED (
+    SELECT l.key, l.objsubid, pg_catalog.count(*) AS waiters FROM l WHERE NOT l.granted GROUP BY l.key, l.objsubid)
+  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who}, coalesce(w.waiters, 0)
   FROM {fence} AS f
-    LEFT JOIN LATERAL (
-      SELECT l.pid FROM l WHERE l.key {=} f.key AND l.objsubid {=} f.space AND l.granted LIMIT 1) AS h ON true
+    LEFT JOIN h ON h.key {=} f.key AND h.objsubid {=} f.space
+    LEFT JOIN w ON w.key {=} f.key AND w.objsubid {=} f.space
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
   ORDER BY f.name LIMIT $1::{int8}
 )sql";
 
 constexpr std::string_view break_lock = R"sql(
   WITH {locks}
-  SELECT pg_catalog.pg_terminate_backend(l.pid) FROM l WHERE l.key {=} {key} AND l.objsubid {=} {space} AND l.granted
+  SELECT pg_catalog.pg_terminate_backend(l.pid), pg_catalog.quote_literal(l.gid) FROM l
+  WHERE l.key {=} {key} AND l.objsubid {=} {space} AND l.granted
 )sql";
 
 // The key as one number, and as the lock functions take it, from where the parameter is.
@@ -142,7 +147,7 @@ class Builder {
   Builder(std::string_view schema, Durability durability, Space space)
       : fillings_(common_fillings(schema, durability)), space_(space) {
     fillings_.emplace_back("locks", fill(locks, fillings_));
-    fillings_.emplace_back("whose", std::string(whose));
+    fillings_.emplace_back("whose", fill(whose, fillings_));
     fillings_.emplace_back("who", fill(who, fillings_));
     commit_ = fill("{commit}", fillings_);
   }

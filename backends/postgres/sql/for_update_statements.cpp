@@ -72,35 +72,39 @@ constexpr std::string_view fenced =
     "ON CONFLICT (name) DO UPDATE SET token = greatest(t.token {+} 1, {us}), holder = $2::{text} RETURNING t.token)";
 
 // xmax of a row that is locked is the transaction that has it. Of those who wait for it, one has the lock on the tuple,
-// and the others wait for that.
+// and the others wait for that. A transaction that was prepared has no process. Each of the parts is as large as it is,
+// and not looked through for each name.
 constexpr std::string_view look = R"sql(
   WITH l AS MATERIALIZED (
-    SELECT pid, granted, mode, locktype, transactionid, database, relation, page, tuple FROM pg_catalog.pg_locks
-    WHERE locktype {=} ANY (ARRAY['transactionid', 'tuple']::{text}[]))
-  SELECT r.name, h.pid IS NOT NULL,
-    coalesce(pg_catalog.regexp_replace(a.application_name, '^([a-z]+[.])?dlock(#[0-9]+)?:', ''), ''),
-    CASE WHEN h.pid IS NULL THEN coalesce(t.token, 0)
+    SELECT p.pid, p.granted, p.mode, p.locktype, p.transactionid, p.database, p.relation, p.page, p.tuple, {gid} AS gid
+    FROM pg_catalog.pg_locks AS p WHERE p.locktype {=} ANY (ARRAY['transactionid', 'tuple']::{text}[])),
+  h AS MATERIALIZED (
+    SELECT l.transactionid, l.pid, l.gid FROM l
+    WHERE l.locktype {=} 'transactionid' AND l.granted AND l.mode {=} 'ExclusiveLock'),
+  w AS MATERIALIZED (
+    SELECT l.relation, l.page, l.tuple::{int4} AS tuple, pg_catalog.count(*) AS waiters FROM l
+    WHERE l.locktype {=} 'tuple' AND l.database {=} (SELECT d.oid FROM pg_catalog.pg_database AS d
+      WHERE d.datname {=} pg_catalog.current_database())
+    GROUP BY l.relation, l.page, l.tuple)
+  SELECT r.name, h.transactionid IS NOT NULL,
+    coalesce('prepared transaction ' {||} h.gid,
+      pg_catalog.regexp_replace(a.application_name, '^([a-z]+[.])?dlock(#[0-9]+)?:', ''), ''),
+    CASE WHEN h.transactionid IS NULL THEN coalesce(t.token, 0)
       ELSE coalesce(pg_catalog.substr(pg_catalog.substring(a.application_name, '^dlock#([0-9]+):'), 1, 18)::{int8}, 0)
       END,
-    NULL::{int8},
-    (SELECT pg_catalog.count(*) FROM l
-      WHERE l.locktype {=} 'tuple' AND l.relation {=} r.tableoid
-        AND l.database {=} (SELECT d.oid FROM pg_catalog.pg_database AS d
-          WHERE d.datname {=} pg_catalog.current_database())
-        AND l.page {=} ((r.ctid::{text}::{point})[0])::{int4} AND l.tuple {=} ((r.ctid::{text}::{point})[1])::{int4})
+    NULL::{int8}, coalesce(w.waiters, 0)
   FROM {row_lock} AS r
-    LEFT JOIN LATERAL (
-      SELECT l.pid FROM l WHERE l.locktype {=} 'transactionid' AND l.granted AND l.mode {=} 'ExclusiveLock'
-        AND l.transactionid {=} r.xmax LIMIT 1
-    ) AS h ON true
+    LEFT JOIN h ON h.transactionid {=} r.xmax
+    LEFT JOIN w ON w.relation {=} r.tableoid AND w.page {=} ((r.ctid::{text}::{point})[0])::{int4}
+      AND w.tuple {=} ((r.ctid::{text}::{point})[1])::{int4}
     LEFT JOIN {row_token} AS t ON t.name {=} r.name
     LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid {=} h.pid
 )sql";
 
 constexpr std::string_view break_lock = R"sql(
-  SELECT pg_catalog.pg_terminate_backend(l.pid)
-  FROM {row_lock} AS r JOIN pg_catalog.pg_locks AS l
-    ON l.locktype {=} 'transactionid' AND l.granted AND l.mode {=} 'ExclusiveLock' AND l.transactionid {=} r.xmax
+  SELECT pg_catalog.pg_terminate_backend(p.pid), pg_catalog.quote_literal({gid})
+  FROM {row_lock} AS r JOIN pg_catalog.pg_locks AS p
+    ON p.locktype {=} 'transactionid' AND p.granted AND p.mode {=} 'ExclusiveLock' AND p.transactionid {=} r.xmax
   WHERE r.name {=} $1::{text}
 )sql";
 

@@ -71,6 +71,12 @@ Fillings common_fillings(std::string_view schema, std::optional<Durability> dura
       {"ms", "pg_catalog.interval '1 millisecond'"},
       // Whoever waits for somebody's transaction keeps renewals of other locks waiting behind it.
       {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},
+      // Of the transaction that has the lock p, where it was prepared and so has no session; NULL otherwise. All locks
+      // of a transaction, that on its own number among them, name it by the same virtual number.
+      {"gid", fill("(SELECT x.gid FROM pg_catalog.pg_locks AS o JOIN pg_catalog.pg_prepared_xacts AS x "
+                   "ON x.transaction {=} o.transactionid "
+                   "WHERE p.pid IS NULL AND o.pid IS NULL AND o.virtualtransaction {=} p.virtualtransaction LIMIT 1)",
+                   {})},
       {"commit", commit_of(durability)},
   };
   for (const TableDefinition& table : layout()) fillings.emplace_back(table.name, qualified(schema, table.name));

@@ -110,7 +110,9 @@ struct ForUpdateStatements {
   Statement ensure_in_transaction;
   Statement inspect;     // $1 name
   Statement list;        // $1 at most so many
-  Statement break_lock;  // $1 name. Ends the holder's session; answers a row, true, if there was one.
+  // $1 name. Ends the holder's session; answers a row, if there is a holder: true, or NULL and the name of the prepared
+  // transaction that it is.
+  Statement break_lock;
 };
 
 // strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
@@ -136,7 +138,7 @@ struct AdvisoryStatements {
   // $1 at most so many. Of all names that were ever locked with this strategy; a name that was locked with several
   // keys is there for each of them.
   Statement list;
-  Statement break_lock;  // $1 key. Ends the holder's session; answers a row, true, if there was one.
+  Statement break_lock;  // $1 key. As that of for-update.
 };
 
 [[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability);

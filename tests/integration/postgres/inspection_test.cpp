@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
@@ -36,6 +38,36 @@ class PostgresInspectionTest : public OnSharedServer<testing::TestWithParam<Stra
     }
   }
 };
+
+postgres::Statement list_statement(Strategy strategy) {
+  using postgres::Durability;
+  switch (strategy) {
+    case Strategy::table:
+      return postgres::table_statements("dlock", Durability::sync).list;
+    case Strategy::optimistic:
+      return postgres::optimistic_statements("dlock", Durability::sync).list;
+    case Strategy::for_update:
+      return postgres::for_update_statements("dlock", Durability::sync).list;
+    case Strategy::advisory:
+      break;
+  }
+  return postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint).list;
+}
+
+// How many rows EXPLAIN ANALYZE says to have been looked at.
+std::size_t rows_looked_at(const PostgresReply& plan) {
+  static const std::regex in_node("actual rows=([0-9]+) loops=([0-9]+)|Rows Removed by [A-Za-z ]+: ([0-9]+)");
+  std::size_t sum = 0;
+  std::size_t loops = 1;  // of the node that the lines are about
+  for (const auto& row : plan.rows) {
+    std::smatch found;
+    const std::string line = row.at(0).value();
+    if (!std::regex_search(line, found, in_node)) continue;
+    if (found[2].matched) loops = std::stoul(found[2]);
+    sum += loops * std::stoul(found[found[3].matched ? 3 : 1]);
+  }
+  return sum;
+}
 
 TEST_P(PostgresInspectionTest, NothingIsHeldWhereThereIsNoSchema) {
   LiveServices services(server.url(strategy()));
@@ -197,6 +229,31 @@ TEST_P(PostgresInspectionTest, TheNamedGrantsSuffice) {
   EXPECT_TRUE(lock.release());
   drop_schema();
   server.run("DROP ROLE worker");
+}
+
+// However many names and locks there are, the server looks through neither of them for each of the other.
+TEST_P(PostgresInspectionTest, ListingTakesTimeInProportion) {
+  constexpr std::size_t names = 20'000;
+  LiveServices services(server.url(strategy()));
+  ASSERT_FALSE(services.set_up());
+  server.run(
+      "INSERT INTO dlock.lease (name, holder, token, expires_at) SELECT i, '', 1, '-infinity' "
+      "FROM generate_series(1, 20000) AS i");
+  server.run(
+      "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) SELECT i, '', 1, 1, 1 "
+      "FROM generate_series(1, 20000) AS i");
+  server.run("INSERT INTO dlock.row_lock (name) SELECT i FROM generate_series(1, 20000) AS i");
+  server.run("INSERT INTO dlock.row_token (name, holder, token) SELECT i, '', 1 FROM generate_series(1, 20000) AS i");
+  server.run(
+      "INSERT INTO dlock.fence (name, key, space, pid, holder, token) SELECT i, i, 1, 0, '', 1 "
+      "FROM generate_series(1, 20000) AS i");
+  server.run("ANALYZE");
+  PostgresConnection other(server.admin_conninfo());
+  other.run("SELECT pg_advisory_lock(i) FROM generate_series(1, 1000) AS i");
+  other.run("PREPARE listing AS " + list_statement(GetParam()).sql);
+  const PostgresReply plan = other.query("EXPLAIN (ANALYZE, TIMING OFF) EXECUTE listing(100001)");
+  EXPECT_LT(rows_looked_at(plan), 20 * names) << "each of them a few times";
+  EXPECT_EQ(services.list().value().size(), names);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, PostgresInspectionTest, testing::ValuesIn(tested()), strategy_name);
