@@ -63,6 +63,11 @@ void LibpqConnection::greeted() {
   }
   greeting_timer_.disarm();
   preamble_.reset();
+  if (server_.read_only) {
+    return refuse({errc::access_denied,
+                   server_.endpoint + ": transactions are read-only by default (default_transaction_read_only), which "
+                                      "cannot be changed behind a pooler; switch it off for this role and database"});
+  }
   pipeline_->prepare_statements(!server_.pooled);
   ready_ = true;
   listener_.connection_ready();

@@ -94,7 +94,7 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
-      .min_lease = std::chrono::milliseconds(1),
+      .min_lease = shortest_session_lease,
       .max_lease = services_.options.lease,
   };
 }

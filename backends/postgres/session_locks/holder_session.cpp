@@ -79,7 +79,7 @@ void HolderSession::pump() {
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 std::vector<HolderSession::Group> HolderSession::next_groups() {
-  const std::size_t room = limit_.most_locks - std::min(limit_.most_locks, limit_.held());
+  const std::size_t room = limit_.most_locks - std::min(limit_.most_locks, limit_.taken());
   std::vector<Group> groups;
   std::map<LockKey, std::size_t> places;
   for (auto at = pending_.begin(); at != pending_.end();) {
@@ -141,6 +141,7 @@ void HolderSession::send_tries(Space space, std::vector<Group> groups) {
     command = {.statement = &statements.try_many, .params = {text_array(keys), text_array(rows), text_array(holders)}};
   }
   const FlightId id = ++last_flight_;
+  tried_ += groups.size();
   flights_.emplace(id, Flight{.since = executor_.now(), .groups = std::move(groups)});
   ++try_flights_;
   // Without a deadline: whatever the answer, and however late, it has to be known what the session has.
@@ -153,6 +154,7 @@ void HolderSession::send_tries(Space space, std::vector<Group> groups) {
 void HolderSession::tries_answered(FlightId id, const Outcome& outcome, const Results& results) {
   const Flight flight = std::move(flights_.extract(id).mapped());
   --try_flights_;
+  tried_ -= flight.groups.size();
   const Meaning meaning = meaning_of(outcome);
   switch (outcome.problem) {
     case Problem::none:

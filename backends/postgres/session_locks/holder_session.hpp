@@ -50,10 +50,10 @@ class HolderSession final : private Session::User {
   };
   using TryId = std::uint64_t;  // never 0
   using ReleaseHandler = Backend::ReleaseHandler;
-  // How many locks the client may hold in such sessions, and how many it holds.
+  // How many locks the client may hold in such sessions, and how many it holds or may have got by what is under way.
   struct Limit {
     std::size_t most_locks = 0;
-    std::function<std::size_t()> held = {};
+    std::function<std::size_t()> taken = {};
   };
 
   // All outlive it. when_quiet: called when quiet() has become true.
@@ -72,6 +72,8 @@ class HolderSession final : private Session::User {
   [[nodiscard]] bool release(const OwnerId& owner, ReleaseHandler done);
 
   [[nodiscard]] std::size_t held() const noexcept { return kept_.size(); }
+  // And may have got, by what is under way.
+  [[nodiscard]] std::size_t taken() const noexcept { return kept_.size() + tried_; }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept { return flights_.empty() && unlocks_.empty() && pending_.empty(); }
 
@@ -160,6 +162,7 @@ class HolderSession final : private Session::User {
   std::vector<Unlock> unlocks_;         // not sent
   std::map<FlightId, Flight> flights_;  // in the order in which they are answered
   std::size_t try_flights_ = 0;
+  std::size_t tried_ = 0;  // the locks that they try for
   std::size_t unlock_flights_ = 0;
   TryId last_try_ = 0;
   FlightId last_flight_ = 0;

@@ -8,7 +8,7 @@ namespace dlock::postgres {
 Holders::Holders(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
                  std::size_t sessions, std::size_t most_locks, const std::function<void()>& when_quiet)
     : news_(host, true) {
-  const HolderSession::Limit limit{.most_locks = most_locks, .held = [this] { return held(); }};
+  const HolderSession::Limit limit{.most_locks = most_locks, .taken = [this] { return sum(&HolderSession::taken); }};
   while (sessions_.size() < sessions) {
     sessions_.push_back(std::make_unique<HolderSession>(host, options, dialling, sql, limit, news_, when_quiet));
   }
@@ -29,10 +29,10 @@ bool Holders::quiet() const noexcept {
   return std::all_of(sessions_.begin(), sessions_.end(), [](const auto& session) { return session->quiet(); });
 }
 
-std::size_t Holders::held() const noexcept {
-  std::size_t count = 0;
-  for (const auto& session : sessions_) count += session->held();
-  return count;
+std::size_t Holders::sum(std::size_t (HolderSession::*count)() const noexcept) const noexcept {
+  std::size_t sum = 0;
+  for (const auto& session : sessions_) sum += (*session.*count)();
+  return sum;
 }
 
 }  // namespace dlock::postgres

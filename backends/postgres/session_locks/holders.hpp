@@ -27,12 +27,12 @@ class Holders {
   [[nodiscard]] HolderSession& of(const LockKey& key);
   // False: that lock is not, or no longer, in one of them. As HolderSession::release().
   [[nodiscard]] bool release(const OwnerId& owner, const Backend::ReleaseHandler& done);
-  [[nodiscard]] bool holds_any() const noexcept { return held() > 0; }
+  [[nodiscard]] bool holds_any() const noexcept { return sum(&HolderSession::held) > 0; }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept;
 
  private:
-  [[nodiscard]] std::size_t held() const noexcept;
+  [[nodiscard]] std::size_t sum(std::size_t (HolderSession::*count)() const noexcept) const noexcept;
 
   common::ConnectionNews news_;
   std::vector<std::unique_ptr<HolderSession>> sessions_;

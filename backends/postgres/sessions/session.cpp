@@ -14,8 +14,8 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr nanoseconds longest_silence = std::chrono::seconds(2);
-constexpr nanoseconds shortest_silence = milliseconds(50);
 constexpr int beats_per_lease = 3;
+constexpr nanoseconds shortest_silence = shortest_session_lease / beats_per_lease;
 
 nanoseconds silence_for(const Dialling& dialling, const Purpose& purpose) {
   nanoseconds silence = std::min(longest_silence, dialling.response_timeout);

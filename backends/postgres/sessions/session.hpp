@@ -17,6 +17,9 @@
 
 namespace dlock::postgres {
 
+// As short as a lease may be that is kept by heartbeats: a session is heard of three times in it.
+inline constexpr std::chrono::nanoseconds shortest_session_lease = std::chrono::milliseconds(150);
+
 struct Request {
   Query query = {};
   // Then the answer is given up: not_sent or unknown_outcome. What was sent may still be carried out, unless the

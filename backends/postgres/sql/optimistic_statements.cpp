@@ -37,9 +37,11 @@ constexpr std::string_view acquire_many = R"sql(
       pg_catalog.unnest($3::{text}[]), pg_catalog.unnest($4::{int8}[]), pg_catalog.unnest($5::{text}[]),
       pg_catalog.unnest($6::{int8}[])) AS q (name, owner, holder, lease_ms, seen_owner, seen_version)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name
-    WHERE l.owner IS NULL OR l.owner {=} q.owner OR (l.owner {=} q.seen_owner AND l.version {=} q.seen_version)
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name
+        AND (l.owner IS NULL OR l.owner {=} q.owner OR (l.owner {=} q.seen_owner AND l.version {=} q.seen_version))
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   u AS (
     UPDATE {optimistic} AS l SET owner = q.owner, holder = q.holder, lease_ms = q.lease_ms, version = l.version {+} 1,
       token = CASE WHEN l.owner {=} q.owner THEN l.token ELSE greatest(l.token {+} 1, {us}) END
@@ -50,13 +52,13 @@ constexpr std::string_view acquire_many = R"sql(
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, 1, {us}, q.lease_ms FROM q
-    WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name {=} q.name)
+    WHERE NOT EXISTS (SELECT FROM {optimistic} AS l WHERE l.name {=} q.name OFFSET 0)
     ORDER BY q.name COLLATE {C}
     ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
   SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
   UNION ALL SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
   UNION ALL SELECT q.owner, NULL::{int8}, l.owner, l.version, l.lease_ms
-    FROM q JOIN {optimistic} AS l ON l.name {=} q.name
+    FROM {each}
     WHERE l.owner {<>} q.owner AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
 )sql";
 
@@ -65,16 +67,18 @@ constexpr std::string_view renew_many = R"sql(
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
       pg_catalog.unnest($3::{int8}[])) AS q (name, owner, lease_ms)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   u AS (
     UPDATE {optimistic} AS l SET version = l.version {+} 1, lease_ms = q.lease_ms
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.owner{commit})
   SELECT owner, true FROM u
-  UNION ALL SELECT q.owner, false FROM q JOIN {optimistic} AS l ON l.name {=} q.name AND l.owner {=} q.owner
-    WHERE NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+  UNION ALL SELECT q.owner, false FROM {each}
+    WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
 )sql";
 
 constexpr std::string_view release = R"sql(
@@ -93,31 +97,36 @@ constexpr std::string_view release_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
     UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until{commit})
   SELECT owner, true, {notify} FROM r
-  UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {optimistic} AS l ON l.name {=} q.name AND l.owner {=} q.owner
-    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+  UNION ALL SELECT q.owner, false, NULL::{text} FROM {each}
+    WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
 
 constexpr std::string_view mark_many = R"sql(
   WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {optimistic} AS l JOIN q ON l.name {=} q.name
-    WHERE l.owner IS NOT NULL AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner IS NOT NULL
+        AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
     UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
-    FROM f WHERE l.name {=} f.name AND l.owner IS NOT NULL
+    FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.owner IS NOT NULL
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
   UNION ALL SELECT l.name, l.owner IS NOT NULL AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
-    FROM q JOIN {optimistic} AS l ON l.name {=} q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+    FROM {each}
+    WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 
 constexpr std::string_view look = R"sql(
@@ -140,7 +149,8 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements optimistic_statements(std::string_view schema, Durability durability) {
-  return row_statements({.acquire = acquire,
+  return row_statements({.table = "optimistic",
+                         .acquire = acquire,
                          .acquire_many = acquire_many,
                          .renew_many = renew_many,
                          .release = release,

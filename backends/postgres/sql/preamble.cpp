@@ -19,7 +19,8 @@ constexpr int version_17 = 170000;
 
 constexpr const char* question =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),"
-    " pg_catalog.current_setting('default_transaction_isolation')";
+    " pg_catalog.current_setting('default_transaction_isolation'),"
+    " pg_catalog.current_setting('default_transaction_read_only')";
 constexpr const char* setting =
     "SELECT pg_catalog.set_config($1::pg_catalog.text, $2::pg_catalog.text, false)"
     " WHERE $3::pg_catalog.int4 OPERATOR(pg_catalog.=) ANY (ARRAY[0, pg_catalog.pg_backend_pid()])";
@@ -57,6 +58,10 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
   set("default_transaction_isolation", "read committed");
   set("default_transaction_read_only", "off");
   set("search_path", "pg_catalog");
+  // A plan that was made for an empty table, and is kept, would scan it when it is full.
+  set("enable_seqscan", "off");
+  // A lock that was busy is an error for the server, and no reason to end the session.
+  set("exit_on_error", "off");
   set("statement_timeout", "0");
   set("lock_timeout", text_of(std::chrono::ceil<milliseconds>(purpose.lock_patience).count()));
   set("idle_in_transaction_session_timeout", lease);
@@ -89,6 +94,7 @@ bool Preamble::answered(std::size_t command, const Outcome& outcome, const Resul
                      (facts_.pooler == Pooler::detect && server_.backend_pid != facts_.backend_pid);
     server_.standby = results[0].flag(0, 1);
     if (server_.isolation.empty()) server_.isolation = results[0].text(0, 2);
+    server_.read_only = server_.pooled && results[0].text(0, 3) == "on";
     return true;
   }
   const bool taken = good && !results[0].empty();

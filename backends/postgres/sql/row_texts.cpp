@@ -2,9 +2,15 @@
 
 #include <string>
 
+#include "backends/postgres/sql/identifier.hpp"
+
 namespace dlock::postgres {
 
 namespace {
+
+// The row of each name that is asked about.
+constexpr std::string_view each =
+    "q CROSS JOIN LATERAL (SELECT * FROM {table} AS l WHERE l.name {=} q.name OFFSET 0) AS l";
 
 constexpr std::string_view notify = R"sql(
   CASE WHEN {channel}::{text} {<>} '' AND waiting_until {>} {now}
@@ -14,7 +20,8 @@ constexpr std::string_view notify = R"sql(
 }  // namespace
 
 RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability) {
-  const Fillings fillings = common_fillings(schema, durability);
+  Fillings fillings = common_fillings(schema, durability);
+  fillings.emplace_back("each", fill(each, {{"table", qualified(schema, texts.table)}}));
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const auto notifying = [&](std::string_view text, const std::string& channel) {
     Fillings all = fillings;

@@ -9,8 +9,9 @@
 namespace dlock::postgres {
 
 // Templates. {notify}, where `name` and `waiting_until` are a row's, tells whoever waits for it, over the channel that
-// the statement is given, or nobody where that is ''.
+// the statement is given, or nobody where that is ''. {each}, where q has names, is q and their rows l.
 struct RowTexts {
+  std::string_view table;  // its name
   std::string_view acquire;
   std::string_view acquire_many;
   std::string_view renew_many;

@@ -95,7 +95,9 @@ std::string advice(std::string_view sqlstate, std::string_view schema) {
   if (sqlstate == "22P05" || sqlstate == "22021") {
     return "; this database's encoding has no characters for that name: use another name, or a database in UTF8";
   }
-  if (sqlstate == "25006") return "; this is a standby, and locks are kept by the primary";
+  if (sqlstate == "25006") {
+    return "; this is a standby, and locks are kept by the primary, or transactions are read-only by default here";
+  }
   if (sqlstate == "53200") {
     return "; if that is \"out of shared memory\", the server holds too many locks: take fewer of them at once, or "
            "raise max_locks_per_transaction";

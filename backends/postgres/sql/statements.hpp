@@ -108,8 +108,8 @@ struct ForUpdateStatements {
   // $1 name, $2 lock_timeout. Inserts the row as part of the caller's transaction, and waits for others that are about
   // to do the same. 55P03 and the lock_timeout as above.
   Statement ensure_in_transaction;
-  Statement inspect;     // $1 name
-  Statement list;        // $1 at most so many
+  Statement inspect;  // $1 name
+  Statement list;     // $1 at most so many
   // $1 name. Ends the holder's session; answers a row, if there is a holder: true, or NULL and the name of the prepared
   // transaction that it is.
   Statement break_lock;

@@ -8,6 +8,9 @@ namespace {
 // In each of them f locks the rows that may be changed and passes over those that somebody else has locked. Locking
 // looks at the newest version of a row, so what f has found holds until the end of the transaction. A row that was
 // inserted meanwhile is seen by no part of a statement.
+// A plan is kept, and one that was made for an empty table has to do for a full one. So no table is scanned (see
+// preamble.cpp), each of many names is looked for by itself ("each", LATERAL, OFFSET 0), and LIMIT, which cuts nothing
+// off, lets few rows be expected.
 constexpr std::string_view acquire = R"sql(
   WITH f AS MATERIALIZED (
     SELECT name FROM {lease} WHERE name {=} $1::{text} AND (expires_at {<=} {now} OR owner {=} $2::{text})
@@ -37,9 +40,10 @@ constexpr std::string_view acquire_many = R"sql(
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
       pg_catalog.unnest($3::{text}[]), pg_catalog.unnest($4::{int8}[])) AS q (name, owner, holder, lease_ms)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name
-    WHERE l.expires_at {<=} {now} OR l.owner {=} q.owner
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND (l.expires_at {<=} {now} OR l.owner {=} q.owner)
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   u AS (
     UPDATE {lease} AS l SET owner = q.owner, holder = q.holder, expires_at = {now} {+} (q.lease_ms::{float8} {*} {ms}),
       token = CASE WHEN l.owner {=} q.owner THEN l.token ELSE greatest(l.token {+} 1, {us}) END
@@ -49,14 +53,14 @@ constexpr std::string_view acquire_many = R"sql(
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, {us}, {now} {+} (q.lease_ms::{float8} {*} {ms}) FROM q
-    WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name {=} q.name)
+    WHERE NOT EXISTS (SELECT FROM {lease} AS l WHERE l.name {=} q.name OFFSET 0)
     ORDER BY q.name COLLATE {C}
     ON CONFLICT (name) DO NOTHING RETURNING owner, token{commit})
   SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM u
   UNION ALL SELECT owner, token, NULL::{text}, NULL::{int8}, NULL::{int8} FROM i
   UNION ALL SELECT q.owner, NULL::{int8}, NULL::{text}, NULL::{int8},
       (extract(epoch FROM l.expires_at {-} {now}) {*} 1000)::{int8}
-    FROM q JOIN {lease} AS l ON l.name {=} q.name
+    FROM {each}
     WHERE l.expires_at {>} {now} AND pg_catalog.isfinite(l.expires_at)
       AND (l.owner IS NULL OR l.owner {<>} q.owner) AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
 )sql";
@@ -66,17 +70,18 @@ constexpr std::string_view renew_many = R"sql(
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
       pg_catalog.unnest($3::{int8}[])) AS q (name, owner, lease_ms)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
-    WHERE l.expires_at {>} {now}
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner AND l.expires_at {>} {now}
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   u AS (
     UPDATE {lease} AS l SET expires_at = {now} {+} (q.lease_ms::{float8} {*} {ms})
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner AND l.expires_at {>} {now}
     RETURNING l.owner{commit})
   SELECT owner, true FROM u
-  UNION ALL SELECT q.owner, false FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
-    WHERE l.expires_at {>} {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
+  UNION ALL SELECT q.owner, false FROM {each}
+    WHERE l.owner {=} q.owner AND l.expires_at {>} {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
 )sql";
 
 // Not DELETE: that would lose the token. The mark stays, and runs out by itself.
@@ -96,16 +101,18 @@ constexpr std::string_view release_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name AND l.owner {=} q.owner
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
     UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until{commit})
   SELECT owner, true, {notify} FROM r
-  UNION ALL SELECT q.owner, false, NULL::{text} FROM q JOIN {lease} AS l ON l.name {=} q.name AND l.owner {=} q.owner
-    WHERE NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+  UNION ALL SELECT q.owner, false, NULL::{text} FROM {each}
+    WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
 
 // Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
@@ -113,16 +120,19 @@ constexpr std::string_view release_many = R"sql(
 constexpr std::string_view mark_many = R"sql(
   WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
   f AS MATERIALIZED (
-    SELECT l.name FROM {lease} AS l JOIN q ON l.name {=} q.name
-    WHERE l.expires_at {>} {now} AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
-    ORDER BY l.name FOR NO KEY UPDATE OF l SKIP LOCKED),
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.expires_at {>} {now}
+        AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
     UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
-    FROM f WHERE l.name {=} f.name AND l.expires_at {>} {now}
+    FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.expires_at {>} {now}
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
   UNION ALL SELECT l.name, l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
-    FROM q JOIN {lease} AS l ON l.name {=} q.name WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+    FROM {each}
+    WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 
 constexpr std::string_view look = R"sql(
@@ -148,7 +158,8 @@ constexpr std::string_view break_lock = R"sql(
 }  // namespace
 
 RowStatements table_statements(std::string_view schema, Durability durability) {
-  return row_statements({.acquire = acquire,
+  return row_statements({.table = "lease",
+                         .acquire = acquire,
                          .acquire_many = acquire_many,
                          .renew_many = renew_many,
                          .release = release,

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
+#include "explained.hpp"
 #include "held_lock.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
@@ -52,21 +52,6 @@ postgres::Statement list_statement(Strategy strategy) {
       break;
   }
   return postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint).list;
-}
-
-// How many rows EXPLAIN ANALYZE says to have been looked at.
-std::size_t rows_looked_at(const PostgresReply& plan) {
-  static const std::regex in_node("actual rows=([0-9]+) loops=([0-9]+)|Rows Removed by [A-Za-z ]+: ([0-9]+)");
-  std::size_t sum = 0;
-  std::size_t loops = 1;  // of the node that the lines are about
-  for (const auto& row : plan.rows) {
-    std::smatch found;
-    const std::string line = row.at(0).value();
-    if (!std::regex_search(line, found, in_node)) continue;
-    if (found[2].matched) loops = std::stoul(found[2]);
-    sum += loops * std::stoul(found[found[3].matched ? 3 : 1]);
-  }
-  return sum;
 }
 
 TEST_P(PostgresInspectionTest, NothingIsHeldWhereThereIsNoSchema) {

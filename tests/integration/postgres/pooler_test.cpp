@@ -96,6 +96,25 @@ TEST_P(RowsBehindAPoolerTest, AServerThatIsRestartedBehindItIsFoundAgain) {
   EXPECT_GT(take(lock).token(), lease.token());
 }
 
+TEST_P(RowsBehindAPoolerTest, TransactionsThatAreReadOnlyByDefaultAreNoStandby) {
+  server.run("ALTER ROLE locker SET default_transaction_read_only = on");
+  {
+    const Client direct = steady(patient());
+    DistributedLock lock = direct.lock("shared");
+    EXPECT_TRUE(take(lock).release()) << "switched off in sessions of its own";
+  }
+  const Client client = pooled("pooler=transaction");
+  DistributedLock lock = client.lock("shared");
+  try {
+    (void)lock.acquire({.wait = 1min});
+    ADD_FAILURE() << "nothing can be written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::access_denied) << error.what();
+    EXPECT_NE(error.detail().find("default_transaction_read_only"), std::string::npos) << error.what();
+    EXPECT_EQ(error.detail().find("standby"), std::string::npos) << error.what();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, ::testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})),
                          strategy_name);
 

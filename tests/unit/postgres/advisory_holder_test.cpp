@@ -253,6 +253,13 @@ TEST_F(PostgresAdvisoryHolder, SeveralSessionsShareTheKeysAndTheLimit) {
   EXPECT_TRUE(try_now("one too many").failure);
 }
 
+TEST_F(PostgresAdvisoryHolder, TriesUnderWayInOtherSessionsCountForTheLimit) {
+  start({.locks = 22, .sessions = 2});
+  for (int i = 0; i < 60; ++i) (void)try_soon(std::to_string(i));
+  engine.run();
+  EXPECT_EQ(table.size(), 20U) << "two more may be on connections of the pool";
+}
+
 TEST_F(PostgresAdvisoryHolder, AKeyHasAlwaysTheSameSession) {
   start({.sessions = 2});
   for (int i = 0; i < 20; ++i) {
@@ -299,6 +306,14 @@ TEST_F(PostgresAdvisoryHolder, NothingIsCalledAfterDestruction) {
   locks.reset();
   engine.advance(1min);
   EXPECT_TRUE(released.empty());
+}
+
+TEST_F(PostgresAdvisoryHolder, HeartbeatsKeepTheShortestLease) {
+  options.lease = locks->capabilities().min_lease;
+  start();
+  ASSERT_TRUE(try_now("a").grant);
+  for (int i = 0; i < 200; ++i) engine.advance(options.lease / 20);
+  EXPECT_TRUE(host.losses.empty());
 }
 
 TEST_F(PostgresAdvisoryHolder, SaysWhatItCanDo) {

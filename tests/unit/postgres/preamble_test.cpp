@@ -27,8 +27,8 @@ Preamble preamble_for(const Purpose& purpose, int version = 150020) {
   return Preamble(purpose, {.version = version, .backend_pid = 77});
 }
 
-Results answer(const std::string& pid, const std::string& standby = "f") {
-  return {{.rows = {{pid, standby, "serializable"}}}};
+Results answer(const std::string& pid, const std::string& standby = "f", const std::string& read_only = "off") {
+  return {{.rows = {{pid, standby, "serializable", read_only}}}};
 }
 
 TEST(PostgresPreamble, ALockSessionIsEndedByTheServerWhenItIsSilentForItsLease) {
@@ -58,6 +58,7 @@ TEST(PostgresPreamble, OtherSessionsHaveNoLimits) {
   EXPECT_EQ(settings.at("default_transaction_isolation"), "read committed");
   EXPECT_EQ(settings.at("default_transaction_read_only"), "off");
   EXPECT_EQ(settings.at("search_path"), "pg_catalog");
+  EXPECT_EQ(settings.at("exit_on_error"), "off");
 }
 
 TEST(PostgresPreamble, ASessionWithLocksWaitsForNobodyElsesForLong) {
@@ -103,6 +104,16 @@ TEST(PostgresPreamble, KnowsAStandby) {
   Preamble preamble = preamble_for({});
   EXPECT_TRUE(preamble.answered(0, {}, answer("77", "t")));
   EXPECT_TRUE(preamble.server().standby);
+}
+
+TEST(PostgresPreamble, ReadOnlyByDefaultIsForGoodOnlyBehindAPooler) {
+  Preamble direct = preamble_for({});
+  EXPECT_TRUE(direct.answered(0, {}, answer("77", "f", "on")));
+  EXPECT_FALSE(direct.server().read_only);
+  Preamble pooled = preamble_for({});
+  EXPECT_TRUE(pooled.answered(0, {}, answer("78", "f", "on")));
+  EXPECT_TRUE(pooled.server().read_only);
+  EXPECT_FALSE(pooled.server().standby);
 }
 
 TEST(PostgresPreamble, NoSettingHasToSucceedButTheQuestionDoes) {

@@ -1,0 +1,114 @@
+// The server keeps the plan of a statement that it has prepared. One that was made when dlock's tables were empty has
+// to be a good one when they are not.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "backends/postgres/sql/preamble.hpp"
+#include "backends/postgres/sql/statements.hpp"
+#include "explained.hpp"
+#include "live_services.hpp"
+#include "postgres/shared_server.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using postgres::Durability;
+using postgres::Statement;
+
+class PlansTest : public OnSharedServer<testing::Test> {
+ protected:
+  PlansTest() : session_(server.admin_conninfo()) {
+    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
+    LiveServices services(server.url());
+    EXPECT_FALSE(services.set_up());
+    server.run("VACUUM ANALYZE");
+    const postgres::Preamble preamble({}, {.version = 150000});
+    for (const postgres::Command& command : preamble.commands()) {
+      if (command.params.empty()) continue;
+      session_.run("SELECT set_config('" + *command.params.at(0) + "', '" + *command.params.at(1) + "', false)");
+    }
+    session_.run("SET plan_cache_mode = force_generic_plan");
+  }
+
+  // With parameters that name one row.
+  void prepare(const std::string& name, const Statement& statement, const std::string& parameters) {
+    session_.run("PREPARE " + name + " AS " + statement.sql);
+    session_.run("EXPLAIN EXECUTE " + name + "(" + parameters + ")");
+    prepared_.emplace_back(name, parameters);
+  }
+  void fill(const std::string& table, const std::string& columns, const std::string& values) {
+    server.run("INSERT INTO dlock." + table + " (" + columns + ") SELECT " + values +
+               " FROM generate_series(1, 20000) AS i");
+  }
+  void expect_few_rows_looked_at() {
+    for (const auto& [name, parameters] : prepared_) {
+      session_.run("BEGIN");
+      const PostgresReply plan =
+          session_.query("EXPLAIN (ANALYZE, TIMING OFF) EXECUTE " + name + "(" + parameters + ")");
+      session_.run("ROLLBACK");
+      ASSERT_FALSE(plan.is_error()) << name << ": " << plan.error;
+      EXPECT_LT(rows_looked_at(plan), 200U) << name;
+    }
+  }
+
+ private:
+  PostgresConnection session_;
+  std::vector<std::pair<std::string, std::string>> prepared_;
+};
+
+TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::table_statements("dlock", Durability::sync);
+  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000");
+  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}'");
+  prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
+  prepare("release", use.release, "'7', 'o7', ''");
+  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500");
+  prepare("inspect", use.inspect, "'7'");
+  prepare("break_lock", use.break_lock, "'7', ''");
+  fill("lease", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
+  expect_few_rows_looked_at();
+}
+
+TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::optimistic_statements("dlock", Durability::sync);
+  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, '', 0");
+  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', '{o7,o8}', '{1,2}'");
+  prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
+  prepare("release", use.release, "'7', 'o7', ''");
+  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500");
+  prepare("inspect", use.inspect, "'7'");
+  prepare("break_lock", use.break_lock, "'7', ''");
+  fill("optimistic", "name, owner, holder, version, token, lease_ms", "i, 'o' || i, '', 1, 1, 1000");
+  expect_few_rows_looked_at();
+}
+
+TEST_F(PlansTest, OfForUpdateAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::for_update_statements("dlock", Durability::sync);
+  prepare("ensure", use.ensure, "'7'");
+  prepare("try_lock", use.try_lock, "'7', 'me'");
+  prepare("lock", use.lock, "'7', 'me'");
+  prepare("try_in_transaction", use.try_in_transaction, "'7', 'me'");
+  prepare("lock_in_transaction", use.lock_in_transaction, "'7', 'me', '1000', ''");
+  prepare("inspect", use.inspect, "'7'");
+  prepare("break_lock", use.break_lock, "'7'");
+  fill("row_lock", "name", "i");
+  fill("row_token", "name, holder, token", "i, '', 1");
+  expect_few_rows_looked_at();
+}
+
+TEST_F(PlansTest, OfAdvisoryAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint);
+  prepare("try_lock", use.try_lock, "'7', '7', 'me'");
+  prepare("try_many", use.try_many, "'{7,8}', '{7,8}', '{me,me}'");
+  prepare("inspect", use.inspect, "'7', '7'");
+  fill("fence", "name, key, space, pid, holder, token", "i, i, 1, 0, '', 1");
+  expect_few_rows_looked_at();
+}
+
+}  // namespace
+
+}  // namespace dlock::test
