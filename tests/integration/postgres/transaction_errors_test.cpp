@@ -26,12 +26,16 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContai
   const Lease lease = other.lock(name).acquire();
   Program program(server.url());
   program.begin();
+  program.run("SET LOCAL lock_timeout = '1234ms'");
+  program.run("SET LOCAL statement_timeout = '1234s'");
   program.run("SAVEPOINT mine");
   expect_error(errc::timed_out, "SQLSTATE",
                [&] { (void)lock_in_transaction(program.connection(), name, options(20ms)); });
   EXPECT_EQ(program.status(), PQTRANS_INERROR);
   program.run("ROLLBACK TO SAVEPOINT mine");
   EXPECT_EQ(program.status(), PQTRANS_INTRANS);
+  EXPECT_EQ(program.value("SHOW lock_timeout"), "1234ms");
+  EXPECT_EQ(program.value("SHOW statement_timeout"), "1234s");
   expect_error(errc::timed_out, "held by somebody else",
                [&] { (void)lock_in_transaction(program.connection(), name, options(0ms)); });
   EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "not to wait is no error of SQL";
@@ -224,6 +228,39 @@ TEST_P(PostgresTransactionLockTest, ALockThatSomebodyHadSinceTheSnapshotIsASeria
       program.commit();
     }
   }
+}
+
+TEST_P(PostgresTransactionLockTest, AfterAWaitASnapshotIsTooOldUnlessTheHolderRolledBack) {
+  for (const bool commits : {false, true}) {
+    EXPECT_TRUE(is_free());  // and no longer a new name
+    Program holder(server.url());
+    holder.begin();
+    (void)lock_in_transaction(holder.connection(), name, options());
+    Program program(server.url());
+    program.begin("ISOLATION LEVEL REPEATABLE READ");
+    auto waiting = std::async(std::launch::async, [&] {
+      return error_of([&] { (void)lock_in_transaction(program.connection(), name, options()); });
+    });
+    await_waiter();
+    if (commits) {
+      holder.commit();
+    } else {
+      holder.rollback();
+    }
+    const auto error = waiting.get();
+    program.rollback();
+    ASSERT_EQ(error.has_value(), commits);
+    if (!error) continue;
+    EXPECT_EQ(error->code(), errc::unavailable);
+    EXPECT_NE(error->detail().find("40001"), std::string::npos) << error->detail();
+  }
+}
+
+TEST_P(PostgresTransactionLockTest, AReadOnlyTransactionCannotTakeIt) {
+  EXPECT_TRUE(is_free());  // and no longer a new name
+  Program program(server.url());
+  program.begin("READ ONLY");
+  expect_error(errc::unavailable, "25006", [&] { (void)lock_in_transaction(program.connection(), name, options()); });
 }
 
 // --- What is refused -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <stdexcept>
 #include <string>
 
 #include <dlock/dlock.hpp>
@@ -73,6 +74,29 @@ TEST_P(PostgresTransactionLockTest, ARollbackReleasesIt) {
   }
 }
 
+TEST_P(PostgresTransactionLockTest, TheEndOfTheConnectionReleasesItAndUndoesTheWork) {
+  const Client other = client();
+  server.run("CREATE TABLE IF NOT EXISTS public.work (n integer)");
+  server.run("GRANT ALL ON public.work TO PUBLIC");
+  for (const bool broken_by_an_operator : {false, true}) {
+    EXPECT_TRUE(is_free());  // and no longer a new name
+    Program program(server.url());
+    program.begin();
+    (void)lock_in_transaction(program.connection(), name, options());
+    program.run("INSERT INTO public.work VALUES (1)");
+    if (broken_by_an_operator) {
+      EXPECT_TRUE(other.break_lock(name));
+    } else {
+      program = Program(server.url());
+    }
+    EXPECT_TRUE(other.lock(name).acquire({.wait = rig::hang_guard}).release());
+    if (broken_by_an_operator) {
+      EXPECT_THROW(program.commit(), std::runtime_error);
+    }
+    EXPECT_EQ(server.value("SELECT count(*) FROM public.work"), "0");
+  }
+}
+
 TEST_P(PostgresTransactionLockTest, ATokenThatARollbackUndidIsNotHandedOutAgain) {
   Program program(server.url());
   FencingToken last;
@@ -118,6 +142,7 @@ TEST_P(PostgresTransactionLockTest, ANewNameIsHeldBeforeAnybodyCanSeeItsRow) {
     program.begin();
     (void)lock_in_transaction(program.connection(), name, options());
     EXPECT_FALSE(is_free());
+    EXPECT_EQ(client().inspect(name).held, GetParam() == Kind::advisory) << "PostgreSQL shows locks, and no new row";
     Program other(server.url());
     other.begin();
     EXPECT_FALSE(try_lock_in_transaction(other.connection(), name, options()));
