@@ -125,6 +125,15 @@ TEST(Documents, HazardsNameTestsThatExist) {
   }
 }
 
+TEST(Documents, TestsThatTheyNameExist) {
+  const auto known = names_of_tests();
+  const std::regex name("`([A-Z][A-Za-z0-9]*\\.[A-Z][A-Za-z0-9_]*)`");
+  for (const fs::path& page : pages()) {
+    for (const std::string& test : matches(contents(page), name))
+      EXPECT_TRUE(known.contains(test)) << page << ": " << test;
+  }
+}
+
 // The backend that a heading is about; empty where it is about all of them.
 std::string backend_of(const std::string& heading) {
   const auto* const found = std::find_if(backends.begin(), backends.end(), [&](const char* backend) {
