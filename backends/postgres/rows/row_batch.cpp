@@ -20,6 +20,11 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
+// libpq sends 8 KiB at a time. Were a query of several commands longer, the server could carry out the first of them
+// before the rest is sent, and keep their rows locked for as long as this process is stopped there.
+constexpr std::size_t most_bytes_together = 7 << 10;
+constexpr std::size_t bytes_of_owner = 32;
+constexpr std::size_t bytes_around = 8;  // numbers, commas
 // The query's own end, which says what became of it, comes first where it is about the same.
 constexpr nanoseconds behind_the_query = milliseconds(20);
 // Where the queue of notifications was full, none is tried for so long. Whoever waits asks now and then by itself.
@@ -41,6 +46,15 @@ struct RowBatch::Load {
   bool quiet = false;   // its releases notify nobody
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
+  // As parameters, more or less.
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t sum = 0;
+    for_each([&sum](const auto& item) { sum += item->request.name.size() + bytes_of_owner + bytes_around; });
+    for (const auto& item : acquires) {
+      sum += item->request.holder.size() + item->request.stood_still.owner.size() + bytes_around;
+    }
+    return sum;
+  }
   [[nodiscard]] Items& of(Kind kind) noexcept {
     return kind == Kind::release ? releases : kind == Kind::renew ? renewals : acquires;
   }
@@ -64,7 +78,7 @@ RowBatch::~RowBatch() = default;
 void RowBatch::ask(RowRequest request, Handler done) {
   arm(request.deadline);
   // What is under way may wait for a connection, and have time to.
-  if (under_way_ && !request.patient) commands_.session().want();
+  if (!under_way_.empty() && !request.patient) commands_.session().want();
   waiting_.push_back(
       std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
   schedule();
@@ -72,7 +86,7 @@ void RowBatch::ask(RowRequest request, Handler done) {
 
 // At the end of this turn of the engine, so that what is asked in it goes out together.
 void RowBatch::schedule() {
-  if (under_way_ || scheduled_ || waiting_.empty()) return;
+  if (!under_way_.empty() || scheduled_ || waiting_.empty()) return;
   scheduled_ = true;
   commands_.executor().post(lifetime_.guard([this] {
     scheduled_ = false;
@@ -83,11 +97,25 @@ void RowBatch::schedule() {
 // --- Out -------------------------------------------------------------------------------------------------------------
 
 void RowBatch::send() {
-  if (under_way_) return;
+  if (!under_way_.empty()) return;
   const auto load = take_load();
   if (load->size() == 0) return;
-  under_way_ = load;
-  commands_.run(query_of(load), load->deadline, MissingSchema::make, load->patient);
+  if (load->bytes() <= most_bytes_together) {
+    under_way_ = {load};
+  } else {
+    for (const Kind kind : {Kind::release, Kind::renew, Kind::acquire}) {
+      if (load->of(kind).empty()) continue;
+      auto part = std::make_shared<Load>();
+      part->of(kind) = std::move(load->of(kind));
+      part->deadline = load->deadline;
+      part->patient = load->patient;
+      part->quiet = load->quiet;
+      under_way_.push_back(std::move(part));
+    }
+  }
+  for (const auto& part : std::vector(under_way_)) {
+    commands_.run(query_of(part), part->deadline, MissingSchema::make, part->patient);
+  }
 }
 
 // A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. Whoever
@@ -209,7 +237,7 @@ Command RowBatch::acquires_of(const Items& items) const {
 // --- In --------------------------------------------------------------------------------------------------------------
 
 void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results) {
-  under_way_.reset();
+  (void)std::erase(under_way_, load);
   schedule();
   if (outcome.problem != Problem::none) return refused(load, outcome);
   const Lifetime::Watch life = lifetime_.watch();
@@ -355,11 +383,11 @@ void RowBatch::fail_overdue() {
     for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
     look(*item, item->request.deadline, not_asked);
   }
-  if (under_way_) {
-    under_way_->for_each([&](const std::shared_ptr<Item>& item) {
+  for (const auto& load : under_way_) {
+    load->for_each([&](const std::shared_ptr<Item>& item) {
       for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
       const TimePoint deadline = item->request.deadline;
-      if (deadline < under_way_->deadline) look(*item, saturating_add(deadline, behind_the_query), no_answer);
+      if (deadline < load->deadline) look(*item, saturating_add(deadline, behind_the_query), no_answer);
     });
   }
   arm(next);

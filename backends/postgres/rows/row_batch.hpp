@@ -1,5 +1,5 @@
 // What the row strategies ask of their table: one query at a time, and what is asked meanwhile goes into the next one,
-// so that many locks share a statement, a round trip and a commit.
+// so that many locks share a statement, a round trip and a commit. (What is long is one query for each kind.)
 #pragma once
 
 #include <chrono>
@@ -103,7 +103,7 @@ class RowBatch {
   const bool optimistic_;
   const std::string channel_;
   std::deque<std::shared_ptr<Item>> waiting_;
-  std::shared_ptr<Load> under_way_;
+  std::vector<std::shared_ptr<Load>> under_way_;
   bool scheduled_ = false;
   TimePoint quiet_until_ = TimePoint::min();  // nobody can be notified
   TimePoint armed_for_ = TimePoint::max();

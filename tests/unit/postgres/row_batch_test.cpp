@@ -53,6 +53,35 @@ TEST_F(PostgresTableBatch, WhatIsAskedInOneTurnIsOneQuery) {
   EXPECT_EQ(rows.rows["x63"].owner, owner(64));
 }
 
+// Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
+TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
+  const auto name = [](std::uint64_t i) { return std::string(40, 'x') + std::to_string(i); };
+  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(name(i), i + 1);
+  engine.run();
+  server.queries.clear();
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    (void)ask(i % 2 == 0 ? Kind::release : Kind::renew, name(i), i + 1);
+    (void)acquire("y" + name(i), 100 + i);
+  }
+  engine.run();
+  EXPECT_EQ(said(), (Words{"release_many", "renew_many", "acquire_many"}));
+  EXPECT_EQ(server.queries.size(), 3U);
+  for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(result(i), "yes") << i;
+
+  server.queries.clear();
+  for (std::uint64_t i = 0; i < 32; ++i) {
+    (void)ask(Kind::release, "y" + name(i), 100 + i);
+    (void)acquire("z" + name(i), 200 + i);
+  }
+  engine.run();
+  ASSERT_EQ(server.queries.size(), 1U);
+  std::size_t bytes = 0;
+  for (const Command& command : server.queries[0].commands) {
+    for (const Parameter& parameter : command.params) bytes += parameter->size();
+  }
+  EXPECT_LT(bytes, 8192U);
+}
+
 TEST_F(PostgresTableBatch, ReleasesGoBeforeRenewalsAndRenewalsBeforeAcquires) {
   (void)acquire("x", 1);
   (void)acquire("y", 2);
