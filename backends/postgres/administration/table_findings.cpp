@@ -52,6 +52,7 @@ class Judge {
 
   std::vector<Finding> all() {
     if (!judge_schema()) return std::move(findings_);
+    judge_owners();
     judge_permissions();
     judge_persistence();
     judge_indexes();
@@ -87,6 +88,21 @@ class Judge {
     }
     add(Severity::ok, "schema", named + ", version " + std::to_string(schema_version));
     return true;
+  }
+
+  void judge_owners() {
+    if (const auto problem = problem_with_planted(options_.schema, state_)) {
+      return add(Severity::error, "owners", problem->detail);
+    }
+    if (const auto problem = problem_with_owners(options_.schema, state_)) {
+      return add(Severity::warning, "owners", problem->detail);
+    }
+    std::string owners;
+    for (const TableState& table : state_.tables) {
+      const std::string owner = quote_identifier(table.owner);
+      if (owners.find(owner) == std::string::npos) owners += (owners.empty() ? "" : ", ") + owner;
+    }
+    add(Severity::ok, "owners", "dlock's tables belong to " + owners + ", and have nothing that others run there");
   }
 
   void judge_permissions() {

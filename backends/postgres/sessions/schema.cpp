@@ -20,9 +20,9 @@ constexpr std::size_t before_creation = 3;
 
 }  // namespace
 
-//   look -> version -> (create -> ) finished
-//    ^                   |
-//    +-- somebody else --+
+//   look -> version -> (create -> record ->) finished
+//    ^                   |         |
+//    +-- somebody else --+---------+
 class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, private Session::User {
  public:
   using Made = std::vector<std::string>;
@@ -53,6 +53,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   void looked(const Results& results) {
     state_ = read_schema_state(results[0], results[1]);
     const TableState* const meta = state_.table("meta");
+    if (auto problem = problem_with_others()) return fail(*std::move(problem));
     const bool readable = meta != nullptr && meta->may_select && state_.may_use;
     // What is not dlock's has no version.
     if (readable && !problem_with_tables(schema(), {.tables = {*meta}})) {
@@ -81,33 +82,43 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   // --- What is missing ---
 
   void create() {
-    std::vector<Command> commands;
-    for (std::string& sql : creation(schema(), owner_.options_.durability, !state_.exists)) {
-      commands.push_back({.text = std::move(sql)});
-    }
+    std::vector<Command> commands = texts(creation(schema(), owner_.options_.durability, !state_.exists));
     // Only now that nobody else makes any it can be said who made what.
-    const auto at = [&](std::size_t index) { return commands.begin() + static_cast<std::ptrdiff_t>(index); };
-    (void)commands.insert(at(before_creation), {rights(), tables()});
-    (void)commands.insert(at(commands.size() - 1), {{.statement = &owner_.statements_.version}, rights(), tables()});
+    const auto before = commands.begin() + static_cast<std::ptrdiff_t>(before_creation);
+    (void)commands.insert(before, {rights(), tables()});
+    (void)commands.insert(commands.end(), {rights(), tables()});
     ask(std::move(commands), true, &SettingUp::created);
   }
 
+  // What is not right is rolled back with the end of the session.
   void created(const Results& results) {
-    const auto from_end = [&](std::size_t index) -> const Rows& { return results[results.size() - index]; };
     const SchemaState before = read_schema_state(results[before_creation], results[before_creation + 1]);
-    const SchemaState after = read_schema_state(from_end(3), from_end(2));
-    if (auto problem = problem_with_version(schema(), from_end(4).number(0, 0).value_or(0))) {
-      return fail(*std::move(problem));
-    }
-    if (auto problem = problem_with_tables(schema(), after)) return fail(*std::move(problem));
-    const auto missing = after.missing();
+    state_ = read_schema_state(results[results.size() - 2], results.back());
+    if (auto problem = problem_with_tables(schema(), state_)) return fail(*std::move(problem));
+    if (auto problem = problem_with_others()) return fail(*std::move(problem));
+    const auto missing = state_.missing();
     if (!missing.empty()) {
       return fail({errc::invalid_argument,
                    qualified(schema(), missing.front()) + " is something else than a table; use another schema"});
     }
-    Made made = made_between(schema(), owner_.options_.durability, before, after);
-    if (made.empty() && from_end(5).affected > 0) made.push_back("the version in table " + qualified(schema(), "meta"));
-    finish(nullptr, made);
+    made_ = made_between(schema(), owner_.options_.durability, before, state_);
+    std::vector<Command> commands = texts(end_of_creation(schema()));
+    (void)commands.insert(commands.end() - 1, {.statement = &owner_.statements_.version});
+    ask(std::move(commands), true, &SettingUp::recorded);
+  }
+
+  void recorded(const Results& results) {
+    if (auto problem = problem_with_version(schema(), results[1].number(0, 0).value_or(0))) {
+      return fail(*std::move(problem));
+    }
+    if (made_.empty() && results[0].affected > 0)
+      made_.push_back("the version in table " + qualified(schema(), "meta"));
+    finish(nullptr, made_);
+  }
+
+  [[nodiscard]] std::optional<Failure> problem_with_others() const {
+    auto problem = problem_with_planted(schema(), state_);
+    return problem ? problem : problem_with_owners(schema(), state_);
   }
 
   // --- Asking ---
@@ -115,6 +126,12 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   [[nodiscard]] const std::string& schema() const noexcept { return owner_.options_.schema; }
   [[nodiscard]] Command rights() const { return {.statement = &owner_.statements_.rights, .params = {schema()}}; }
   [[nodiscard]] Command tables() const { return {.statement = &owner_.statements_.tables, .params = {schema()}}; }
+
+  [[nodiscard]] static std::vector<Command> texts(std::vector<std::string> statements) {
+    std::vector<Command> commands;
+    for (std::string& sql : statements) commands.push_back({.text = std::move(sql)});
+    return commands;
+  }
 
   // Without a deadline: when nobody waits any more, all of this is destroyed.
   void ask(std::vector<Command> commands, bool blocks, Reader reader) {
@@ -198,6 +215,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   Schema& owner_;
   std::vector<Caller> callers_;
   SchemaState state_;
+  Made made_;
   int attempts_ = 0;
   Timer timer_;
   Session session_;

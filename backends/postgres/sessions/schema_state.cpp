@@ -50,7 +50,10 @@ SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
                             .unlogged = tables.text(i, 2) == "u",
                             .may_select = tables.flag(i, 3),
                             .may_insert = tables.flag(i, 4),
-                            .may_update = tables.flag(i, 5)});
+                            .may_update = tables.flag(i, 5),
+                            .owner = tables.text(i, 7),
+                            .trusted = tables.flag(i, 8),
+                            .planted = tables.text(i, 9)});
   }
   return state;
 }
@@ -70,6 +73,28 @@ std::optional<Failure> problem_with_tables(std::string_view schema, const Schema
     return Failure{errc::invalid_argument,
                    "table " + qualified(schema, definition.name) + " is not dlock's: it has the columns " +
                        table->columns + " instead of " + std::string(definition.columns) + "; use another schema"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state) {
+  for (const TableState& table : state.tables) {
+    if (table.planted.empty()) continue;
+    return Failure{errc::access_denied,
+                   "table " + qualified(schema, table.name) + " of role " + quote_identifier(table.owner) +
+                       " has what is not dlock's, and would be run " + "with the rights of whoever takes a lock: " +
+                       table.planted + "; drop that, or use another schema"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> problem_with_owners(std::string_view schema, const SchemaState& state) {
+  for (const TableState& table : state.tables) {
+    if (table.trusted) continue;
+    return Failure{errc::access_denied,
+                   "table " + qualified(schema, table.name) + " belongs to role " + quote_identifier(table.owner) +
+                       ", whose triggers would be run with the rights of this role: use another schema, or, if that "
+                       "role is to own dlock's tables, be one with fewer rights"};
   }
   return std::nullopt;
 }

@@ -21,6 +21,9 @@ struct TableState {
   bool may_select = false;
   bool may_insert = false;
   bool may_update = false;
+  std::string owner = {};
+  bool trusted = true;       // the owner, whose triggers we would run
+  std::string planted = {};  // what is not dlock's and runs when the table is used, in words
 };
 
 struct SchemaState {
@@ -42,6 +45,9 @@ struct SchemaState {
 // Why nothing can be done with what is there; what is missing is no problem.
 [[nodiscard]] std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version);
 [[nodiscard]] std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state);
+// Why this role should not use what is there.
+[[nodiscard]] std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state);
+[[nodiscard]] std::optional<Failure> problem_with_owners(std::string_view schema, const SchemaState& state);
 // Why this role cannot make what is missing.
 [[nodiscard]] std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state);
 

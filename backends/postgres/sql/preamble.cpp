@@ -58,6 +58,7 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
   set("default_transaction_isolation", "read committed");
   set("default_transaction_read_only", "off");
   set("search_path", "pg_catalog");
+  set("row_security", "off");  // an error, instead of what a policy says
   // A plan that was made for an empty table, and is kept, would scan it when it is full.
   set("enable_seqscan", "off");
   // A lock that was busy is an error for the server, and no reason to end the session.

@@ -52,15 +52,40 @@ constexpr std::string_view rights = R"sql(
   FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
 )sql";
 
+// Whoever owns a table has its triggers run with the rights of those who use it. To be trusted with that: a role whose
+// rights we have anyway, or who could take ours; unless we are a superuser, whoever the schema belongs to, too.
 constexpr std::string_view tables = R"sql(
   SELECT c.relname,
     (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
       WHERE a.attrelid {=} c.oid AND a.attnum {>} 0 AND NOT a.attisdropped),
     c.relpersistence, pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'INSERT'),
-    pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE')
+    pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE'),
+    o.rolname, o.rolname {=} current_user OR o.rolsuper OR o.oid {=} d.datdba
+      OR (NOT r.rolsuper AND (o.oid {=} n.nspowner OR pg_catalog.pg_has_role(o.oid, 'MEMBER'))),
+    pg_catalog.concat_ws(', ',
+      (SELECT pg_catalog.string_agg('trigger ' {||} pg_catalog.quote_ident(t.tgname), ', ' ORDER BY t.tgname)
+        FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid {=} c.oid AND NOT t.tgisinternal),
+      (SELECT pg_catalog.string_agg('rule ' {||} pg_catalog.quote_ident(w.rulename), ', ' ORDER BY w.rulename)
+        FROM pg_catalog.pg_rewrite AS w WHERE w.ev_class {=} c.oid),
+      (SELECT pg_catalog.string_agg('policy ' {||} pg_catalog.quote_ident(p.polname), ', ' ORDER BY p.polname)
+        FROM pg_catalog.pg_policy AS p WHERE p.polrelid {=} c.oid),
+      (SELECT pg_catalog.string_agg('function ' {||} pg_catalog.quote_ident(f.proname), ', ' ORDER BY f.proname)
+        FROM pg_catalog.pg_depend AS e JOIN pg_catalog.pg_proc AS f ON f.oid {=} e.refobjid
+        WHERE e.refclassid {=} 'pg_catalog.pg_proc'::{regclass} AND e.objid {=} ANY (ARRAY(
+          SELECT x.oid FROM pg_catalog.pg_attrdef AS x WHERE x.adrelid {=} c.oid
+          UNION ALL SELECT k.oid FROM pg_catalog.pg_constraint AS k WHERE k.conrelid {=} c.oid
+          UNION ALL SELECT i.indexrelid FROM pg_catalog.pg_index AS i WHERE i.indrelid {=} c.oid))),
+      (SELECT pg_catalog.string_agg('type ' {||} pg_catalog.quote_ident(y.typname), ', ' ORDER BY y.typname)
+        FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y ON y.oid {=} a.atttypid
+        WHERE a.attrelid {=} c.oid AND y.typnamespace {<>} 'pg_catalog'::{regnamespace}),
+      (SELECT pg_catalog.string_agg('table ' {||} h.inhrelid::{regclass}::{text}, ', ' ORDER BY h.inhseqno)
+        FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid))
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
-  WHERE n.nspname {=} $1::{name} AND (c.relkind {=} 'r' OR c.relkind {=} 'p')
-    AND c.relname {=} ANY ({names}) ORDER BY c.relname
+    JOIN pg_catalog.pg_roles AS o ON o.oid {=} c.relowner
+    CROSS JOIN pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d
+  WHERE n.nspname {=} $1::{name} AND (c.relkind {=} 'r' OR c.relkind {=} 'p') AND c.relname {=} ANY ({names})
+    AND r.rolname {=} current_user AND d.datname {=} pg_catalog.current_database()
+  ORDER BY c.relname
 )sql";
 
 constexpr std::string_view health = R"sql(
@@ -108,10 +133,13 @@ std::vector<std::string> creation(std::string_view schema, Durability durability
   for (const TableDefinition& table : layout()) {
     statements.push_back(create_table(schema, table, durability));
   }
-  statements.push_back("INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
-                       std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING");
-  statements.emplace_back("COMMIT");
   return statements;
+}
+
+std::vector<std::string> end_of_creation(std::string_view schema) {
+  return {"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" + std::to_string(schema_version) +
+              ") ON CONFLICT (singleton) DO NOTHING",
+          "COMMIT"};
 }
 
 SchemaStatements schema_statements(std::string_view schema) {

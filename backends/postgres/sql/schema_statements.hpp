@@ -25,11 +25,13 @@ struct TableDefinition {
 [[nodiscard]] std::span<const TableDefinition> layout();
 
 // How to create what is missing, one transaction, each a statement of its own and in this order: BEGIN first and COMMIT
-// last. Safe where several do it at once, and where all is there already (which takes the right to create all the
+// last. In between it is to be seen whose the tables are: the end, which says that they are ours, runs their triggers.
+// Safe where several do it at once, and where all is there already (which takes the right to create all the
 // same). A role that may not create schemas, in a schema that somebody made for it, leaves out the statement for the
 // schema. 42P07, 42710 and 23505 mean that somebody who does not take the lock in it was faster: again from the
 // beginning.
 [[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
+[[nodiscard]] std::vector<std::string> end_of_creation(std::string_view schema);
 
 struct SchemaStatements {
   // The version in "meta". 3F000 or 42P01: there is no such schema.
@@ -38,7 +40,8 @@ struct SchemaStatements {
   // may create schemas in this database.
   Statement rights;
   // $1 schema. A row for each of our tables that is there: name, columns in order separated by commas, persistence ('p'
-  // or 'u'), whether we may select, insert, update, delete.
+  // or 'u'), whether we may select, insert, update, delete; owner, whether the owner is to be trusted, and what there
+  // is in words that runs when the table is used, and is not dlock's: triggers, rules, ...
   Statement tables;
   // $1 schema. A row for each: name, live rows, dead rows, updates, HOT updates among them, bytes (with indexes).
   Statement health;

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::string_view blanks = " \n";
 constexpr std::string_view letters_of_operators = "+-*/<>=~!@#%^&|`?";
-constexpr std::array<std::string_view, 10> types = {"text", "name", "int2",   "int4",  "interval",
-                                                    "int8", "bool", "float8", "point", "timestamptz"};
+constexpr std::array<std::string_view, 12> types = {"text",        "name",  "int2",     "int4",
+                                                    "int8",        "bool",  "float8",   "interval",
+                                                    "timestamptz", "point", "regclass", "regnamespace"};
 
 // What a {word} stands for in all templates.
 std::optional<std::string> of_the_system(std::string_view word) {

@@ -119,9 +119,8 @@ TEST_F(PostgresSchemaTest, IsMadeWhileSomebodyElseMakesItWithoutTheLock) {
 
 TEST_F(PostgresSchemaTest, WaitsForSomebodyWhoIsMakingIt) {
   PostgresConnection other(server.admin_conninfo());
-  for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) {
-    if (sql != "COMMIT") other.run(sql);
-  }
+  for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) other.run(sql);
+  other.run(postgres::end_of_creation("dlock").front());
   other.run("GRANT ALL ON SCHEMA dlock TO locker");
   other.run("GRANT ALL ON ALL TABLES IN SCHEMA dlock TO locker");
   LiveServices services(server.url());
@@ -174,6 +173,57 @@ TEST_F(PostgresSchemaTest, SomebodyElsesTablesAreLeftAlone) {
   EXPECT_EQ(why_not->code, errc::invalid_argument);
   EXPECT_NE(why_not->detail.find("\"dlock\".\"lease\""), std::string::npos) << why_not->detail;
   EXPECT_EQ(tables_in("dlock"), "1");
+}
+
+// Another role was there first, and what it made looks like dlock's. Its trigger would run with our rights.
+TEST_F(PostgresSchemaTest, WhatAnotherRoleMadeBeforehandIsNotTaken) {
+  create_role("mallory");
+  server.run("GRANT CREATE ON DATABASE locks TO mallory");
+  server.run("CREATE SEQUENCE public.sprung");
+  server.run("GRANT ALL ON SEQUENCE public.sprung TO PUBLIC");
+  PostgresConnection mallory(server.url_as("mallory", "secret"));
+  for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) mallory.run(sql);
+  mallory.run("COMMIT");
+  mallory.run("GRANT ALL ON SCHEMA dlock TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA dlock TO PUBLIC");
+  mallory.run(
+      "CREATE FUNCTION dlock.trap() RETURNS trigger LANGUAGE plpgsql AS "
+      "$$ BEGIN PERFORM nextval('public.sprung'); RETURN NULL; END $$");
+  mallory.run("CREATE TRIGGER trap BEFORE INSERT ON dlock.meta FOR EACH STATEMENT EXECUTE FUNCTION dlock.trap()");
+  const std::string as_superuser =
+      "postgresql:///locks?user=postgres&host=" + server.socket_directory() + "&port=" + std::to_string(server.port());
+  const auto expect_refused = [&](const std::string& url, const std::string& because) {
+    LiveServices services(url);
+    auto made = services.initialize();
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.failure().code, errc::access_denied);
+    EXPECT_NE(made.failure().detail.find(because), std::string::npos) << made.failure().detail;
+    EXPECT_NE(made.failure().detail.find("\"mallory\""), std::string::npos) << made.failure().detail;
+    EXPECT_EQ(server.value("SELECT is_called FROM public.sprung"), "f");
+  };
+  expect_refused(as_superuser, "trigger trap");
+  expect_refused(server.url(), "trigger trap");
+  mallory.run("DROP TRIGGER trap ON dlock.meta");
+  expect_refused(as_superuser, "belongs to role");
+  for (const char* const planted :
+       {"CREATE RULE trap AS ON INSERT TO dlock.meta DO ALSO SELECT nextval('public.sprung')",
+        "CREATE POLICY trap ON dlock.meta USING (nextval('public.sprung') > 0)",
+        "ALTER TABLE dlock.meta ALTER version SET DEFAULT dlock.number()",
+        "ALTER TABLE dlock.meta ADD CHECK (dlock.number() > 0)", "CREATE TABLE dlock.more () INHERITS (dlock.meta)"}) {
+    mallory.run(
+        "CREATE FUNCTION dlock.number() RETURNS integer LANGUAGE plpgsql AS "
+        "$$ BEGIN RETURN nextval('public.sprung'); END $$");
+    mallory.run(std::string("BEGIN; ") + planted + "; COMMIT");
+    expect_refused(server.url(), "not dlock's");
+    mallory.run(
+        "DROP RULE IF EXISTS trap ON dlock.meta; DROP POLICY IF EXISTS trap ON dlock.meta; "
+        "DROP FUNCTION dlock.number() CASCADE; DROP TABLE IF EXISTS dlock.more");
+  }
+  // Whose the schema is, that role's tables are in it.
+  LiveServices services(server.url());
+  EXPECT_FALSE(services.set_up());
+  drop_schema();
+  server.run("DROP SEQUENCE public.sprung");
+  server.run("DROP OWNED BY mallory; DROP ROLE mallory");
 }
 
 TEST_F(PostgresSchemaTest, AViewInTheWayIsNoticed) {

@@ -89,6 +89,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   for (const bool with_schema : {true, false}) {
     for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
   }
+  for (const std::string& sql : end_of_creation(schema)) all.emplace_back("end_of_creation", sql);
   // What has no parts.
   for (const char* const sql :
        {"ROLLBACK", "SAVEPOINT dlock", "ROLLBACK TO SAVEPOINT dlock", "RELEASE SAVEPOINT dlock"}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rows_fixture.hpp"
+#include "table_row.hpp"
 
 namespace dlock::postgres {
 
@@ -39,7 +40,7 @@ class PostgresCommands : public testing::Test {
         rows = {.rows = {{may_use ? "t" : "f", may_use ? "t" : "f", "f", "f"}}};
       } else if (command.statement != nullptr && command.statement->sql == statements.tables.sql && may_use) {
         for (const TableDefinition& table : layout()) {
-          rows.rows.push_back({std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "f"});
+          rows.rows.push_back(table_row(table));
         }
       } else if (command.statement != nullptr && command.statement->sql == statements.version.sql) {
         rows = {.rows = {{std::to_string(schema_version)}}};

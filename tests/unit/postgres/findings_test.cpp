@@ -9,6 +9,7 @@
 
 #include "backends/postgres/sql/preamble.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
+#include "table_row.hpp"
 
 namespace dlock::postgres {
 
@@ -39,9 +40,7 @@ Examined good_server() {
   good.settings["full_page_writes"] = {"on", "on"};
   good.rights = Rows{.rows = {{"t", "t", "t", "t"}}};
   good.tables = Rows{};
-  for (const TableDefinition& table : layout()) {
-    good.tables->rows.push_back({std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "f"});
-  }
+  for (const TableDefinition& table : layout()) good.tables->rows.push_back(table_row(table));
   good.health =
       Rows{.rows = {{"lease", "100", "10", "5000", "4990", "65536"}, {"fence", "100", "10", "5000", "4990", "65536"}}};
   good.indexes = Rows{};
@@ -85,7 +84,7 @@ TEST_F(PostgresFindings, FindsNothingWrongWhereNothingIs) {
     std::vector<Finding> findings = server_findings(server, options);
     EXPECT_EQ(findings.size(), 12U);
     for (Finding& finding : table_findings(server, options)) findings.push_back(std::move(finding));
-    EXPECT_EQ(findings.size(), 15U);
+    EXPECT_EQ(findings.size(), 16U);
     for (const Finding& finding : findings) {
       EXPECT_EQ(finding.severity, Severity::ok) << finding.check << ": " << finding.message;
     }
@@ -263,6 +262,17 @@ TEST_F(PostgresFindings, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
   expect("permissions", "GRANT SELECT, INSERT, UPDATE");
   use(Strategy::advisory);
   EXPECT_EQ(severity("permissions"), Severity::ok);
+}
+
+TEST_F(PostgresFindings, WhatOthersWouldRunThereIsTold) {
+  EXPECT_EQ(severity("owners"), Severity::ok);
+  server.tables->rows[1][7] = "mallory";
+  server.tables->rows[1][8] = "f";
+  EXPECT_EQ(severity("owners"), Severity::warning);
+  expect("owners", "\"dlock\".\"lease\" belongs to role \"mallory\"");
+  server.tables->rows[2][9] = "trigger trap";
+  EXPECT_EQ(severity("owners"), Severity::error);
+  expect("owners", "trigger trap");
 }
 
 TEST_F(PostgresFindings, UnloggedTablesAreWarnedOfUnlessAskedFor) {

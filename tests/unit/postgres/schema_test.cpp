@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fake_connection.hpp"
+#include "table_row.hpp"
 
 namespace dlock::postgres {
 
@@ -30,8 +31,8 @@ struct FakeCatalogue {
   std::optional<std::string> version;
 
   void add(const TableDefinition& table, const std::string& columns = {}) {
-    tables.push_back(
-        {std::string(table.name), columns.empty() ? std::string(table.columns) : columns, "p", "t", "t", "t", "f"});
+    tables.push_back(table_row(table));
+    if (!columns.empty()) tables.back()[1] = columns;
   }
   [[nodiscard]] bool has(std::string_view name) const {
     return std::any_of(tables.begin(), tables.end(), [&](const Rows::Row& row) { return row[0] == name; });

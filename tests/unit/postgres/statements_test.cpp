@@ -76,6 +76,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"preamble.question", 0},
     {"preamble.setting", 3},
     {"creation", 0},
+    {"end_of_creation", 0},
     {"plain", 0},
 };
 const std::map<std::string, std::size_t> advisory_parameters = {
