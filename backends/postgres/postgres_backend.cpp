@@ -13,15 +13,22 @@ namespace dlock::postgres {
 
 namespace {
 
-std::unique_ptr<Backend> make_locks(const Services& services) {
+template <class Locks>
+std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection) {
+  auto locks = std::make_unique<Locks>(services);
+  inspection.count_also([made = locks.get()](const std::string& name) { return made->waiting_here(name); });
+  return locks;
+}
+
+std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
   switch (services.options.strategy) {
     case Strategy::table:
     case Strategy::optimistic:
       return std::make_unique<RowLocks>(services);
     case Strategy::for_update:
-      return std::make_unique<ForUpdateLocks>(services);
+      return make_session_locks<ForUpdateLocks>(services, inspection);
     case Strategy::advisory:
-      return std::make_unique<AdvisoryLocks>(services);
+      return make_session_locks<AdvisoryLocks>(services, inspection);
   }
   return nullptr;
 }
@@ -37,7 +44,7 @@ PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionF
       commands_news_(news_),
       commands_(host.executor(), options_, dialling_, schema_, commands_news_),
       inspection_(commands_),
-      locks_(make_locks({host, options_, dialling_, commands_, news_, schema_})) {}
+      locks_(make_locks({host, options_, dialling_, commands_, news_, schema_}, inspection_)) {}
 
 PostgresBackend::~PostgresBackend() = default;
 

@@ -21,7 +21,8 @@ struct LockInfo {
   std::string holder = {};                                           // "host:pid:label", empty where unknown
   FencingToken token = {};                                           // of the current or last lease; 0 where unknown
   std::optional<std::chrono::nanoseconds> remaining = std::nullopt;  // until the service frees it by itself
-  std::optional<std::uint64_t> waiters = std::nullopt;               // where Capabilities::counts_waiters
+  // Where Capabilities::counts_waiters: those that the service knows of, and those of the client that asks.
+  std::optional<std::uint64_t> waiters = std::nullopt;
 };
 
 // One result of Client::diagnose().

@@ -3,9 +3,12 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -20,6 +23,9 @@ namespace dlock::postgres {
 class Inspection final {
  public:
   explicit Inspection(Commands& commands);
+
+  // How many acquires of a name wait where the server does not see them, to be counted with those that it sees.
+  void count_also(std::function<std::size_t(const std::string& name)> waiting) { waiting_ = std::move(waiting); }
 
   void inspect(const std::string& name, Backend::Handler<LockInfo> done);
   void list(Backend::Handler<std::vector<LockInfo>> done);
@@ -38,12 +44,14 @@ class Inspection final {
 
   [[nodiscard]] static std::array<Questions, 3> questions_for(const Options& options);
   [[nodiscard]] const Questions& questions_about(const std::string& name) const;
+  [[nodiscard]] LockInfo read_info(const Rows& rows, std::size_t row) const;
   void ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done);
   void try_to_break(const std::shared_ptr<Breaking>& breaking);
   void tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome, const Results& results);
 
   Commands& commands_;
   const std::array<Questions, 3> questions_;  // by the space of the key; the first for all but advisory locks
+  std::function<std::size_t(const std::string&)> waiting_;
   std::unordered_set<std::shared_ptr<Breaking>> pausing_;  // before another attempt
 };
 

@@ -87,6 +87,10 @@ void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {
   done({.status = ReleaseOutcome::Status::not_owner});
 }
 
+std::size_t AdvisoryLocks::waiting_here(const std::string& name) const {
+  return room_.queueing(lock_key(options_, name));
+}
+
 void AdvisoryLocks::close(std::function<void()> done) {
   closed_ = std::move(done);
   report_if_quiet();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <dlock/backend.hpp>
 
@@ -39,6 +40,8 @@ class AdvisoryLocks final : public Backend {
   void close(std::function<void()> done) override;
 
   [[nodiscard]] const AdvisorySql& sql() const noexcept { return sql_; }
+  // How many acquires of that name wait in this client, and not in the server.
+  [[nodiscard]] std::size_t waiting_here(const std::string& name) const;
 
  private:
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;

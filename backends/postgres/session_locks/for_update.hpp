@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
@@ -25,6 +26,9 @@ class ForUpdateLocks final : public Backend {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
+
+  // How many acquires of that name wait in this client, and not in the server.
+  [[nodiscard]] std::size_t waiting_here(const std::string& name) const { return turns_.outside(name); }
 
   // --- For its contentions and holds ---
   [[nodiscard]] Executor& executor() const noexcept { return services_.host.executor(); }

@@ -214,6 +214,11 @@ std::size_t Turns::connected() const {
   }));
 }
 
+std::size_t Turns::outside(const std::string& lock) const {
+  const auto found = lines_.find(lock);
+  return found == lines_.end() ? 0 : found->second.outside.size();
+}
+
 bool Turns::make_room() {
   Waiter* waiter = dispensable();
   if (waiter == nullptr) waiter = oldest_inside();

@@ -84,6 +84,8 @@ class Turns {
   [[nodiscard]] bool make_room();
 
   [[nodiscard]] bool any_outside() const noexcept { return !lines_outside_.empty(); }
+  // How many wait for it in the client, of whom the server knows nothing.
+  [[nodiscard]] std::size_t outside(const std::string& lock) const;
   [[nodiscard]] std::size_t inside() const noexcept { return inside_; }
   // How many of those inside have a connection.
   [[nodiscard]] std::size_t connected() const;

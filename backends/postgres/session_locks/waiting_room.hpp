@@ -50,6 +50,8 @@ class WaitingRoom final {
   // False: that lock is not, or no longer, here.
   [[nodiscard]] bool release(const OwnerId& owner, Backend::ReleaseHandler done);
   [[nodiscard]] bool has_queue() const noexcept { return turns_.any_outside(); }
+  // How many wait for it in the client.
+  [[nodiscard]] std::size_t queueing(const LockKey& key) const { return turns_.outside(place_of(key)); }
   // This client has just let go of it.
   void freed(const LockKey& key) { turns_.freed(place_of(key)); }
   [[nodiscard]] bool holds_any() const;

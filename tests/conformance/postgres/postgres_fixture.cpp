@@ -26,10 +26,10 @@ std::string PostgresFixture::parameters(Link link) const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
   if (!PostgresLock::is_of_sessions(strategy_)) return text;
-  // More connections than there are names that the suite holds at once: there may be one for each. A lease that
+  // A lease that
   // outlives the moment in which a busy machine starts as many processes of the server; tests wait for the end of one
   // that is cut off.
-  return text + (link == Link::disturbed ? "&lease=3s" : "&lease=8s") + "&max_connections=150";
+  return text + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
 }
 
 std::string PostgresFixture::url() const {

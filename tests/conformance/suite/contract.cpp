@@ -155,11 +155,11 @@ void ContractBase::await_no_residue(const std::string& name) {
   }
 }
 
-void ContractBase::await_waiters(const std::string& name, std::uint64_t count) {
+void ContractBase::await_waiters(const std::string& name, std::uint64_t count, const Client* asking) {
   // Not the guard: a service that answers takes no longer, and one that cannot have so many waiters never will.
   const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patient_timeout);
   for (;;) {
-    const std::uint64_t waiters = probe().inspect(name).waiters.value_or(0);
+    const std::uint64_t waiters = (asking == nullptr ? probe() : *asking).inspect(name).waiters.value_or(0);
     if (waiters == count) return;
     if (std::chrono::steady_clock::now() > give_up) {
       throw Hang("the service counts " + std::to_string(waiters) + " waiters of \"" + name + "\", not " +

@@ -81,8 +81,9 @@ class ContractBase : public ::testing::Test {
   // Waits until the service keeps nothing of this name that could delay others, where the fixture can tell: a clean-up
   // may still be under way when the call that caused it has returned. Throws Hang.
   void await_no_residue(const std::string& name);
-  // Waits until the service counts that many waiters; only where it can. Throws Hang.
-  void await_waiters(const std::string& name, std::uint64_t count);
+  // Waits until the service counts that many waiters, as a client sees it that waits itself, or another one; only
+  // where it can. Throws Hang.
+  void await_waiters(const std::string& name, std::uint64_t count, const Client* asking = nullptr);
   // Another process on the same service; see worker.hpp.
   [[nodiscard]] Worker worker(const std::string& label = "worker");
 
