@@ -36,8 +36,9 @@ PgBouncer::PgBouncer(const PostgresServer& server, PgBouncerConfig config) : con
 }
 
 void PgBouncer::write_configuration(const PostgresServer& server) const {
-  write(directory_.path() + "/users.txt",
-        std::string("\"") + PostgresServer::user + "\" \"" + PostgresServer::password + "\"\n");
+  std::string users = std::string("\"") + PostgresServer::user + "\" \"" + PostgresServer::password + "\"\n";
+  for (const std::string& role : config_.roles) users += "\"" + role + "\" \"" + role + "\"\n";
+  write(directory_.path() + "/users.txt", users);
   std::string more;
   for (const std::string& line : config_.lines) more += line + "\n";
   write(directory_.path() + "/pgbouncer.ini",

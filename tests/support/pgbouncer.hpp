@@ -18,6 +18,7 @@ namespace dlock::test {
 struct PgBouncerConfig {
   std::string pool_mode = "transaction";
   int pool_size = 2;                    // connections to the server
+  std::vector<std::string> roles = {};  // more of them that may come, each with its name as its password
   std::vector<std::string> lines = {};  // more lines for the configuration file
 };
 

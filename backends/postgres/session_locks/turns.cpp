@@ -167,22 +167,19 @@ void Turns::serve() {
   }
 }
 
-// The first of each lock, and then, as far as there is plenty, the others.
+// Never beside another one of the same lock: over two connections they could arrive at the server in another order.
 Turns::Waiter* Turns::let_next_in() {
-  for (const bool first : {true, false}) {
-    const auto at = std::find_if(lines_outside_.begin(), lines_outside_.end(), [&](const std::string& lock) {
-      const Line& line = lines_.at(lock);
-      return line.inside.empty() == first && may_enter(line);
-    });
-    if (at == lines_outside_.end()) continue;
-    Line& line = lines_.at(*at);
-    Waiter& waiter = *line.outside.front();
-    line.outside.pop_front();
-    if (line.outside.empty()) lines_outside_.erase(at);
-    let_in(line, waiter);
-    return &waiter;
-  }
-  return nullptr;
+  const auto at = std::find_if(lines_outside_.begin(), lines_outside_.end(), [this](const std::string& lock) {
+    const Line& line = lines_.at(lock);
+    return line.inside.empty() && may_enter(line);
+  });
+  if (at == lines_outside_.end()) return nullptr;
+  Line& line = lines_.at(*at);
+  Waiter& waiter = *line.outside.front();
+  line.outside.pop_front();
+  if (line.outside.empty()) lines_outside_.erase(at);
+  let_in(line, waiter);
+  return &waiter;
 }
 
 // The last one of the longest line, if it is not the first, too.

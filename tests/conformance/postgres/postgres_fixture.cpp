@@ -25,6 +25,7 @@ PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
 std::string PostgresFixture::parameters(Link link) const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
+  if (setup_ == PostgresSetup::session_pooled) text += "&pooler=session";
   if (!PostgresLock::is_of_sessions(strategy_)) return text;
   // A lease that
   // outlives the moment in which a busy machine starts as many processes of the server; tests wait for the end of one
@@ -38,7 +39,7 @@ std::string PostgresFixture::url() const {
 
 PostgresFixture::Mortal& PostgresFixture::make_mortal() {
   // What it creates is to be usable by the others.
-  const std::string role = "mortal_" + std::to_string(mortal_.size());
+  const std::string role = mortal_role(mortal_.size());
   service_.server().run("DROP ROLE IF EXISTS " + role);
   service_.server().run("CREATE ROLE " + role + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + role + "'");
   service_.server().run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);

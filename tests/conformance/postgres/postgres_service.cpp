@@ -2,6 +2,8 @@
 
 #include <array>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "backends/postgres/sql/schema_statements.hpp"
 
@@ -16,10 +18,16 @@ using test::PostgresServer;
 // statement as it ends, and each once, however often it was sent before.
 const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
 
+constexpr std::size_t most_mortal_roles = 20;
+
 }  // namespace
 
+std::string mortal_role(std::size_t number) {
+  return "mortal_" + std::to_string(number);
+}
+
 PostgresService& PostgresService::of(PostgresSetup setup) {
-  static std::array<std::unique_ptr<PostgresService>, 2> services;
+  static std::array<std::unique_ptr<PostgresService>, 3> services;
   auto& service = services.at(static_cast<std::size_t>(setup));
   if (!service) service = std::make_unique<PostgresService>(setup);
   return *service;
@@ -35,6 +43,15 @@ PostgresService::PostgresService(PostgresSetup setup)
   }
   for (const std::string& statement : postgres::end_of_creation("dlock")) owner.run(statement);
   if (setup == PostgresSetup::pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4});
+  if (setup == PostgresSetup::session_pooled) {
+    std::vector<std::string> roles;
+    for (std::size_t i = 0; i < most_mortal_roles; ++i) roles.push_back(mortal_role(i));
+    // By itself it would not try a server again for 15 s that was being restarted.
+    pooler_.emplace(
+        server_,
+        test::PgBouncerConfig{
+            .pool_mode = "session", .pool_size = 700, .roles = std::move(roles), .lines = {"server_login_retry = 1"}});
+  }
 }
 
 void PostgresService::empty() {

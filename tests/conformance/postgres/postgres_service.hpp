@@ -1,6 +1,7 @@
 // The server behind a subject, the pooler in front of it where there is one, and the superuser's view of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,8 +13,12 @@ namespace dlock::conformance {
 
 enum class PostgresSetup {
   direct,
-  pooled,  // through pgbouncer, which hands out server connections by the transaction
+  pooled,          // through pgbouncer, which hands out server connections by the transaction
+  session_pooled,  // which keeps one for each client
 };
+
+// Those who are going to die, numbered from 0 on.
+[[nodiscard]] std::string mortal_role(std::size_t number);
 
 class PostgresService {
  public:
