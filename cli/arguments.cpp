@@ -103,6 +103,7 @@ class Parser {
   DurationOption lease_{"--lease", {}};
   DurationOption hold_at_least_{"--hold-at-least", {}};
   DurationOption kill_after_{"--kill-after", {}};
+  DurationOption idle_{"--idle", {}};
 };
 
 Parser::Parser() {
@@ -138,6 +139,13 @@ Parser::Parser() {
   add_name(break_lock);
   break_lock->add_flag("--yes", result_.yes, "Really do it");
   break_lock->add_flag("--json", result_.json, "Print JSON");
+
+  CLI::App* forget = add_verb(Verb::forget, "forget", "Remove what the service remembers of names no longer used",
+                              query_footer("forget"));
+  forget->add_option("NAME", result_.names, "The locks' names")->type_name(" ")->option_text(" ");
+  forget->add_option("--idle", idle_.text, "All names that nobody has taken for this long; a minute at least")
+      ->type_name("TIME");
+  forget->add_flag("--json", result_.json, "Print JSON");
 
   CLI::App* doctor =
       add_verb(Verb::doctor, "doctor", "Reach the service, show what it guarantees, warn of unsafe settings",
@@ -250,6 +258,7 @@ void Parser::take_values() {
   if (!lease_.text.empty()) result_.lease = to_duration(lease_);
   if (!hold_at_least_.text.empty()) result_.hold_at_least = to_duration(hold_at_least_);
   if (!kill_after_.text.empty()) result_.kill_after = to_duration(kill_after_);
+  if (!idle_.text.empty()) result_.idle = to_duration(idle_);
 }
 
 // The option that a word begins with; what follows, whether behind a '=' or not, may be a password.
@@ -282,6 +291,9 @@ Arguments Parser::finish(const SplitWords& split) {
     for (const char* each : {"--url", "--minutes", "--seed", "--workers", "--directory"}) {
       if (app->count(each) > 0) result_.torture.breaks = true;
     }
+  }
+  if (result_.verb == Verb::forget && result_.names.empty() == idle_.text.empty()) {
+    throw UsageError("forget takes either names or --idle TIME");
   }
   if (result_.verb == Verb::run) {
     if (!split.separated) {

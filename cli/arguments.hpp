@@ -14,7 +14,7 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, doctor, init, backends, bench, torture };
+enum class Verb { run, hold, status, list, break_lock, forget, doctor, init, backends, bench, torture };
 
 // Of "dlock bench".
 struct BenchArguments {
@@ -56,6 +56,8 @@ struct Arguments {
   bool held_only = false;
   bool names_only = false;
   bool yes = false;
+  std::vector<std::string> names;  // forget: these, or those that were not taken for `idle`
+  std::optional<Duration> idle;
   std::vector<std::string> command;  // run: what follows "--"
   BenchArguments bench;
   TortureArguments torture;

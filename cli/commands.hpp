@@ -11,6 +11,7 @@ namespace dlock::cli {
 [[nodiscard]] int status(const Arguments& arguments);
 [[nodiscard]] int list(const Arguments& arguments);
 [[nodiscard]] int break_lock(const Arguments& arguments);
+[[nodiscard]] int forget(const Arguments& arguments);
 [[nodiscard]] int doctor(const Arguments& arguments);
 [[nodiscard]] int init(const Arguments& arguments);
 [[nodiscard]] int bench_command(const Arguments& arguments, Inherited& inherited);

@@ -15,7 +15,7 @@ constexpr const char* exit_table =
     "  70       the lock service answered nonsense, or dlock failed\n"
     "  71       the operating system refused something that dlock needs\n"
     "  74       standard output could not be written\n"
-    "  75       somebody else holds the lock (--try)\n"
+    "  75       somebody else holds the lock (--try), or a name is in use (forget)\n"
     "  76       somebody else held the lock for the whole --wait\n"
     "  77       the lock service denied access\n"
     "  78       this backend cannot do that\n"
@@ -105,6 +105,13 @@ std::string query_footer(const char* verb) {
     return "The holder is told through its loss signal and may still be at work for a moment.\n"
            "\n"
            "Examples:\n  dlock break --yes nightly-report\n";
+  }
+  if (v == "forget") {
+    return "Locks that are held or waited for stay. Later tokens of a name are greater all the same.\n"
+           "Exit status 75: a lock is in use, or was taken less than a minute ago.\n"
+           "\n"
+           "Examples:\n  dlock forget job-2019 job-2020\n"
+           "  dlock forget --idle 30d\n";
   }
   if (v == "doctor") {
     return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n"

@@ -30,6 +30,8 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return list(arguments);
     case Verb::break_lock:
       return break_lock(arguments);
+    case Verb::forget:
+      return forget(arguments);
     case Verb::doctor:
       return doctor(arguments);
     case Verb::init:

@@ -1,6 +1,8 @@
 // The commands that ask the service and print the answer.
 #include <algorithm>
 #include <csignal>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -115,6 +117,46 @@ int break_lock(const Arguments& arguments) {
 
 namespace {
 
+// Whether there was something to forget; nothing where the lock is in use, which is said.
+std::optional<bool> forget_one(const Client& client, const std::string& name) {
+  try {
+    return client.forget(name);
+  } catch (const Error& error) {
+    if (error.code() != errc::timed_out) throw;
+    say(error.detail());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+int forget(const Arguments& arguments) {
+  const Client client = connect_to(arguments);
+  for (const std::string& name : arguments.names) (void)client.lock(name);  // before anything is removed
+  Json json = Json::array();
+  ExitCode status = ExitCode::ok;
+  const auto tell = [&](const std::string& name, bool forgotten) {
+    json.push_back({{"name", name}, {"forgotten", forgotten}});
+    if (arguments.json) return;
+    print(fmt::format("\"{}\" {}\n", printable(name), forgotten ? "was forgotten" : "was not known"));
+  };
+  for (const std::string& name : arguments.names) {
+    const std::optional<bool> forgotten = forget_one(client, name);
+    if (forgotten || arguments.json) tell(name, forgotten.value_or(false));
+    if (!forgotten) status = ExitCode::busy;
+  }
+  // Each call removes a part.
+  for (bool more = arguments.idle.has_value(); more;) {
+    const std::vector<std::string> removed = client.forget_idle(*arguments.idle);
+    for (const std::string& name : removed) tell(name, true);
+    more = !removed.empty();
+  }
+  if (arguments.json) print_json(json);
+  return static_cast<int>(status);
+}
+
+namespace {
+
 Json capabilities_json(const Capabilities& c) {
   return {{"backend", c.backend},
           {"strategy", c.strategy.empty() ? Json() : Json(c.strategy)},
@@ -129,6 +171,8 @@ Json capabilities_json(const Capabilities& c) {
           {"can_inspect", c.can_inspect},
           {"can_list", c.can_list},
           {"can_break", c.can_break},
+          {"can_forget", c.can_forget},
+          {"can_forget_idle", c.can_forget_idle},
           {"close_on_exec", c.close_on_exec}};
 }
 

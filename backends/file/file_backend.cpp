@@ -63,6 +63,8 @@ Capabilities FileBackend::capabilities() const noexcept {
           .can_inspect = true,
           .can_list = true,
           .can_break = false,
+          .can_forget = true,
+          .can_forget_idle = true,
           .immediate = true,
           .min_lease = std::chrono::milliseconds(1),
           .max_lease = std::chrono::nanoseconds::max()};

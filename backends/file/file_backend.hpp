@@ -53,6 +53,7 @@ class FileBackend final : public TryBackend {
   void inspect(const std::string& name, Handler<LockInfo> done) override;
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
 
   // How much work was done since the start; any thread.
@@ -122,9 +123,12 @@ class FileBackend final : public TryBackend {
   void arm_loss_check();
   void check_leases();
 
-  // --- Questions (inspection.cpp, diagnosis.cpp) ---
+  // --- Questions and removal (inspection.cpp, diagnosis.cpp) ---
   [[nodiscard]] Result<LockInfo> inspect_file(const std::string& file, const std::string& name);
   [[nodiscard]] Result<std::vector<LockInfo>> list_all();
+  [[nodiscard]] Result<std::vector<std::string>> forget_files(const Forgetting& what);
+  // Removes the file if its last token is this one or a smaller one, and nobody has the lock. Answers the lock's name.
+  [[nodiscard]] Result<std::optional<std::string>> forget_file(const std::string& file, std::int64_t newest);
   // The names of files that are, by name, lock files.
   [[nodiscard]] Result<std::vector<std::string>> entries();
   [[nodiscard]] Finding check_inotify();

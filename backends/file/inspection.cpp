@@ -1,4 +1,5 @@
-// What the file backend knows about locks that it does not hold. Reads only; nothing here wakes a waiter.
+// What the file backend knows about locks that it does not hold, and the removal of their files. Questions only read,
+// and wake no waiter.
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -147,6 +148,72 @@ void FileBackend::break_lock(const std::string& name, Handler<bool> done) {
     // Out of memory for the details: the refusal stands without them.
   }
   done(std::move(refusal));
+}
+
+void FileBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  std::optional<Result<std::vector<std::string>>> answer;
+  try {
+    answer = forget_files(what);
+  } catch (const std::exception& e) {  // out of memory
+    answer = Failure{errc::unavailable, e.what()};
+  }
+  done(std::move(*answer));
+}
+
+Result<std::vector<std::string>> FileBackend::forget_files(const Forgetting& what) {
+  constexpr std::size_t most = 1000;  // in one call, which holds up everything else that this client does
+  if (!directory_.is_current()) directory_suspect_ = true;
+  if (auto problem = follow_directory()) return *problem;
+  Result<std::vector<std::string>> files = std::vector<std::string>{encode_file_name(what.name)};
+  if (what.name.empty()) files = entries();
+  if (!files.ok()) return files.failure();
+  const std::int64_t newest = microseconds(host().executor().clock().wall_now()) -
+                              std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
+  std::vector<std::string> removed;
+  std::optional<Failure> problem;
+  for (const auto& file : files.value()) {
+    if (removed.size() == most) break;
+    auto forgotten = forget_file(file, newest);
+    if (forgotten.ok() && forgotten.value()) removed.push_back(*std::move(forgotten.value()));
+    // What is no lock file is nothing that could be forgotten.
+    if (!forgotten.ok() && forgotten.failure().code != errc::protocol) problem = forgotten.failure();
+  }
+  if (removed.empty() && problem) return *problem;
+  return removed;
+}
+
+// Whoever has opened the file before it goes is granted nothing on it: once the lock of it is theirs, they look whether
+// its path still leads to it, and try again. A try that comes in the moment when the lock is ours finds it busy, so
+// nothing is locked that is not likely to be removed.
+Result<std::optional<std::string>> FileBackend::forget_file(const std::string& file, std::int64_t newest) {
+  const std::optional<std::string> nothing;
+  const std::string path = directory_.path_of(file);
+  const auto name_in = [&](const RecordContent& content) {
+    const auto* read = std::get_if<ReadRecord>(&content);
+    const bool old = read != nullptr && newest >= 0 && read->record.token <= static_cast<std::uint64_t>(newest);
+    return old ? lock_name_of(file, content) : nothing;
+  };
+  auto existing = directory_.open_existing(file);
+  if (!existing.ok()) return existing.failure();
+  if (!existing.value()) return nothing;
+  auto seen = glimpse(existing.value()->get(), path);
+  if (!seen.ok()) return seen.failure();
+  if (seen.value().held || !name_in(seen.value().record)) return nothing;
+
+  auto opened = directory_.open_to_lock(file);
+  if (!opened.ok()) return opened.failure();
+  if (!opened.value().fd) return nothing;
+  auto lock = take_lock(opened.value().fd.get(), path);
+  if (!lock.ok()) return lock.failure();
+  auto found = find_file(path);
+  if (!found.ok()) return found.failure();
+  if (lock.value() == LockState::busy || found.value() != opened.value().identity) return nothing;
+  auto content = read_content(opened.value().fd.get(), path);
+  if (!content.ok()) return content.failure();
+  auto name = name_in(content.value().record);
+  if (!name) return nothing;
+  if (auto problem = directory_.remove(file)) return *problem;
+  return name;
 }
 
 }  // namespace dlock::file

@@ -149,8 +149,7 @@ std::optional<Failure> LockDirectory::reopen() {
 Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
   constexpr int attempts = 16;  // each is lost only to somebody who makes or removes the file at the same time
   for (int i = 0; i < attempts; ++i) {
-    OpenFile opened{.fd = GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | file_flags); }),
-                    .identity = {}};
+    OpenFile opened{.fd = open_writable(file), .identity = {}};
     if (!opened.fd && errno == ENOENT) {
       opened.fd = create(file);
       if (!opened.fd && errno == EEXIST) continue;
@@ -163,13 +162,35 @@ Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
       if (errno == EINTR) continue;
       return system_failure("cannot open", path_of(file), errno);
     }
-    struct stat status {};
-    if (::fstat(opened.fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
-    if (auto problem = problem_with_status(status, path_of(file))) return *problem;
-    opened.identity = identity_of(status);
+    if (auto problem = identify(opened, file)) return *problem;
     return opened;
   }
   return Failure{errc::unavailable, path_of(file) + " keeps appearing and disappearing"};
+}
+
+Result<OpenFile> LockDirectory::open_to_lock(const std::string& file) const {
+  OpenFile opened{.fd = open_writable(file), .identity = {}};
+  if (!opened.fd && errno == ENOENT) return opened;
+  if (!opened.fd) return system_failure("cannot open", path_of(file), errno);
+  if (auto problem = identify(opened, file)) return *problem;
+  return opened;
+}
+
+std::optional<Failure> LockDirectory::remove(const std::string& file) const {
+  if (::unlinkat(fd_.get(), file.c_str(), 0) == 0) return std::nullopt;
+  return system_failure("cannot remove", path_of(file), errno);
+}
+
+GuardedFd LockDirectory::open_writable(const std::string& file) const {
+  return GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | file_flags); });
+}
+
+std::optional<Failure> LockDirectory::identify(OpenFile& opened, const std::string& file) const {
+  struct stat status {};
+  if (::fstat(opened.fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
+  if (auto problem = problem_with_status(status, path_of(file))) return problem;
+  opened.identity = identity_of(status);
+  return std::nullopt;
 }
 
 LockDirectory::Access LockDirectory::access_of_new_files() const noexcept {

@@ -44,6 +44,10 @@ class LockDirectory {
   // Opens for locking; makes the file if it is missing, with the permissions of new_file_mode(). May reopen() when the
   // directory turns out to be gone.
   [[nodiscard]] Result<OpenFile> open_or_create(const std::string& file);
+  // Opens for locking what exists; without a descriptor if there is no such file.
+  [[nodiscard]] Result<OpenFile> open_to_lock(const std::string& file) const;
+  // The file must be locked by the caller, and be the one of that name.
+  [[nodiscard]] std::optional<Failure> remove(const std::string& file) const;
   // Opens for looking only; nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
 
@@ -55,6 +59,8 @@ class LockDirectory {
   };
   [[nodiscard]] Access access_of_new_files() const noexcept;
   [[nodiscard]] static bool give_access(int fd, const Access& access) noexcept;
+  [[nodiscard]] GuardedFd open_writable(const std::string& file) const;
+  [[nodiscard]] std::optional<Failure> identify(OpenFile& opened, const std::string& file) const;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
   [[nodiscard]] GuardedFd create_shared(const std::string& file, const Access& access) const;
 

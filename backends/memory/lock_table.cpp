@@ -123,6 +123,24 @@ bool LockTable::break_lock(const std::string& name, const Clock& clock) {
   return true;
 }
 
+void LockTable::forget(const Forgetting& what, std::vector<std::string>& removed, const Clock& clock) {
+  const util::MutexLock guard(mutex_);
+  const auto idle = std::chrono::duration_cast<std::chrono::microseconds>(what.idle).count();
+  const auto now = static_cast<std::int64_t>(wall_token(clock).value());
+  for (auto entry = locks_.begin(); entry != locks_.end();) {
+    auto& [name, lock] = *entry;
+    settle(lock, clock);
+    const bool asked = what.name.empty() || what.name == name;
+    const bool old = static_cast<std::int64_t>(lock.token.value()) <= now - idle;
+    if (asked && old && lock.idle()) {
+      removed.push_back(name);
+      entry = forget(entry);
+    } else {
+      ++entry;
+    }
+  }
+}
+
 void LockTable::watch(const std::string& name, std::uint64_t watch, Session& session) {
   const util::MutexLock guard(mutex_);
   entry(name).watches.emplace(watch, &session);
@@ -207,11 +225,15 @@ void LockTable::forget_idle_names(const Clock& clock) {
   for (auto entry = locks_.begin(); entry != locks_.end();) {
     Lock& lock = entry->second;
     settle(lock, clock);
-    floor_ = lock.idle() ? std::max(floor_, lock.token) : floor_;
-    entry = lock.idle() ? locks_.erase(entry) : std::next(entry);
+    entry = lock.idle() ? forget(entry) : std::next(entry);
   }
   // Looking through all names only when they have doubled keeps the cost of an acquire constant on average.
   forget_above_ = std::max(most_idle, 2 * locks_.size());
+}
+
+LockTable::Locks::iterator LockTable::forget(Locks::iterator entry) {
+  floor_ = std::max(floor_, entry->second.token);
+  return locks_.erase(entry);
 }
 
 LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Clock& clock) {

@@ -41,6 +41,7 @@ class LockTable {
   [[nodiscard]] LockInfo inspect(const std::string& name, const Clock& clock);
   void list(std::vector<LockInfo>& all, const Clock& clock);
   bool break_lock(const std::string& name, const Clock& clock);
+  void forget(const Forgetting& what, std::vector<std::string>& removed, const Clock& clock);
 
   void watch(const std::string& name, std::uint64_t watch, Session& session);
   void unwatch(const std::string& name, std::uint64_t watch);
@@ -65,6 +66,8 @@ class LockTable {
     [[nodiscard]] bool idle() const noexcept { return !held && queue.empty() && watches.empty(); }
   };
 
+  using Locks = std::unordered_map<std::string, Lock>;
+
   Lock& open(const std::string& name, const Clock& clock) DLOCK_REQUIRES(mutex_);
   Lock& entry(const std::string& name) DLOCK_REQUIRES(mutex_);
   Lock* find(const std::string& name, const Clock& clock) DLOCK_REQUIRES(mutex_);
@@ -75,10 +78,11 @@ class LockTable {
   void hand_over(Lock& lock, const Clock& clock) DLOCK_REQUIRES(mutex_);
   static void tell_first_in_line(const Lock& lock, const OwnerId& first_before);
   void forget_idle_names(const Clock& clock) DLOCK_REQUIRES(mutex_);
+  Locks::iterator forget(Locks::iterator entry) DLOCK_REQUIRES(mutex_);
   [[nodiscard]] static LockInfo describe(const std::string& name, const Lock& lock, const Clock& clock);
 
   mutable util::Mutex mutex_;
-  std::unordered_map<std::string, Lock> locks_ DLOCK_GUARDED_BY(mutex_);
+  Locks locks_ DLOCK_GUARDED_BY(mutex_);
   FencingToken floor_ DLOCK_GUARDED_BY(mutex_);  // no smaller than the token of any forgotten name
   std::size_t forget_above_ DLOCK_GUARDED_BY(mutex_) = most_idle;
 };

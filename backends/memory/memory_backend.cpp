@@ -45,6 +45,8 @@ Capabilities MemoryBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
       .immediate = true,
       .min_lease = std::chrono::milliseconds(10),
       .max_lease = std::chrono::hours(24),
@@ -199,6 +201,16 @@ void MemoryBackend::break_lock(const std::string& name, Handler<bool> done) {
       Operation::break_lock, OwnerId(), name,
       [&clock](MemoryStore& store, const std::string& asked) { return store.break_lock(asked, clock); },
       [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
+}
+
+void MemoryBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::forget, OwnerId(), what,
+      [&clock](MemoryStore& store, const Forgetting& asked) { return store.forget(asked, clock); },
+      [done = std::move(done)](const Forgetting&, Result<std::vector<std::string>> removed) {
+        done(std::move(removed));
+      });
 }
 
 void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {

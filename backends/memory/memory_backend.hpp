@@ -43,6 +43,7 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   void inspect(const std::string& name, Handler<LockInfo> done) override;
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
 

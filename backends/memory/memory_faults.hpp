@@ -21,7 +21,7 @@
 namespace dlock::memory {
 
 // `notice` is a message from the store to a client; all others are requests that are answered.
-enum class Operation { try_acquire, enqueue, renew, release, inspect, list, break_lock, notice };
+enum class Operation { try_acquire, enqueue, renew, release, inspect, list, break_lock, forget, notice };
 
 struct Message {
   Operation operation;

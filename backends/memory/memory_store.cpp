@@ -35,6 +35,12 @@ std::vector<LockInfo> MemoryStore::list(const Clock& clock) {
   return all;
 }
 
+std::vector<std::string> MemoryStore::forget(const Forgetting& what, const Clock& clock) {
+  std::vector<std::string> removed;
+  for (LockTable& table : tables_) table.forget(what, removed, clock);
+  return removed;
+}
+
 std::uint64_t MemoryStore::watch(const std::string& name, Session& session) {
   const std::uint64_t watch = ++last_watch_;
   table(name).watch(name, watch, session);

@@ -66,6 +66,7 @@ class MemoryStore {
   }
   [[nodiscard]] std::vector<LockInfo> list(const Clock& clock);  // sorted by name
   bool break_lock(const std::string& name, const Clock& clock) { return table(name).break_lock(name, clock); }
+  [[nodiscard]] std::vector<std::string> forget(const Forgetting& what, const Clock& clock);
 
   // Session::freed(the number) is called whenever the lock becomes free by release or break; the end of a lease goes
   // unnoticed until somebody asks.

@@ -62,6 +62,10 @@ void PostgresBackend::break_lock(const std::string& name, Handler<bool> done) {
   inspection_.break_lock(name, std::move(done));
 }
 
+void PostgresBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  inspection_.forget(what, std::move(done));
+}
+
 void PostgresBackend::diagnose(Handler<std::vector<Finding>> done) {
   postgres::diagnose(commands_, std::move(done));
 }

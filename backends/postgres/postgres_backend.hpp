@@ -40,6 +40,7 @@ class PostgresBackend final : public Backend {
   void inspect(const std::string& name, Handler<LockInfo> done) override;
   void list(Handler<std::vector<LockInfo>> done) override;
   void break_lock(const std::string& name, Handler<bool> done) override;
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override;
 

@@ -77,6 +77,8 @@ Capabilities RedisBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
       .min_lease = min_lease,
       .max_lease = max_lease,
   };
@@ -153,6 +155,11 @@ void RedisBackend::list(Handler<std::vector<LockInfo>> done) {
 void RedisBackend::break_lock(const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   redis::break_lock(commands_, name, std::move(done));
+}
+
+void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  if (auto problem = problem_with(what.name)) return done(*std::move(problem));
+  redis::forget(commands_, what, std::move(done));
 }
 
 void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {

@@ -54,6 +54,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
       .close_on_exec = false,  // libzookeeper opens its socket and its pipe without the flag
       .min_lease = min_lease,
       .max_lease = std::max<std::chrono::nanoseconds>(options_.session_timeout, default_lease_),
@@ -133,6 +134,11 @@ void SessionLocks::list(Handler<std::vector<LockInfo>> done) {
 void SessionLocks::break_lock(const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   inspection_.break_lock(name, std::move(done));
+}
+
+void SessionLocks::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  if (auto problem = problem_with(what.name)) return done(*std::move(problem));
+  inspection_.forget(what, std::move(done));
 }
 
 void SessionLocks::diagnose(Handler<std::vector<Finding>> done) {

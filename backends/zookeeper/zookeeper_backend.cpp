@@ -157,6 +157,10 @@ void ZookeeperBackend::break_lock(const std::string& name, Handler<bool> done) {
   first_.break_lock(name, std::move(done));
 }
 
+void ZookeeperBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  first_.forget(what, std::move(done));
+}
+
 void ZookeeperBackend::diagnose(Handler<std::vector<Finding>> done) {
   first_.diagnose(std::move(done));
 }

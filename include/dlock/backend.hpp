@@ -117,6 +117,16 @@ struct ReleaseOutcome {
   Failure failure = {};
 };
 
+// What a service is to forget: one name or all of them, of those that nobody has taken for so long.
+struct Forgetting {
+  std::string name;                 // empty: all names
+  std::chrono::nanoseconds idle{};  // least_idle or more
+};
+
+// A token that is minted from a clock is greater than one that was minted so long ago, even if that clock was set back
+// a little in between, so a service need not remember the older one.
+constexpr std::chrono::minutes least_idle{1};
+
 class BackendHost;
 
 class Backend {
@@ -137,8 +147,8 @@ class Backend {
 
   // Another backend for the same locks, with an executor of its own. Where capabilities().immediate, a client spreads
   // its names over several, so that its threads do not have to wait for each other; inspect(), list(), break_lock(),
-  // diagnose() and initialize() are only asked of the first. Any thread, while this lives. nullptr, the default: there
-  // is only this one. Throws Error when it cannot be made; then this one serves those names, too.
+  // forget(), diagnose() and initialize() are only asked of the first. Any thread, while this lives. nullptr, the
+  // default: there is only this one. Throws Error when it cannot be made; then this one serves those names, too.
   [[nodiscard]] virtual std::unique_ptr<Backend> another(BackendHost& host) const;
 
   // Starts an acquire. The contention lives until a final report or until the core gives up.
@@ -159,6 +169,12 @@ class Backend {
   virtual void inspect(const std::string& name, Handler<LockInfo> done);
   virtual void list(Handler<std::vector<LockInfo>> done);
   virtual void break_lock(const std::string& name, Handler<bool> done);
+  // Removes what the service remembers of names, in one step with the check that nobody holds the lock, is about to be
+  // granted it, or waits for it, and that its last token is as old as asked for; passes over all others. Later tokens
+  // of the name must be greater than the earlier ones all the same, and an acquire that meets the removal must come to
+  // its end as if the name had never been used. Answers with the names removed: none where none is left, else as many
+  // as could be removed in the time. After a failure some may have been.
+  virtual void forget(const Forgetting& what, Handler<std::vector<std::string>> done);
   virtual void diagnose(Handler<std::vector<Finding>> done);
 
   // Makes in the service what locks need there and is missing, such as tables; any number of clients may do it at once.

@@ -47,6 +47,8 @@ struct Capabilities {
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;
+  bool can_forget = false;
+  bool can_forget_idle = false;  // the service knows when a name was last taken
   // Requests are answered inside the call that makes them, because there is no service to wait for. Then the threads of
   // a client wait for each other's requests, for a moment, instead of handing them on.
   bool immediate = false;

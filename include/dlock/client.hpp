@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <dlock/capabilities.hpp>
+#include <dlock/duration.hpp>
 #include <dlock/info.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/observer.hpp>
@@ -63,6 +64,17 @@ class Client {
   // For operators: two programs may be at work until the old holder has noticed.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   bool break_lock(std::string_view name) const;
+  // Removes what the service remembers of a name that is no longer used. Later leases of that name get greater tokens
+  // all the same. True: something was removed. False: the service remembers nothing of it. Safe while locks are in use:
+  // throws Error(timed_out), which says why, and removes nothing while the lock is held or waited for, or if its last
+  // token is less than a minute old by the service's clock.
+  // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
+  bool forget(std::string_view name) const;
+  // The same for all names that were last taken `idle` ago or earlier, a minute at least; a name that is in use stays.
+  // Answers with those removed, sorted. A call removes as many as it can in its time: repeat it until none is answered.
+  // If it throws, some may have been removed. Throws Error(invalid_argument) for less than a minute.
+  // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
+  std::vector<std::string> forget_idle(Duration idle) const;
   // Reaches the service and looks for settings that endanger locks. Reports an unreachable service as a finding.
   [[nodiscard]] std::vector<Finding> diagnose() const;
   // Makes in the service what locks need there and is missing, such as the tables of a database; safe while locks are

@@ -18,7 +18,8 @@
 namespace dlock {
 
 enum class errc {
-  // The wait ended while somebody else held the lock. Try again later, or leave the work to them.
+  // The wait ended while somebody else held the lock, or Client::forget() found a name in use. Try again later, or
+  // leave it to them.
   timed_out = 1,
   // AcquireOptions::cancel was requested. Nothing is held.
   cancelled,

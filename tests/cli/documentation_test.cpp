@@ -9,7 +9,7 @@
 namespace dlock::cli::test {
 namespace {
 
-const std::vector<std::string> verbs{"run",    "hold", "status",   "list",  "break",
+const std::vector<std::string> verbs{"run",    "hold", "status",   "list",  "break",  "forget",
                                      "doctor", "init", "backends", "bench", "torture"};
 
 std::string contents(const std::string& path) {

@@ -1,7 +1,10 @@
-// hold, status, list, break, doctor, init, backends, --version.
+// hold, status, list, break, forget, doctor, init, backends, --version.
 #include <nlohmann/json.hpp>
 
 #include <csignal>
+#include <memory>
+
+#include <dlock/dlock.hpp>
 
 #include "support/cli_test.hpp"
 
@@ -131,6 +134,51 @@ TEST_F(Query, RunWarnsOfABackendThatKeepsNobodyElseOut) {
 }
 #endif
 
+// Locked in 2024, by their tokens.
+void use_long_ago(const std::string& url, const std::vector<std::string>& names) {
+  const Client client = connect(url, {.clock = std::make_shared<ManualClock>()});
+  for (const std::string& name : names) EXPECT_TRUE(client.lock(name).acquire().release());
+}
+
+TEST_F(Query, ForgetRemovesNames) {
+  use_long_ago(url(), {"a", "b c"});
+  const Finished result = run(dlock("forget", {"a", "never", "b c"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "\"a\" was forgotten\n\"never\" was not known\n\"b c\" was forgotten\n");
+  EXPECT_EQ(run(dlock("list")).out, "");
+}
+
+TEST_F(Query, ForgetPassesOverLocksInUseAndSaysSo) {
+  use_long_ago(url(), {"a"});
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  ASSERT_EQ(run(dlock("run", {"just now", "--", "true"})).status, 0);
+  const Finished result = run(dlock("forget", {"job", "just now", "a"}));
+  EXPECT_EQ(result.status, 75);
+  EXPECT_EQ(result.out, "\"a\" was forgotten\n");
+  EXPECT_THAT(result.err, testing::MatchesRegex("dlock: lock \"job\" is held by .*:" + std::to_string(holder.pid()) +
+                                                ":.*\ndlock: lock \"just now\" cannot be forgotten yet: .*\n"));
+  EXPECT_FALSE(lock_is_free());
+}
+
+TEST_F(Query, ForgetIdleRemovesAllNamesNotTakenForSoLong) {
+  use_long_ago(url(), {"b", "a"});
+  ASSERT_EQ(run(dlock("run", {"job", "--", "true"})).status, 0);
+  EXPECT_EQ(run(dlock("forget", {"--idle", "36500d"})).out, "");
+  const Finished result = run(dlock("forget", {"--idle", "30d"}));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "\"a\" was forgotten\n\"b\" was forgotten\n");
+  EXPECT_EQ(run(dlock("list", {"--names"})).out, "job\n");
+}
+
+TEST_F(Query, ForgetPrintsJson) {
+  EXPECT_EQ(json_of("forget", {"--idle", "30d"}), Json::array());
+  use_long_ago(url(), {"a", "b"});
+  EXPECT_EQ(json_of("forget", {"a", "never"}),
+            (Json{{{"name", "a"}, {"forgotten", true}}, {{"name", "never"}, {"forgotten", false}}}));
+  EXPECT_EQ(json_of("forget", {"--idle", "30d"}), (Json{{{"name", "b"}, {"forgotten", true}}}));
+}
+
 TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
   const Finished result = run(dlock("doctor"));
   EXPECT_EQ(result.status, 0) << result.out << result.err;
@@ -139,6 +187,8 @@ TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
   const Json json = json_of("doctor");
   EXPECT_EQ(json["capabilities"]["backend"], "file");
   EXPECT_EQ(json["capabilities"]["can_break"], false);
+  EXPECT_EQ(json["capabilities"]["can_forget"], true);
+  EXPECT_EQ(json["capabilities"]["can_forget_idle"], true);
   EXPECT_EQ(json["capabilities"]["close_on_exec"], true);
   ASSERT_FALSE(json["findings"].empty());
   for (const Json& finding : json["findings"]) {

@@ -25,6 +25,7 @@ class Usage : public CliTest {
     expect_refused({"hold", "--url", url(), name}, complaint);
     expect_refused({"status", "--url", url(), name}, complaint);
     expect_refused({"break", "--yes", "--url", url(), name}, complaint);
+    expect_refused({"forget", "--url", url(), name}, complaint);
   }
 };
 
@@ -60,6 +61,14 @@ TEST_F(Usage, AnUnknownOptionIsNamedWithoutItsValue) {
 TEST_F(Usage, ContradictoryOptionsAreRefused) {
   expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--try and --wait");
   expect_refused({"list", "--json", "--names"}, "--json and --names");
+}
+
+TEST_F(Usage, WhatIsToBeForgottenIsSaidInOneWay) {
+  expect_refused({"forget", "--url", url()}, "either names or --idle");
+  expect_refused({"forget", "--url", url(), "job", "--idle", "30d"}, "either names or --idle");
+  expect_refused({"forget", "--url", url(), "--idle", "30"}, "--idle: \"30\" is not a time");
+  expect_refused({"forget", "--url", url(), "--idle", "59s"}, "a minute");
+  expect_refused({"forget", "--url", url(), "good", "bad\nname"}, "name");
 }
 
 TEST_F(Usage, AWrongTimeIsRefusedNamingTheOption) {

@@ -57,6 +57,7 @@ void interpret(const Reply& reply) {
   auto acquire = dlock::redis::read_acquire(reply);
   require(!acquire.ok() || !acquire.value().granted || acquire.value().token.value() != 0);
   (void)dlock::redis::read_renew(reply);
+  (void)dlock::redis::read_forget(reply);
   (void)dlock::redis::read_release(reply);
   (void)dlock::redis::read_inspect(reply, "name");
   (void)dlock::redis::read_number(reply);

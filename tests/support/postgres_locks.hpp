@@ -46,6 +46,21 @@ class PostgresLock {
     }
     throw std::logic_error("no such strategy");
   }
+  // A number: the rows that tell of it.
+  [[nodiscard]] std::string rows() const {
+    switch (strategy_) {
+      case postgres::Strategy::table:
+        return "SELECT count(*) FROM dlock.lease WHERE " + is_it_;
+      case postgres::Strategy::optimistic:
+        return "SELECT count(*) FROM dlock.optimistic WHERE " + is_it_;
+      case postgres::Strategy::for_update:
+        return "SELECT (SELECT count(*) FROM dlock.row_lock WHERE " + is_it_ +
+               ") + (SELECT count(*) FROM dlock.row_token WHERE " + is_it_ + ")";
+      case postgres::Strategy::advisory:
+        return "SELECT count(*) FROM dlock.fence WHERE " + is_it_;
+    }
+    throw std::logic_error("no such strategy");
+  }
   // Takes the lock away from its holder.
   [[nodiscard]] std::string take_away() const {
     switch (strategy_) {

@@ -8,6 +8,7 @@
 
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
@@ -15,6 +16,11 @@ namespace dlock::postgres {
 namespace {
 
 constexpr std::size_t most_names = 100'000;
+
+// In one statement, so that nobody meets a row that is locked for long. Advisory locks are kept in the shared memory of
+// the server, which has little of it.
+constexpr int most_forgotten = 1000;
+constexpr int most_advisory_forgotten = 100;
 
 bool by_session(Strategy strategy) {
   return strategy == Strategy::for_update || strategy == Strategy::advisory;
@@ -44,6 +50,11 @@ Failure has_no_session(const std::string& prepared) {
               prepared};
 }
 
+// What locks need is told already.
+Failure may_not_delete(const Outcome& outcome, const Options& options) {
+  return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
+}
+
 AdvisoryKey key_of(const Options& options, const std::string& name) {
   return advisory_key(options.key, options.schema, name);
 }
@@ -66,7 +77,11 @@ Inspection::Inspection(Commands& commands) : commands_(commands), questions_(que
 
 std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& options) {
   const auto ask = [](auto statements) {
-    return Questions{std::move(statements.inspect), std::move(statements.list), std::move(statements.break_lock), {}};
+    return Questions{std::move(statements.inspect),
+                     std::move(statements.list),
+                     std::move(statements.break_lock),
+                     std::move(statements.forget),
+                     {}};
   };
   const auto advisory = [&](AdvisoryKey::Space space) {
     auto statements = advisory_statements(options.schema, options.durability, space);
@@ -192,6 +207,28 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
       try_to_break(paused);
     }
   });
+}
+
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
+  const Options& options = commands_.options();
+  const bool advisory = options.strategy == Strategy::advisory;
+  const bool one = !what.name.empty();
+  const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
+  Query query{.commands = {{.statement = &questions_[0].forget,
+                            .params = {one && advisory ? token_row(options, what.name) : what.name, std::to_string(age),
+                                       std::to_string(advisory ? most_advisory_forgotten : most_forgotten)}}},
+              .done = [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                std::vector<std::string> names;
+                if (never_set_up(outcome)) return done(std::move(names));
+                if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
+                if (outcome.problem != Problem::none) return done(outcome.failure);
+                names.reserve(results[0].size());
+                for (std::size_t i = 0; i < results[0].size(); ++i) names.push_back(results[0].text(i, 0));
+                done(std::move(names));
+              }};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
 
 }  // namespace dlock::postgres

@@ -1,4 +1,4 @@
-// Questions about locks, and breaking one.
+// Questions about locks, breaking one, and forgetting names.
 #pragma once
 
 #include <array>
@@ -32,12 +32,14 @@ class Inspection final {
   // With strategy=for-update and strategy=advisory this ends the session of the holder in the server, with everything
   // else that the session has locked; the role must be a member of the holder's, or of pg_signal_backend.
   void break_lock(const std::string& name, Backend::Handler<bool> done);
+  void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
  private:
   struct Questions {
     Statement inspect;
     Statement list;
     Statement break_lock;
+    Statement forget;
     Statement inspect_without_tables;  // of advisory locks
   };
   struct Breaking;

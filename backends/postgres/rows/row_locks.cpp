@@ -103,6 +103,8 @@ Capabilities RowLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
       .min_lease = min_lease,
       .max_lease = max_lease,
   };

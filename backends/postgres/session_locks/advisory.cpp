@@ -50,6 +50,8 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
       .min_lease = shortest_session_lease,
       .max_lease = options_.lease,
   };

@@ -94,6 +94,8 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
       .min_lease = shortest_session_lease,
       .max_lease = services_.options.lease,
   };

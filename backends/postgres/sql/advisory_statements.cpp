@@ -123,6 +123,20 @@ constexpr std::string_view break_lock = R"sql(
   WHERE l.key {=} {key} AND l.objsubid {=} {space} AND l.granted
 )sql";
 
+// Whoever has the lock is alone with the row, here to the end of the transaction. CASE sees to it that only locks of
+// rows in question are tried, before the row is looked at for good.
+constexpr std::string_view forget = R"sql(
+  WITH a AS MATERIALIZED (
+    SELECT name FROM {fence}
+    WHERE CASE WHEN NOT (($1::{text} {=} '' OR name {=} $1::{text}) AND token {old}) THEN false
+      WHEN space {=} 1 THEN pg_catalog.pg_try_advisory_xact_lock(key)
+      ELSE pg_catalog.pg_try_advisory_xact_lock((key {>>} 32)::{int4}, ((key {<<} 32) {>>} 32)::{int4}) END
+    LIMIT $3::{int8} FOR UPDATE SKIP LOCKED),
+  d AS (
+    DELETE FROM {fence} WHERE name {=} ANY (ARRAY(SELECT a.name FROM a)) RETURNING name{commit})
+  SELECT pg_catalog.split_part(name, pg_catalog.chr(9), 1) FROM d
+)sql";
+
 // The key as one number, and as the lock functions take it, from where the parameter is.
 Fillings key_fillings(Space space, const std::string& parameter) {
   const Fillings where = {{"p", parameter}};
@@ -201,6 +215,7 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .inspect_without_tables = build.statement(inspect_without_tables),
       .list = build.statement(list),
       .break_lock = build.statement(break_lock),
+      .forget = build.statement(forget),
   };
 }
 

@@ -108,6 +108,25 @@ constexpr std::string_view break_lock = R"sql(
   WHERE r.name {=} $1::{text}
 )sql";
 
+// Whoever has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a token
+// is left of a holder that died.
+constexpr std::string_view forget = R"sql(
+  WITH l AS MATERIALIZED (
+    SELECT r.name, t.name IS NOT NULL AS fenced
+    FROM {row_lock} AS r LEFT JOIN {row_token} AS t ON t.name {=} r.name
+    WHERE ($1::{text} {=} '' OR r.name {=} $1::{text}) AND (t.name IS NULL OR t.token {old})
+    LIMIT $3::{int8} FOR UPDATE OF r SKIP LOCKED),
+  t AS MATERIALIZED (
+    SELECT name FROM {row_token} WHERE name {=} ANY (ARRAY(SELECT l.name FROM l)) AND token {old}
+    FOR UPDATE SKIP LOCKED),
+  d AS (
+    DELETE FROM {row_token} WHERE name {=} ANY (ARRAY(SELECT t.name FROM t)) RETURNING name{commit}),
+  r AS (
+    DELETE FROM {row_lock}
+    WHERE name {=} ANY (ARRAY(SELECT l.name FROM l WHERE NOT l.fenced UNION ALL SELECT d.name FROM d)) RETURNING name)
+  SELECT name FROM r
+)sql";
+
 }  // namespace
 
 Statement limit_of_wait() {
@@ -145,6 +164,7 @@ ForUpdateStatements for_update_statements(std::string_view schema, Durability du
       .inspect = statement(looking + "WHERE r.name {=} $1::{text}"),
       .list = statement(looking + "ORDER BY r.name LIMIT $1::{int8}"),
       .break_lock = statement(break_lock),
+      .forget = statement(forget),
   };
 }
 

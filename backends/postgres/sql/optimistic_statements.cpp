@@ -146,6 +146,17 @@ constexpr std::string_view break_lock = R"sql(
     WHERE name {=} $1::{text} AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
 )sql";
 
+// A row whose holder has died has an owner, until somebody takes the lock over or breaks it.
+constexpr std::string_view forget = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {optimistic}
+    WHERE ($1::{text} {=} '' OR name {=} $1::{text}) AND owner IS NULL AND waiting_until {<=} {now} AND token {old}
+    LIMIT $3::{int8} FOR UPDATE SKIP LOCKED),
+  d AS (
+    DELETE FROM {optimistic} WHERE name {=} ANY (ARRAY(SELECT f.name FROM f)) RETURNING name{commit})
+  SELECT name FROM d
+)sql";
+
 }  // namespace
 
 RowStatements optimistic_statements(std::string_view schema, Durability durability) {
@@ -157,7 +168,8 @@ RowStatements optimistic_statements(std::string_view schema, Durability durabili
                          .release_many = release_many,
                          .mark_many = mark_many,
                          .look = look,
-                         .break_lock = break_lock},
+                         .break_lock = break_lock,
+                         .forget = forget},
                         schema, durability);
 }
 

@@ -40,6 +40,7 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
       .inspect = statement(look + "WHERE name {=} $1::{text}"),
       .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),
       .break_lock = notifying(texts.break_lock, "$2"),
+      .forget = statement(texts.forget),
   };
 }
 

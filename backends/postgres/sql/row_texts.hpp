@@ -20,6 +20,7 @@ struct RowTexts {
   std::string_view mark_many;
   std::string_view look;  // without its condition
   std::string_view break_lock;
+  std::string_view forget;
 };
 
 [[nodiscard]] RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability);

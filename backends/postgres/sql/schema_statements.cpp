@@ -158,4 +158,8 @@ std::string needed_grants(std::string_view schema) {
          quoted + " TO <role>";
 }
 
+std::string grant_to_forget(std::string_view schema) {
+  return "GRANT DELETE ON ALL TABLES IN SCHEMA " + quote_identifier(schema) + " TO <role>";
+}
+
 }  // namespace dlock::postgres

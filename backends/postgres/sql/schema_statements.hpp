@@ -51,5 +51,7 @@ struct SchemaStatements {
 
 // What a role needs, in the words of SQL: "GRANT USAGE ON SCHEMA ...; GRANT SELECT, INSERT, UPDATE ON ...".
 [[nodiscard]] std::string needed_grants(std::string_view schema);
+// And to forget names.
+[[nodiscard]] std::string grant_to_forget(std::string_view schema);
 
 }  // namespace dlock::postgres

@@ -69,6 +69,7 @@ Fillings common_fillings(std::string_view schema, std::optional<Durability> dura
   Fillings fillings = {
       {"now", "pg_catalog.clock_timestamp()"},
       {"us", fill("(extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8}", {})},
+      {"old", fill("{<=} ((extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8} {-} $2::{int8})", {})},
       {"ms", "pg_catalog.interval '1 millisecond'"},
       // Whoever waits for somebody's transaction keeps renewals of other locks waiting behind it.
       {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},

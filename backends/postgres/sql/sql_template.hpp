@@ -24,11 +24,12 @@ using Fillings = std::vector<std::pair<std::string_view, std::string>>;
 // than AND, OR, NOT and IS and looser than ::, so where there are several it takes parentheses.
 [[nodiscard]] std::string fill(std::string_view text, const Fillings& fillings);
 
-// {now}: the server's clock. {us}: its microseconds since 1970. {ms}: one millisecond, to be multiplied. {brief}: true,
-// and from then on this transaction waits for no other one for long: 55P03. {commit}: for the end of a list of columns
-// that is evaluated where something was written: what makes this transaction wait for the disk or not, as the
-// durability says and whatever the server's default is; nothing where there is none, because that is the business of a
-// caller whose transaction it is. Then each of the tables' names, qualified.
+// {now}: the server's clock. {us}: its microseconds since 1970. {old}: behind a token, that it is as old as $2 says,
+// in microseconds. {ms}: one millisecond, to be multiplied. {brief}: true, and from then on this transaction waits
+// for no other one for long: 55P03. {commit}: for the end of a list of columns that is evaluated where something was
+// written: what makes this transaction wait for the disk or not, as the durability says and whatever the server's
+// default is; nothing where there is none, because that is the business of a caller whose transaction it is. Then
+// each of the tables' names, qualified.
 [[nodiscard]] Fillings common_fillings(std::string_view schema, std::optional<Durability> durability);
 
 }  // namespace dlock::postgres

@@ -39,6 +39,9 @@ namespace dlock::postgres {
 
 // All of inspect and list answer with rows of these columns:
 //   name, held (boolean), holder ('' where unknown), token (0 where unknown), remaining ms or NULL, waiters or NULL
+// All of forget take $1 name, or '' for all; $2 how old the last token is to be, in microseconds; $3 at most so many.
+// They delete what is left of locks that nobody has, passing over rows that somebody has locked, and answer the names.
+// What the newest version of a row says counts: a token that was handed out since the statement began keeps it.
 
 // strategy=table: an expiry lies in the row. strategy=optimistic: a version does, and moves with every grant, renewal
 // and release. Who sees it stand still for one lease - the holder's, which the answer tells - counted on its own clock
@@ -74,6 +77,7 @@ struct RowStatements {
   // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not
   // held.
   Statement break_lock;
+  Statement forget;
 };
 
 // In a transaction of the caller's: $1 ms, as text, after which the next statement ends with 57014. A lock_timeout
@@ -113,6 +117,7 @@ struct ForUpdateStatements {
   // $1 name. Ends the holder's session; answers a row, if there is a holder: true, or NULL and the name of the prepared
   // transaction that it is.
   Statement break_lock;
+  Statement forget;
 };
 
 // strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
@@ -139,6 +144,7 @@ struct AdvisoryStatements {
   // keys is there for each of them.
   Statement list;
   Statement break_lock;  // $1 key. As that of for-update.
+  Statement forget;      // $1 token_row(), or ''; for keys of all spaces
 };
 
 [[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability);

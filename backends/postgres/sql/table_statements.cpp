@@ -155,6 +155,17 @@ constexpr std::string_view break_lock = R"sql(
     WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
 )sql";
 
+// The mark outlives the lease that was waited for, so whoever waited has looked by the time that the row goes.
+constexpr std::string_view forget = R"sql(
+  WITH f AS MATERIALIZED (
+    SELECT name FROM {lease}
+    WHERE ($1::{text} {=} '' OR name {=} $1::{text}) AND expires_at {<=} {now} AND waiting_until {<=} {now} AND token {old}
+    LIMIT $3::{int8} FOR UPDATE SKIP LOCKED),
+  d AS (
+    DELETE FROM {lease} WHERE name {=} ANY (ARRAY(SELECT f.name FROM f)) RETURNING name{commit})
+  SELECT name FROM d
+)sql";
+
 }  // namespace
 
 RowStatements table_statements(std::string_view schema, Durability durability) {
@@ -166,7 +177,8 @@ RowStatements table_statements(std::string_view schema, Durability durability) {
                          .release_many = release_many,
                          .mark_many = mark_many,
                          .look = look,
-                         .break_lock = break_lock},
+                         .break_lock = break_lock,
+                         .forget = forget},
                         schema, durability);
 }
 

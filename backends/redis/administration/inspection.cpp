@@ -1,5 +1,6 @@
 #include "backends/redis/administration/inspection.hpp"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
@@ -36,22 +37,49 @@ void inspect_by(CommandClient& commands, const std::string& name, TimePoint dead
                      });
 }
 
-// Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each.
+// Answers with the name if it was removed.
+void forget_by(CommandClient& commands, const std::string& name, std::chrono::nanoseconds idle, TimePoint deadline,
+               Backend::Handler<std::optional<LockInfo>> done) {
+  Keys keys = keys_of(commands.options().prefix, name);
+  const auto age = std::chrono::ceil<std::chrono::microseconds>(idle).count();
+  (void)commands.run(forget_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.fence)},
+                     {std::to_string(age)}, deadline, [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+                       if (!reply.ok()) return done(reply.failure());
+                       const auto removed = read_forget(reply.value());
+                       if (!removed.ok()) return done(removed.failure());
+                       done(removed.value() ? std::optional(LockInfo{.name = name}) : std::nullopt);
+                     });
+}
+
+std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
+  std::vector<std::string> names;
+  names.reserve(infos.size());
+  for (const LockInfo& info : infos) names.push_back(info.name);
+  return names;
+}
+
+// Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each, or has each forgotten.
 //
 // SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
 // nobody could tell what is missing. It stops by itself in time: a question that nobody answers by the deadline costs
 // the connection, which locks depend on.
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
-  Listing(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done)
+  // idle: names are forgotten that were last taken so long ago.
+  Listing(CommandClient& commands, std::optional<std::chrono::nanoseconds> idle,
+          Backend::Handler<std::vector<LockInfo>> done)
       : commands_(commands),
+        idle_(idle),
         done_(std::move(done)),
         deadline_(answer_by(commands)),
         last_question_(deadline_ - commands.options().response_timeout / 4),
-        pattern_("*" + escape_pattern(commands.options().prefix) + (shows_all() ? "*" : "dlf")) {}
+        pattern_("*" + escape_pattern(commands.options().prefix) +
+                 (idle          ? "*dlf"
+                  : shows_all() ? "*"
+                                : "dlf")) {}
 
   void scan(const std::string& cursor) {
-    if (const auto why = too_late()) return done_(*why);
+    if (const auto why = too_late()) return end_early(*why);
     (void)commands_.request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
                             [self = shared_from_this()](Result<Reply> reply, TimePoint) {
                               if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
@@ -71,16 +99,31 @@ class Listing : public std::enable_shared_from_this<Listing> {
       if (!key.is(Type::string)) return done_(unexpected("SCAN", reply));
       note(key.text);
     }
-    if (names_.size() > max_names) {
+    const std::string& cursor = fields[0].text;
+    if (!idle_ && names_.size() > max_names) {
       return done_(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
     }
-    if (fields[0].text != "0") return scan(fields[0].text);
+    if (!idle_ && cursor != "0") return scan(cursor);
     common::Survey::run(
         {names_.begin(), names_.end()},
         [self = shared_from_this()](const std::string& name, common::Survey::Answer answer) {
           self->look(name, std::move(answer));
         },
-        [self = shared_from_this()](Result<std::vector<LockInfo>> all) { self->done_(std::move(all)); });
+        [self = shared_from_this(), cursor](Result<std::vector<LockInfo>> seen) {
+          if (!seen.ok()) return self->done_(seen.failure());
+          self->found_.insert(self->found_.end(), seen.value().begin(), seen.value().end());
+          self->names_.clear();
+          if (cursor != "0") return self->scan(cursor);
+          const auto why = self->idle_ ? self->too_late() : std::nullopt;  // some were passed over then
+          if (why) return self->end_early(*why);
+          self->done_(std::move(self->found_));
+        });
+  }
+
+  // What was forgotten is told even where it was not all.
+  void end_early(const Failure& why) {
+    if (found_.empty()) return done_(why);
+    done_(std::move(found_));
   }
 
   // With a prefix, what is under it is ours to show, locks taken by others among it.
@@ -89,7 +132,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
   [[nodiscard]] std::optional<Failure> too_late() const {
     if (commands_.executor().now() < last_question_) return std::nullopt;
     return Failure{errc::unavailable,
-                   "the locks cannot be listed within the response timeout of " +
+                   "the locks cannot be looked through within the response timeout of " +
                        util::to_text(commands_.options().response_timeout) +
                        ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
   }
@@ -99,26 +142,34 @@ class Listing : public std::enable_shared_from_this<Listing> {
     const auto lock = lock_of_fence_key(key);
     if (!lock && is_derived_key(key)) return;
     const std::string& lock_key = lock ? *lock : key;
-    if (!lock_key.starts_with(prefix) || (!lock && !shows_all())) return;
+    if (!lock_key.starts_with(prefix) || (!lock && (idle_ || !shows_all()))) return;
     std::string name = lock_key.substr(prefix.size());
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
   void look(const std::string& name, common::Survey::Answer answer) const {
-    if (auto why = too_late()) return answer(*std::move(why));
-    inspect_by(commands_, name, deadline_, [answer = std::move(answer)](Result<LockInfo> info) {
-      if (info.ok()) return answer(std::optional(std::move(info.value())));
-      if (info.failure().code == errc::protocol) return answer(std::optional<LockInfo>());  // somebody's data
-      answer(info.failure());
+    if (auto why = too_late()) {
+      return idle_ ? answer(std::optional<LockInfo>()) : answer(*std::move(why));
+    }
+    const auto looked = [answer = std::move(answer)](Result<std::optional<LockInfo>> info) {
+      if (info.ok() || info.failure().code != errc::protocol) return answer(std::move(info));
+      answer(std::optional<LockInfo>());  // somebody's data
+    };
+    if (idle_) return forget_by(commands_, name, *idle_, deadline_, looked);
+    inspect_by(commands_, name, deadline_, [looked](Result<LockInfo> info) {
+      if (!info.ok()) return looked(info.failure());
+      looked(std::optional(std::move(info.value())));
     });
   }
 
   CommandClient& commands_;
+  const std::optional<std::chrono::nanoseconds> idle_;
   const Backend::Handler<std::vector<LockInfo>> done_;
   const TimePoint deadline_;
   const TimePoint last_question_;
   const std::string pattern_;  // finds the locks' keys and their records, and a little more
   std::set<std::string> names_;
+  std::vector<LockInfo> found_;
 };
 
 // Compares with the value just read, so that a repeated attempt never breaks a lock that was taken in between.
@@ -171,11 +222,28 @@ void inspect(CommandClient& commands, const std::string& name, Backend::Handler<
 }
 
 void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done) {
-  std::make_shared<Listing>(commands, std::move(done))->scan("0");
+  std::make_shared<Listing>(commands, std::nullopt, std::move(done))->scan("0");
 }
 
 void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done) {
   std::make_shared<Breaking>(commands, name, std::move(done))->start();
+}
+
+void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
+  if (what.name.empty()) {
+    std::make_shared<Listing>(commands, what.idle, [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
+      if (!removed.ok()) return done(removed.failure());
+      done(names_of(removed.value()));
+    })->scan("0");
+    return;
+  }
+  forget_by(commands, what.name, what.idle, answer_by(commands),
+            [done = std::move(done)](Result<std::optional<LockInfo>> removed) {
+              if (!removed.ok()) return done(removed.failure());
+              std::vector<std::string> names;
+              if (removed.value()) names.push_back(removed.value()->name);
+              done(std::move(names));
+            });
 }
 
 }  // namespace dlock::redis

@@ -1,4 +1,4 @@
-// Questions about locks, and breaking one.
+// Questions about locks, breaking one, and forgetting names.
 #pragma once
 
 #include <string>
@@ -14,5 +14,6 @@ namespace dlock::redis {
 void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done);
 void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done);
 void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done);
+void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::redis

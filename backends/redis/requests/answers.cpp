@@ -91,6 +91,11 @@ Result<bool> read_renew(const Reply& reply) {
   return reply.integer == 1;
 }
 
+Result<bool> read_forget(const Reply& reply) {
+  if (!is_flag(reply)) return unexpected("the forget script", reply);
+  return reply.integer == 1;
+}
+
 Result<ReleaseAnswer> read_release(const Reply& reply) {
   const auto refuse = [&] { return unexpected("the release script", reply); };
   if (!is_array_of(reply, 3)) return refuse();

@@ -33,6 +33,7 @@ struct ReleaseAnswer {
 // Each answers errc::protocol for a reply of another shape, and what an error reply means.
 [[nodiscard]] Result<AcquireAnswer> read_acquire(const Reply& reply);
 [[nodiscard]] Result<bool> read_renew(const Reply& reply);
+[[nodiscard]] Result<bool> read_forget(const Reply& reply);
 [[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
 // waiters is left out unless they are ours to count.
 [[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name);

@@ -255,6 +255,17 @@ return {value, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[3]), waiters}
 )lua";
 constexpr Script inspect_definition = {"inspect", inspect_text, "0ddcc8844666dfddbc164b01d1a8635dbf421d5d"};
 
+// A token is no smaller than the clock was, so the lease is at least as old as the token looks. A record that is not
+// dlock's stays.
+constexpr char forget_text[] = R"lua(
+if redis.call('GET', KEYS[1]) or redis.call('ZRANGE', KEYS[2], 0, 0)[1] then return 0 end
+local token = tonumber(string.match(redis.call('GET', KEYS[3]) or '', '^(%d+) %S+ '))
+local t = redis.call('TIME')
+if not token or token > t[1] * 1000000 + t[2] - ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[3])
+)lua";
+constexpr Script forget_definition = {"forget", forget_text, "c3c8b4b6e9f3dcd7f05c2dca5e81d22d5bc9532f"};
+
 }  // namespace
 
 const Script& acquire_script() noexcept {
@@ -268,6 +279,9 @@ const Script& release_script() noexcept {
 }
 const Script& inspect_script() noexcept {
   return inspect_definition;
+}
+const Script& forget_script() noexcept {
+  return forget_definition;
 }
 
 }  // namespace dlock::redis

@@ -26,4 +26,8 @@ namespace dlock::redis {
 // Answers {value or nil, remaining ms, text in the fence key or nil, length of the queue}.
 [[nodiscard]] const Script& inspect_script() noexcept;
 
+// KEYS: lock, queue, fence.  ARGV: how old the last token is to be, in microseconds.
+// Removes the record of the last token if nobody holds the lock or waits for it. Answers 1: removed; 0: not.
+[[nodiscard]] const Script& forget_script() noexcept;
+
 }  // namespace dlock::redis

@@ -252,4 +252,41 @@ void Inspection::break_one(const std::string& name, int attempts_left,
   });
 }
 
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
+  if (what.name.empty()) {
+    return done(
+        Failure{errc::unsupported,
+                "ZooKeeper does not know when the node of a lock was last used; name the locks to be forgotten"});
+  }
+  const auto question = Question<std::vector<std::string>>::start(*this, std::move(done));
+  when_ready(*question, [this, name = what.name, question] { forget_one(name, max_attempts, question); });
+}
+
+void Inspection::forget_one(const std::string& name, int attempts_left,
+                            const std::shared_ptr<Question<std::vector<std::string>>>& question) {
+  look(name, max_attempts, Age::of_question, [this, name, attempts_left, question](Result<Sight> sight) {
+    if (question->answered()) return;
+    if (!sight.ok()) return question->answer(sight.failure());
+    const Sight& what = sight.value();
+    if (what.held || !what.exists) return question->answer(std::vector<std::string>());
+    const std::string path = lock_path(options_.prefix, name);
+    if (what.looks_like_data) {
+      return question->answer(
+          Failure{errc::protocol, "node " + util::quoted(path) + " holds data, so it is not a lock's"});
+    }
+    if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
+    requests_.remove_childless(path, [this, name, attempts_left, question](const Outcome& outcome) {
+      if (outcome.problem == Problem::none) return question->answer(std::vector<std::string>{name});
+      if (outcome.problem == Problem::no_node) return question->answer(std::vector<std::string>());
+      // Most likely somebody has come meanwhile.
+      if (outcome.problem == Problem::other && attempts_left > 1) {
+        return forget_one(name, attempts_left - 1, question);
+      }
+      question->answer(outcome.failure);
+    });
+  });
+}
+
 }  // namespace dlock::zookeeper

@@ -1,4 +1,4 @@
-// Questions about locks, and breaking them.
+// Questions about locks, breaking them, and forgetting their names.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,8 @@ class Inspection {
   void list(Backend::Handler<std::vector<LockInfo>> done);
   // Removes the node of the holder.
   void break_lock(const std::string& name, Backend::Handler<bool> done);
+  // Removes the node of the lock, at any time: tokens are the ensemble's.
+  void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
   void session_ready();
 
@@ -54,6 +56,8 @@ class Inspection {
   void look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
                       SightHandler done);
   void break_one(const std::string& name, int attempts_left, const std::shared_ptr<Question<bool>>& question);
+  void forget_one(const std::string& name, int attempts_left,
+                  const std::shared_ptr<Question<std::vector<std::string>>>& question);
   [[nodiscard]] LockInfo info_of(const std::string& name, const Sight& sight) const;
 
   Executor& executor_;

@@ -4,6 +4,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,7 @@ struct LibraryOperation {
   std::string text = {};
   zookeeper::Stat stat = {};
   std::vector<std::string> names = {};
+  std::array<zoo_op_result_t, 3> results = {};  // of a transaction
 };
 
 // Lives until the library is closed.

@@ -212,6 +212,10 @@ void CHandle::submitted(LibraryOperation& operation, int code) {
   if (code != ZOK) announce(operation, code);
 }
 
+const ACL_vector* CHandle::rights() const noexcept {
+  return options_.digest ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+}
+
 void CHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
   LibraryOperation& operation = begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
     done(outcome, {std::move(came.text), came.stat});
@@ -220,11 +224,10 @@ void CHandle::create(const std::string& path, const std::string& data, NodeKind 
                    : kind == NodeKind::ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL
                    : kind == NodeKind::container            ? ZOO_CONTAINER
                                                             : ZOO_PERSISTENT;
-  const ACL_vector* const rights = options_.digest ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
   const int code = library_ == nullptr
                        ? ZINVALIDSTATE
-                       : zoo_acreate2(library_, path.c_str(), data.data(), static_cast<int>(data.size()), rights, mode,
-                                      on_created, &operation);
+                       : zoo_acreate2(library_, path.c_str(), data.data(), static_cast<int>(data.size()), rights(),
+                                      mode, on_created, &operation);
   submitted(operation, code);
 }
 
@@ -252,6 +255,21 @@ void CHandle::remove(const std::string& path, DoneHandler done) {
   LibraryOperation& operation =
       begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
   const int code = library_ == nullptr ? ZINVALIDSTATE : zoo_adelete(library_, path.c_str(), -1, on_done, &operation);
+  submitted(operation, code);
+}
+
+// ZooKeeper has no such request, but an ephemeral node takes no child, not even for the time of a transaction.
+void CHandle::remove_childless(const std::string& path, DoneHandler done) {
+  LibraryOperation& operation =
+      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
+  const std::string child = path + "/forgotten";
+  std::array<zoo_op_t, 3> steps{};
+  zoo_create_op_init(&steps[0], child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
+  zoo_delete_op_init(&steps[1], child.c_str(), -1);
+  zoo_delete_op_init(&steps[2], path.c_str(), -1);
+  const int code = library_ == nullptr ? ZINVALIDSTATE
+                                       : zoo_amulti(library_, static_cast<int>(steps.size()), steps.data(),
+                                                    operation.results.data(), on_done, &operation);
   submitted(operation, code);
 }
 

@@ -37,6 +37,7 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   void get(const std::string& path, WatchId watch, Handler<Node> done) override;
   void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
   void remove(const std::string& path, DoneHandler done) override;
+  void remove_childless(const std::string& path, DoneHandler done) override;
   void sync(const std::string& path, DoneHandler done) override;
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
@@ -54,6 +55,7 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   };
 
   void open();
+  [[nodiscard]] const ACL_vector* rights() const noexcept;
   [[nodiscard]] LibraryOperation& begin(const std::string& path, LibraryOperation::Answer answer);
   static void submitted(LibraryOperation& operation, int code);
   void arrived(const LibraryArrival& arrival) override;

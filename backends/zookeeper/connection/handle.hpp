@@ -92,6 +92,8 @@ class Handle {
   virtual void get(const std::string& path, WatchId watch, Handler<Node> done) = 0;
   virtual void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) = 0;
   virtual void remove(const std::string& path, DoneHandler done) = 0;
+  // The same, all or nothing, only if the node has no children and is not ephemeral, whatever it was at the last look.
+  virtual void remove_childless(const std::string& path, DoneHandler done) = 0;
   // A later read of this session sees at least what the leader had when this is answered.
   virtual void sync(const std::string& path, DoneHandler done) = 0;
 

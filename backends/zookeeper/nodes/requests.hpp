@@ -37,11 +37,10 @@ class Requests {
         });
   }
   void remove(const std::string& path, Handle::DoneHandler done) {
-    session_.handle().remove(path, [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
-      written(epoch);
-      heard(outcome);
-      done(outcome);
-    });
+    session_.handle().remove(path, written(std::move(done)));
+  }
+  void remove_childless(const std::string& path, Handle::DoneHandler done) {
+    session_.handle().remove_childless(path, written(std::move(done)));
   }
 
   // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost the
@@ -131,6 +130,13 @@ class Requests {
     if (std::exchange(epoch_, session_.epoch()) != session_.epoch()) writes_ = 0;
     ++writes_;
     return epoch_;
+  }
+  [[nodiscard]] Handle::DoneHandler written(Handle::DoneHandler done) {
+    return [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
+      written(epoch);
+      heard(outcome);
+      done(outcome);
+    };
   }
   void written(std::uint64_t epoch) noexcept {
     if (epoch == epoch_) --writes_;

@@ -47,6 +47,19 @@ T value_or_throw(Result<T> result) {
   return std::move(result.value());
 }
 
+// Why the service still remembers a name; nothing if it does not.
+std::optional<Failure> why_kept(const LockInfo& info) {
+  const std::string lock = "lock " + util::quoted(info.name);
+  if (info.held)
+    return Failure{errc::timed_out, lock + " is held by " + (info.holder.empty() ? "somebody" : info.holder)};
+  if (info.waiters.value_or(0) > 0) return Failure{errc::timed_out, lock + " is waited for"};
+  if (info.token.value() == 0) return std::nullopt;
+  return Failure{errc::timed_out, lock +
+                                      " cannot be forgotten yet: it was in use within the last minute, somebody is "
+                                      "about to use it, or its last token, " +
+                                      std::to_string(info.token.value()) + ", is ahead of the service's clock"};
+}
+
 void require_good_name(std::string_view name) {
   if (const auto problem = util::problem_with_name(name)) throw Error(errc::invalid_argument, *problem);
 }
@@ -107,6 +120,28 @@ bool Client::break_lock(std::string_view name) const {
   require_good_name(name);
   return value_or_throw(ask<bool>(
       *core_, [name = std::string(name)](Backend& backend, auto done) { backend.break_lock(name, std::move(done)); }));
+}
+
+bool Client::forget(std::string_view name) const {
+  require_good_name(name);
+  const Forgetting what{.name = std::string(name), .idle = least_idle};
+  const auto removed = value_or_throw(ask<std::vector<std::string>>(
+      *core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); }));
+  if (!removed.empty()) return true;
+  if (!capabilities().can_inspect) return false;
+  if (const auto reason = why_kept(inspect(name))) throw Error(*reason);
+  return false;
+}
+
+std::vector<std::string> Client::forget_idle(Duration idle) const {
+  const Forgetting what{.name = {}, .idle = idle.value()};
+  if (what.idle < least_idle) {
+    throw Error(errc::invalid_argument, "idle: names can be forgotten when they were not taken for a minute or longer");
+  }
+  auto removed = value_or_throw(ask<std::vector<std::string>>(
+      *core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); }));
+  std::sort(removed.begin(), removed.end());
+  return removed;
 }
 
 std::vector<Finding> Client::diagnose() const {

@@ -31,6 +31,10 @@ void Backend::break_lock(const std::string& /*name*/, Handler<bool> done) {
   done(unsupported(*this, "break a lock"));
 }
 
+void Backend::forget(const Forgetting& /*what*/, Handler<std::vector<std::string>> done) {
+  done(unsupported(*this, "forget names"));
+}
+
 void Backend::diagnose(Handler<std::vector<Finding>> done) {
   done(std::vector<Finding>{});
 }

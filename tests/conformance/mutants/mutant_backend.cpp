@@ -31,6 +31,9 @@ class MutantBackend final : public Backend {
   void inspect(const std::string& name, Handler<LockInfo> done) override { correct_->inspect(key(name), done); }
   void list(Handler<std::vector<LockInfo>> done) override { correct_->list(std::move(done)); }
   void break_lock(const std::string& name, Handler<bool> done) override { correct_->break_lock(key(name), done); }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    correct_->forget({.name = what.name.empty() ? "" : key(what.name), .idle = what.idle}, done);
+  }
   void close(std::function<void()> done) override { correct_->close(std::move(done)); }
 
  private:

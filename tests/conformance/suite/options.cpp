@@ -81,6 +81,8 @@ TEST_P(Contract, C09_WhatTheBackendCannotDoIsUnsupported) {
   expect_unsupported(caps().can_inspect, [&] { (void)asked.inspect(name()); });
   expect_unsupported(caps().can_list, [&] { (void)asked.list(); });
   expect_unsupported(caps().can_break, [&] { (void)asked.break_lock(name()); });
+  expect_unsupported(caps().can_forget, [&] { (void)asked.forget(name()); });
+  expect_unsupported(caps().can_forget_idle, [&] { (void)asked.forget_idle(forever); });
   EXPECT_NO_THROW((void)asked.diagnose());
 }
 
@@ -92,6 +94,31 @@ TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
   const Lease lease = take(lock);
   EXPECT_TRUE(breaker.break_lock(name()));
   EXPECT_TRUE(is_free(name()));
+}
+
+TEST_P(Contract, C05_ForgettingANameNeverFreesItsLock) {
+  DLOCK_APPLIES_IF(caps().can_forget && caps().can_inspect, "the backend cannot forget names, or not say why");
+  Client& other = client();
+  EXPECT_FALSE(other.forget(name()));
+  Lock& lock = lock_of(client());
+  Lease lease = take(lock);
+  try {
+    (void)other.forget(name());
+    ADD_FAILURE() << "a lock that is held was forgotten";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::timed_out) << e.what();
+    EXPECT_NE(e.detail().find("held by"), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(is_free(name()));
+  const FencingToken token = lease.token();
+  EXPECT_TRUE(lease.release());
+  try {
+    (void)other.forget(name());  // what remembers the last token keeps it for a while
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::timed_out) << e.what();
+  }
+  EXPECT_GT(take(lock).token(), token);
 }
 
 TEST_P(Contract, C09_CapabilitiesAreConstant) {

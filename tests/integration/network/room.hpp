@@ -53,6 +53,11 @@ class Service {
 
   // Holders, waiters, and whatever else could delay others.
   [[nodiscard]] virtual std::size_t residue(const std::string& strategy, const std::string& name) = 0;
+  // Whether anything tells that there was such a lock.
+  [[nodiscard]] virtual bool remembers(const std::string& strategy, const std::string& name) = 0;
+  // As if all names had been taken so much earlier, as far as it knows when that was; those being taken may be left
+  // out.
+  virtual void age(Duration /*by*/) {}
   // It has heard of a waiter, where waiters of the strategy tell it.
   [[nodiscard]] virtual bool has_waiter(const std::string& strategy, const std::string& name) = 0;
 };

@@ -81,6 +81,23 @@ TEST_P(GrantsTest, AMissingOneIsNamedAndNotTriedAgain) {
   EXPECT_TRUE(take(lock).release());
 }
 
+TEST_P(GrantsTest, ToForgetNamesTakesOneMore) {
+  server.run(
+      "UPDATE dlock.lease SET token = 1; UPDATE dlock.optimistic SET token = 1; UPDATE dlock.row_token SET "
+      "token = 1; UPDATE dlock.fence SET token = 1");
+  const Client client = as("runtime", patient());
+  try {
+    (void)client.forget("first");
+    FAIL() << "without a right to delete";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::access_denied) << error.what();
+    EXPECT_NE(error.detail().find("GRANT DELETE"), std::string::npos) << error.what();
+  }
+  server.run("GRANT DELETE ON ALL TABLES IN SCHEMA dlock TO runtime");
+  EXPECT_TRUE(client.forget("first"));
+  EXPECT_TRUE(client.list().empty());
+}
+
 TEST_P(GrantsTest, ARoleThatMayNotCreateTheSchemaIsToldHowToGetOne) {
   server.run("DROP SCHEMA dlock CASCADE");
   const Failure failure = refusal("nowhere");

@@ -50,6 +50,7 @@ class PlansTest : public OnSharedServer<testing::Test> {
       session_.run("ROLLBACK");
       ASSERT_FALSE(plan.is_error()) << name << ": " << plan.error;
       EXPECT_LT(rows_looked_at(plan), 200U) << name;
+      for (const auto& row : plan.rows) EXPECT_FALSE(row.at(0).value().starts_with("JIT")) << name;
     }
   }
 
@@ -83,6 +84,14 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("optimistic", "name, owner, holder, version, token, lease_ms", "i, 'o' || i, '', 1, 1, 1000");
+  expect_few_rows_looked_at();
+}
+
+// It costs more than the statements themselves.
+TEST_F(PlansTest, AreNotCompiled) {
+  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint);
+  prepare("forget", use.forget, "'7', 60000000, 100");
+  prepare("list", use.list, "10");
   expect_few_rows_looked_at();
 }
 

@@ -38,6 +38,16 @@ class PostgresService final : public Service {
   [[nodiscard]] std::size_t residue(const std::string& strategy, const std::string& name) override {
     return std::stoul(server_.value(PostgresLock(named(strategy), name).residue()));
   }
+  [[nodiscard]] bool remembers(const std::string& strategy, const std::string& name) override {
+    return server_.value(PostgresLock(named(strategy), name).rows()) != "0";
+  }
+  void age(Duration by) override {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(by.value()).count();
+    for (const std::string table : {"lease", "optimistic", "row_token", "fence"}) {
+      server_.run("UPDATE dlock." + table + " SET token = token - " + std::to_string(us) +
+                  " WHERE name IN (SELECT name FROM dlock." + table + " FOR UPDATE SKIP LOCKED)");
+    }
+  }
   [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {
     return server_.value(PostgresLock(named(strategy), name).waiters()) != "0";
   }

@@ -44,6 +44,18 @@ class RedisService final : public Service {
     EXPECT_NE(server_.command({"PTTL", keys.lock}).integer, -1) << "a lock without an end";
     return static_cast<std::size_t>(server_.command({"EXISTS", keys.lock}).integer) + waiters(name);
   }
+  [[nodiscard]] bool remembers(const std::string& /*strategy*/, const std::string& name) override {
+    const redis::Keys keys = redis::keys_of("dlock:", name);
+    return server_.command({"EXISTS", keys.lock, keys.queue, keys.alive, keys.fence}).integer > 0;
+  }
+  void age(Duration by) override {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(by.value()).count();
+    (void)server_.command({"EVAL",
+                           "for _, key in ipairs(redis.call('KEYS', '*dlf')) do "
+                           "local token, rest = string.match(redis.call('GET', key), '^(%d+)(.*)$') "
+                           "redis.call('SET', key, string.format('%.0f', token - ARGV[1]) .. rest) end",
+                           "0", std::to_string(us)});
+  }
   [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {
     return strategy != "queue" || waiters(name) > 0;
   }

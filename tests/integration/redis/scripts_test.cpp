@@ -8,8 +8,8 @@ namespace {
 constexpr std::int64_t day = 24 * 3600;
 
 TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
-  for (const Script* script :
-       {&redis::acquire_script(), &redis::renew_script(), &redis::release_script(), &redis::inspect_script()}) {
+  for (const Script* script : {&redis::acquire_script(), &redis::renew_script(), &redis::release_script(),
+                               &redis::inspect_script(), &redis::forget_script()}) {
     EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
   }
 }

@@ -34,6 +34,9 @@ class ZooKeeperService final : public Service {
   [[nodiscard]] std::size_t residue(const std::string& /*strategy*/, const std::string& name) override {
     return tree_.residue(name);
   }
+  [[nodiscard]] bool remembers(const std::string& /*strategy*/, const std::string& name) override {
+    return tree_.zk.get(Tree::path(name)).has_value();
+  }
   [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {
     return strategy == "ephemeral" || tree_.residue(name) > 1;
   }

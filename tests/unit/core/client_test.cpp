@@ -187,6 +187,77 @@ TEST_F(ClientTest, TellsWhatTheBackendMadeInItsServiceOrWhyNot) {
   }
 }
 
+// Remembers a lock, and forgets names that begin with "old".
+class ForgetfulBackend final : public Backend {
+ public:
+  explicit ForgetfulBackend(LockInfo info) : info_(std::move(info)) {}
+  [[nodiscard]] Capabilities capabilities() const noexcept override {
+    return {.backend = "forgetful", .can_inspect = true, .can_forget = true};
+  }
+  std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& sink) override {
+    sink.busy();
+    return nullptr;
+  }
+  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
+  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
+  void inspect(const std::string& name, Handler<LockInfo> done) override {
+    LockInfo info = info_;
+    info.name = name;
+    done(info);
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    EXPECT_GE(what.idle, least_idle);
+    if (what.name.empty()) return done(std::vector<std::string>{"old/2", "old/1"});
+    done(what.name.starts_with("old") ? std::vector<std::string>{what.name} : std::vector<std::string>{});
+  }
+
+ private:
+  const LockInfo info_;
+};
+
+TEST_F(ClientTest, TellsWhatWasForgottenOrWhyNot) {
+  const auto with = [](const LockInfo& info) {
+    return connect("forgetful://", {},
+                   [info](BackendHost&, const BackendConfig&) { return std::make_unique<ForgetfulBackend>(info); });
+  };
+  const auto refusal = [&](const LockInfo& info) -> std::string {
+    try {
+      (void)with(info).forget("new");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::timed_out);
+      return e.detail();
+    }
+    return "none";
+  };
+  EXPECT_TRUE(with({}).forget("old"));
+  EXPECT_FALSE(with({}).forget("new"));
+  EXPECT_EQ(refusal({.name = {}, .held = true, .holder = "host:1:x"}), "lock \"new\" is held by host:1:x");
+  EXPECT_EQ(refusal({.name = {}, .held = true}), "lock \"new\" is held by somebody");
+  EXPECT_EQ(refusal({.name = {}, .waiters = 1}), "lock \"new\" is waited for");
+  EXPECT_NE(refusal({.name = {}, .token = FencingToken(42)}).find("its last token, 42"), std::string::npos);
+  EXPECT_EQ(with({}).forget_idle(1min), (std::vector<std::string>{"old/1", "old/2"}));
+  EXPECT_EQ(with({}).forget_idle(forever).size(), 2U);
+}
+
+TEST_F(ClientTest, ForgetsNothingThatItIsAskedForWrongly) {
+  const Client client = make();
+  for (const std::chrono::nanoseconds idle : {-1ns, 0ns, std::chrono::nanoseconds(1min) - 1ns}) {
+    try {
+      (void)client.forget_idle(idle);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+    }
+  }
+  for (const char* name : {"", "a\nb"}) EXPECT_THROW((void)client.forget(name), Error);
+  try {
+    (void)client.forget("x");
+    ADD_FAILURE() << "forgotten";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::unsupported);
+  }
+}
+
 TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
   const Client client = make();
   util::Event done;

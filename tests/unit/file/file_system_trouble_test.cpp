@@ -235,6 +235,26 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
   }));
 }
 
+TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto use = [&](const Client& client) { require(client.lock("a").acquire().release(), "lost"); };
+  use(connect(scratch_.url(), {.clock = clock}));
+  clock->advance(std::chrono::hours(1));
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
+  ASSERT_EQ(::chmod((locks() + "/a.lock").c_str(), 0666), 0);
+  EXPECT_WELL(in_child([&] {
+    if (::getuid() == 0) become_nobody();
+    const auto client = connect(scratch_.url(), {.clock = clock});
+    const Failure one = failure_of([&] { (void)client.forget("a"); });
+    require_failure(one, errc::access_denied, locks() + "/a.lock", "cannot remove");
+    const Failure all = failure_of([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
+    require_failure(all, errc::access_denied, locks() + "/a.lock", "cannot remove");
+    use(client);
+  }));
+  ASSERT_EQ(::chmod(locks().c_str(), 0755), 0);
+}
+
 TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);

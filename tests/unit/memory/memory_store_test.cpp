@@ -254,5 +254,35 @@ TEST(MemoryStoreRegistry, AStoreLivesAsLongAsSomebodyHoldsOnToIt) {
   EXPECT_TRUE(weak.expired());
 }
 
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryStoreTest, ForgetsANameAndItsTokensStillGrow) {
+  const auto before = try_acquire(1);
+  EXPECT_TRUE(release(1));
+  clock.advance(1min);
+  EXPECT_THAT(store.forget({.name = "other", .idle = 1min}, clock), IsEmpty());
+  EXPECT_THAT(store.forget({.name = "lock", .idle = 1min}, clock), ElementsAre("lock"));
+  EXPECT_EQ(store.size(), 0U);
+  EXPECT_THAT(store.forget({.name = "lock", .idle = 1min}, clock), IsEmpty());
+  clock.step_wall(-1h);
+  EXPECT_GT(try_acquire(2).token, before.token);
+}
+
+TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
+  (void)try_acquire(1, 1h);
+  (void)enqueue(2);
+  clock.advance(30min);
+  EXPECT_THAT(store.forget({.name = "lock", .idle = 1min}, clock), IsEmpty()) << "held";
+  EXPECT_TRUE(release(1));
+  EXPECT_TRUE(release(2));
+  EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "just taken";
+  const auto watch = store.watch("lock", a);
+  clock.advance(1h);
+  EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "waited for";
+  store.unwatch("lock", watch);
+  EXPECT_THAT(store.forget({.name = {}, .idle = 2h}, clock), IsEmpty()) << "not as old";
+  EXPECT_THAT(store.forget({.name = {}, .idle = 1h}, clock), ElementsAre("lock"));
+}
+
 }  // namespace
 }  // namespace dlock::memory

@@ -29,6 +29,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("table.inspect", t.inspect);
   add("table.list", t.list);
   add("table.break_lock", t.break_lock);
+  add("table.forget", t.forget);
   const auto o = optimistic_statements(schema, durability);
   add("optimistic.acquire", o.acquire);
   add("optimistic.acquire_many", o.acquire_many);
@@ -39,6 +40,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("optimistic.inspect", o.inspect);
   add("optimistic.list", o.list);
   add("optimistic.break_lock", o.break_lock);
+  add("optimistic.forget", o.forget);
   add("limit_of_wait", limit_of_wait());
   const auto f = for_update_statements(schema, durability);
   add("for_update.ensure", f.ensure);
@@ -55,6 +57,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("for_update.inspect", f.inspect);
   add("for_update.list", f.list);
   add("for_update.break_lock", f.break_lock);
+  add("for_update.forget", f.forget);
   using Space = AdvisoryKey::Space;
   for (const auto& [space, name] :
        {std::pair{Space::bigint, "bigint"}, std::pair{Space::pair, "pair"}, std::pair{Space::server, "server"}}) {
@@ -71,6 +74,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "inspect_without_tables", a.inspect_without_tables);
     add(start + "list", a.list);
     add(start + "break_lock", a.break_lock);
+    add(start + "forget", a.forget);
   }
   const auto s = schema_statements(schema);
   add("schema.version", s.version);

@@ -56,6 +56,10 @@ class PostgresInspection : public testing::Test {
   Answer<bool> break_lock(const std::string& name = "lock") {
     return answer_to<bool>([&](auto done) { inspection->break_lock(name, std::move(done)); });
   }
+  using Names = std::vector<std::string>;
+  Answer<Names> forget(const std::string& name = "lock") {
+    return answer_to<Names>([&](auto done) { inspection->forget({.name = name, .idle = 1min}, std::move(done)); });
+  }
   // Everything is answered with that.
   void reply_with(const FakeReply& reply) {
     server.reply = [reply](const FakeQuery&) { return reply; };
@@ -270,6 +274,43 @@ TEST_F(PostgresInspection, NobodyIsCalledAfterItsDestruction) {
   commands.reset();
   EXPECT_EQ(engine.pending_timers(), 0U);
   engine.advance(1min);
+}
+
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresInspection, TellsWhatWasForgotten) {
+  for (const Strategy strategy : strategies) {
+    start(strategy);
+    reply_with(FakeReply::of({{"a"}, {"b"}}));
+    EXPECT_EQ(forget("")->value(), (Names{"a", "b"}));
+    reply_with(FakeReply::of({}));
+    EXPECT_TRUE(forget()->value().empty());
+    reply_with(FakeReply::refused("42P01"));
+    EXPECT_TRUE(forget()->value().empty());
+    reply_with(FakeReply::lost());
+    EXPECT_EQ(forget()->failure().code, errc::ambiguous);
+  }
+}
+
+TEST_F(PostgresInspection, ForgetsAdvisoryLocksByTheirRows) {
+  start(Strategy::advisory, "int64:-5");
+  (void)forget();
+  EXPECT_EQ(server.queries.back().param(0), "lock\tint64:-5");
+  EXPECT_EQ(server.queries.back().param(1), "60000000");
+  (void)forget("");
+  EXPECT_EQ(server.queries.back().param(0), "");
+}
+
+TEST_F(PostgresInspection, TheRightToForgetIsNamed) {
+  for (const Strategy strategy : strategies) {
+    start(strategy);
+    reply_with(FakeReply::refused("42501"));
+    auto answer = forget();
+    ASSERT_FALSE(answer->ok());
+    EXPECT_EQ(answer->failure().code, errc::access_denied);
+    EXPECT_NE(answer->failure().detail.find("GRANT DELETE ON ALL TABLES IN SCHEMA \"dlock\""), std::string::npos)
+        << answer->failure().detail;
+  }
 }
 
 }  // namespace

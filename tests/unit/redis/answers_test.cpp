@@ -89,6 +89,7 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
   }
   for (const char* bytes : {"+OK\r\n", ":2\r\n", ":-1\r\n", "$1\r\n1\r\n", "*0\r\n"}) {
     EXPECT_FALSE(read_renew(reply_of(bytes)).ok()) << bytes;
+    EXPECT_FALSE(read_forget(reply_of(bytes)).ok()) << bytes;
   }
   for (const char* bytes : {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n", "*3\r\n:2\r\n:1\r\n:0\r\n",
                             "*3\r\n:1\r\n:2\r\n:0\r\n", "*3\r\n:1\r\n:1\r\n:2\r\n", "*3\r\n:1\r\n$1\r\n1\r\n:0\r\n"}) {

@@ -6,7 +6,8 @@ namespace dlock::redis {
 
 const Script* script_in(const Words& command) {
   if (command.size() < 2) return nullptr;
-  for (const Script* script : {&acquire_script(), &renew_script(), &release_script(), &inspect_script()}) {
+  for (const Script* script :
+       {&acquire_script(), &renew_script(), &release_script(), &inspect_script(), &forget_script()}) {
     if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
     if (command[0] == "EVAL" && command[1] == script->text) return script;
   }

@@ -89,6 +89,58 @@ TEST_F(RedisListTest, AmongTooManyKeysItSaysSoAndKeepsTheConnection) {
   EXPECT_EQ(server.dialled, 1);
 }
 
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+class RedisForgettingTest : public RedisListTest {
+ protected:
+  void forget_idle() {
+    backend->forget({.name = {}, .idle = 1h}, [this](Result<Names> result) { forgotten = std::move(result); });
+    engine.run();
+  }
+  static std::string asked_for(const Words& command) { return command.at(3); }  // EVAL, script, 3, lock, ...
+
+  using Names = std::vector<std::string>;
+  std::optional<Result<Names>> forgotten;
+};
+
+TEST_F(RedisForgettingTest, HasEveryNameForgottenThatHasARecordPageByPage) {
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (script_in(command) == &forget_script()) {
+      EXPECT_EQ(command.back(), "3600000000");
+      return asked_for(command) == "dlock:young" ? ":0\r\n" : ":1\r\n";
+    }
+    if (command.front() != "SCAN") return "";
+    EXPECT_EQ(command.at(3), "*dlock:*dlf");
+    return command.at(1) == "0" ? scanned("7", {"{dlock:b}:dlf", "{dlock:young}:dlf", "dlock:dlf"})
+                                : scanned("0", {"{dlock:a}:dlf", "{other:dlock:}:dlf"});
+  };
+  forget_idle();
+  ASSERT_TRUE(forgotten && forgotten->ok());
+  EXPECT_EQ(forgotten->value(), (Names{"b", "a"}));
+}
+
+TEST_F(RedisForgettingTest, WithoutTimeForAllItTellsThoseThatItHasForgotten) {
+  bool any = true;
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (script_in(command) == &forget_script()) return any ? ":1\r\n" : ":0\r\n";
+    if (command.front() == "PING") return "+PONG\r\n";
+    if (command.front() != "SCAN") return "";
+    (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(scanned("7", {"{dlock:a}:dlf"})); });
+    return "";
+  };
+  forget_idle();
+  engine.advance(2s);
+  ASSERT_TRUE(forgotten && forgotten->ok());
+  EXPECT_FALSE(forgotten->value().empty());
+  any = false;
+  forgotten.reset();
+  forget_idle();
+  engine.advance(2s);
+  ASSERT_TRUE(forgotten && !forgotten->ok());
+  EXPECT_EQ(forgotten->failure().code, errc::unavailable) << "not the same as none";
+  EXPECT_EQ(server.dialled, 1);
+}
+
 }  // namespace
 
 }  // namespace dlock::redis

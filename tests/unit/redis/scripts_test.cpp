@@ -8,7 +8,8 @@ namespace dlock::redis {
 
 namespace {
 
-const Script* const scripts[] = {&acquire_script(), &renew_script(), &release_script(), &inspect_script()};
+const Script* const scripts[] = {&acquire_script(), &renew_script(), &release_script(), &inspect_script(),
+                                 &forget_script()};
 
 // What was found to go wrong, and must not come back.
 TEST(RedisScripts, UseNothingThatEndangersLocks) {

@@ -397,9 +397,18 @@ void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::v
 }
 
 void FakeHandle::remove(const std::string& path, DoneHandler done) {
+  remove_if(path, true, std::move(done));
+}
+
+void FakeHandle::remove_childless(const std::string& path, DoneHandler done) {
+  remove_if(path, false, std::move(done));
+}
+
+void FakeHandle::remove_if(const std::string& path, bool ephemeral_too, DoneHandler done) {
   submit(
       {.kind = FakeRequest::Kind::remove, .path = path},
-      [this, path] {
+      [this, path, ephemeral_too] {
+        if (!ephemeral_too && ensemble_.exists(path) && ensemble_.stat(path).owner != 0) return Problem::other;
         const std::string parent = FakeEnsemble::parent_of(path);
         if (ensemble_.exists(parent) && ensemble_.closed_nodes.contains(parent)) return Problem::no_rights;
         return ensemble_.remove_node(path);

@@ -154,6 +154,7 @@ class FakeHandle final : public Handle {
   void get(const std::string& path, WatchId watch, Handler<Node> done) override;
   void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
   void remove(const std::string& path, DoneHandler done) override;
+  void remove_childless(const std::string& path, DoneHandler done) override;
   void sync(const std::string& path, DoneHandler done) override;
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
@@ -172,6 +173,7 @@ class FakeHandle final : public Handle {
 
   // Decides what becomes of the request; `carry_out` answers its problem.
   void submit(FakeRequest request, const std::function<Problem()>& carry_out, std::function<void(Problem)> give);
+  void remove_if(const std::string& path, bool ephemeral_too, DoneHandler done);
   void deliver();
   void fail_pending(Problem problem);
   void post(std::function<void()> task);

@@ -34,6 +34,10 @@ class InspectionTest : public BackendTest {
   Answer<bool> break_lock(const std::string& name = "lock") {
     return answer_to<bool>([&](auto done) { backend->break_lock(name, std::move(done)); });
   }
+  using Names = std::vector<std::string>;
+  Answer<Names> forget(const std::string& name = "lock") {
+    return answer_to<Names>([&](auto done) { backend->forget({.name = name, .idle = 1min}, std::move(done)); });
+  }
 };
 
 TEST_F(InspectionTest, TheFirstInTheQueueIsTheHolder) {
@@ -225,6 +229,50 @@ TEST_F(InspectionTest, BreakingAnEphemeralLockRemovesItsNode) {
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_TRUE(broken->value());
   EXPECT_FALSE(ensemble.exists(parent));
+}
+
+// --- Forgetting ------------------------------------------------------------------------------------------------------
+
+TEST_F(InspectionTest, ForgettingRemovesANodeThatNobodyIsBelow) {
+  const std::string node = put_member();
+  EXPECT_TRUE(forget()->value().empty()) << "held";
+  EXPECT_TRUE(ensemble.exists(node));
+  ensemble.remove(node);
+  EXPECT_EQ(forget()->value(), Names{"lock"});
+  EXPECT_FALSE(ensemble.exists(parent));
+  EXPECT_TRUE(forget()->value().empty());
+}
+
+// Between the look and the removal anybody may come, in a queue or not.
+TEST_F(InspectionTest, ForgettingNeverRemovesWhoeverCameMeanwhile) {
+  for (const bool ephemeral : {false, true}) {
+    ensemble.put(parent);
+    std::string node;
+    ensemble.fate = [&](const FakeRequest& request) {
+      if (request.kind == FakeRequest::Kind::remove && request.path == parent && node.empty()) {
+        if (ephemeral) ensemble.remove(parent);
+        node = ephemeral ? ensemble.put(parent, "host:1:x", 77).path : put_member();
+      }
+      return Fate::answer;
+    };
+    EXPECT_TRUE(forget()->value().empty());
+    ASSERT_FALSE(node.empty());
+    EXPECT_TRUE(ensemble.exists(node));
+    ensemble.remove(parent);
+  }
+}
+
+TEST_F(InspectionTest, ForgettingLeavesAloneWhatIsNoLock) {
+  ensemble.put(parent, "somebody's data");
+  EXPECT_EQ(forget()->failure().code, errc::protocol);
+  ensemble.set_data(parent, "");
+  ensemble.put(std::string(parent) + "/something");
+  EXPECT_EQ(forget()->failure().code, errc::protocol);
+  EXPECT_TRUE(ensemble.exists(std::string(parent) + "/something"));
+}
+
+TEST_F(InspectionTest, HowLongANameWasNotUsedIsNotKnown) {
+  EXPECT_EQ(forget("")->failure().code, errc::unsupported);
 }
 
 }  // namespace

@@ -1,0 +1,194 @@
+// Names that are no longer used are forgotten, those in use are not, and tokens grow all the same.
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "network/room.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class ForgettingTest : public Room {
+ protected:
+  static void use(const Client& client, const std::string& name) {
+    DistributedLock lock = client.lock(name);
+    EXPECT_TRUE(take(lock).release());
+  }
+  // Why the name stays.
+  static std::string refusal(const Client& client, const std::string& name) {
+    try {
+      ADD_FAILURE() << name << (client.forget(name) ? " was forgotten" : " is not known");
+      return {};
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), errc::timed_out) << error.what();
+      return error.detail();
+    }
+  }
+  // All that are forgotten until no more are.
+  static std::vector<std::string> forget_idle(const Client& client, Duration idle) {
+    std::vector<std::string> all;
+    for (auto some = client.forget_idle(idle); !some.empty(); some = client.forget_idle(idle)) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+};
+
+TEST_P(ForgettingTest, NothingIsLeftOfANameThatIsForgotten) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("a/b");
+  Lease lease = take(lock);
+  const FencingToken before = lease.token();
+  EXPECT_TRUE(lease.release());
+  use(client, "other");
+  service.age(2min);
+  const bool remembered = service.remembers(GetParam(), "a/b");
+  EXPECT_EQ(client.forget("a/b"), remembered);
+  EXPECT_FALSE(service.remembers(GetParam(), "a/b"));
+  for (const LockInfo& each : client.list()) EXPECT_NE(each.name, "a/b");
+  EXPECT_FALSE(client.forget("a/b"));
+  EXPECT_EQ(service.remembers(GetParam(), "other"), remembered);
+  EXPECT_GT(take(lock).token(), before);
+}
+
+TEST_P(ForgettingTest, NothingIsForgottenWhereNothingWasEverLocked) {
+  const Client client = steady();
+  EXPECT_FALSE(client.forget("x"));
+  if (!client.capabilities().can_forget_idle) return;
+  EXPECT_TRUE(client.forget_idle(1min).empty());
+}
+
+TEST_P(ForgettingTest, ALockThatIsHeldOrWaitedForStays) {
+  const Client holding = steady({.label = "holding"});
+  const Client waiting = steady();
+  const Client other = steady();
+  use(holding, "x");
+  service.age(48h);
+  DistributedLock lock = holding.lock("x");
+  DistributedLock others = waiting.lock("x");
+  Lease lease = take(lock);
+  const FencingToken before = lease.token();
+  service.age(48h);
+  EXPECT_NE(refusal(other, "x").find("is held by " + holding.holder()), std::string::npos);
+  EXPECT_NE(refusal(holding, "x").find("is held by " + holding.holder()), std::string::npos) << "not even by itself";
+  Pending pending(others, {});
+  await_waiter("x");
+  (void)refusal(other, "x");
+  if (other.capabilities().can_forget_idle) {
+    EXPECT_TRUE(forget_idle(other, 1h).empty());
+    EXPECT_TRUE(forget_idle(holding, 1h).empty());
+  }
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(other.lock("x").try_acquire().has_value());
+  EXPECT_TRUE(lease.release());
+  EXPECT_GT(pending.lease().token(), before);
+}
+
+TEST_P(ForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
+  const Client client = steady();
+  if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "this service remembers no tokens";
+  use(client, "x");
+  EXPECT_NE(refusal(client, "x").find("minute"), std::string::npos);
+  service.age(-48h);  // as if the clock had been set back since
+  EXPECT_NE(refusal(client, "x").find("ahead of the service's clock"), std::string::npos);
+  EXPECT_TRUE(forget_idle(client, 1min).empty());
+  EXPECT_TRUE(service.remembers(GetParam(), "x"));
+}
+
+TEST_P(ForgettingTest, NamesThatWereNotTakenForSoLongAreForgotten) {
+  const Client client = steady();
+  EXPECT_THROW((void)client.forget_idle(59s), Error);
+  EXPECT_THROW((void)client.forget_idle(-1s), Error);
+  const std::vector<std::string> old = {"%", "..", "a/b", "\xc3\xa9"};
+  for (const std::string& name : old) use(client, name);
+  if (!client.capabilities().can_forget_idle) {
+    try {
+      (void)client.forget_idle(1min);
+      FAIL() << "it cannot know";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), errc::unsupported) << error.what();
+    }
+    return;
+  }
+  service.age(2h);
+  use(client, "young");
+  EXPECT_TRUE(forget_idle(client, forever).empty());
+  EXPECT_TRUE(forget_idle(client, 3h).empty());
+  EXPECT_EQ(forget_idle(client, 1h), old);
+  for (const std::string& name : old) EXPECT_FALSE(service.remembers(GetParam(), name)) << name;
+  EXPECT_TRUE(service.remembers(GetParam(), "young"));
+}
+
+TEST_P(ForgettingTest, ManyNamesAreForgottenPartByPart) {
+  const Client client = steady();
+  if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "names have to be named";
+  constexpr int many = 250;
+  for (int i = 0; i < many; ++i) use(client, "many/" + std::to_string(i));
+  service.age(2h);
+  const auto forgotten = forget_idle(client, 1h);
+  EXPECT_EQ(forgotten.size(), static_cast<std::size_t>(many));
+  EXPECT_EQ(std::adjacent_find(forgotten.begin(), forgotten.end()), forgotten.end()) << "told twice";
+  EXPECT_TRUE(client.list().empty());
+}
+
+// What every holder of a lock checks.
+struct Guarded {
+  std::string name;
+  std::atomic<int> inside = 0;
+  std::uint64_t last_token = 0;
+};
+
+TEST_P(ForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
+  constexpr int threads = 3;
+  constexpr std::size_t enough = 100;
+  const bool leaves_nothing = strategy() == "strategy=ephemeral";
+  const int most_passes = leaves_nothing ? 10 : 300;
+  std::array<Guarded, 24> resources;
+  for (std::size_t i = 0; i < resources.size(); ++i) resources[i].name = "busy/" + std::to_string(i);
+  const Client forgetting = steady();
+  warm_up(forgetting);
+  std::atomic<bool> stop = false;
+  std::atomic<int> acquired = 0;
+  const auto work = [&](std::size_t at) {
+    const Client client = steady();
+    for (std::size_t step = 1 + at; !stop; at += step) {
+      Guarded& resource = resources[at % resources.size()];
+      DistributedLock lock = client.lock(resource.name);
+      Lease lease = take(lock);
+      EXPECT_EQ(resource.inside.fetch_add(1), 0) << resource.name << " is held twice";
+      EXPECT_GT(lease.token().value(), resource.last_token) << resource.name;
+      resource.last_token = lease.token().value();
+      resource.inside.fetch_sub(1);
+      EXPECT_TRUE(lease.release());
+      ++acquired;
+    }
+  };
+  std::size_t removed = 0;
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(work, i);
+    const bool by_age = forgetting.capabilities().can_forget_idle;
+    for (int pass = 0; pass < most_passes && removed < enough && !HasFailure(); ++pass) {
+      service.age(2min);
+      if (by_age && pass % 2 == 0) removed += forgetting.forget_idle(1min).size();
+      for (const Guarded& resource : resources) {
+        try {
+          if (forgetting.forget(resource.name)) ++removed;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), errc::timed_out) << error.what();
+        }
+      }
+    }
+    stop = true;
+  }
+  EXPECT_GT(acquired, 0);
+  EXPECT_TRUE(removed > 0 || leaves_nothing) << "nothing was tested";
+}
+
+INSTANTIATE_TEST_SUITE_P(, ForgettingTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test
