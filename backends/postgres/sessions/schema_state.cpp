@@ -19,6 +19,18 @@ std::string quoted_list(const std::vector<std::string_view>& names) {
   return out;
 }
 
+// A newer dlock may have added some.
+bool has_columns(const TableState& table, const TableDefinition& definition) {
+  const std::string present = "," + table.columns + ",";
+  std::string_view missing = definition.columns;
+  while (!missing.empty()) {
+    const std::string_view column = missing.substr(0, missing.find(','));
+    if (present.find("," + std::string(column) + ",") == std::string::npos) return false;
+    missing.remove_prefix(std::min(column.size() + 1, missing.size()));
+  }
+  return true;
+}
+
 Failure not_allowed(std::string_view schema, const std::string& what) {
   return {errc::access_denied, what + ": run \"dlock init\" with a role that may, and then " + needed_grants(schema)};
 }
@@ -69,7 +81,7 @@ std::optional<Failure> problem_with_version(std::string_view schema, std::int64_
 std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state) {
   for (const TableDefinition& definition : layout()) {
     const TableState* const table = state.table(definition.name);
-    if (table == nullptr || table->columns == definition.columns) continue;
+    if (table == nullptr || has_columns(*table, definition)) continue;
     return Failure{errc::invalid_argument,
                    "table " + qualified(schema, definition.name) + " is not dlock's: it has the columns " +
                        table->columns + " instead of " + std::string(definition.columns) + "; use another schema"};

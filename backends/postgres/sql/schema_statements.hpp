@@ -11,7 +11,8 @@
 
 namespace dlock::postgres {
 
-// Of the layout; in the table "meta".
+// Of the layout; in the table "meta". New tables, and new columns with a default, are no new version: older clients pass
+// them over, so that a fleet can be upgraded one by one.
 inline constexpr int schema_version = 1;
 
 // A table of the layout.

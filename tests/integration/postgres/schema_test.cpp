@@ -10,8 +10,10 @@
 
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
+#include "held_lock.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
+#include "strategies.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"
 #include "torture/rig/sanitizers.hpp"
@@ -234,6 +236,27 @@ TEST_F(PostgresSchemaTest, AViewInTheWayIsNoticed) {
   ASSERT_TRUE(why_not);
   EXPECT_EQ(why_not->code, errc::invalid_argument);
   EXPECT_NE(why_not->detail.find("\"dlock\".\"fence\""), std::string::npos) << why_not->detail;
+}
+
+// As long as a dlock of tomorrow only adds to it.
+TEST_F(PostgresSchemaTest, WhatANewerDlockAddsIsPassedOver) {
+  LiveServices tomorrow(server.url());
+  ASSERT_FALSE(tomorrow.set_up());
+  server.run("DROP TABLE dlock.fence");  // so that something is missing
+  for (const char* const table : {"lease", "optimistic", "row_token"}) {
+    server.run(std::string("ALTER TABLE dlock.") + table + " ADD COLUMN permits integer NOT NULL DEFAULT 1");
+  }
+  server.run("CREATE TABLE dlock.readers (name text PRIMARY KEY)");
+  LiveServices today(server.url());
+  ASSERT_FALSE(today.set_up());
+  EXPECT_EQ(tables_in("dlock"), std::to_string(layout().size() + 1));
+  for (const postgres::Strategy strategy : all_strategies) {
+    HeldLock lock(server.url(), strategy, "lock");
+    EXPECT_TRUE(lock.taken()) << lock.failure();
+    const HeldLock other(server.url(), strategy, "lock", "owner-2");
+    EXPECT_FALSE(other.taken());
+    EXPECT_TRUE(lock.release());
+  }
 }
 
 TEST_F(PostgresSchemaTest, ANewerVersionIsLeftAlone) {
