@@ -80,7 +80,7 @@ class Judge {
       add(Severity::error, "schema", problem->detail);
       return false;
     }
-    if (!state_.exists || !state_.missing().empty()) {
+    if (!state_.exists || !state_.missing().empty() || !state_.outdated().empty()) {
       add(Severity::note, "schema",
           named + (state_.exists ? " is not complete" : " does not exist") +
               "; \"dlock init\" makes it, or the first use of a lock by this role");

@@ -1,6 +1,9 @@
 #include "backends/postgres/rows/wake_ups.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
 #include <dlock/backoff.hpp>
@@ -30,6 +33,19 @@ constexpr nanoseconds linger_for = seconds(60);
 constexpr nanoseconds shortest_absence = seconds(30);
 constexpr nanoseconds longest_absence = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
+// How long whoever is named in a notification is left alone with the lock. It and the others are told at the same time,
+// so this need not cover a round trip.
+constexpr nanoseconds shortest_patience = milliseconds(5);
+constexpr nanoseconds longest_patience = milliseconds(10);
+constexpr nanoseconds patience_with_all = milliseconds(100);
+constexpr nanoseconds queue_again_after = milliseconds(3);
+
+// Of this client, for as long as it listens.
+std::string new_id(std::uint64_t random) {
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), random, 16).ptr;
+  return {digits.data(), end};
+}
 
 }  // namespace
 
@@ -41,6 +57,8 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatemen
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
+      id_(new_id(commands.executor().random())),
+      late_timer_(commands.executor()),
       timer_(commands.executor()),
       linger_(commands.executor()),
       come_back_(commands.executor()) {
@@ -80,6 +98,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
 void WakeUps::nobody_waits_for(const std::string& name) {
   const auto found = marks_.find(name);
   if (found->second.due) due_.erase(*found->second.due);
+  cancel_late_look(name);
   marks_.erase(found);
   if (watchers_.empty() && session_) {
     linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
@@ -127,7 +146,49 @@ void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
-  if (channel == channel_) watchers_.tell_first(payload);
+  if (channel != channel_) return;
+  const std::size_t tab = payload.find('\t');
+  if (tab == std::string::npos) return watchers_.tell_first(payload);  // of an older dlock
+  const std::string next = payload.substr(0, tab);
+  const std::string name = payload.substr(tab + 1);
+  const auto mark = marks_.find(name);
+  if (mark == marks_.end()) return;
+  if (!next.empty() && next != id_) return look_late(name);
+  cancel_late_look(name);
+  const TimePoint now = commands_.executor().now();
+  // We have had our turn; by then the lock is taken again, and those of us who still wait want another one.
+  if (next == id_) mark_at(name, saturating_add(now, queue_again_after));
+  watchers_.tell_first(name);
+}
+
+// Another client is to look first. If nothing is heard of that, it is no longer there, or does not wait any more. And
+// if others are named again and again, we may have lost our place.
+void WakeUps::look_late(const std::string& name) {
+  Mark& mark = marks_.at(name);
+  const TimePoint now = commands_.executor().now();
+  if (!mark.look) mark.named_others_since = now;
+  cancel_late_look(name);
+  const nanoseconds patience = random_between(shortest_patience, longest_patience, commands_.executor());
+  const TimePoint at_the_latest = std::max(saturating_add(mark.named_others_since, patience_with_all), now);
+  mark.look = late_.emplace(std::min(saturating_add(now, patience), at_the_latest), name);
+  late_timer_.arm(late_.begin()->first, [this] { look_where_it_is_late(); });
+}
+
+void WakeUps::cancel_late_look(const std::string& name) {
+  if (auto& look = marks_.at(name).look) late_.erase(*std::exchange(look, std::nullopt));
+}
+
+void WakeUps::look_where_it_is_late() {
+  const TimePoint now = commands_.executor().now();
+  const Lifetime::Watch life = lifetime_.watch();
+  while (!late_.empty() && late_.begin()->first <= now) {
+    const std::string name = late_.begin()->second;
+    cancel_late_look(name);
+    mark_at(name, now);
+    watchers_.tell_first(name);
+    if (life.over()) return;
+  }
+  if (!late_.empty()) late_timer_.arm(late_.begin()->first, [this] { look_where_it_is_late(); });
 }
 
 void WakeUps::give_up(const Failure& why) {
@@ -176,7 +237,7 @@ void WakeUps::mark() {
   marking_ = true;
   Query query{.commands = {{.statement = &statements_.mark_many,
                             .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
-                                       std::to_string(marked_for.count())}}}};
+                                       std::to_string(marked_for.count()), id_}}}};
   query.done = lifetime_.guard(
       [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
   commands_.run(std::move(query), commands_.answer_by());

@@ -1,6 +1,10 @@
 // How waiters of the row strategies hear of a release: one connection listens, and what waiters wait for is marked, so
 // that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
 //
+// A row knows in which order clients have marked it, and a release names the first one, which looks at once; the others
+// look a few milliseconds later, unless they hear of the next release by then. That is a matter of courtesy: a lock is
+// taken by whoever finds it free.
+//
 // A mark runs out by itself and is renewed while somebody waits. Notifications can be lost with the connection, and a
 // lease that runs out notifies nobody; so whoever waits asks again from time to time. And has to do with that where the
 // server is full: then the connection that listens is the first one to go.
@@ -44,6 +48,8 @@ class WakeUps final : private Session::User {
   struct Mark {
     int missed = 0;  // times in a row that it could not be marked
     std::optional<Due::iterator> due;
+    std::optional<Due::iterator> look = std::nullopt;  // when to look, although another client was to look first
+    TimePoint named_others_since = {};                 // while there is such a look
   };
 
   void nobody_waits_for(const std::string& name);
@@ -52,6 +58,9 @@ class WakeUps final : private Session::User {
   void listen();
   void give_up(const Failure& why);
 
+  void look_late(const std::string& name);
+  void cancel_late_look(const std::string& name);
+  void look_where_it_is_late();
   void mark_at(const std::string& name, TimePoint at);
   void mark_all_now();
   void arm();
@@ -71,6 +80,9 @@ class WakeUps final : private Session::User {
   common::Watchers watchers_;  // by the lock's name
   std::unordered_map<std::string, Mark> marks_;
   Due due_;
+  const std::string id_;
+  Due late_;
+  Timer late_timer_;
   bool marking_ = false;
   Timer timer_;
   bool listening_ = false;

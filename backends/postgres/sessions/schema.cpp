@@ -75,14 +75,16 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     if (auto problem = problem_with_rights(schema(), state_)) return fail(*std::move(problem));
     const TableState* const meta = state_.table("meta");
     const bool may_have_version = has_version || (meta != nullptr && !meta->may_select);
-    if (state_.exists && state_.missing().empty() && may_have_version) return finish(nullptr, {});
+    const bool complete = state_.missing().empty() && state_.outdated().empty();
+    if (state_.exists && complete && may_have_version) return finish(nullptr, {});
     create();
   }
 
   // --- What is missing ---
 
   void create() {
-    std::vector<Command> commands = texts(creation(schema(), owner_.options_.durability, !state_.exists));
+    std::vector<Command> commands =
+        texts(creation(schema(), owner_.options_.durability, !state_.exists, state_.outdated()));
     // Only now that nobody else makes any it can be said who made what.
     const auto before = commands.begin() + static_cast<std::ptrdiff_t>(before_creation);
     (void)commands.insert(before, {rights(), tables()});

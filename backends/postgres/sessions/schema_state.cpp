@@ -19,14 +19,17 @@ std::string quoted_list(const std::vector<std::string_view>& names) {
   return out;
 }
 
-// A newer dlock may have added some.
+bool has_column(const TableState& table, std::string_view column) {
+  return ("," + table.columns + ",").find("," + std::string(column) + ",") != std::string::npos;
+}
+
+// A newer dlock may have added some, and an older one has not added what was added since.
 bool has_columns(const TableState& table, const TableDefinition& definition) {
-  const std::string present = "," + table.columns + ",";
-  std::string_view missing = definition.columns;
-  while (!missing.empty()) {
-    const std::string_view column = missing.substr(0, missing.find(','));
-    if (present.find("," + std::string(column) + ",") == std::string::npos) return false;
-    missing.remove_prefix(std::min(column.size() + 1, missing.size()));
+  std::string_view rest = definition.columns;
+  while (!rest.empty()) {
+    const std::string_view column = rest.substr(0, rest.find(','));
+    if (column != definition.added && !has_column(table, column)) return false;
+    rest.remove_prefix(std::min(column.size() + 1, rest.size()));
   }
   return true;
 }
@@ -51,6 +54,16 @@ std::vector<std::string_view> SchemaState::missing() const {
   return names;
 }
 
+std::vector<const TableDefinition*> SchemaState::outdated() const {
+  std::vector<const TableDefinition*> definitions;
+  for (const TableDefinition& definition : layout()) {
+    const TableState* const present = table(definition.name);
+    const bool lacks = present != nullptr && !definition.added.empty() && !has_column(*present, definition.added);
+    if (lacks) definitions.push_back(&definition);
+  }
+  return definitions;
+}
+
 SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
   SchemaState state{.exists = rights.flag(0, 0),
                     .may_use = rights.flag(0, 1),
@@ -65,7 +78,8 @@ SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
                             .may_update = tables.flag(i, 5),
                             .owner = tables.text(i, 7),
                             .trusted = tables.flag(i, 8),
-                            .planted = tables.text(i, 9)});
+                            .planted = tables.text(i, 9),
+                            .may_alter = tables.flag(i, 10)});
   }
   return state;
 }
@@ -117,6 +131,11 @@ std::optional<Failure> problem_with_rights(std::string_view schema, const Schema
     return not_allowed(schema, named(schema) + " does not exist, and this role may not create schemas in the database");
   }
   if (!state.may_use) return not_allowed(schema, "this role may not use " + named(schema));
+  for (const TableDefinition* const definition : state.outdated()) {
+    if (state.table(definition->name)->may_alter) continue;
+    return not_allowed(schema, "table " + qualified(schema, definition->name) + " lacks the column " +
+                                   std::string(definition->added) + ", which only its owner may add");
+  }
   const auto missing = state.missing();
   if (missing.empty() || state.may_create) return std::nullopt;
   return not_allowed(schema, named(schema) + " lacks the tables " + quoted_list(missing) +
@@ -131,6 +150,9 @@ std::vector<std::string> made_between(std::string_view schema, Durability durabi
     if (before.table(definition.name) != nullptr || after.table(definition.name) == nullptr) continue;
     const bool unlogged = definition.locks && durability == Durability::unlogged;
     made.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
+  }
+  for (const TableDefinition* const definition : before.outdated()) {
+    made.push_back("column " + std::string(definition->added) + " of table " + qualified(schema, definition->name));
   }
   return made;
 }

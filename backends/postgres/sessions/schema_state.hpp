@@ -11,6 +11,7 @@
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/connection.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -24,6 +25,7 @@ struct TableState {
   std::string owner = {};
   bool trusted = true;       // the owner, whose triggers we would run
   std::string planted = {};  // what is not dlock's and runs when the table is used, in words
+  bool may_alter = false;
 };
 
 struct SchemaState {
@@ -37,6 +39,8 @@ struct SchemaState {
   [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
   // Those of the layout that are not there.
   [[nodiscard]] std::vector<std::string_view> missing() const;
+  // Those that are there, without what was added later.
+  [[nodiscard]] std::vector<const TableDefinition*> outdated() const;
 };
 
 // Answers to SchemaStatements::rights and ::tables.

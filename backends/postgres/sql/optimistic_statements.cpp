@@ -83,11 +83,12 @@ constexpr std::string_view renew_many = R"sql(
 
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text} FOR NO KEY UPDATE SKIP LOCKED),
+    SELECT name, waiters[1] AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text}
+    FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {optimistic} SET owner = NULL, version = version {+} 1
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1, waiters = waiters[2:]
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
-    RETURNING name, waiting_until{commit})
+    RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT $2::{text}, true, {notify} FROM r
   UNION ALL SELECT owner, false, NULL::{text} FROM {optimistic}
     WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
@@ -97,15 +98,15 @@ constexpr std::string_view release_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+    SELECT l.name, l.next FROM q CROSS JOIN LATERAL (
+      SELECT l.name, l.waiters[1] AS next FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
-    UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1
+    UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1, waiters = l.waiters[2:]
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
-    RETURNING l.name, q.owner, l.waiting_until{commit})
+    RETURNING l.name, q.owner, l.waiting_until, f.next{commit})
   SELECT owner, true, {notify} FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM {each}
     WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
@@ -116,15 +117,16 @@ constexpr std::string_view mark_many = R"sql(
   f AS MATERIALIZED (
     SELECT l.name FROM q CROSS JOIN LATERAL (
       SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner IS NOT NULL
-        AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+        AND (l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms})) OR NOT {queues})
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
-    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
+    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}), waiters = {queue}
     FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.owner IS NOT NULL
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
-  UNION ALL SELECT l.name, l.owner IS NOT NULL AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+  UNION ALL SELECT l.name,
+      l.owner IS NOT NULL AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
     FROM {each}
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
@@ -136,11 +138,12 @@ constexpr std::string_view look = R"sql(
 
 constexpr std::string_view break_lock = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name FROM {optimistic} WHERE name {=} $1::{text} AND owner IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED),
+    SELECT name, waiters[1] AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner IS NOT NULL
+    FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {optimistic} SET owner = NULL, version = version {+} 1
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1, waiters = waiters[2:]
     WHERE name {=} (SELECT f.name FROM f) AND owner IS NOT NULL
-    RETURNING name, waiting_until{commit})
+    RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT true, {notify} FROM r
   UNION ALL SELECT false, NULL::{text} FROM {optimistic}
     WHERE name {=} $1::{text} AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)

@@ -14,13 +14,24 @@ constexpr std::string_view each =
 
 constexpr std::string_view notify = R"sql(
   CASE WHEN {channel}::{text} {<>} '' AND waiting_until {>} {now}
-    THEN pg_catalog.pg_notify({channel}::{text}, name)::{text} END
+    THEN pg_catalog.pg_notify({channel}::{text}, coalesce(next, '') {||} pg_catalog.chr(9) {||} name)::{text} END
 )sql";
+
+// Whoever was there when the last mark ran out waits no longer.
+constexpr std::string_view queue = R"sql(
+  CASE WHEN l.waiting_until {<=} {now} THEN ARRAY[$4::{text}] WHEN {queues} THEN l.waiters
+    ELSE pg_catalog.array_append(l.waiters, $4::{text}) END
+)sql";
+
+// Or there is such a crowd that one more does not matter.
+constexpr std::string_view queues = "($4::{text} {=} ANY (l.waiters) OR pg_catalog.cardinality(l.waiters) {>=} 64)";
 
 }  // namespace
 
 RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability) {
   Fillings fillings = common_fillings(schema, durability);
+  fillings.emplace_back("queues", fill(queues, fillings));
+  fillings.emplace_back("queue", fill(queue, fillings));
   fillings.emplace_back("each", fill(each, {{"table", qualified(schema, texts.table)}}));
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const auto notifying = [&](std::string_view text, const std::string& channel) {

@@ -8,8 +8,10 @@
 
 namespace dlock::postgres {
 
-// Templates. {notify}, where `name` and `waiting_until` are a row's, tells whoever waits for it, over the channel that
-// the statement is given, or nobody where that is ''. {each}, where q has names, is q and their rows l.
+// Templates. {notify}, where `name` and `waiting_until` are a row's and `next` is the first of its waiters, or NULL,
+// tells those who wait for it, over the channel that the statement is given, or nobody where that is ''. {queue}: the
+// waiters of row l with the client of parameter $4 among them; {queues}: it is among them already. {each}, where q has
+// names, is q and their rows l.
 struct RowTexts {
   std::string_view table;  // its name
   std::string_view acquire;

@@ -26,10 +26,17 @@ constexpr std::string_view name_column =
     "name {text} COLLATE {C} PRIMARY KEY CHECK (pg_catalog.octet_length(name) {>=} 1 "
     "AND pg_catalog.octet_length(name) {<=} 1024)";
 
+constexpr std::string_view queue_column = "{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]";
+
+std::string addition_of(const TableDefinition& table) {
+  return std::string(table.added) + " " + fill(table.addition, {});
+}
+
 std::string create_table(std::string_view schema, const TableDefinition& table, Durability durability) {
   std::string columns = table.locks ? fill(name_column, {}) : std::string();
   if (!columns.empty() && !table.body.empty()) columns += ", ";
   columns += fill(table.body, {});
+  if (!table.added.empty()) columns += ", " + addition_of(table);
   const bool unlogged = table.locks && durability == Durability::unlogged;
   std::string out = unlogged ? "CREATE UNLOGGED TABLE IF NOT EXISTS " : "CREATE TABLE IF NOT EXISTS ";
   out += qualified(schema, table.name) + " (" + columns + ")";
@@ -79,7 +86,8 @@ constexpr std::string_view tables = R"sql(
         FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y ON y.oid {=} a.atttypid
         WHERE a.attrelid {=} c.oid AND y.typnamespace {<>} 'pg_catalog'::{regnamespace}),
       (SELECT pg_catalog.string_agg('table ' {||} h.inhrelid::{regclass}::{text}, ', ' ORDER BY h.inhseqno)
-        FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid))
+        FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid)),
+    pg_catalog.pg_has_role(o.oid, 'USAGE')
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
     JOIN pg_catalog.pg_roles AS o ON o.oid {=} c.relowner
     CROSS JOIN pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d
@@ -104,14 +112,18 @@ std::span<const TableDefinition> layout() {
        .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
        .locks = false},
       {.name = "lease",
-       .columns = "name,owner,holder,token,expires_at,waiting_until",
+       .columns = "name,owner,holder,token,expires_at,waiting_until,waiters",
        .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
                "expires_at {timestamptz} NOT NULL, "
-               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
+               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
+       .added = "waiters",
+       .addition = queue_column},
       {.name = "optimistic",
-       .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
+       .columns = "name,owner,holder,version,token,lease_ms,waiting_until,waiters",
        .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
-               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'"},
+               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
+       .added = "waiters",
+       .addition = queue_column},
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
       {.name = "fence",
@@ -122,7 +134,8 @@ std::span<const TableDefinition> layout() {
   return tables;
 }
 
-std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema) {
+std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema,
+                                  const std::vector<const TableDefinition*>& extended) {
   std::vector<std::string> statements = {
       "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
       "SELECT pg_catalog.set_config('lock_timeout', '" + std::string(creation_patience_ms) + "', true)",
@@ -132,6 +145,10 @@ std::vector<std::string> creation(std::string_view schema, Durability durability
   if (with_schema) statements.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
   for (const TableDefinition& table : layout()) {
     statements.push_back(create_table(schema, table, durability));
+  }
+  for (const TableDefinition* const table : extended) {
+    statements.push_back("ALTER TABLE " + qualified(schema, table->name) + " ADD COLUMN IF NOT EXISTS " +
+                         addition_of(*table));
   }
   return statements;
 }

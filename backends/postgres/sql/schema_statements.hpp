@@ -11,8 +11,8 @@
 
 namespace dlock::postgres {
 
-// Of the layout; in the table "meta". New tables, and new columns with a default, are no new version: older clients pass
-// them over, so that a fleet can be upgraded one by one.
+// Of the layout; in the table "meta". New tables, and new columns with a default, are no new version: older clients
+// pass them over, so that a fleet can be upgraded one by one.
 inline constexpr int schema_version = 1;
 
 // A table of the layout.
@@ -21,6 +21,9 @@ struct TableDefinition {
   std::string_view columns;  // their names in order, separated by commas
   std::string_view body;     // how they are declared, but for "name"; a template, see fill()
   bool locks = true;         // false: only says what the schema is
+  // The last one and how it is declared, where the first dlock had none such: added to tables that exist.
+  std::string_view added = {};
+  std::string_view addition = {};
 };
 
 [[nodiscard]] std::span<const TableDefinition> layout();
@@ -31,7 +34,9 @@ struct TableDefinition {
 // same). A role that may not create schemas, in a schema that somebody made for it, leaves out the statement for the
 // schema. 42P07, 42710 and 23505 mean that somebody who does not take the lock in it was faster: again from the
 // beginning.
-[[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
+// extended: the tables that lack what was added.
+[[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema,
+                                                const std::vector<const TableDefinition*>& extended = {});
 [[nodiscard]] std::vector<std::string> end_of_creation(std::string_view schema);
 
 struct SchemaStatements {
@@ -41,8 +46,9 @@ struct SchemaStatements {
   // may create schemas in this database.
   Statement rights;
   // $1 schema. A row for each of our tables that is there: name, columns in order separated by commas, persistence ('p'
-  // or 'u'), whether we may select, insert, update, delete; owner, whether the owner is to be trusted, and what there
-  // is in words that runs when the table is used, and is not dlock's: triggers, rules, ...
+  // or 'u'), whether we may select, insert, update, delete; owner, whether the owner is to be trusted, what there is
+  // in words that runs when the table is used, and is not dlock's (triggers, rules, ...), whether we may change the
+  // table.
   Statement tables;
   // $1 schema. A row for each: name, live rows, dead rows, updates, HOT updates among them, bytes (with indexes).
   Statement health;

@@ -64,11 +64,12 @@ struct RowStatements {
   // (table) is not brought back to life, even where nobody else has taken the lock.
   Statement renew_many;
   // $1 name, $2 owner, $3 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's until
-  // now, and whoever waits is notified with the name, if the row is marked; false, ask again. No row: it was not the
-  // owner's.
+  // now, and those who wait are notified, if the row is marked: of the client that is to look first (or of nothing), a
+  // tab, and the name; false, ask again. No row: it was not the owner's.
   Statement release;
   Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
-  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
+  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
+  // client, which is to look first when those that came before have had their turn. Answers rows of
   // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
   // or changing just now; try again.
   Statement mark_many;

@@ -87,11 +87,12 @@ constexpr std::string_view renew_many = R"sql(
 // Not DELETE: that would lose the token. The mark stays, and runs out by itself.
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name FROM {lease} WHERE name {=} $1::{text} AND owner {=} $2::{text} FOR NO KEY UPDATE SKIP LOCKED),
+    SELECT name, waiters[1] AS next FROM {lease} WHERE name {=} $1::{text} AND owner {=} $2::{text}
+    FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity', waiters = waiters[2:]
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
-    RETURNING name, waiting_until{commit})
+    RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT $2::{text}, true, {notify} FROM r
   UNION ALL SELECT owner, false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
@@ -101,15 +102,15 @@ constexpr std::string_view release_many = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+    SELECT l.name, l.next FROM q CROSS JOIN LATERAL (
+      SELECT l.name, l.waiters[1] AS next FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
-    UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'
+    UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity', waiters = l.waiters[2:]
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
-    RETURNING l.name, q.owner, l.waiting_until{commit})
+    RETURNING l.name, q.owner, l.waiting_until, f.next{commit})
   SELECT owner, true, {notify} FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM {each}
     WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
@@ -122,15 +123,16 @@ constexpr std::string_view mark_many = R"sql(
   f AS MATERIALIZED (
     SELECT l.name FROM q CROSS JOIN LATERAL (
       SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.expires_at {>} {now}
-        AND l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+        AND (l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms})) OR NOT {queues})
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
-    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms})
+    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}), waiters = {queue}
     FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.expires_at {>} {now}
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
-  UNION ALL SELECT l.name, l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+  UNION ALL SELECT l.name,
+      l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
     FROM {each}
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
@@ -145,11 +147,12 @@ constexpr std::string_view look = R"sql(
 
 constexpr std::string_view break_lock = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name FROM {lease} WHERE name {=} $1::{text} AND expires_at {>} {now} FOR NO KEY UPDATE SKIP LOCKED),
+    SELECT name, waiters[1] AS next FROM {lease} WHERE name {=} $1::{text} AND expires_at {>} {now}
+    FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity', waiters = waiters[2:]
     WHERE name {=} (SELECT f.name FROM f) AND expires_at {>} {now}
-    RETURNING name, waiting_until{commit})
+    RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT true, {notify} FROM r
   UNION ALL SELECT false, NULL::{text} FROM {lease}
     WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
@@ -159,7 +162,8 @@ constexpr std::string_view break_lock = R"sql(
 constexpr std::string_view forget = R"sql(
   WITH f AS MATERIALIZED (
     SELECT name FROM {lease}
-    WHERE ($1::{text} {=} '' OR name {=} $1::{text}) AND expires_at {<=} {now} AND waiting_until {<=} {now} AND token {old}
+    WHERE ($1::{text} {=} '' OR name {=} $1::{text}) AND expires_at {<=} {now} AND waiting_until {<=} {now}
+      AND token {old}
     LIMIT $3::{int8} FOR UPDATE SKIP LOCKED),
   d AS (
     DELETE FROM {lease} WHERE name {=} ANY (ARRAY(SELECT f.name FROM f)) RETURNING name{commit})

@@ -138,7 +138,7 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool 
   const Rows listed = ask(s.list, {"1000"});
   EXPECT_EQ(column(listed, 0), names);
   EXPECT_EQ(column(listed, 2), others());
-  EXPECT_EQ(column(ask(s.mark_many, {array(names), "60000", "30000"}), 0), names);
+  EXPECT_EQ(column(ask(s.mark_many, {array(names), "60000", "30000", "me"}), 0), names);
   EXPECT_EQ(column(ask(s.renew_many, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
   for (const std::string& name : names) {
     EXPECT_EQ(ask(s.release, {name, name, channel}).size(), 0U) << "not that owner's";

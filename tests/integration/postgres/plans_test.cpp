@@ -66,7 +66,7 @@ TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
   prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
   prepare("release", use.release, "'7', 'o7', ''");
   prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("lease", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
@@ -80,7 +80,7 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
   prepare("release", use.release, "'7', 'o7', ''");
   prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("optimistic", "name, owner, holder, version, token, lease_ms", "i, 'o' || i, '', 1, 1, 1000");

@@ -89,9 +89,9 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
-  expect_noise("a mark", s.mark_many.sql, "ARRAY['lock'], 60000, 30000");
-  server.run("UPDATE dlock.lease SET waiting_until = 'infinity'");
-  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000");
+  expect_noise("a mark", s.mark_many.sql, "ARRAY['lock'], 60000, 30000, 'me'");
+  server.run("UPDATE dlock.lease SET waiting_until = 'infinity', waiters = '{me}'");
+  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000, 'me'");
   server.run("UPDATE dlock.lease SET expires_at = '-infinity'");
   expect_noise("a grant", s.acquire.sql, one);
   expect_noise("grants", s.acquire_many.sql, many);
@@ -110,8 +110,8 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
-  server.run("UPDATE dlock.optimistic SET waiting_until = 'infinity'");
-  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000");
+  server.run("UPDATE dlock.optimistic SET waiting_until = 'infinity', waiters = '{me}'");
+  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000, 'me'");
   server.run("UPDATE dlock.optimistic SET owner = NULL");
   expect_noise("a grant", s.acquire.sql, one);
   expect_noise("grants", s.acquire_many.sql, many);

@@ -12,10 +12,16 @@
 #include <thread>
 #include <vector>
 
+#include <libpq-fe.h>
+
 #include <dlock/dlock.hpp>
 
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "event_log.hpp"
+#include "held_lock.hpp"
 #include "integration_test.hpp"
+#include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "strategies.hpp"
 #include "suite/wait.hpp"
@@ -231,6 +237,43 @@ TEST_P(PostgresRowsTest, AReleaseThatNobodyWaitsForNotifiesNobody) {
 }
 
 // --- Rows that somebody else has locked ------------------------------------------------------------------------------
+
+// A release names the client that has waited longest, and the next release the next one.
+TEST_P(PostgresRowsTest, ARowKnowsTheOrderOfThoseWhoWait) {
+  LiveServices services(server.url(strategy()));
+  ASSERT_FALSE(services.set_up());
+  const auto use = GetParam() == Strategy::table ? postgres::table_statements("dlock", postgres::Durability::sync)
+                                                 : postgres::optimistic_statements("dlock", postgres::Durability::sync);
+  const auto mark = [&](const std::string& who) {
+    const auto answer = services.run(use.mark_many, {"{x}", "60000", "30000", who});
+    EXPECT_TRUE(answer->results().at(0).flag(0, 1));
+  };
+  PostgresConnection listener(server.admin_conninfo());
+  listener.run("LISTEN " + postgres::quote_identifier(postgres::channel_of("dlock")));
+  const auto heard = [&] {
+    listener.run("SELECT 1");
+    const std::unique_ptr<PGnotify, void (*)(void*)> notification(PQnotifies(listener.handle()), PQfreemem);
+    return std::string(notification ? notification->extra : "nothing");
+  };
+  const auto expect_named = [&](const std::string& next) {
+    HeldLock lock(server.url(), GetParam(), "x", "owner-1");
+    ASSERT_TRUE(lock.taken()) << lock.failure();
+    if (next == "a") {
+      mark("a");
+      mark("b");
+      mark("a");
+    } else if (next == "c") {
+      server.run("UPDATE " + table() + " SET waiting_until = '-infinity', waiters = '{gone}'");
+      mark("c");
+    }
+    EXPECT_TRUE(lock.release());
+    EXPECT_EQ(heard(), next + "\tx");
+  };
+  expect_named("a");
+  expect_named("b");
+  expect_named("");
+  expect_named("c");  // whoever was there when the last mark ran out waits no longer
+}
 
 class Renewals final : public Observer {
  public:

@@ -259,6 +259,29 @@ TEST_F(PostgresSchemaTest, WhatANewerDlockAddsIsPassedOver) {
   }
 }
 
+TEST_F(PostgresSchemaTest, WhatAnOlderDlockMadeIsExtended) {
+  create_role("worker");
+  LiveServices services(server.url());
+  ASSERT_FALSE(services.set_up());
+  server.run("GRANT USAGE ON SCHEMA dlock TO worker");
+  server.run("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA dlock TO worker");
+  server.run("ALTER TABLE dlock.lease DROP COLUMN waiters");
+  server.run("ALTER TABLE dlock.optimistic DROP COLUMN waiters");
+  LiveServices worker(server.url_as("worker", "secret"));
+  const auto why_not = worker.set_up();
+  ASSERT_TRUE(why_not);
+  EXPECT_EQ(why_not->code, errc::access_denied);
+  EXPECT_NE(why_not->detail.find("lacks the column waiters"), std::string::npos) << why_not->detail;
+  const auto made = services.initialize();
+  ASSERT_TRUE(Result<Made>(made).ok()) << made.failure().detail;
+  EXPECT_EQ(Result<Made>(made).value(),
+            (Made{"column waiters of table \"dlock\".\"lease\"", "column waiters of table \"dlock\".\"optimistic\""}));
+  EXPECT_TRUE(services.initialize().value().empty());
+  EXPECT_FALSE(worker.set_up());
+  drop_schema();
+  server.run("DROP ROLE worker");
+}
+
 TEST_F(PostgresSchemaTest, ANewerVersionIsLeftAlone) {
   LiveServices services(server.url());
   ASSERT_FALSE(services.set_up());

@@ -91,7 +91,10 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   all.emplace_back("preamble.question", preamble.commands().at(0).text);
   all.emplace_back("preamble.setting", preamble.commands().at(1).text);
   for (const bool with_schema : {true, false}) {
-    for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
+    const std::vector<const TableDefinition*> extended = {&layout()[1], &layout()[2]};
+    for (const std::string& sql : creation(schema, durability, with_schema, extended)) {
+      all.emplace_back("creation", sql);
+    }
   }
   for (const std::string& sql : end_of_creation(schema)) all.emplace_back("end_of_creation", sql);
   // What has no parts.

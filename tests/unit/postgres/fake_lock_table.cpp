@@ -62,7 +62,8 @@ FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
     } else if (word.starts_with("release")) {
       answer = release(columns, params.at(2));
     } else if (word == "mark_many") {
-      answer = mark(columns.at(0), milliseconds(number(params.at(1))), milliseconds(number(params.at(2))));
+      answer =
+          mark(columns.at(0), milliseconds(number(params.at(1))), milliseconds(number(params.at(2))), params.at(3));
     }
     reply.results.push_back(std::move(answer));
   }
@@ -138,15 +139,19 @@ Rows FakeLockTable::release(const std::vector<std::vector<std::string>>& columns
   return answer;
 }
 
-Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for) {
+Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for,
+                         const std::string& client) {
   Rows answer;
   for (const std::string& name : names) {
     const auto found = rows.find(name);
     if (found == rows.end()) continue;
     Row& row = found->second;
     const TimePoint enough = saturating_add(engine_.now(), marked_for);
-    if (is_held(row) && row.waiting_until < enough && !row.locked) {
+    const bool queues = std::find(row.waiters.begin(), row.waiters.end(), client) != row.waiters.end();
+    if (is_held(row) && (row.waiting_until < enough || !queues) && !row.locked) {
+      if (row.waiting_until <= engine_.now()) row.waiters.clear();
       row.waiting_until = saturating_add(engine_.now(), mark_for);
+      if (!queues || row.waiters.empty()) row.waiters.push_back(client);
     }
     answer.rows.push_back({name, is_held(row) && row.waiting_until >= enough ? "t" : "f"});
   }
@@ -167,9 +172,11 @@ void FakeLockTable::free(const std::string& name, bool notifies) {
   row.owner.clear();
   ++row.version;
   row.expires_at = TimePoint::min();
+  const std::string next = row.waiters.empty() ? std::string() : row.waiters.front();
+  if (!row.waiters.empty()) row.waiters.pop_front();
   if (!notifies || row.waiting_until <= engine_.now()) return;
   ++notifications;
-  if (notify) notify(channel, name);
+  if (notify) notify(channel, next + "\t" + name);
 }
 
 }  // namespace dlock::postgres

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -28,6 +29,7 @@ class FakeLockTable {
     std::int64_t lease_ms = 0;
     TimePoint expires_at = TimePoint::min();
     TimePoint waiting_until = TimePoint::min();
+    std::deque<std::string> waiters = {};
     bool locked = false;  // by a transaction of somebody else's
   };
 
@@ -49,7 +51,7 @@ class FakeLockTable {
 
   std::map<std::string, Row> rows;
   // Takes a notification to all who listen.
-  std::function<void(const std::string& channel, const std::string& name)> notify;
+  std::function<void(const std::string& channel, const std::string& payload)> notify;
   std::string channel;  // where waiters listen
   int notifications = 0;
   // Somebody else takes the lock, and keeps it.
@@ -63,7 +65,7 @@ class FakeLockTable {
   Rows renew(const std::vector<std::vector<std::string>>& columns);
   Rows release(const std::vector<std::vector<std::string>>& columns, const std::string& listened);
   Rows mark(const std::vector<std::string>& names, std::chrono::nanoseconds mark_for,
-            std::chrono::nanoseconds marked_for);
+            std::chrono::nanoseconds marked_for, const std::string& client);
 
   test::ManualEngine& engine_;
   const bool optimistic_;

@@ -226,7 +226,7 @@ TEST_F(PostgresSchemaSetUp, TablesOfSomebodyElseAreLeftAlone) {
   there.add(layout()[1], "id,price");
   EXPECT_EQ(result(),
             "fake:5432/locks: table \"dlock\".\"lease\" is not dlock's: it has the columns id,price instead of "
-            "name,owner,holder,token,expires_at,waiting_until; use another schema");
+            "name,owner,holder,token,expires_at,waiting_until,waiters; use another schema");
   EXPECT_EQ(answers.back()->code, errc::invalid_argument);
   EXPECT_EQ(creations(), 0U);
 }

@@ -8,7 +8,7 @@
 namespace dlock::postgres {
 
 inline Rows::Row table_row(const TableDefinition& table) {
-  return {std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "f", "me", "t", ""};
+  return {std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "f", "me", "t", "", "t"};
 }
 
 }  // namespace dlock::postgres

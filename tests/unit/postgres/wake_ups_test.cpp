@@ -245,8 +245,75 @@ TEST_F(PostgresWakeUps, WhoGotTheLockLeavesWithoutTellingAnybody) {
   rows.free("x");
   engine.run();
   EXPECT_EQ(take_told(), Words{"a"});
+  rows.give_to("x", "a", 24h);
   wake_ups->taken("x");
   first.reset();
+  engine.advance(1s);
+  EXPECT_TRUE(told.empty());
+}
+
+// --- Several clients -------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresWakeUps, WhereAnotherClientIsToLookFirstThisOneLooksAMomentLater) {
+  const auto watching = watch("x", "a");
+  engine.run();
+  server.notify(rows.channel, "another\tx");
+  engine.advance(4ms);
+  EXPECT_TRUE(told.empty());
+  server.notify(rows.channel, "a third\tx");  // who got it meanwhile has released it
+  engine.advance(4ms);
+  EXPECT_TRUE(told.empty());
+  engine.advance(6ms);
+  EXPECT_EQ(take_told(), Words{"a"});
+  engine.advance(1s);
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_F(PostgresWakeUps, WhereOthersAreNamedAgainAndAgainItLooksAllTheSame) {
+  const auto watching = watch("x", "a");
+  engine.run();
+  for (int i = 0; i < 110 && told.empty(); ++i) {
+    server.notify(rows.channel, "another\tx");
+    engine.advance(1ms);
+  }
+  EXPECT_EQ(take_told(), Words{"a"});
+}
+
+TEST_F(PostgresWakeUps, WhereNobodyIsNamedAllLookAtOnce) {
+  const auto watching = watch("x", "a");
+  engine.run();
+  server.notify(rows.channel, "\tx");
+  engine.run();
+  EXPECT_EQ(take_told(), Words{"a"});
+  server.notify(rows.channel, "x");  // by an older dlock
+  engine.run();
+  EXPECT_EQ(take_told(), Words{"a"});
+}
+
+TEST_F(PostgresWakeUps, WhoHasHadItsTurnQueuesAgainForTheOthersOfItsClient) {
+  auto first = watch("x", "a");
+  const auto second = watch("x", "b");
+  engine.run();
+  ASSERT_EQ(rows.rows["x"].waiters.size(), 1U);
+  const std::string us = rows.rows["x"].waiters.front();
+  rows.rows["x"].waiters.push_back("another");
+  rows.free("x");
+  engine.run();
+  EXPECT_EQ(take_told(), Words{"a"});
+  rows.give_to("x", "a", 24h);
+  wake_ups->taken("x");
+  first.reset();
+  engine.advance(1s);
+  EXPECT_EQ(rows.rows["x"].waiters, (std::deque<std::string>{"another", us}));
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_F(PostgresWakeUps, WhoLeavesIsNotToldLate) {
+  auto watching = watch("x", "a");
+  engine.run();
+  server.notify(rows.channel, "another\tx");
+  engine.run();
+  watching.reset();
   engine.advance(1s);
   EXPECT_TRUE(told.empty());
 }
