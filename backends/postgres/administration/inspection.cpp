@@ -31,6 +31,14 @@ bool never_set_up(const Outcome& outcome) {
   return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
 }
 
+LockInfo read_info(const Rows& rows, std::size_t row) {
+  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .holder = rows.text(row, 2)};
+  info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
+  if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
+  if (const auto waiters = rows.number(row, 5)) info.waiters = static_cast<std::uint64_t>(*waiters);
+  return info;
+}
+
 // To ask for the session of an advisory lock takes no right to a table; that of a row's lock may lack both.
 Failure may_not_end_session(const Outcome& outcome, const Options& options) {
   std::string detail = outcome.failure.detail;
@@ -110,15 +118,6 @@ const Inspection::Questions& Inspection::questions_about(const std::string& name
   return questions_.at(static_cast<std::size_t>(key_of(options, name).space));
 }
 
-LockInfo Inspection::read_info(const Rows& rows, std::size_t row) const {
-  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .holder = rows.text(row, 2)};
-  info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
-  if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
-  if (const auto waiters = rows.number(row, 5)) info.waiters = static_cast<std::uint64_t>(*waiters);
-  if (info.waiters && waiting_) *info.waiters += waiting_(info.name);
-  return info;
-}
-
 void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
   ask(questions_about(name).inspect, name, std::move(done));
 }
@@ -139,6 +138,7 @@ void Inspection::ask(const Statement& question, const std::string& name, Backend
                 if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
                 LockInfo info = results[0].empty() ? LockInfo() : read_info(results[0], 0);
                 info.name = name;
+                if (info.waiters && waiting_) *info.waiters += waiting_(name);
                 done(std::move(info));
               }};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
@@ -146,7 +146,7 @@ void Inspection::ask(const Statement& question, const std::string& name, Backend
 
 void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
   Query query{.commands = {{.statement = &questions_[0].list, .params = {std::to_string(most_names + 1)}}},
-              .done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
+              .done = [done = std::move(done)](const Outcome& outcome, const Results& results) {
                 std::vector<LockInfo> infos;
                 if (never_set_up(outcome)) return done(std::move(infos));
                 if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));

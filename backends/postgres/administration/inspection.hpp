@@ -24,7 +24,8 @@ class Inspection final {
  public:
   explicit Inspection(Commands& commands);
 
-  // How many acquires of a name wait where the server does not see them, to be counted with those that it sees.
+  // How many acquires of a name wait where the server does not see them, to be counted by
+  // inspect() with those that it sees.
   void count_also(std::function<std::size_t(const std::string& name)> waiting) { waiting_ = std::move(waiting); }
 
   void inspect(const std::string& name, Backend::Handler<LockInfo> done);
@@ -46,7 +47,6 @@ class Inspection final {
 
   [[nodiscard]] static std::array<Questions, 3> questions_for(const Options& options);
   [[nodiscard]] const Questions& questions_about(const std::string& name) const;
-  [[nodiscard]] LockInfo read_info(const Rows& rows, std::size_t row) const;
   void ask(const Statement& question, const std::string& name, Backend::Handler<LockInfo> done);
   void try_to_break(const std::shared_ptr<Breaking>& breaking);
   void tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome, const Results& results);

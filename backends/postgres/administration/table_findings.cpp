@@ -80,11 +80,18 @@ class Judge {
       add(Severity::error, "schema", problem->detail);
       return false;
     }
-    if (!state_.exists || !state_.missing().empty() || !state_.outdated().empty()) {
+    if (!state_.exists || !state_.missing().empty()) {
       add(Severity::note, "schema",
           named + (state_.exists ? " is not complete" : " does not exist") +
               "; \"dlock init\" makes it, or the first use of a lock by this role");
       return false;
+    }
+    if (const auto outdated = state_.outdated(); !outdated.empty()) {
+      add(Severity::note, "schema",
+          quoted(outdated.front()->name) + " has no column " + std::string(outdated.front()->added) +
+              ", since an older dlock has made it: waiters look all at once, and in no order; \"dlock init\" by its "
+              "owner adds it");
+      return true;
     }
     add(Severity::ok, "schema", named + ", version " + std::to_string(schema_version));
     return true;

@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t most_in_a_query = 500;
 // libpq sends 8 KiB at a time. Were a query of several commands longer, the server could carry out the first of them
-// before the rest is sent, and keep their rows locked for as long as this process is stopped there.
-constexpr std::size_t most_bytes_together = 7 << 10;
+// before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left
+// for a statement that has to be prepared; behind a pooler none is, and each is sent as it is.
+constexpr std::size_t most_bytes_together = 6 << 10;
 constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 8;  // numbers, commas
 // The query's own end, which says what became of it, comes first where it is about the same.
@@ -44,8 +45,12 @@ struct RowBatch::Load {
   TimePoint deadline = TimePoint::min();
   bool patient = true;  // all of them are
   bool quiet = false;   // its releases notify nobody
+  bool with_queue = true;
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
+  [[nodiscard]] bool is_of_one_kind() const noexcept {
+    return size() == std::max({releases.size(), renewals.size(), acquires.size()});
+  }
   // As parameters, more or less.
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
@@ -66,9 +71,9 @@ struct RowBatch::Load {
   }
 };
 
-RowBatch::RowBatch(Commands& commands, const RowStatements& statements, bool optimistic, std::string channel)
+RowBatch::RowBatch(Commands& commands, RowSql& sql, bool optimistic, std::string channel)
     : commands_(commands),
-      statements_(statements),
+      sql_(sql),
       optimistic_(optimistic),
       channel_(std::move(channel)),
       timer_(commands.executor()) {}
@@ -100,7 +105,7 @@ void RowBatch::send() {
   if (!under_way_.empty()) return;
   const auto load = take_load();
   if (load->size() == 0) return;
-  if (load->bytes() <= most_bytes_together) {
+  if (load->is_of_one_kind() || (!commands_.server().pooled && load->bytes() <= most_bytes_together)) {
     under_way_ = {load};
   } else {
     for (const Kind kind : {Kind::release, Kind::renew, Kind::acquire}) {
@@ -110,6 +115,7 @@ void RowBatch::send() {
       part->deadline = load->deadline;
       part->patient = load->patient;
       part->quiet = load->quiet;
+      part->with_queue = load->with_queue;
       under_way_.push_back(std::move(part));
     }
   }
@@ -123,6 +129,7 @@ void RowBatch::send() {
 std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
   auto load = std::make_shared<Load>();
   load->quiet = commands_.executor().now() < quiet_until_;
+  load->with_queue = sql_.has_queue();
   std::unordered_map<std::string_view, Item*> first;
   std::deque<std::shared_ptr<Item>> later;
   std::size_t at_most = most_in_a_query;
@@ -202,20 +209,20 @@ Command RowBatch::releases_of(const Items& items, bool quiet) const {
   const std::string channel = quiet ? std::string() : channel_;
   if (items.size() == 1) {
     const RowRequest& request = items.front()->request;
-    return {.statement = &statements_.release, .params = {request.name, owner_of(request), channel}};
+    return {.statement = &sql_.use().release, .params = {request.name, owner_of(request), channel}};
   }
-  return {.statement = &statements_.release_many, .params = {texts(items, name_of), texts(items, owner_of), channel}};
+  return {.statement = &sql_.use().release_many, .params = {texts(items, name_of), texts(items, owner_of), channel}};
 }
 
 Command RowBatch::renewals_of(const Items& items) const {
-  return {.statement = &statements_.renew_many,
+  return {.statement = &sql_.use().renew_many,
           .params = {texts(items, name_of), texts(items, owner_of), numbers(items, lease_of)}};
 }
 
 Command RowBatch::acquires_of(const Items& items) const {
   if (items.size() == 1) {
     const RowRequest& request = items.front()->request;
-    Command command{.statement = &statements_.acquire,
+    Command command{.statement = &sql_.use().acquire,
                     .params = {request.name, owner_of(request), request.holder, std::to_string(lease_of(request))}};
     if (optimistic_) {
       command.params.emplace_back(request.stood_still.owner);
@@ -224,7 +231,7 @@ Command RowBatch::acquires_of(const Items& items) const {
     return command;
   }
   Command command{
-      .statement = &statements_.acquire_many,
+      .statement = &sql_.use().acquire_many,
       .params = {texts(items, name_of), texts(items, owner_of),
                  texts(items, [](const RowRequest& request) { return request.holder; }), numbers(items, lease_of)}};
   if (optimistic_) {
@@ -252,6 +259,10 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
 
 void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
   Outcome outcome = answered;
+  if (sql_.does_without(outcome) || (outcome.sqlstate == "42703" && load->with_queue && !sql_.has_queue())) {
+    for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
+    return;
+  }
   if (is_full_of_notifications(outcome) && !load->releases.empty() && !load->quiet) {
     quiet_until_ = saturating_add(commands_.executor().now(), quiet_for);
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);

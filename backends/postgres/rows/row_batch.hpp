@@ -15,8 +15,8 @@
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/postgres/rows/row_sql.hpp"
 #include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
@@ -63,7 +63,7 @@ class RowBatch {
   using Handler = std::function<void(const RowAnswer&)>;
 
   // All outlive it. channel: where waiters listen.
-  RowBatch(Commands& commands, const RowStatements& statements, bool optimistic, std::string channel);
+  RowBatch(Commands& commands, RowSql& sql, bool optimistic, std::string channel);
   ~RowBatch();
 
   // The handler is called once, never inside the call, and not much later than at the deadline.
@@ -99,7 +99,7 @@ class RowBatch {
   void fail_overdue();
 
   Commands& commands_;
-  const RowStatements& statements_;
+  RowSql& sql_;
   const bool optimistic_;
   const std::string channel_;
   std::deque<std::shared_ptr<Item>> waiting_;

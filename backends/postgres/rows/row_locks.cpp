@@ -36,9 +36,12 @@ TryPolicy policy_of(const Options& options) {
   return policy;
 }
 
-RowStatements statements_for(const Options& options) {
-  return options.strategy == Strategy::optimistic ? optimistic_statements(options.schema, options.durability)
-                                                  : table_statements(options.schema, options.durability);
+RowSql sql_for(const Options& options) {
+  const auto of = [&](Queue queue) {
+    return options.strategy == Strategy::optimistic ? optimistic_statements(options.schema, options.durability, queue)
+                                                    : table_statements(options.schema, options.durability, queue);
+  };
+  return {of(Queue::in_the_row), of(Queue::none)};
 }
 
 // A row that is free when its lease is over frees itself; for the other strategy somebody has to have seen it stand
@@ -50,12 +53,12 @@ nanoseconds patience_of(const Options& options) {
 }  // namespace
 
 struct RowLocks::Lane {
-  Lane(Commands& commands, const RowStatements& statements, bool optimistic, const std::string& channel)
-      : batch(commands, statements, optimistic, channel) {}
-  Lane(const Services& services, const RowStatements& statements, bool optimistic, const std::string& channel)
+  Lane(Commands& commands, RowSql& sql, bool optimistic, const std::string& channel)
+      : batch(commands, sql, optimistic, channel) {}
+  Lane(const Services& services, RowSql& sql, bool optimistic, const std::string& channel)
       : news(services.news),
         own(std::in_place, services.host.executor(), services.options, services.dialling, services.schema, *news),
-        batch(*own, statements, optimistic, channel) {}
+        batch(*own, sql, optimistic, channel) {}
 
   std::optional<common::ConnectionNews::Source> news;
   std::optional<Commands> own;
@@ -65,9 +68,9 @@ struct RowLocks::Lane {
 RowLocks::RowLocks(const Services& services, std::size_t connections)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
-      statements_(statements_for(services.options)),
+      sql_(sql_for(services.options)),
       channel_(channel_of(services.options.schema)),
-      wake_ups_(services.commands, services.dialling, statements_, channel_,
+      wake_ups_(services.commands, services.dialling, sql_, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
@@ -78,9 +81,8 @@ RowLocks::RowLocks(const Services& services, std::size_t connections)
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
   }
-  lanes_.push_back(std::make_unique<Lane>(services_.commands, statements_, optimistic(), channel_));
-  while (lanes_.size() < connections)
-    lanes_.push_back(std::make_unique<Lane>(services_, statements_, optimistic(), channel_));
+  lanes_.push_back(std::make_unique<Lane>(services_.commands, sql_, optimistic(), channel_));
+  while (lanes_.size() < connections) lanes_.push_back(std::make_unique<Lane>(services_, sql_, optimistic(), channel_));
 }
 
 RowLocks::~RowLocks() = default;

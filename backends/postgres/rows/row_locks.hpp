@@ -55,7 +55,7 @@ class RowLocks final : public TryBackend {
                    Releases::Answer done);
 
   const Services services_;
-  const RowStatements statements_;
+  RowSql sql_;
   const std::string channel_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   WakeUps wake_ups_;

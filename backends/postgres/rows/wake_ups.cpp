@@ -40,7 +40,7 @@ constexpr nanoseconds longest_patience = milliseconds(10);
 constexpr nanoseconds patience_with_all = milliseconds(100);
 constexpr nanoseconds queue_again_after = milliseconds(3);
 
-// Of this client, for as long as it listens.
+// What this client is called in queues.
 std::string new_id(std::uint64_t random) {
   std::array<char, 16> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), random, 16).ptr;
@@ -49,11 +49,11 @@ std::string new_id(std::uint64_t random) {
 
 }  // namespace
 
-WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowStatements& statements, std::string channel,
+WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, std::string channel,
                  std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
-      statements_(statements),
+      sql_(sql),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
@@ -99,6 +99,7 @@ void WakeUps::nobody_waits_for(const std::string& name) {
   const auto found = marks_.find(name);
   if (found->second.due) due_.erase(*found->second.due);
   cancel_late_look(name);
+  if (found->second.queues) leave_queue(name);
   marks_.erase(found);
   if (watchers_.empty() && session_) {
     linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
@@ -155,9 +156,11 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   if (mark == marks_.end()) return;
   if (!next.empty() && next != id_) return look_late(name);
   cancel_late_look(name);
-  const TimePoint now = commands_.executor().now();
   // We have had our turn; by then the lock is taken again, and those of us who still wait want another one.
-  if (next == id_) mark_at(name, saturating_add(now, queue_again_after));
+  if (next == id_) {
+    mark->second.queues = false;
+    mark_at(name, saturating_add(commands_.executor().now(), queue_again_after));
+  }
   watchers_.tell_first(name);
 }
 
@@ -183,8 +186,9 @@ void WakeUps::look_where_it_is_late() {
   const Lifetime::Watch life = lifetime_.watch();
   while (!late_.empty() && late_.begin()->first <= now) {
     const std::string name = late_.begin()->second;
+    const bool in_doubt = now >= saturating_add(marks_.at(name).named_others_since, patience_with_all);
     cancel_late_look(name);
-    mark_at(name, now);
+    if (in_doubt) mark_at(name, now);
     watchers_.tell_first(name);
     if (life.over()) return;
   }
@@ -214,6 +218,12 @@ void WakeUps::mark_at(const std::string& name, TimePoint at) {
   arm();
 }
 
+// It waits no longer, and has not been named: whoever is behind it would wait for it in vain, though not for long.
+void WakeUps::leave_queue(const std::string& name) {
+  Query query{.commands = {{.statement = &sql_.use().leave_many, .params = {text_array({name}), id_}}}};
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse, true);
+}
+
 void WakeUps::mark_all_now() {
   const TimePoint now = commands_.executor().now();
   for (const auto& [name, mark] : marks_) mark_at(name, now);
@@ -235,7 +245,7 @@ void WakeUps::mark() {
   }
   if (names.empty()) return arm();
   marking_ = true;
-  Query query{.commands = {{.statement = &statements_.mark_many,
+  Query query{.commands = {{.statement = &sql_.use().mark_many,
                             .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
                                        std::to_string(marked_for.count()), id_}}}};
   query.done = lifetime_.guard(
@@ -247,7 +257,8 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
   marking_ = false;
   const TimePoint now = commands_.executor().now();
   if (outcome.problem != Problem::none || results.empty()) {
-    for (const std::string& name : names) mark_at(name, saturating_add(now, after_failure));
+    const nanoseconds pause = sql_.does_without(outcome) ? nanoseconds(0) : after_failure;
+    for (const std::string& name : names) mark_at(name, saturating_add(now, pause));
     return arm();
   }
   std::unordered_map<std::string, bool> is_marked;
@@ -257,10 +268,14 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
   std::vector<std::string> unmarked;
   for (const std::string& name : names) {
     const auto mark = marks_.find(name);
-    if (mark == marks_.end()) continue;
     const auto found = is_marked.find(name);
+    if (mark == marks_.end()) {
+      if (found != is_marked.end() && found->second && sql_.has_queue()) leave_queue(name);
+      continue;
+    }
     if (found != is_marked.end() && found->second) {
       mark->second.missed = 0;
+      mark->second.queues = sql_.has_queue();
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }

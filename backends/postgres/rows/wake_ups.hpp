@@ -22,9 +22,9 @@
 #include <dlock/try_backend.hpp>
 
 #include "backends/common/watchers.hpp"
+#include "backends/postgres/rows/row_sql.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/session.hpp"
-#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
@@ -32,7 +32,7 @@ namespace dlock::postgres {
 class WakeUps final : private Session::User {
  public:
   // All outlive it. deaf: called once, when it turns out that nobody can be woken here.
-  WakeUps(Commands& commands, const Dialling& dialling, const RowStatements& statements, std::string channel,
+  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, std::string channel,
           std::function<void(Failure)> deaf);
   ~WakeUps();
 
@@ -46,7 +46,8 @@ class WakeUps final : private Session::User {
   using Due = std::multimap<TimePoint, std::string>;
   // When the lock is to be marked that somebody waits for.
   struct Mark {
-    int missed = 0;  // times in a row that it could not be marked
+    int missed = 0;       // times in a row that it could not be marked
+    bool queues = false;  // this client stands in the queue, as far as it knows
     std::optional<Due::iterator> due;
     std::optional<Due::iterator> look = std::nullopt;  // when to look, although another client was to look first
     TimePoint named_others_since = {};                 // while there is such a look
@@ -62,6 +63,7 @@ class WakeUps final : private Session::User {
   void cancel_late_look(const std::string& name);
   void look_where_it_is_late();
   void mark_at(const std::string& name, TimePoint at);
+  void leave_queue(const std::string& name);
   void mark_all_now();
   void arm();
   void mark();
@@ -73,7 +75,7 @@ class WakeUps final : private Session::User {
 
   Commands& commands_;
   const Dialling& dialling_;
-  const RowStatements& statements_;
+  RowSql& sql_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 

@@ -72,8 +72,8 @@ class HolderSession final : private Session::User {
   [[nodiscard]] bool release(const OwnerId& owner, ReleaseHandler done);
 
   [[nodiscard]] std::size_t held() const noexcept { return kept_.size(); }
-  // And may have got, by what is under way.
-  [[nodiscard]] std::size_t taken() const noexcept { return kept_.size() + tried_; }
+  // And may have got, by what is under way, or has not given back.
+  [[nodiscard]] std::size_t taken() const noexcept { return kept_.size() + tried_ + unlocks_.size() + unlocked_; }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept { return flights_.empty() && unlocks_.empty() && pending_.empty(); }
 
@@ -164,6 +164,7 @@ class HolderSession final : private Session::User {
   std::size_t try_flights_ = 0;
   std::size_t tried_ = 0;  // the locks that they try for
   std::size_t unlock_flights_ = 0;
+  std::size_t unlocked_ = 0;  // the locks that they give back
   TryId last_try_ = 0;
   FlightId last_flight_ = 0;
 

@@ -45,6 +45,7 @@ void HolderSession::send_unlocks(Space space, std::vector<Unlock> unlocks) {
     command = {.statement = &statements.unlock_many, .params = {text_array(keys)}};
   }
   const FlightId id = ++last_flight_;
+  unlocked_ += unlocks.size();
   flights_.emplace(id, Flight{.since = executor_.now(), .unlocks = std::move(unlocks)});
   ++unlock_flights_;
   (void)session_.request(
@@ -72,6 +73,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
   using Status = ReleaseOutcome::Status;
   const Flight flight = std::move(flights_.extract(id).mapped());
   --unlock_flights_;
+  unlocked_ -= flight.unlocks.size();
   const std::set<std::string> freed = freed_by(flight, outcome, results);
   const Lifetime::Watch life = lifetime_.watch();
   pump();  // before the program goes on

@@ -15,14 +15,15 @@ namespace {
 // Somebody who does not take the lock was faster each time, or somebody held it for seconds each time.
 constexpr int max_attempts = 10;
 
-// BEGIN, the lock_timeout and the lock.
-constexpr std::size_t before_creation = 3;
+// BEGIN, the timeouts and the lock.
+constexpr std::size_t before_creation = 4;
+constexpr std::chrono::milliseconds between_attempts(300);
 
 }  // namespace
 
-//   look -> version -> (create -> record ->) finished
-//    ^                   |         |
-//    +-- somebody else --+---------+
+//   look -> version -> (create -> record ->) (extend -> look again ...) finished
+//    ^                   |         |           |
+//    +-- somebody else --+---------+-----------+
 class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, private Session::User {
  public:
   using Made = std::vector<std::string>;
@@ -30,12 +31,15 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   explicit SettingUp(Schema& owner)
       : owner_(owner),
         timer_(owner.executor_),
+        pause_(owner.executor_),
         session_(owner.executor_, owner.dialling_, {.word = "setup"}, Upkeep::once, *this) {}
 
   void start() { look(); }
 
-  void add(TimePoint deadline, Done done) {
+  // extends: the tables that an older dlock has made, too.
+  void add(TimePoint deadline, bool extends, Done done) {
     callers_.push_back({deadline, std::move(done)});
+    extends_ = extends_ || extends;
     arm();
   }
 
@@ -75,16 +79,14 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     if (auto problem = problem_with_rights(schema(), state_)) return fail(*std::move(problem));
     const TableState* const meta = state_.table("meta");
     const bool may_have_version = has_version || (meta != nullptr && !meta->may_select);
-    const bool complete = state_.missing().empty() && state_.outdated().empty();
-    if (state_.exists && complete && may_have_version) return finish(nullptr, {});
-    create();
+    if (!state_.exists || !state_.missing().empty() || !may_have_version) return create();
+    extend();
   }
 
   // --- What is missing ---
 
   void create() {
-    std::vector<Command> commands =
-        texts(creation(schema(), owner_.options_.durability, !state_.exists, state_.outdated()));
+    std::vector<Command> commands = texts(creation(schema(), owner_.options_.durability, !state_.exists));
     // Only now that nobody else makes any it can be said who made what.
     const auto before = commands.begin() + static_cast<std::ptrdiff_t>(before_creation);
     (void)commands.insert(before, {rights(), tables()});
@@ -103,7 +105,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
       return fail({errc::invalid_argument,
                    qualified(schema(), missing.front()) + " is something else than a table; use another schema"});
     }
-    made_ = made_between(schema(), owner_.options_.durability, before, state_);
+    const Made made = made_between(schema(), owner_.options_.durability, before, state_);
+    made_.insert(made_.end(), made.begin(), made.end());
     std::vector<Command> commands = texts(end_of_creation(schema()));
     (void)commands.insert(commands.end() - 1, {.statement = &owner_.statements_.version});
     ask(std::move(commands), true, &SettingUp::recorded);
@@ -115,7 +118,25 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     }
     if (made_.empty() && results[0].affected > 0)
       made_.push_back("the version in table " + qualified(schema(), "meta"));
+    extend();
+  }
+
+  // --- What was added since ---
+
+  // One table after the other, and only for whoever asks for it: for a moment nobody can use it. Those whose owner we
+  // are not work without.
+  void extend() {
+    for (const TableDefinition* const table : state_.outdated()) {
+      if (!extends_ || !state_.table(table->name)->may_alter) continue;
+      extending_ = table;
+      return ask(texts(extension(schema(), *table)), true, &SettingUp::extended);
+    }
     finish(nullptr, made_);
+  }
+
+  void extended(const Results& /*results*/) {
+    made_.push_back("column " + std::string(extending_->added) + " of table " + qualified(schema(), extending_->name));
+    look();
   }
 
   [[nodiscard]] std::optional<Failure> problem_with_others() const {
@@ -154,7 +175,9 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
                        meaning.remedy == Remedy::retry || meaning.remedy == Remedy::set_up;
     if (outcome.problem == Problem::refused && again && ++attempts_ < max_attempts) {
       (void)session_.request(Request{.query = {.commands = {{.text = "ROLLBACK"}}}});
-      return look();
+      if (extending_ == nullptr) return look();
+      // Those who use the table go on meanwhile.
+      return pause_.arm(saturating_add(owner_.executor_.now(), between_attempts), [this] { look(); });
     }
     Failure why = failure_of(outcome, schema());
     // All of it may be repeated, so nothing is in doubt; and what another makes does not make a lock busy.
@@ -174,6 +197,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   void finish(const Failure* why_not, const Made& made) {
     const auto self = shared_from_this();
     timer_.disarm();
+    pause_.disarm();
     if (owner_.under_way_ == self) owner_.under_way_ = nullptr;
     const Lifetime::Watch life = owner_.lifetime_.watch();
     for (const Caller& caller : std::exchange(callers_, {})) {
@@ -218,8 +242,11 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   std::vector<Caller> callers_;
   SchemaState state_;
   Made made_;
+  bool extends_ = false;
+  const TableDefinition* extending_ = nullptr;
   int attempts_ = 0;
   Timer timer_;
+  Timer pause_;
   Session session_;
 };
 
@@ -229,22 +256,22 @@ Schema::Schema(Executor& executor, const Options& options, const Dialling& diall
 Schema::~Schema() = default;
 
 void Schema::set_up(TimePoint deadline, Handler done) {
-  join(deadline, [done = std::move(done)](const Failure* why_not, const std::vector<std::string>& /*made*/) {
+  join(deadline, false, [done = std::move(done)](const Failure* why_not, const std::vector<std::string>& /*made*/) {
     done(why_not == nullptr ? std::nullopt : std::optional<Failure>(*why_not));
   });
 }
 
 void Schema::initialize(TimePoint deadline, Backend::Handler<std::vector<std::string>> done) {
-  join(deadline, [done = std::move(done)](const Failure* why_not, const std::vector<std::string>& made) {
+  join(deadline, true, [done = std::move(done)](const Failure* why_not, const std::vector<std::string>& made) {
     if (why_not != nullptr) return done(*why_not);
     done(made);
   });
 }
 
-void Schema::join(TimePoint deadline, Done done) {
+void Schema::join(TimePoint deadline, bool extends, Done done) {
   const bool first = under_way_ == nullptr;
   if (first) under_way_ = std::make_shared<SettingUp>(*this);
-  under_way_->add(deadline, std::move(done));
+  under_way_->add(deadline, extends, std::move(done));
   if (first) under_way_->start();
 }
 

@@ -40,7 +40,7 @@ class Schema {
   class SettingUp;
   using Done = std::function<void(const Failure* why_not, const std::vector<std::string>& made)>;
 
-  void join(TimePoint deadline, Done done);
+  void join(TimePoint deadline, bool extends, Done done);
 
   Executor& executor_;
   const Options& options_;

@@ -131,11 +131,6 @@ std::optional<Failure> problem_with_rights(std::string_view schema, const Schema
     return not_allowed(schema, named(schema) + " does not exist, and this role may not create schemas in the database");
   }
   if (!state.may_use) return not_allowed(schema, "this role may not use " + named(schema));
-  for (const TableDefinition* const definition : state.outdated()) {
-    if (state.table(definition->name)->may_alter) continue;
-    return not_allowed(schema, "table " + qualified(schema, definition->name) + " lacks the column " +
-                                   std::string(definition->added) + ", which only its owner may add");
-  }
   const auto missing = state.missing();
   if (missing.empty() || state.may_create) return std::nullopt;
   return not_allowed(schema, named(schema) + " lacks the tables " + quoted_list(missing) +
@@ -150,9 +145,6 @@ std::vector<std::string> made_between(std::string_view schema, Durability durabi
     if (before.table(definition.name) != nullptr || after.table(definition.name) == nullptr) continue;
     const bool unlogged = definition.locks && durability == Durability::unlogged;
     made.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
-  }
-  for (const TableDefinition* const definition : before.outdated()) {
-    made.push_back("column " + std::string(definition->added) + " of table " + qualified(schema, definition->name));
   }
   return made;
 }

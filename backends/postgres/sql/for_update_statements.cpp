@@ -109,12 +109,12 @@ constexpr std::string_view break_lock = R"sql(
 )sql";
 
 // Whoever has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a token
-// is left of a holder that died.
+// is left of a holder that died, or somebody is about to lock it for the first time: it goes only by its name.
 constexpr std::string_view forget = R"sql(
   WITH l AS MATERIALIZED (
     SELECT r.name, t.name IS NOT NULL AS fenced
     FROM {row_lock} AS r LEFT JOIN {row_token} AS t ON t.name {=} r.name
-    WHERE ($1::{text} {=} '' OR r.name {=} $1::{text}) AND (t.name IS NULL OR t.token {old})
+    WHERE ($1::{text} {=} '' OR r.name {=} $1::{text}) AND (t.token {old} OR (t.name IS NULL AND $1::{text} {<>} ''))
     LIMIT $3::{int8} FOR UPDATE OF r SKIP LOCKED),
   t AS MATERIALIZED (
     SELECT name FROM {row_token} WHERE name {=} ANY (ARRAY(SELECT l.name FROM l)) AND token {old}

@@ -83,10 +83,10 @@ constexpr std::string_view renew_many = R"sql(
 
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name, waiters[1] AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text}
+    SELECT name, {first} AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text}
     FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {optimistic} SET owner = NULL, version = version {+} 1, waiters = waiters[2:]
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1{pop}
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT $2::{text}, true, {notify} FROM r
@@ -99,11 +99,11 @@ constexpr std::string_view release_many = R"sql(
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
     SELECT l.name, l.next FROM q CROSS JOIN LATERAL (
-      SELECT l.name, l.waiters[1] AS next FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+      SELECT l.name, {first} AS next FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
-    UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1, waiters = l.waiters[2:]
+    UPDATE {optimistic} AS l SET owner = NULL, version = l.version {+} 1{pop}
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until, f.next{commit})
@@ -121,7 +121,7 @@ constexpr std::string_view mark_many = R"sql(
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
-    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}), waiters = {queue}
+    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}){enqueue}
     FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.owner IS NOT NULL
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
@@ -131,6 +131,18 @@ constexpr std::string_view mark_many = R"sql(
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 
+constexpr std::string_view leave_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND $2::{text} {=} ANY (l.waiters)
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[]))
+  UPDATE {optimistic} AS l SET waiters = pg_catalog.array_remove(l.waiters, $2::{text})
+  FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name
+  RETURNING pg_catalog.set_config('synchronous_commit', 'off', true)
+)sql";
+
 constexpr std::string_view look = R"sql(
   SELECT name, owner IS NOT NULL, CASE WHEN owner IS NOT NULL THEN holder ELSE '' END, token, NULL::{int8}, NULL::{int8}
   FROM {optimistic}
@@ -138,10 +150,10 @@ constexpr std::string_view look = R"sql(
 
 constexpr std::string_view break_lock = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name, waiters[1] AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner IS NOT NULL
+    SELECT name, NULL::{text} AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner IS NOT NULL
     FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {optimistic} SET owner = NULL, version = version {+} 1, waiters = waiters[2:]
+    UPDATE {optimistic} SET owner = NULL, version = version {+} 1
     WHERE name {=} (SELECT f.name FROM f) AND owner IS NOT NULL
     RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT true, {notify} FROM r
@@ -162,7 +174,7 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements optimistic_statements(std::string_view schema, Durability durability) {
+RowStatements optimistic_statements(std::string_view schema, Durability durability, Queue queue) {
   return row_statements({.table = "optimistic",
                          .acquire = acquire,
                          .acquire_many = acquire_many,
@@ -170,10 +182,11 @@ RowStatements optimistic_statements(std::string_view schema, Durability durabili
                          .release = release,
                          .release_many = release_many,
                          .mark_many = mark_many,
+                         .leave_many = leave_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability);
+                        schema, durability, queue);
 }
 
 }  // namespace dlock::postgres

@@ -14,12 +14,12 @@ constexpr std::string_view each =
 
 constexpr std::string_view notify = R"sql(
   CASE WHEN {channel}::{text} {<>} '' AND waiting_until {>} {now}
-    THEN pg_catalog.pg_notify({channel}::{text}, coalesce(next, '') {||} pg_catalog.chr(9) {||} name)::{text} END
+    THEN pg_catalog.pg_notify({channel}::{text}, coalesce(next {||} pg_catalog.chr(9), '') {||} name)::{text} END
 )sql";
 
 // Whoever was there when the last mark ran out waits no longer.
-constexpr std::string_view queue = R"sql(
-  CASE WHEN l.waiting_until {<=} {now} THEN ARRAY[$4::{text}] WHEN {queues} THEN l.waiters
+constexpr std::string_view enqueued = R"sql(
+  , waiters = CASE WHEN l.waiting_until {<=} {now} THEN ARRAY[$4::{text}] WHEN {queues} THEN l.waiters
     ELSE pg_catalog.array_append(l.waiters, $4::{text}) END
 )sql";
 
@@ -28,10 +28,13 @@ constexpr std::string_view queues = "($4::{text} {=} ANY (l.waiters) OR pg_catal
 
 }  // namespace
 
-RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability) {
+RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability, Queue queue) {
   Fillings fillings = common_fillings(schema, durability);
-  fillings.emplace_back("queues", fill(queues, fillings));
-  fillings.emplace_back("queue", fill(queue, fillings));
+  const bool is_there = queue == Queue::in_the_row;
+  fillings.emplace_back("first", is_there ? "waiters[1]" : fill("NULL::{text}", {}));
+  fillings.emplace_back("pop", is_there ? ", waiters = waiters[2:]" : "");
+  fillings.emplace_back("queues", fill(is_there ? queues : "($4::{text} IS NOT NULL)", {}));
+  fillings.emplace_back("enqueue", is_there ? fill(enqueued, fillings) : "");
   fillings.emplace_back("each", fill(each, {{"table", qualified(schema, texts.table)}}));
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const auto notifying = [&](std::string_view text, const std::string& channel) {
@@ -48,6 +51,7 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
       .release = notifying(texts.release, "$3"),
       .release_many = notifying(texts.release_many, "$3"),
       .mark_many = statement(texts.mark_many),
+      .leave_many = statement(texts.leave_many),
       .inspect = statement(look + "WHERE name {=} $1::{text}"),
       .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),
       .break_lock = notifying(texts.break_lock, "$2"),

@@ -9,9 +9,9 @@
 namespace dlock::postgres {
 
 // Templates. {notify}, where `name` and `waiting_until` are a row's and `next` is the first of its waiters, or NULL,
-// tells those who wait for it, over the channel that the statement is given, or nobody where that is ''. {queue}: the
-// waiters of row l with the client of parameter $4 among them; {queues}: it is among them already. {each}, where q has
-// names, is q and their rows l.
+// tells those who wait for it, over the channel that the statement is given, or nobody where that is ''. {first},
+// {pop}: the first of the waiters, and that it is removed. {enqueue}: the client of parameter $4 is put behind the
+// waiters of row l; {queues}: it is among them already. {each}, where q has names, is q and their rows l.
 struct RowTexts {
   std::string_view table;  // its name
   std::string_view acquire;
@@ -20,11 +20,13 @@ struct RowTexts {
   std::string_view release;
   std::string_view release_many;
   std::string_view mark_many;
+  std::string_view leave_many;
   std::string_view look;  // without its condition
   std::string_view break_lock;
   std::string_view forget;
 };
 
-[[nodiscard]] RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability);
+[[nodiscard]] RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability,
+                                           Queue queue);
 
 }  // namespace dlock::postgres

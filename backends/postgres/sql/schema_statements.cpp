@@ -12,6 +12,7 @@ namespace {
 // Whoever creates or changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg".
 constexpr std::string_view creation_lock = "7236281174065180775";
 constexpr std::string_view creation_patience_ms = "5000";
+constexpr std::string_view extension_patience_ms = "250";
 
 // Updated in place (HOT), as long as a page has room and no index has one of the columns that change: so half of each
 // page is left free, and there is no index but that of the name. Cleaned by the number of dead rows, however large the
@@ -59,16 +60,18 @@ constexpr std::string_view rights = R"sql(
   FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
 )sql";
 
-// Whoever owns a table has its triggers run with the rights of those who use it. To be trusted with that: a role whose
-// rights we have anyway, or who could take ours; unless we are a superuser, whoever the schema belongs to, too.
+// Whoever owns a table has its triggers run with the rights of those who use it, and whoever owns the schema may put
+// another table in its place. To be trusted with that: a role whose rights we have anyway, and one that the database or
+// the schema was given to; by a superuser, only superusers.
 constexpr std::string_view tables = R"sql(
   SELECT c.relname,
     (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
       WHERE a.attrelid {=} c.oid AND a.attnum {>} 0 AND NOT a.attisdropped),
     c.relpersistence, pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'INSERT'),
     pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE'),
-    o.rolname, o.rolname {=} current_user OR o.rolsuper OR o.oid {=} d.datdba
-      OR (NOT r.rolsuper AND (o.oid {=} n.nspowner OR pg_catalog.pg_has_role(o.oid, 'MEMBER'))),
+    o.rolname, CASE WHEN r.rolsuper THEN o.rolsuper AND s.rolsuper
+      ELSE o.oid {=} r.oid OR o.rolsuper OR o.oid {=} d.datdba OR o.oid {=} n.nspowner
+        OR pg_catalog.pg_has_role(o.oid, 'MEMBER') END,
     pg_catalog.concat_ws(', ',
       (SELECT pg_catalog.string_agg('trigger ' {||} pg_catalog.quote_ident(t.tgname), ', ' ORDER BY t.tgname)
         FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid {=} c.oid AND NOT t.tgisinternal),
@@ -76,9 +79,11 @@ constexpr std::string_view tables = R"sql(
         FROM pg_catalog.pg_rewrite AS w WHERE w.ev_class {=} c.oid),
       (SELECT pg_catalog.string_agg('policy ' {||} pg_catalog.quote_ident(p.polname), ', ' ORDER BY p.polname)
         FROM pg_catalog.pg_policy AS p WHERE p.polrelid {=} c.oid),
-      (SELECT pg_catalog.string_agg('function ' {||} pg_catalog.quote_ident(f.proname), ', ' ORDER BY f.proname)
-        FROM pg_catalog.pg_depend AS e JOIN pg_catalog.pg_proc AS f ON f.oid {=} e.refobjid
-        WHERE e.refclassid {=} 'pg_catalog.pg_proc'::{regclass} AND e.objid {=} ANY (ARRAY(
+      (SELECT pg_catalog.string_agg(pg_catalog.pg_describe_object(e.refclassid, e.refobjid, e.refobjsubid), ', '
+          ORDER BY e.refobjid)
+        FROM pg_catalog.pg_depend AS e
+        WHERE e.refclassid {=} ANY (ARRAY['pg_catalog.pg_proc', 'pg_catalog.pg_operator']::{regclass}[])
+          AND e.objid {=} ANY (ARRAY(
           SELECT x.oid FROM pg_catalog.pg_attrdef AS x WHERE x.adrelid {=} c.oid
           UNION ALL SELECT k.oid FROM pg_catalog.pg_constraint AS k WHERE k.conrelid {=} c.oid
           UNION ALL SELECT i.indexrelid FROM pg_catalog.pg_index AS i WHERE i.indrelid {=} c.oid))),
@@ -89,7 +94,7 @@ constexpr std::string_view tables = R"sql(
         FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid)),
     pg_catalog.pg_has_role(o.oid, 'USAGE')
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
-    JOIN pg_catalog.pg_roles AS o ON o.oid {=} c.relowner
+    JOIN pg_catalog.pg_roles AS o ON o.oid {=} c.relowner JOIN pg_catalog.pg_roles AS s ON s.oid {=} n.nspowner
     CROSS JOIN pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d
   WHERE n.nspname {=} $1::{name} AND (c.relkind {=} 'r' OR c.relkind {=} 'p') AND c.relname {=} ANY ({names})
     AND r.rolname {=} current_user AND d.datname {=} pg_catalog.current_database()
@@ -134,23 +139,39 @@ std::span<const TableDefinition> layout() {
   return tables;
 }
 
-std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema,
-                                  const std::vector<const TableDefinition*>& extended) {
+namespace {
+
+constexpr const char* begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+std::string local_setting(const char* name, std::string_view value) {
+  return "SELECT pg_catalog.set_config('" + std::string(name) + "', '" + std::string(value) + "', true)";
+}
+
+// Without it, those who create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
+std::string lock_creation() {
+  return "SELECT pg_catalog.pg_advisory_xact_lock(" + std::string(creation_lock) + ")";
+}
+
+}  // namespace
+
+std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema) {
   std::vector<std::string> statements = {
-      "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-      "SELECT pg_catalog.set_config('lock_timeout', '" + std::string(creation_patience_ms) + "', true)",
-      // Without it, those who create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
-      "SELECT pg_catalog.pg_advisory_xact_lock(" + std::string(creation_lock) + ")",
+      begin,
+      local_setting("lock_timeout", creation_patience_ms),
+      // The end is another query, and this process may be stopped before it.
+      local_setting("idle_in_transaction_session_timeout", creation_patience_ms),
+      lock_creation(),
   };
   if (with_schema) statements.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
   for (const TableDefinition& table : layout()) {
     statements.push_back(create_table(schema, table, durability));
   }
-  for (const TableDefinition* const table : extended) {
-    statements.push_back("ALTER TABLE " + qualified(schema, table->name) + " ADD COLUMN IF NOT EXISTS " +
-                         addition_of(*table));
-  }
   return statements;
+}
+
+std::vector<std::string> extension(std::string_view schema, const TableDefinition& table) {
+  return {begin, local_setting("lock_timeout", extension_patience_ms), lock_creation(),
+          "ALTER TABLE " + qualified(schema, table.name) + " ADD COLUMN IF NOT EXISTS " + addition_of(table), "COMMIT"};
 }
 
 std::vector<std::string> end_of_creation(std::string_view schema) {

@@ -34,10 +34,11 @@ struct TableDefinition {
 // same). A role that may not create schemas, in a schema that somebody made for it, leaves out the statement for the
 // schema. 42P07, 42710 and 23505 mean that somebody who does not take the lock in it was faster: again from the
 // beginning.
-// extended: the tables that lack what was added.
-[[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema,
-                                                const std::vector<const TableDefinition*>& extended = {});
+[[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
 [[nodiscard]] std::vector<std::string> end_of_creation(std::string_view schema);
+// Adds to a table what an older dlock has not given it: a transaction, in one query. Everybody who uses the table waits
+// meanwhile, so it does not wait for long itself: 55P03.
+[[nodiscard]] std::vector<std::string> extension(std::string_view schema, const TableDefinition& table);
 
 struct SchemaStatements {
   // The version in "meta". 3F000 or 42P01: there is no such schema.

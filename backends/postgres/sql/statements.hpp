@@ -64,8 +64,9 @@ struct RowStatements {
   // (table) is not brought back to life, even where nobody else has taken the lock.
   Statement renew_many;
   // $1 name, $2 owner, $3 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's until
-  // now, and those who wait are notified, if the row is marked: of the client that is to look first (or of nothing), a
-  // tab, and the name; false, ask again. No row: it was not the owner's.
+  // now, and those who wait are notified, if the row is marked: of the name, and where clients stand in the queue, of
+  // the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask again. No
+  // row: it was not the owner's.
   Statement release;
   Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
@@ -73,8 +74,9 @@ struct RowStatements {
   // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
   // or changing just now; try again.
   Statement mark_many;
-  Statement inspect;  // $1 name; no row: no such lock
-  Statement list;     // $1 at most so many
+  Statement leave_many;  // $1 names (none twice), $2 this client: it stands in none of those queues any more
+  Statement inspect;     // $1 name; no row: no such lock
+  Statement list;        // $1 at most so many
   // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not
   // held.
   Statement break_lock;
@@ -148,8 +150,13 @@ struct AdvisoryStatements {
   Statement forget;      // $1 token_row(), or ''; for keys of all spaces
 };
 
-[[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability);
-[[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability);
+// Whether rows have a queue of those who wait. Tables that an older dlock has made have none.
+enum class Queue { in_the_row, none };
+
+[[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability,
+                                             Queue queue = Queue::in_the_row);
+[[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability,
+                                                  Queue queue = Queue::in_the_row);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
                                                      AdvisoryKey::Space space);

@@ -87,10 +87,10 @@ constexpr std::string_view renew_many = R"sql(
 // Not DELETE: that would lose the token. The mark stays, and runs out by itself.
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name, waiters[1] AS next FROM {lease} WHERE name {=} $1::{text} AND owner {=} $2::{text}
+    SELECT name, {first} AS next FROM {lease} WHERE name {=} $1::{text} AND owner {=} $2::{text}
     FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {lease} SET owner = NULL, expires_at = '-infinity', waiters = waiters[2:]
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'{pop}
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT $2::{text}, true, {notify} FROM r
@@ -103,11 +103,11 @@ constexpr std::string_view release_many = R"sql(
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
   f AS MATERIALIZED (
     SELECT l.name, l.next FROM q CROSS JOIN LATERAL (
-      SELECT l.name, l.waiters[1] AS next FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+      SELECT l.name, {first} AS next FROM {lease} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
-    UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity', waiters = l.waiters[2:]
+    UPDATE {lease} AS l SET owner = NULL, expires_at = '-infinity'{pop}
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND l.owner {=} q.owner
     RETURNING l.name, q.owner, l.waiting_until, f.next{commit})
@@ -127,7 +127,7 @@ constexpr std::string_view mark_many = R"sql(
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   m AS (
-    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}), waiters = {queue}
+    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}){enqueue}
     FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.expires_at {>} {now}
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
@@ -135,6 +135,18 @@ constexpr std::string_view mark_many = R"sql(
       l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
     FROM {each}
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+)sql";
+
+constexpr std::string_view leave_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND $2::{text} {=} ANY (l.waiters)
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[]))
+  UPDATE {lease} AS l SET waiters = pg_catalog.array_remove(l.waiters, $2::{text})
+  FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name
+  RETURNING pg_catalog.set_config('synchronous_commit', 'off', true)
 )sql";
 
 constexpr std::string_view look = R"sql(
@@ -147,10 +159,10 @@ constexpr std::string_view look = R"sql(
 
 constexpr std::string_view break_lock = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name, waiters[1] AS next FROM {lease} WHERE name {=} $1::{text} AND expires_at {>} {now}
+    SELECT name, NULL::{text} AS next FROM {lease} WHERE name {=} $1::{text} AND expires_at {>} {now}
     FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
-    UPDATE {lease} SET owner = NULL, expires_at = '-infinity', waiters = waiters[2:]
+    UPDATE {lease} SET owner = NULL, expires_at = '-infinity'
     WHERE name {=} (SELECT f.name FROM f) AND expires_at {>} {now}
     RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT true, {notify} FROM r
@@ -172,7 +184,7 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements table_statements(std::string_view schema, Durability durability) {
+RowStatements table_statements(std::string_view schema, Durability durability, Queue queue) {
   return row_statements({.table = "lease",
                          .acquire = acquire,
                          .acquire_many = acquire_many,
@@ -180,10 +192,11 @@ RowStatements table_statements(std::string_view schema, Durability durability) {
                          .release = release,
                          .release_many = release_many,
                          .mark_many = mark_many,
+                         .leave_many = leave_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability);
+                        schema, durability, queue);
 }
 
 }  // namespace dlock::postgres

@@ -26,6 +26,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("table.release", t.release);
   add("table.release_many", t.release_many);
   add("table.mark_many", t.mark_many);
+  add("table.leave_many", t.leave_many);
   add("table.inspect", t.inspect);
   add("table.list", t.list);
   add("table.break_lock", t.break_lock);
@@ -37,10 +38,17 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("optimistic.release", o.release);
   add("optimistic.release_many", o.release_many);
   add("optimistic.mark_many", o.mark_many);
+  add("optimistic.leave_many", o.leave_many);
   add("optimistic.inspect", o.inspect);
   add("optimistic.list", o.list);
   add("optimistic.break_lock", o.break_lock);
   add("optimistic.forget", o.forget);
+  for (const auto& older :
+       {table_statements(schema, durability, Queue::none), optimistic_statements(schema, durability, Queue::none)}) {
+    add("older.release", older.release);
+    add("older.release_many", older.release_many);
+    add("older.mark_many", older.mark_many);
+  }
   add("limit_of_wait", limit_of_wait());
   const auto f = for_update_statements(schema, durability);
   add("for_update.ensure", f.ensure);
@@ -91,12 +99,10 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   all.emplace_back("preamble.question", preamble.commands().at(0).text);
   all.emplace_back("preamble.setting", preamble.commands().at(1).text);
   for (const bool with_schema : {true, false}) {
-    const std::vector<const TableDefinition*> extended = {&layout()[1], &layout()[2]};
-    for (const std::string& sql : creation(schema, durability, with_schema, extended)) {
-      all.emplace_back("creation", sql);
-    }
+    for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
   }
   for (const std::string& sql : end_of_creation(schema)) all.emplace_back("end_of_creation", sql);
+  for (const std::string& sql : extension(schema, layout()[1])) all.emplace_back("extension", sql);
   // What has no parts.
   for (const char* const sql :
        {"ROLLBACK", "SAVEPOINT dlock", "ROLLBACK TO SAVEPOINT dlock", "RELEASE SAVEPOINT dlock"}) {

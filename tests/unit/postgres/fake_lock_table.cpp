@@ -27,9 +27,10 @@ std::int64_t number(const std::string& text) {
 std::string FakeLockTable::word_for(const Command& command) const {
   const std::string& sql = command.statement != nullptr ? command.statement->sql : command.text;
   const std::pair<const Statement*, const char*> words[] = {
-      {&statements_.acquire, "acquire"},       {&statements_.acquire_many, "acquire_many"},
-      {&statements_.renew_many, "renew_many"}, {&statements_.release, "release"},
-      {&statements_.mark_many, "mark_many"},   {&statements_.release_many, "release_many"},
+      {&statements_.acquire, "acquire"},           {&statements_.acquire_many, "acquire_many"},
+      {&statements_.renew_many, "renew_many"},     {&statements_.release, "release"},
+      {&statements_.mark_many, "mark_many"},       {&statements_.leave_many, "leave_many"},
+      {&statements_.release_many, "release_many"},
   };
   for (const auto& [statement, word] : words) {
     if (statement->sql == sql) return word;
@@ -64,6 +65,8 @@ FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
     } else if (word == "mark_many") {
       answer =
           mark(columns.at(0), milliseconds(number(params.at(1))), milliseconds(number(params.at(2))), params.at(3));
+    } else if (word == "leave_many") {
+      for (const std::string& name : columns.at(0)) std::erase(rows[name].waiters, params.at(1));
     }
     reply.results.push_back(std::move(answer));
   }
@@ -176,7 +179,7 @@ void FakeLockTable::free(const std::string& name, bool notifies) {
   if (!row.waiters.empty()) row.waiters.pop_front();
   if (!notifies || row.waiting_until <= engine_.now()) return;
   ++notifications;
-  if (notify) notify(channel, next + "\t" + name);
+  if (notify) notify(channel, next.empty() ? name : next + "\t" + name);
 }
 
 }  // namespace dlock::postgres

@@ -22,7 +22,7 @@ class RowBatchTest : public RowsTest {
         line(engine, server, row_options(which)),
         statements(which == Strategy::optimistic ? optimistic_statements("dlock", Durability::sync)
                                                  : table_statements("dlock", Durability::sync)),
-        batch(std::in_place, *line.commands, statements, which == Strategy::optimistic, rows.channel) {}
+        batch(std::in_place, *line.commands, sql, which == Strategy::optimistic, rows.channel) {}
 
   // Owners are numbers; so are requests, in the order of asking.
   std::size_t ask(RowRequest::Kind kind, const std::string& name, std::uint64_t owner,
@@ -72,6 +72,9 @@ class RowBatchTest : public RowsTest {
 
   CommandLine line;
   const RowStatements statements;
+  RowSql sql{statements, line.options.strategy == Strategy::optimistic
+                             ? optimistic_statements("dlock", Durability::sync, Queue::none)
+                             : table_statements("dlock", Durability::sync, Queue::none)};
   std::vector<std::optional<RowAnswer>> answers;
   std::vector<TimePoint> when;
   std::vector<std::size_t> order;

@@ -338,7 +338,7 @@ TEST_F(PostgresBatchTrouble, WhoeverIsAnsweredMayEndIt) {
     when_answered = [this](std::size_t) { batch.reset(); };
     engine.advance(5s);
     EXPECT_EQ(order.size(), 1U);
-    batch.emplace(*line.commands, statements, false, rows.channel);
+    batch.emplace(*line.commands, sql, false, rows.channel);
   }
 }
 
@@ -358,7 +358,7 @@ TEST_F(PostgresBatchTrouble, NothingIsAnsweredOnceItIsGone) {
   engine.advance(5s);
   EXPECT_TRUE(server.queries.empty());
 
-  batch.emplace(*line.commands, statements, false, rows.channel);
+  batch.emplace(*line.commands, sql, false, rows.channel);
   (void)acquire("x", 1);
   next_reply = [](const FakeQuery&) { return FakeReply::held(); };
   engine.run();

@@ -37,6 +37,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"table.release", 3},
     {"table.release_many", 3},
     {"table.mark_many", 4},
+    {"table.leave_many", 2},
     {"table.inspect", 1},
     {"table.list", 1},
     {"table.break_lock", 2},
@@ -47,6 +48,10 @@ const std::map<std::string, std::size_t> parameters = {
     {"optimistic.release", 3},
     {"optimistic.release_many", 3},
     {"optimistic.mark_many", 4},
+    {"optimistic.leave_many", 2},
+    {"older.release", 3},
+    {"older.release_many", 3},
+    {"older.mark_many", 4},
     {"optimistic.inspect", 1},
     {"optimistic.list", 1},
     {"optimistic.break_lock", 2},
@@ -80,6 +85,7 @@ const std::map<std::string, std::size_t> parameters = {
     {"preamble.setting", 3},
     {"creation", 0},
     {"end_of_creation", 0},
+    {"extension", 0},
     {"plain", 0},
 };
 const std::map<std::string, std::size_t> advisory_parameters = {

@@ -22,7 +22,7 @@ class WakeUpsTest : public RowsTest {
     start();
   }
   void start() {
-    wake_ups.emplace(*line.commands, line.dialling, statements, rows.channel, [this](const Failure& why) {
+    wake_ups.emplace(*line.commands, line.dialling, sql, rows.channel, [this](const Failure& why) {
       deaf.push_back(why);
       if (when_deaf) when_deaf();
     });
@@ -48,6 +48,7 @@ class WakeUpsTest : public RowsTest {
 
   CommandLine line{engine, server, row_options(Strategy::table)};
   const RowStatements statements = table_statements("dlock", Durability::sync);
+  RowSql sql{statements, table_statements("dlock", Durability::sync, Queue::none)};
   std::vector<std::string> told;
   std::function<void(const std::string&)> when_told;
   std::vector<Failure> deaf;

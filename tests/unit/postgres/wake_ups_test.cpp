@@ -282,10 +282,7 @@ TEST_F(PostgresWakeUps, WhereOthersAreNamedAgainAndAgainItLooksAllTheSame) {
 TEST_F(PostgresWakeUps, WhereNobodyIsNamedAllLookAtOnce) {
   const auto watching = watch("x", "a");
   engine.run();
-  server.notify(rows.channel, "\tx");
-  engine.run();
-  EXPECT_EQ(take_told(), Words{"a"});
-  server.notify(rows.channel, "x");  // by an older dlock
+  server.notify(rows.channel, "x");
   engine.run();
   EXPECT_EQ(take_told(), Words{"a"});
 }
@@ -306,6 +303,45 @@ TEST_F(PostgresWakeUps, WhoHasHadItsTurnQueuesAgainForTheOthersOfItsClient) {
   engine.advance(1s);
   EXPECT_EQ(rows.rows["x"].waiters, (std::deque<std::string>{"another", us}));
   EXPECT_TRUE(told.empty());
+}
+
+TEST_F(PostgresWakeUps, WhoGivesUpLeavesTheQueue) {
+  auto watching = watch("x", "a");
+  engine.run();
+  ASSERT_EQ(rows.rows["x"].waiters.size(), 1U);
+  watching.reset();
+  engine.run();
+  EXPECT_TRUE(rows.rows["x"].waiters.empty());
+  EXPECT_EQ(count("leave_many"), 1U);
+
+  watching = watch("x", "a");
+  engine.run();
+  rows.free("x");  // which names it
+  engine.run();
+  rows.give_to("x", "a", 24h);
+  watching.reset();
+  engine.run();
+  EXPECT_EQ(count("leave_many"), 1U) << "it stood there no longer";
+}
+
+TEST_F(PostgresWakeUps, WhoGivesUpWhileItIsPutThereLeavesTheQueue) {
+  auto watching = watch("x", "a");
+  reply_to("mark_many", FakeReply::held());
+  engine.run();
+  watching.reset();
+  engine.run();
+  next_reply = nullptr;
+  server.release();
+  engine.run();
+  EXPECT_TRUE(rows.rows["x"].waiters.empty());
+}
+
+TEST_F(PostgresWakeUps, WithoutAQueueItMarksAsAnOlderDlockDoes) {
+  reply_to("mark_many", FakeReply::refused("42703"));
+  const auto watching = watch("x", "a");
+  engine.run();
+  EXPECT_FALSE(sql.has_queue());
+  EXPECT_EQ(server.count(sql.use().mark_many), 1U);
 }
 
 TEST_F(PostgresWakeUps, WhoLeavesIsNotToldLate) {
