@@ -51,8 +51,9 @@ class Judge {
         state_(read_schema_state(*examined.rights, *examined.tables)) {}
 
   std::vector<Finding> all() {
-    if (!judge_schema()) return std::move(findings_);
-    judge_owners();
+    const bool complete = judge_schema();
+    if (!state_.tables.empty()) judge_owners();
+    if (!complete) return std::move(findings_);
     judge_permissions();
     judge_persistence();
     judge_indexes();

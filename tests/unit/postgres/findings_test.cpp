@@ -273,6 +273,9 @@ TEST_F(PostgresFindings, WhatOthersWouldRunThereIsTold) {
   server.tables->rows[2][9] = "trigger trap";
   EXPECT_EQ(severity("owners"), Severity::error);
   expect("owners", "trigger trap");
+  server.tables->rows.pop_back();
+  EXPECT_EQ(severity("schema"), Severity::note) << "not complete";
+  EXPECT_EQ(severity("owners"), Severity::error);
 }
 
 TEST_F(PostgresFindings, UnloggedTablesAreWarnedOfUnlessAskedFor) {
