@@ -152,6 +152,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   [[nodiscard]] static std::vector<Command> texts(std::vector<std::string> statements) {
     std::vector<Command> commands;
+    commands.reserve(statements.size());
     for (std::string& sql : statements) commands.push_back({.text = std::move(sql)});
     return commands;
   }

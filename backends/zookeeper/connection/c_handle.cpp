@@ -264,7 +264,7 @@ void CHandle::remove_childless(const std::string& path, DoneHandler done) {
       begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
   const std::string child = path + "/forgotten";
   std::array<zoo_op_t, 3> steps{};
-  zoo_create_op_init(&steps[0], child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
+  zoo_create_op_init(steps.data(), child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
   zoo_delete_op_init(&steps[1], child.c_str(), -1);
   zoo_delete_op_init(&steps[2], path.c_str(), -1);
   const int code = library_ == nullptr ? ZINVALIDSTATE
