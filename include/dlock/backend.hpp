@@ -172,8 +172,8 @@ class Backend {
   // Removes what the service remembers of names, in one step with the check that nobody holds the lock, is about to be
   // granted it, or waits for it, and that its last token is as old as asked for; passes over all others. Later tokens
   // of the name must be greater than the earlier ones all the same, and an acquire that meets the removal must come to
-  // its end as if the name had never been used, except that a try may find the lock busy. Answers with the names removed: none where none is left, else as many
-  // as could be removed in the time. After a failure some may have been.
+  // its end as if the name had never been used, except that a try may find the lock busy. Answers with the names
+  // removed: none where none is left, else as many as could be removed in the time. After a failure some may have been.
   virtual void forget(const Forgetting& what, Handler<std::vector<std::string>> done);
   virtual void diagnose(Handler<std::vector<Finding>> done);
 

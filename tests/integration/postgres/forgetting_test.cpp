@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(, PostgresForgettingTest, testing::ValuesIn(tested()), 
 
 class PostgresForgettingOneTest : public PostgresTest {};
 
-// The first holder of a name has died: its token was rolled back, the row to lock was not. Or somebody has just inserted
-// it, and is about to lock it.
+// The first holder of a name has died: its token was rolled back, the row to lock was not. Or somebody has just
+// inserted it, and is about to lock it.
 TEST_F(PostgresForgettingOneTest, ARowWithoutATokenGoesByItsNameOnly) {
   const Client client = steady(patient(), "strategy=for-update");
   (void)client.initialize();
