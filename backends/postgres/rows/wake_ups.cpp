@@ -43,7 +43,7 @@ constexpr nanoseconds queue_again_after = milliseconds(3);
 // What this client is called in queues.
 std::string new_id(std::uint64_t random) {
   std::array<char, 16> digits{};
-  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), random, 16).ptr;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), random, 16).ptr;
   return {digits.data(), end};
 }
 
