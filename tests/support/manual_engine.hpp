@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <dlock/clock.hpp>
+#include <dlock/duration.hpp>
 
 #include "torture/rig/queued_engine.hpp"
 
