@@ -117,7 +117,7 @@ TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
   });
   {
     std::vector<std::jthread> workers;
-    for (const std::size_t first : {0, 1}) {
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       workers.emplace_back([&, first] {
         const Client client = connect(scratch_.url(), {.clock = clock_});
         for (std::size_t i = first; i < rounds; ++i) {
