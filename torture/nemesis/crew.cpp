@@ -68,6 +68,8 @@ void Crew::resume(std::size_t index) {
 
 void Crew::kill(std::size_t index) {
   Member& member = members_[index];
+  // It does nothing any more from here on, however long a busy machine takes to bury it.
+  if (!member.stopped) stop(index);
   member.process->signal(SIGKILL);
   (void)bury(member);  // it is dead before that is noted
   note(Kind::killed, member);
