@@ -62,7 +62,7 @@ TEST_F(CrewTest, WhatIsDoneToThemIsNoted) {
   EXPECT_THAT(ended, testing::ElementsAre(victim));
   EXPECT_NE(crew.pid(0), victim) << "another is there";
   EXPECT_THAT(noted(), testing::ElementsAre(std::pair(Kind::stopped, 2), std::pair(Kind::resumed, 2),
-                                            std::pair(Kind::killed, 1)));
+                                            std::pair(Kind::stopped, 1), std::pair(Kind::killed, 1)));
   EXPECT_EQ(load_plan(scratch.path() + "/process-3.plan").first_seat, 0U);
 }
 
