@@ -18,9 +18,9 @@ int main(int argc, char** argv) {
   add("for_update", PostgresSetup::direct, Strategy::for_update);
   add("advisory", PostgresSetup::direct, Strategy::advisory);
   add("pooled", PostgresSetup::pooled, Strategy::table);
-  add("pooled_optimistic", PostgresSetup::pooled, Strategy::optimistic);
-  add("pooled_for_update", PostgresSetup::session_pooled, Strategy::for_update);
-  add("pooled_advisory", PostgresSetup::session_pooled, Strategy::advisory);
+  add("behind_pooler_optimistic", PostgresSetup::pooled, Strategy::optimistic);
+  add("behind_pooler_for_update", PostgresSetup::session_pooled, Strategy::for_update);
+  add("behind_pooler_advisory", PostgresSetup::session_pooled, Strategy::advisory);
   const int status = run(argc, argv);
   // What the fixture has no means for is the clock of the server, and the suite has listed it. A run that passed
   // otherwise has passed.
