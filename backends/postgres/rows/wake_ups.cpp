@@ -149,18 +149,17 @@ void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
   if (channel != channel_) return;
   const std::size_t tab = payload.find('\t');
-  if (tab == std::string::npos) return watchers_.tell_first(payload);  // of an older dlock
-  const std::string next = payload.substr(0, tab);
-  const std::string name = payload.substr(tab + 1);
+  const bool names_a_client = tab != std::string::npos;
+  const std::string name = names_a_client ? payload.substr(tab + 1) : payload;
   const auto mark = marks_.find(name);
   if (mark == marks_.end()) return;
-  if (!next.empty() && next != id_) return look_late(name);
-  cancel_late_look(name);
-  // We have had our turn; by then the lock is taken again, and those of us who still wait want another one.
-  if (next == id_) {
+  if (names_a_client) {
+    if (payload.substr(0, tab) != id_) return look_late(name);
+    // We have had our turn; by then the lock is taken again, and those of us who still wait want another one.
     mark->second.queues = false;
     mark_at(name, saturating_add(commands_.executor().now(), queue_again_after));
   }
+  cancel_late_look(name);
   watchers_.tell_first(name);
 }
 

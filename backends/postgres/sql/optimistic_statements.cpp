@@ -131,18 +131,6 @@ constexpr std::string_view mark_many = R"sql(
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 
-constexpr std::string_view leave_many = R"sql(
-  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
-  f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND $2::{text} {=} ANY (l.waiters)
-      FOR NO KEY UPDATE SKIP LOCKED) AS l
-    LIMIT pg_catalog.cardinality($1::{text}[]))
-  UPDATE {optimistic} AS l SET waiters = pg_catalog.array_remove(l.waiters, $2::{text})
-  FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name
-  RETURNING pg_catalog.set_config('synchronous_commit', 'off', true)
-)sql";
-
 constexpr std::string_view look = R"sql(
   SELECT name, owner IS NOT NULL, CASE WHEN owner IS NOT NULL THEN holder ELSE '' END, token, NULL::{int8}, NULL::{int8}
   FROM {optimistic}
@@ -182,7 +170,6 @@ RowStatements optimistic_statements(std::string_view schema, Durability durabili
                          .release = release,
                          .release_many = release_many,
                          .mark_many = mark_many,
-                         .leave_many = leave_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},

@@ -26,6 +26,18 @@ constexpr std::string_view enqueued = R"sql(
 // Or there is such a crowd that one more does not matter.
 constexpr std::string_view queues = "($4::{text} {=} ANY (l.waiters) OR pg_catalog.cardinality(l.waiters) {>=} 64)";
 
+constexpr std::string_view leave_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {table} AS l WHERE l.name {=} q.name AND $2::{text} {=} ANY (l.waiters)
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[]))
+  UPDATE {table} AS l SET waiters = pg_catalog.array_remove(l.waiters, $2::{text})
+  FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name
+  RETURNING pg_catalog.set_config('synchronous_commit', 'off', true)
+)sql";
+
 }  // namespace
 
 RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability, Queue queue) {
@@ -35,7 +47,8 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
   fillings.emplace_back("pop", is_there ? ", waiters = waiters[2:]" : "");
   fillings.emplace_back("queues", fill(is_there ? queues : "($4::{text} IS NOT NULL)", {}));
   fillings.emplace_back("enqueue", is_there ? fill(enqueued, fillings) : "");
-  fillings.emplace_back("each", fill(each, {{"table", qualified(schema, texts.table)}}));
+  fillings.emplace_back("table", qualified(schema, texts.table));
+  fillings.emplace_back("each", fill(each, fillings));
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const auto notifying = [&](std::string_view text, const std::string& channel) {
     Fillings all = fillings;
@@ -51,7 +64,7 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
       .release = notifying(texts.release, "$3"),
       .release_many = notifying(texts.release_many, "$3"),
       .mark_many = statement(texts.mark_many),
-      .leave_many = statement(texts.leave_many),
+      .leave_many = statement(leave_many),
       .inspect = statement(look + "WHERE name {=} $1::{text}"),
       .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),
       .break_lock = notifying(texts.break_lock, "$2"),

@@ -20,7 +20,6 @@ struct RowTexts {
   std::string_view release;
   std::string_view release_many;
   std::string_view mark_many;
-  std::string_view leave_many;
   std::string_view look;  // without its condition
   std::string_view break_lock;
   std::string_view forget;

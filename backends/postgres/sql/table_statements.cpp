@@ -137,18 +137,6 @@ constexpr std::string_view mark_many = R"sql(
     WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 
-constexpr std::string_view leave_many = R"sql(
-  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
-  f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND $2::{text} {=} ANY (l.waiters)
-      FOR NO KEY UPDATE SKIP LOCKED) AS l
-    LIMIT pg_catalog.cardinality($1::{text}[]))
-  UPDATE {lease} AS l SET waiters = pg_catalog.array_remove(l.waiters, $2::{text})
-  FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name
-  RETURNING pg_catalog.set_config('synchronous_commit', 'off', true)
-)sql";
-
 constexpr std::string_view look = R"sql(
   SELECT name, expires_at {>} {now}, CASE WHEN expires_at {>} {now} THEN holder ELSE '' END, token,
     CASE WHEN expires_at {>} {now} AND pg_catalog.isfinite(expires_at)
@@ -192,7 +180,6 @@ RowStatements table_statements(std::string_view schema, Durability durability, Q
                          .release = release,
                          .release_many = release_many,
                          .mark_many = mark_many,
-                         .leave_many = leave_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
