@@ -259,7 +259,7 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
 
 void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
   Outcome outcome = answered;
-  if (sql_.does_without(outcome) || (outcome.sqlstate == "42703" && load->with_queue && !sql_.has_queue())) {
+  if (sql_.does_without(outcome, load->with_queue)) {
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
     return;
   }

@@ -15,9 +15,12 @@ class RowSql {
 
   [[nodiscard]] const RowStatements& use() const noexcept { return has_queue_ ? with_queue_ : without_; }
   [[nodiscard]] bool has_queue() const noexcept { return has_queue_; }
-  // The server has refused a statement. True: because there is no queue; to be asked again with those of use().
-  [[nodiscard]] bool does_without(const Outcome& outcome) noexcept {
-    return outcome.problem == Problem::refused && outcome.sqlstate == "42703" && std::exchange(has_queue_, false);
+  // The server has refused a statement, which knew of the queue or did not. True: because there is none; to be asked
+  // again with those of use().
+  [[nodiscard]] bool does_without(const Outcome& outcome, bool with_queue) noexcept {
+    if (!with_queue || outcome.problem != Problem::refused || outcome.sqlstate != "42703") return false;
+    has_queue_ = false;
+    return true;
   }
 
  private:

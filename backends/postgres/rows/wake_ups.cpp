@@ -247,16 +247,19 @@ void WakeUps::mark() {
   Query query{.commands = {{.statement = &sql_.use().mark_many,
                             .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
                                        std::to_string(marked_for.count()), id_}}}};
-  query.done = lifetime_.guard(
-      [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
+  query.done =
+      lifetime_.guard([this, names, with_queue = sql_.has_queue()](const Outcome& outcome, const Results& results) {
+        marked(names, with_queue, outcome, results);
+      });
   commands_.run(std::move(query), commands_.answer_by());
 }
 
-void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results) {
+void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, const Outcome& outcome,
+                     const Results& results) {
   marking_ = false;
   const TimePoint now = commands_.executor().now();
   if (outcome.problem != Problem::none || results.empty()) {
-    const nanoseconds pause = sql_.does_without(outcome) ? nanoseconds(0) : after_failure;
+    const nanoseconds pause = sql_.does_without(outcome, with_queue) ? nanoseconds(0) : after_failure;
     for (const std::string& name : names) mark_at(name, saturating_add(now, pause));
     return arm();
   }
@@ -269,12 +272,12 @@ void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outco
     const auto mark = marks_.find(name);
     const auto found = is_marked.find(name);
     if (mark == marks_.end()) {
-      if (found != is_marked.end() && found->second && sql_.has_queue()) leave_queue(name);
+      if (found != is_marked.end() && found->second && with_queue) leave_queue(name);
       continue;
     }
     if (found != is_marked.end() && found->second) {
       mark->second.missed = 0;
-      mark->second.queues = sql_.has_queue();
+      mark->second.queues = with_queue;
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }

@@ -67,7 +67,7 @@ class WakeUps final : private Session::User {
   void mark_all_now();
   void arm();
   void mark();
-  void marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results);
+  void marked(const std::vector<std::string>& names, bool with_queue, const Outcome& outcome, const Results& results);
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
