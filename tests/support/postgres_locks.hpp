@@ -39,8 +39,7 @@ class PostgresLock {
         return "SELECT count(*) FROM dlock.lease WHERE waiting_until > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::optimistic:
         return "SELECT count(*) FROM dlock.optimistic WHERE waiting_until > clock_timestamp() AND " + is_it_;
-      case postgres::Strategy::for_update:
-        return "SELECT count(*) FROM (" + entries() + ") AS e WHERE locktype = 'tuple'";
+      case postgres::Strategy::for_update:  // even a try has the lock on the tuple for a moment
       case postgres::Strategy::advisory:
         return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
     }

@@ -1,8 +1,10 @@
 #include "backends/postgres/administration/inspection.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <dlock/backoff.hpp>
 
@@ -76,7 +78,8 @@ struct Inspection::Breaking {
   const std::string name;
   const Backend::Handler<bool> done;
   const TimePoint deadline;
-  bool quiet = false;  // wakes nobody
+  bool quiet = false;               // wakes nobody
+  std::vector<std::int64_t> ended;  // sessions that were told to end
   Backoff backoff{std::chrono::milliseconds(200)};
   Timer pause;
 };
@@ -170,7 +173,11 @@ void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
   const std::string& name = breaking->name;
   std::vector<Parameter> params = {name};
   if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name), name)};
-  if (!by_session(options.strategy)) params.emplace_back(breaking->quiet ? "" : channel_of(options.schema));
+  if (by_session(options.strategy)) {
+    params.emplace_back(bigint_array(breaking->ended));
+  } else {
+    params.emplace_back(breaking->quiet ? "" : channel_of(options.schema));
+  }
   Query query{.commands = {{.statement = &questions_about(name).break_lock, .params = std::move(params)}},
               .done = [this, breaking](const Outcome& outcome, const Results& results) {
                 tried_to_break(breaking, outcome, results);
@@ -191,13 +198,23 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
   if (const std::string prepared = rows.text(0, 1); by_session(options.strategy) && !prepared.empty()) {
     return breaking->done(has_no_session(prepared));
   }
-  // Where the session that we meant to end is gone already, so is its lock.
-  if (rows.empty() || rows.flag(0, 0) || by_session(options.strategy)) {
-    return breaking->done(!rows.empty() && rows.flag(0, 0));
+  if (by_session(options.strategy)) {
+    // Where the session that we meant to end is gone already, so is its lock.
+    std::vector<std::int64_t> ending;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
+    }
+    if (ending.empty()) return breaking->done(!breaking->ended.empty());
+    if (breaking->ended.empty()) breaking->ended = std::move(ending);
+  } else if (rows.empty() || rows.flag(0, 0)) {
+    return breaking->done(!rows.empty());
   }
   const TimePoint at = saturating_add(commands_.executor().now(), breaking->backoff.next(commands_.executor()));
-  if (at >= breaking->deadline) {
-    return breaking->done(Failure{errc::unavailable, "somebody else keeps the row of this lock locked"});
+  // An attempt that is cut off leaves in doubt what became of it: the last has a quarter of the time for its answer.
+  if (at >= breaking->deadline - options.response_timeout / 4) {
+    return breaking->done(Failure{
+        errc::unavailable, breaking->ended.empty() ? "somebody else keeps the row of this lock locked"
+                                                   : "the holder's session was told to end, and has the lock still"});
   }
   // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
   pausing_.insert(breaking);

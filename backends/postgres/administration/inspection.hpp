@@ -31,7 +31,8 @@ class Inspection final {
   void inspect(const std::string& name, Backend::Handler<LockInfo> done);
   void list(Backend::Handler<std::vector<LockInfo>> done);
   // With strategy=for-update and strategy=advisory this ends the session of the holder in the server, with everything
-  // else that the session has locked; the role must be a member of the holder's, or of pg_signal_backend.
+  // else that the session has locked, and is done when it is gone; the role must be a member of the holder's, or of
+  // pg_signal_backend.
   void break_lock(const std::string& name, Backend::Handler<bool> done);
   void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 

@@ -117,10 +117,12 @@ constexpr std::string_view list = R"sql(
   ORDER BY f.name LIMIT $1::{int8}
 )sql";
 
+// As with for-update.
 constexpr std::string_view break_lock = R"sql(
   WITH {locks}
-  SELECT pg_catalog.pg_terminate_backend(l.pid), pg_catalog.quote_literal(l.gid) FROM l
+  SELECT pg_catalog.pg_terminate_backend(l.pid), pg_catalog.quote_literal(l.gid), l.pid FROM l
   WHERE l.key {=} {key} AND l.objsubid {=} {space} AND l.granted
+    AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR l.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
 // Whoever has the lock is alone with the row, here to the end of the transaction. CASE sees to it that only locks of

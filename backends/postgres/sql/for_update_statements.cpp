@@ -101,11 +101,12 @@ constexpr std::string_view look = R"sql(
     LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid {=} h.pid
 )sql";
 
+// Of the sessions in $2 alone, where it has some: those that were told to end. They have the lock until they are gone.
 constexpr std::string_view break_lock = R"sql(
-  SELECT pg_catalog.pg_terminate_backend(p.pid), pg_catalog.quote_literal({gid})
+  SELECT pg_catalog.pg_terminate_backend(p.pid), pg_catalog.quote_literal({gid}), p.pid
   FROM {row_lock} AS r JOIN pg_catalog.pg_locks AS p
     ON p.locktype {=} 'transactionid' AND p.granted AND p.mode {=} 'ExclusiveLock' AND p.transactionid {=} r.xmax
-  WHERE r.name {=} $1::{text}
+  WHERE r.name {=} $1::{text} AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR p.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
 // Whoever has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a token

@@ -150,7 +150,7 @@ TEST_P(PostgresInspectionTest, BreaksNothingButThatLock) {
 class PostgresRowInspectionTest : public PostgresInspectionTest {};
 
 TEST_P(PostgresRowInspectionTest, ARowThatSomebodyKeepsLockedHoldsUpNobodyElse) {
-  LiveServices services(server.url(strategy()), 1s);
+  LiveServices services(server.url(strategy()), 2s);
   ASSERT_FALSE(services.set_up());
   HeldLock lock(server.url(), GetParam(), "lock");
   PostgresConnection other(server.admin_conninfo());

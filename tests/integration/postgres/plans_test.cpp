@@ -103,7 +103,7 @@ TEST_F(PlansTest, OfForUpdateAreGoodForAnyNumberOfRows) {
   prepare("try_in_transaction", use.try_in_transaction, "'7', 'me'");
   prepare("lock_in_transaction", use.lock_in_transaction, "'7', 'me', '1000', ''");
   prepare("inspect", use.inspect, "'7'");
-  prepare("break_lock", use.break_lock, "'7'");
+  prepare("break_lock", use.break_lock, "'7', '{}'");
   fill("row_lock", "name", "i");
   fill("row_token", "name, holder, token", "i, '', 1");
   expect_few_rows_looked_at();

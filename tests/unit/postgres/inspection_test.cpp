@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fake_connection.hpp"
@@ -177,7 +178,7 @@ TEST_F(PostgresInspection, AsksAboutAdvisoryLocksByTheirKey) {
   (void)inspect();
   EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5", "lock\tint64:-5"}));
   (void)break_lock();
-  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5"}));
+  EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"-5", "{}"}));
   start(Strategy::advisory, "hashtextextended");
   (void)inspect();
   EXPECT_EQ(server.queries.back().commands[0].params, (std::vector<Parameter>{"lock", "lock\thashtextextended"}));
@@ -213,9 +214,11 @@ TEST_F(PostgresInspection, TooManyAreNotListedInPart) {
 TEST_F(PostgresInspection, TellsWhetherALockWasBroken) {
   for (const Strategy strategy : strategies) {
     start(strategy);
-    reply_with(FakeReply::of({{"t"}}));
+    bool held = true;
+    server.reply = [&](const FakeQuery&) {
+      return std::exchange(held, false) ? FakeReply::of({{"t", std::nullopt, "7"}}) : FakeReply::of({});
+    };
     EXPECT_TRUE(break_lock()->value());
-    reply_with(FakeReply::of({}));
     EXPECT_FALSE(break_lock()->value());
   }
 }
@@ -242,9 +245,35 @@ TEST_F(PostgresInspection, ARowThatSomebodyKeepsLockedIsNotWaitedForForEver) {
 
 TEST_F(PostgresInspection, ASessionThatWasGoneAlreadyHasNotBeenBroken) {
   start(Strategy::advisory);
-  reply_with(FakeReply::of({{"f"}}));
+  reply_with(FakeReply::of({{"f", std::nullopt, "7"}}));
   EXPECT_FALSE(break_lock()->value());
   EXPECT_EQ(server.queries.size(), 1U);
+}
+
+// A session that is told to end says so to its client before it lets go of its locks.
+TEST_F(PostgresInspection, ASessionThatWasToldToEndIsAskedForUntilItIsGone) {
+  for (const Strategy strategy : {Strategy::for_update, Strategy::advisory}) {
+    start(strategy);
+    server.queries.clear();
+    int ending = 3;
+    server.reply = [&](const FakeQuery& query) {
+      EXPECT_EQ(query.param(1), ending == 3 ? "{}" : "{7,8}");
+      if (ending-- == 0) return FakeReply::of({});
+      return FakeReply::of({{"t", std::nullopt, "7"}, {ending == 2 ? "t" : "f", std::nullopt, "8"}});
+    };
+    EXPECT_TRUE(break_lock()->value());
+    EXPECT_EQ(server.queries.size(), 4U);
+  }
+}
+
+TEST_F(PostgresInspection, ASessionThatDoesNotEndIsNotWaitedForForEver) {
+  start(Strategy::advisory);
+  reply_with(FakeReply::of({{"t", std::nullopt, "7"}}));
+  auto answer = break_lock();
+  ASSERT_FALSE(answer->ok());
+  EXPECT_EQ(answer->failure().code, errc::unavailable);
+  EXPECT_NE(answer->failure().detail.find("told to end"), std::string::npos) << answer->failure().detail;
+  EXPECT_LT(server.queries.size(), 100U);
 }
 
 TEST_F(PostgresInspection, TheRightToEndASessionIsNamed) {
