@@ -192,7 +192,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatAreLocked) {
     EXPECT_GT(ask(s.lock, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
     (void)ask(s.rollback, {});
     EXPECT_FALSE(ask(s.inspect, {name}).flag(0, 1)) << name;
-    EXPECT_EQ(ask(s.break_lock, {name}).size(), 0U) << name;
+    EXPECT_EQ(ask(s.break_lock, {name, "{}"}).size(), 0U) << name;
     (void)ask(s.begin, {});
     EXPECT_GT(ask(s.try_in_transaction, {name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
     EXPECT_GT(ask(s.lock_in_transaction, {name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0) << name;
@@ -229,7 +229,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       const Rows many = once(s.try_many, {array({parameter}), array({name}), array({other_of(name)})});
       EXPECT_EQ(many.text(0, 0), name);
       EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
-      EXPECT_EQ(once(s.break_lock, {parameter}).size(), 0U) << name;
+      EXPECT_EQ(once(s.break_lock, {parameter, "{}"}).size(), 0U) << name;
       EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
       EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
