@@ -4,11 +4,13 @@
 #include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <dlock/client.hpp>
 
 #include "torture/nemesis/network_faults.hpp"
 #include "torture/nemesis/process_faults.hpp"
+#include "torture/rig/pause.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/run/rules_file.hpp"
 #include "torture/worker/resource.hpp"
@@ -182,11 +184,24 @@ class Run {
     }
   }
 
+  // As patient as probe(): a question ends after one response timeout, and the machine may be busy with other things.
+  [[nodiscard]] std::vector<LockInfo> list(const Client& client) const {
+    const auto until = std::chrono::steady_clock::now() + setup_.rules.recovery;
+    for (;;) {
+      try {
+        return client.list();
+      } catch (const Error& e) {
+        if (e.code() != errc::unavailable || std::chrono::steady_clock::now() >= until) throw;
+      }
+      if (!rig::pause(50ms, stop_)) return {};
+    }
+  }
+
   void look_for_residue() {
     say("looking for what was left behind");
     const Client client = connect(setup_.direct_url, {.label = "torture-check", .lease = setup_.lease});
     if (client.capabilities().can_list) {
-      for (const LockInfo& info : client.list()) {
+      for (const LockInfo& info : list(client)) {
         if (std::find(setup_.locks.begin(), setup_.locks.end(), info.name) == setup_.locks.end()) continue;
         if (info.held) note({.kind = Kind::residue, .lock = info.name, .word = "held by " + info.holder});
         if (info.waiters.value_or(0) > 0) {
