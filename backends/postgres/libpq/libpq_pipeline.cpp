@@ -303,6 +303,7 @@ void Pipeline::note_end(const PGresult& message) {
   const std::string_view word = severity == nullptr ? "" : severity;
   if (word != "FATAL" && word != "PANIC") return;
   ended_ = Failure{errc::unavailable, server_failure(endpoint_, message).detail};
+  if (const char* const sqlstate = PQresultErrorField(&message, PG_DIAG_SQLSTATE)) sqlstate_of_end_ = sqlstate;
 }
 
 Failure Pipeline::broken_because(const std::string& why) const {
@@ -314,13 +315,16 @@ void Pipeline::break_off(const Failure& why) {
   const Failure reason = why;
   const auto in_flight = std::exchange(in_flight_, {});
   const auto unsent = std::exchange(unsent_, {});
+  const std::string sqlstate_of_end = sqlstate_of_end_;
   descriptor_.reset();
   connection_.get_deleter().abandon = !in_flight.empty();
   connection_.reset();
   const Lifetime::Watch life = lifetime_.watch();
   for (const InFlight& entry : in_flight) {
-    Outcome outcome{
-        .problem = Problem::unknown_outcome, .failure = {errc::ambiguous, reason.detail}, .sent = entry.sent};
+    Outcome outcome{.problem = Problem::unknown_outcome,
+                    .failure = {errc::ambiguous, reason.detail},
+                    .sqlstate = sqlstate_of_end,
+                    .sent = entry.sent};
     if (entry.refusal) outcome = *entry.refusal;
     if (entry.done) entry.done(outcome, {});
     if (life.over()) return;

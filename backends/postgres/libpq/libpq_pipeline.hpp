@@ -119,6 +119,7 @@ class Pipeline final {
   bool answered_ = false;                      // a query, since anybody looked
   std::optional<std::uint64_t> counted_from_;  // bytes received when it was first seen that nothing was answered
   std::optional<Failure> ended_;               // the server said so
+  std::string sqlstate_of_end_;                // if it did
   Lifetime lifetime_;
 };
 

@@ -7,6 +7,7 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/session_locks/for_update_contention.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
 
@@ -132,6 +133,7 @@ void ForUpdateLocks::release(const Grant& grant, ReleaseHandler done) {
   holds_.erase(found);
   transactions_.end(std::move(member), statements_.commit,
                     [this, name = grant.name, done = std::move(done)](const Outcome& outcome) {
+                      if (is_end_of_session(outcome)) return done({.status = Status::not_owner});
                       switch (outcome.problem) {
                         case Problem::none:
                           turns_.freed(name);

@@ -6,6 +6,7 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/session_locks/holder_session.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
 
@@ -86,8 +87,12 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
       case Problem::not_sent:  // the session was gone
         unlock.done({.status = Status::not_owner});
         break;
-      case Problem::refused:
       case Problem::unknown_outcome:
+      case Problem::refused:
+        if (is_end_of_session(outcome)) {
+          unlock.done({.status = Status::not_owner});
+          break;
+        }
         unlock.done({.status = Status::failed, .failure = failure_of(outcome, options_.schema)});
         break;
     }

@@ -69,7 +69,9 @@ struct Outcome {
   // For the caller, where there is a problem. Never contains a password. The code of what was refused is that of its
   // sqlstate; else errc::unavailable (not_sent) or errc::ambiguous (unknown_outcome).
   Failure failure = {};
-  std::string sqlstate = {};       // five characters, where it was refused
+  // Five characters: where it was refused, and of unknown_outcome where the server ended the session instead of
+  // answering, with all that the session held.
+  std::string sqlstate = {};
   std::size_t failed_command = 0;  // where it was refused; as many as there are: the commit was
   TimePoint sent = {};             // just before it was handed to the network; never for not_sent
 };

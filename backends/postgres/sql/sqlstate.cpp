@@ -143,6 +143,10 @@ bool is_end_of_patience(const Outcome& outcome) noexcept {
   return outcome.problem == Problem::refused && outcome.sqlstate == "57014";
 }
 
+bool is_end_of_session(const Outcome& outcome) noexcept {
+  return outcome.problem == Problem::unknown_outcome && !outcome.sqlstate.empty();
+}
+
 bool is_full_of_notifications(const Outcome& outcome) noexcept {
   return outcome.problem == Problem::refused && outcome.sqlstate == "54000";
 }

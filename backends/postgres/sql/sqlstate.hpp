@@ -51,6 +51,9 @@ struct Meaning {
 // A statement_timeout ended it, or somebody cancelled it.
 [[nodiscard]] bool is_end_of_patience(const Outcome& outcome) noexcept;
 
+// The server ended the session instead of answering: what the session held is free, and not by this query.
+[[nodiscard]] bool is_end_of_session(const Outcome& outcome) noexcept;
+
 // The queue of notifications is full, because somebody who listens takes none (a session in an open transaction). What
 // notifies is rolled back as a whole.
 [[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;

@@ -186,6 +186,7 @@ TEST_F(PostgresConnectionTest, TellsAtOnceThatTheServerEndsIt) {
   EXPECT_EQ(idle.lost().code, errc::unavailable);
   EXPECT_EQ(answer->outcome().problem, Problem::unknown_outcome);
   EXPECT_EQ(answer->outcome().failure.code, errc::ambiguous);
+  EXPECT_EQ(answer->outcome().sqlstate, "57P01");
   EXPECT_NE(busy.lost().detail.find("57P01"), std::string::npos) << busy.lost().detail;
   const auto late = idle.ask("SELECT 1");
   EXPECT_EQ(late->outcome().problem, Problem::not_sent);

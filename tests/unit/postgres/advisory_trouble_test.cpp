@@ -118,6 +118,16 @@ TEST_F(PostgresAdvisoryTrouble, ARefusedUnlockGivesTheSessionUp) {
   ASSERT_TRUE(lost(host, b.request.owner));
 }
 
+// The server ended it before, and says so only now.
+TEST_F(PostgresAdvisoryTrouble, AnUnlockThatAnEndedSessionAnswersCameTooLate) {
+  const auto& a = try_now("a");
+  table.instead = [this](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (!query.uses(sql().unlock)) return std::nullopt;
+    return FakeReply::ended();
+  };
+  EXPECT_EQ(release(a), Released::not_owner);
+}
+
 TEST_F(PostgresAdvisoryTrouble, AMissingPermissionIsFinal) {
   refuse(sql().try_lock, "42501");
   const auto& a = wait_for("a");

@@ -186,9 +186,12 @@ void FakeConnection::break_off(const Failure& why) {
   const Lifetime::Watch life = lifetime_.watch();
   for (const InFlight& entry : std::exchange(in_flight_, {})) {
     if (!entry.done) continue;
-    entry.done(
-        {.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, reason.detail}, .sent = entry.query.sent},
-        {});
+    const bool ended = entry.reply.fate == FakeReply::Fate::lose;
+    entry.done({.problem = Problem::unknown_outcome,
+                .failure = {errc::ambiguous, reason.detail},
+                .sqlstate = ended ? entry.reply.sqlstate : "",
+                .sent = entry.query.sent},
+               {});
     if (life.over()) return;
   }
   listener_.connection_lost(reason);

@@ -49,7 +49,7 @@ struct FakeReply {
   };
   Fate fate = Fate::answer;
   Results results = {};       // by default no row for each command
-  std::string sqlstate = {};  // not empty: refused
+  std::string sqlstate = {};  // not empty: refused; if it is lost, why the server ended the session
   std::size_t failed_command = 0;
 
   // The rows of a lone command.
@@ -57,6 +57,7 @@ struct FakeReply {
   [[nodiscard]] static FakeReply refused(std::string sqlstate, std::size_t failed_command = 0);
   [[nodiscard]] static FakeReply held() { return {.fate = Fate::hold}; }
   [[nodiscard]] static FakeReply lost() { return {.fate = Fate::lose}; }
+  [[nodiscard]] static FakeReply ended() { return {.fate = Fate::lose, .sqlstate = "57P01"}; }
 };
 
 class FakeConnection;

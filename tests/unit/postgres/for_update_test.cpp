@@ -266,6 +266,14 @@ TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnecti
   EXPECT_TRUE(host.losses.empty()) << "it had been given back";
 }
 
+// The server ended it before, and says so only now.
+TEST_F(ForUpdateTest, ACommitThatAnEndedSessionAnswersCameTooLate) {
+  const auto attempt = try_lock("a");
+  server.reply = [](const FakeQuery&) { return FakeReply::ended(); };
+  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+  EXPECT_EQ(server.open(), 0U);
+}
+
 TEST_F(ForUpdateTest, ACommitThatIsLostIsNotConfirmed) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::lost(); };
