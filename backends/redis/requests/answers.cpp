@@ -58,15 +58,14 @@ std::optional<FenceRecord> parse_fence(std::string_view text) {
 
 Result<AcquireAnswer> read_acquire(const Reply& reply) {
   const auto refuse = [&] { return unexpected("the acquire script", reply); };
-  if (!reply.is(Type::array) || reply.elements.empty() || !reply.elements[0].is(Type::integer)) return refuse();
-  const auto& fields = reply.elements;
-  if (fields[0].integer == 1) {
-    if (fields.size() != 2 || !fields[1].is(Type::string)) return refuse();
-    const auto token = parse_token(fields[1].text);
+  if (reply.is(Type::string)) {
+    const auto token = parse_token(reply.text);
     if (!token) return refuse();
     return AcquireAnswer{.granted = true, .token = *token};
   }
-  if (fields[0].integer != 0 || fields.size() != 5) return refuse();
+  if (!is_array_of(reply, 5)) return refuse();
+  const auto& fields = reply.elements;
+  if (!fields[0].is(Type::integer) || fields[0].integer != 0) return refuse();
   if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
   if (!fields[4].is(Type::integer)) return refuse();
   const std::int64_t ms = fields[1].integer;
@@ -98,6 +97,7 @@ Result<bool> read_forget(const Reply& reply) {
 
 Result<ReleaseAnswer> read_release(const Reply& reply) {
   const auto refuse = [&] { return unexpected("the release script", reply); };
+  if (reply.is(Type::integer) && reply.integer == 1) return ReleaseAnswer{.was = ReleaseAnswer::Was::ours};
   if (!is_array_of(reply, 3)) return refuse();
   const Reply& was = reply.elements[0];
   if (!was.is(Type::integer) || !is_flag(reply.elements[1]) || !is_flag(reply.elements[2])) return refuse();

@@ -34,27 +34,29 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
   return {text.data(), text.size()};
 }
 
-// fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one, greater than the last and
-// no smaller than the server's clock in microseconds, so that tokens keep growing even when the last one was lost. So
-// the record of the last one may expire: 30 days after its lease began, or after a renewal prolonged it.
+// The common case by itself: nobody holds the lock, nobody waits (there is no queue), and the last token is of the
+// usual length and in the past. Of texts that begin with 16 digits the smaller one is that of the smaller number.
+//
+// A token is greater than the last one and no smaller than the server's clock in microseconds, so that tokens keep
+// growing even when the last one was lost. So the record of the last one may expire: 30 days after its lease began, or
+// after a renewal prolonged it.
 constexpr char acquire_free_text[] = R"lua(
-local value, lease, mode, alive, grant, holder, place = unpack(ARGV)
-local function fence_of_mine()
-  local last = redis.call('GET', KEYS[4])
-  local before, owner = string.match(last or '', '^(%d+) (%S+)')
-  if owner == value then return before end
-  local t = redis.call('TIME')
-  local fence = t[1] .. string.sub('00000' .. t[2], -6)
-  if before and (#before > #fence or #before == #fence and before >= fence) then
-    fence = string.format('%.0f', before + 1)
-  end
-  redis.call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. holder, 'EX', 2592000)
+local call, value, lease = redis.call, ARGV[1], ARGV[2]
+local function clock()
+  local t = call('TIME')
+  return t[1] .. string.sub('00000' .. t[2], -6)
+end
+local function keep_fence(fence)
+  call('SET', KEYS[4], fence .. ' ' .. value .. ' ' .. ARGV[6], 'EX', 2592000)
   return fence
 end
-local owner = redis.call('GET', KEYS[1])
-if not owner and not redis.call('ZRANGE', KEYS[2], 0, 0)[1] then
-  redis.call('SET', KEYS[1], value, 'PX', lease)
-  return {1, fence_of_mine()}
+local owner = call('GET', KEYS[1])
+if not owner and call('PTTL', KEYS[2]) == -2 then
+  local last, fence = call('GET', KEYS[4]), clock()
+  if not last or string.byte(last, 17) == 32 and last < fence then
+    call('SET', KEYS[1], value, 'PX', lease)
+    return keep_fence(fence)
+  end
 end
 )lua";
 
@@ -163,7 +165,19 @@ local function hand_on(grant, me)
 end
 )lua";
 
+// fence_of_mine(): the token of this acquire: the one that was minted for it, or a new one.
 constexpr char acquire_text[] = R"lua(
+local mode, alive, grant, place = ARGV[3], ARGV[4], ARGV[5], ARGV[7]
+local function fence_of_mine()
+  local last = redis.call('GET', KEYS[4])
+  local before, owner = string.match(last or '', '^(%d+) (%S+)')
+  if owner == value then return before end
+  local fence = clock()
+  if before and (#before > #fence or #before == #fence and before >= fence) then
+    fence = string.format('%.0f', before + 1)
+  end
+  return keep_fence(fence)
+end
 local function leave()
   redis.call('ZREM', KEYS[2], value)
   redis.call('ZREM', KEYS[3], value)
@@ -172,7 +186,7 @@ if owner == value then
   redis.call('PEXPIRE', KEYS[1], lease)
   leave()
   if tonumber(lease) < tonumber(grant) then appoint(value, lease) end
-  return {1, fence_of_mine()}
+  return fence_of_mine()
 end
 if not owner then
   local given = hand_on(grant, value)
@@ -182,7 +196,7 @@ if not owner then
       leave()
       appoint(value, lease)
     end
-    return {1, fence_of_mine()}
+    return fence_of_mine()
   end
 end
 local rank, joined, ticket = -1, 0, 0
@@ -208,7 +222,7 @@ end
 return {0, redis.call('PTTL', KEYS[1]), rank, joined, tonumber(ticket)}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "032c01fe3d59ab4617c67892c1de2e1987ddac47"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "a1626e9f21b3a860671f538f4b5da2fd65942435"};
 
 // The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
 // once a day. One that never expires was written by an older client, or is meant to stay.
@@ -222,11 +236,19 @@ return renewed
 constexpr Script renew_definition = {"renew", renew_text, "69aede87efcf3381c3cc46241c490f5b3747d0dc"};
 
 // DEL comes first: it is what fails where writes are refused, and after it the server no longer refuses the grant for
-// lack of memory. Everybody else is told only where the lock really became free.
-constexpr char release_text[] = R"lua(
+// lack of memory. Everybody else is told only where the lock really became free. The common case, that nobody waits
+// (there is no queue), by itself again.
+constexpr char release_free_text[] = R"lua(
 local owner = redis.call('GET', KEYS[1])
 local mine = owner == ARGV[1]
-if mine then redis.call('DEL', KEYS[1]) end
+local function tell_all() return type(redis.pcall('PUBLISH', 'dlock:w:lock:' .. KEYS[1], '')) == 'table' end
+if mine then
+  redis.call('DEL', KEYS[1])
+  if ARGV[3] == 'stay' and redis.call('PTTL', KEYS[2]) == -2 and not tell_all() then return 1 end
+end
+)lua";
+
+constexpr char release_text[] = R"lua(
 if ARGV[3] == 'leave' then
   local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
@@ -238,13 +260,13 @@ local given, forbidden
 if mine or not owner then
   given, forbidden = hand_on(ARGV[2], '')
   if mine and (given == '' or given == 'more') and not forbidden then
-    forbidden = type(redis.pcall('PUBLISH', 'dlock:w:lock:' .. KEYS[1], '')) == 'table'
+    forbidden = tell_all()
   end
 end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
-constexpr auto release_whole = join(hand_on_text, release_text);
-constexpr Script release_definition = {"release", text_of(release_whole), "e2ac259e92076451c9e9e995b5d5198985cf0773"};
+constexpr auto release_whole = join(release_free_text, hand_on_text, release_text);
+constexpr Script release_definition = {"release", text_of(release_whole), "be9a96f41589ec191595bb766ce9a6778e990f6e"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
 constexpr char inspect_text[] = R"lua(

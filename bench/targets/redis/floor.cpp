@@ -15,6 +15,7 @@ namespace {
 constexpr const char* lease_ms = "30000";
 constexpr const char* holder = "floor";
 constexpr const char* not_queued = "try";
+constexpr const char* in_no_queue = "stay";
 
 const std::string& alive_ms() {
   static const std::string text = std::to_string(redis::alive_for.count());
@@ -23,11 +24,6 @@ const std::string& alive_ms() {
 const std::string& grant_ms() {
   static const std::string text = std::to_string(redis::grant_for.count());
   return text;
-}
-
-// Both scripts answer with a list that begins with 1 if it is done.
-bool is_yes(const RedisReply& reply) {
-  return reply->elements > 0 && reply->element[0]->integer == 1;
 }
 
 }  // namespace
@@ -40,15 +36,18 @@ RedisFloor::RedisFloor(const UrlText& url, const std::string& prefix, const std:
       release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script().text})) {}
 
 void RedisFloor::acquire() {
-  if (!is_yes(connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
-                                lease_ms, not_queued, alive_ms(), grant_ms(), holder}))) {
+  const RedisReply reply =
+      connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
+                        lease_ms, not_queued, alive_ms(), grant_ms(), holder});
+  if (reply->type != REDIS_REPLY_STRING) {  // the token
     throw std::runtime_error("the floor's lock is held by somebody else");
   }
 }
 
 void RedisFloor::release() {
-  if (!is_yes(
-          connection_.call({"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms()}))) {
+  const RedisReply reply = connection_.call(
+      {"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms(), in_no_queue});
+  if (reply->integer != 1) {
     throw std::runtime_error("the floor did not hold its lock");
   }
 }

@@ -23,7 +23,7 @@ Reply reply_of(std::string_view bytes) {
 }
 
 TEST(AcquireAnswer, IsAGrantWithItsToken) {
-  auto answer = read_acquire(reply_of("*2\r\n:1\r\n$16\r\n1795243190100435\r\n"));
+  auto answer = read_acquire(reply_of("$16\r\n1795243190100435\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer.value().granted);
   EXPECT_EQ(answer.value().token, FencingToken(1795243190100435));
@@ -64,12 +64,13 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
                                  "*-1\r\n",
                                  "*0\r\n",
                                  "*1\r\n:1\r\n",
+                                 "*2\r\n:1\r\n$1\r\n7\r\n",
                                  "*2\r\n:1\r\n:7\r\n",
-                                 "*2\r\n:1\r\n$1\r\n0\r\n",
-                                 "*2\r\n:1\r\n$2\r\n-5\r\n",
-                                 "*2\r\n:1\r\n$0\r\n\r\n",
-                                 "*2\r\n:1\r\n$2\r\n7x\r\n",
-                                 "*2\r\n:1\r\n$19\r\n9223372036854775808\r\n",
+                                 "$1\r\n0\r\n",
+                                 "$2\r\n-5\r\n",
+                                 "$0\r\n\r\n",
+                                 "$2\r\n7x\r\n",
+                                 "$19\r\n9223372036854775808\r\n",
                                  "*3\r\n:1\r\n$1\r\n7\r\n:0\r\n",
                                  "*2\r\n:2\r\n$1\r\n7\r\n",
                                  "*5\r\n:0\r\n:-3\r\n:0\r\n:0\r\n:8\r\n",
@@ -91,7 +92,7 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
     EXPECT_FALSE(read_renew(reply_of(bytes)).ok()) << bytes;
     EXPECT_FALSE(read_forget(reply_of(bytes)).ok()) << bytes;
   }
-  for (const char* bytes : {":1\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n", "*3\r\n:2\r\n:1\r\n:0\r\n",
+  for (const char* bytes : {":0\r\n", ":2\r\n", "*1\r\n:1\r\n", "*2\r\n:1\r\n:1\r\n", "*3\r\n:2\r\n:1\r\n:0\r\n",
                             "*3\r\n:1\r\n:2\r\n:0\r\n", "*3\r\n:1\r\n:1\r\n:2\r\n", "*3\r\n:1\r\n$1\r\n1\r\n:0\r\n"}) {
     EXPECT_FALSE(read_release(reply_of(bytes)).ok()) << bytes;
   }

@@ -125,13 +125,13 @@ void FakeWire::close(Failure why) {
 }
 
 std::string granted(std::uint64_t token) {
-  return "*2\r\n:1\r\n" + bulk(std::to_string(token));
+  return bulk(std::to_string(token));
 }
 std::string busy(std::int64_t free_in_ms, std::int64_t rank, bool joined, std::int64_t ticket) {
   return "*5\r\n:0\r\n" + number(free_in_ms) + number(rank) + number(joined ? 1 : 0) + number(ticket);
 }
 std::string released(bool more) {
-  return "*3\r\n:1\r\n:1\r\n" + number(more ? 1 : 0);
+  return more ? "*3\r\n:1\r\n:1\r\n:1\r\n" : number(1);
 }
 std::string nobodys(bool more) {
   return "*3\r\n:-1\r\n:1\r\n" + number(more ? 1 : 0);
