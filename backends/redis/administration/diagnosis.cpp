@@ -37,7 +37,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
  private:
   using Reader = void (Diagnosis::*)(Result<Reply>, TimePoint sent);
 
-  void ask(std::vector<std::string> command, Reader reader) {
+  void ask(Command command, Reader reader) {
     ++under_way_;
     (void)commands_.request(std::move(command), deadline_,
                             [self = shared_from_this(), reader](Result<Reply> reply, TimePoint sent) {
@@ -152,7 +152,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     Executor& executor = commands_.executor();
     const std::string name = "dlock-doctor:" + OwnerId(executor.random(), executor.random()).to_string();
     const Keys keys = keys_of(commands_.options().prefix, name);
-    const std::vector<std::vector<std::string>> commands = {
+    const std::vector<Command> commands = {
         {"SET", keys.lock, "x", "PX", "1000"},
         {"GET", keys.lock},
         {"PEXPIRE", keys.lock, "1000"},

@@ -26,9 +26,9 @@ TimePoint answer_by(CommandClient& commands) {
 }
 
 void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
-  Keys keys = keys_of(commands.options().prefix, name);
-  (void)commands.run(inspect_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.fence)}, {},
-                     deadline, [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+  const Keys keys = keys_of(commands.options().prefix, name);
+  (void)commands.run(inspect_script(), {keys.lock, keys.queue, keys.fence}, {}, deadline,
+                     [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(unanswered_question(reply.failure()));
                        auto info = read_inspect(reply.value(), name);
                        // Ours do not stand in the queue.
@@ -40,10 +40,10 @@ void inspect_by(CommandClient& commands, const std::string& name, TimePoint dead
 // Answers with the name if it was removed.
 void forget_by(CommandClient& commands, const std::string& name, std::chrono::nanoseconds idle, TimePoint deadline,
                Backend::Handler<std::optional<LockInfo>> done) {
-  Keys keys = keys_of(commands.options().prefix, name);
+  const Keys keys = keys_of(commands.options().prefix, name);
   const auto age = std::chrono::ceil<std::chrono::microseconds>(idle).count();
-  (void)commands.run(forget_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.fence)},
-                     {std::to_string(age)}, deadline, [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+  (void)commands.run(forget_script(), {keys.lock, keys.queue, keys.fence}, {std::to_string(age)}, deadline,
+                     [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(reply.failure());
                        const auto removed = read_forget(reply.value());
                        if (!removed.ok()) return done(removed.failure());

@@ -1,6 +1,5 @@
 #include "backends/redis/connection/command_client.hpp"
 
-#include <iterator>
 #include <utility>
 
 #include "backends/redis/connection/server_error.hpp"
@@ -19,28 +18,27 @@ CommandClient::~CommandClient() = default;
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
-CommandClient::RequestId CommandClient::request(std::vector<std::string> command, TimePoint deadline, Handler done) {
+CommandClient::RequestId CommandClient::request(Command command, TimePoint deadline, Handler done) {
   Request request;
   request.words = std::move(command);
   request.done = std::move(done);
   return submit(std::move(request), deadline);
 }
 
-CommandClient::Request CommandClient::script_request(const Script& script, std::vector<std::string> keys,
-                                                     std::vector<std::string> arguments) {
+CommandClient::Request CommandClient::script_request(const Script& script, Words keys, Words arguments) {
+  constexpr std::size_t usual_size = 400;
   Request request;
   request.script = &script;
-  request.words.reserve(1 + keys.size() + arguments.size());
-  request.words.push_back(std::to_string(keys.size()));
-  std::move(keys.begin(), keys.end(), std::back_inserter(request.words));
-  std::move(arguments.begin(), arguments.end(), std::back_inserter(request.words));
+  request.words.reserve(usual_size);
+  request.words.add(std::to_string(keys.size()));
+  request.words.add(keys);
+  request.words.add(arguments);
   return request;
 }
 
-CommandClient::RequestId CommandClient::run(const Script& script, std::vector<std::string> keys,
-                                            std::vector<std::string> arguments, TimePoint deadline, Handler done,
-                                            AtTheEnd at_the_end) {
-  Request request = script_request(script, std::move(keys), std::move(arguments));
+CommandClient::RequestId CommandClient::run(const Script& script, Words keys, Words arguments, TimePoint deadline,
+                                            Handler done, AtTheEnd at_the_end) {
+  Request request = script_request(script, keys, arguments);
   request.done = std::move(done);
   request.at_the_end = at_the_end;
   return submit(std::move(request), deadline);
@@ -58,24 +56,22 @@ CommandClient::RequestId CommandClient::submit(Request request, TimePoint deadli
   return id;
 }
 
-std::string CommandClient::in_bytes(Request& request) {
-  std::vector<std::string_view> words;
-  words.reserve(request.words.size() + 2);
-  if (request.script != nullptr) {
-    // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
-    // after it.
-    if (introduced_.insert(request.script).second) request.whole_script = true;
-    words.emplace_back(request.whole_script ? "EVAL" : "EVALSHA");
-    words.emplace_back(request.whole_script ? request.script->text : request.script->sha1);
+void CommandClient::append_bytes(std::string& out, Request& request) {
+  if (request.script == nullptr) return request.words.append_to(out);
+  // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
+  // after it.
+  if (introduced_.insert(request.script).second) request.whole_script = true;
+  if (request.whole_script) {
+    request.words.append_to(out, {"EVAL", request.script->text});
+  } else {
+    request.words.append_to(out, {"EVALSHA", request.script->sha1});
   }
-  words.insert(words.end(), request.words.begin(), request.words.end());
-  std::string bytes;
-  append_command(bytes, words);
-  return bytes;
 }
 
 void CommandClient::send(Requests::Entry entry) {
-  link_.write(in_bytes(entry.payload));
+  bytes_.clear();
+  append_bytes(bytes_, entry.payload);
+  link_.write(bytes_);
   entry.payload.end = link_.written();
   entry.sent = executor_.now();
   entry.patience = saturating_add(entry.sent, options_.response_timeout);
@@ -162,15 +158,15 @@ void CommandClient::reconnect(Failure why) {
   if (link_.ready()) link_.break_off(std::move(why));
 }
 
-void CommandClient::last_word(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments) {
-  last_words_.push_back(script_request(script, std::move(keys), std::move(arguments)));
+void CommandClient::last_word(const Script& script, Words keys, Words arguments) {
+  last_words_.push_back(script_request(script, keys, arguments));
 }
 
 void CommandClient::stop() {
   std::string bytes;
-  for (Request& request : last_words_) bytes += in_bytes(request);
+  for (Request& request : last_words_) append_bytes(bytes, request);
   for (auto& entry : requests_.take_waiting()) {
-    if (entry.payload.at_the_end == AtTheEnd::sent) bytes += in_bytes(entry.payload);
+    if (entry.payload.at_the_end == AtTheEnd::sent) append_bytes(bytes, entry.payload);
   }
   link_.stop(bytes);
   requests_.clear();

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -14,6 +16,7 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/request_table.hpp"
+#include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/link.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/script.hpp"
@@ -31,7 +34,7 @@ enum class AtTheEnd { dropped, sent };
 
 struct CommandRequest {
   const Script* script = nullptr;  // if any
-  std::vector<std::string> words;  // the command, or what follows the script
+  Command words;                   // or what follows the script
   bool whole_script = false;       // the server does not know it by its hash
   AtTheEnd at_the_end = AtTheEnd::dropped;
   std::uint64_t end = 0;  // where it ends among the bytes of the connection
@@ -50,9 +53,10 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
 
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
   // answer for the whole response timeout loses the connection.
-  RequestId request(std::vector<std::string> command, TimePoint deadline, Handler done);
-  RequestId run(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments,
-                TimePoint deadline, Handler done, AtTheEnd at_the_end = AtTheEnd::dropped);
+  RequestId request(Command command, TimePoint deadline, Handler done);
+  using Words = std::initializer_list<std::string_view>;
+  RequestId run(const Script& script, Words keys, Words arguments, TimePoint deadline, Handler done,
+                AtTheEnd at_the_end = AtTheEnd::dropped);
   // Nobody wants the answer any more: the handler is not called. True: the request was not sent and never will be. An
   // unknown id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
@@ -68,16 +72,15 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // last_words(), if there is a connection at all: a server that hangs carries them out when it goes on.
   void stop();
   // Another request that is to be sent at the end. No handler.
-  void last_word(const Script& script, std::vector<std::string> keys, std::vector<std::string> arguments);
+  void last_word(const Script& script, Words keys, Words arguments);
 
  private:
   using Requests = common::RequestTable<CommandRequest>;
   using Request = CommandRequest;
 
   RequestId submit(Request request, TimePoint deadline);
-  [[nodiscard]] static Request script_request(const Script& script, std::vector<std::string> keys,
-                                              std::vector<std::string> arguments);
-  [[nodiscard]] std::string in_bytes(Request& request);
+  [[nodiscard]] static Request script_request(const Script& script, Words keys, Words arguments);
+  void append_bytes(std::string& out, Request& request);
   void send(Requests::Entry entry);
   void schedule_flush();
   void answered(Requests::Entry entry, Reply reply);
@@ -97,6 +100,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   common::ConnectionObserver* const observer_;
   Requests requests_;
   std::vector<Request> last_words_;
+  std::string bytes_;                   // of the request that is being sent; kept for the room that it has
   std::set<const Script*> introduced_;  // to the server, on this connection
   bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
   bool flush_posted_ = false;

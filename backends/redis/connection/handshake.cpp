@@ -1,5 +1,6 @@
 #include "backends/redis/connection/handshake.hpp"
 
+#include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
 
 namespace dlock::redis {
@@ -11,20 +12,22 @@ Handshake::Handshake(const Options& options) : options_(options) {
   steps_.push_back(Step::set_name);
 }
 
-std::vector<std::vector<std::string>> Handshake::commands() const {
-  std::vector<std::vector<std::string>> out;
+std::string Handshake::commands() const {
+  std::string out;
   for (const Step step : steps_) {
     switch (step) {
       case Step::auth:
-        out.push_back({"AUTH"});
-        if (options_.user) out.back().push_back(*options_.user);
-        out.back().push_back(*options_.password);
+        if (options_.user) {
+          Command{"AUTH", *options_.user, *options_.password}.append_to(out);
+        } else {
+          Command{"AUTH", *options_.password}.append_to(out);
+        }
         break;
       case Step::select:
-        out.push_back({"SELECT", std::to_string(options_.db)});
+        Command{"SELECT", std::to_string(options_.db)}.append_to(out);
         break;
       case Step::set_name:
-        out.push_back({"CLIENT", "SETNAME", options_.client_name});
+        Command{"CLIENT", "SETNAME", options_.client_name}.append_to(out);
         break;
     }
   }

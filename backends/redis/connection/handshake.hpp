@@ -18,7 +18,8 @@ class Handshake {
  public:
   explicit Handshake(const Options& options);
 
-  [[nodiscard]] std::vector<std::vector<std::string>> commands() const;
+  // All of them, as they are sent.
+  [[nodiscard]] std::string commands() const;
 
   // Takes the next reply. nullopt: there are more to come. Otherwise the verdict: no code means that the connection is
   // ready for use.

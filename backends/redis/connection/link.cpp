@@ -1,35 +1,10 @@
 #include "backends/redis/connection/link.hpp"
 
-#include <hiredis/hiredis.h>
-
-#include <new>
 #include <utility>
 
 #include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
-
-namespace {
-
-struct FreeCommand {
-  void operator()(char* command) const noexcept { redisFreeCommand(command); }
-};
-
-}  // namespace
-
-void append_command(std::string& out, const std::vector<std::string_view>& words) {
-  std::vector<const char*> data(words.size());
-  std::vector<std::size_t> sizes(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    data[i] = words[i].data();
-    sizes[i] = words[i].size();
-  }
-  char* raw = nullptr;
-  const int size = redisFormatCommandArgv(&raw, static_cast<int>(words.size()), data.data(), sizes.data());
-  const std::unique_ptr<char, FreeCommand> command(raw);
-  if (size < 0) throw std::bad_alloc();
-  out.append(command.get(), static_cast<std::size_t>(size));
-}
 
 Link::Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists)
     : executor_(executor),
@@ -56,11 +31,7 @@ void Link::connect() {
 
 void Link::opened() {
   handshake_.emplace(options_);
-  for (const auto& command : handshake_->commands()) {
-    std::string bytes;
-    append_command(bytes, {command.begin(), command.end()});
-    write(bytes);
-  }
+  write(handshake_->commands());
   wire_->flush();
 }
 

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <dlock/executor.hpp>
 
@@ -18,9 +16,6 @@
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
-
-// Appends the command as Redis reads it.
-void append_command(std::string& out, const std::vector<std::string_view>& words);
 
 // In tasks only.
 class Link final : private Wire::Events, private common::Health::User {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
 
 namespace dlock::redis {
@@ -46,9 +47,7 @@ bool Subscriber::hears(const std::string& channel) const {
 }
 
 void Subscriber::send(std::string_view command, const std::string& channel) {
-  std::string bytes;
-  append_command(bytes, {command, channel});
-  link_.write(bytes);
+  link_.write(Command{command, channel}.bytes());
 }
 
 void Subscriber::link_ready() {
@@ -119,9 +118,7 @@ void Subscriber::forget() {
 }
 
 void Subscriber::link_silent() {
-  std::string bytes;
-  append_command(bytes, {"PING"});
-  link_.write(bytes);
+  link_.write(Command{"PING"}.bytes());
   link_.flush();
 }
 

@@ -51,37 +51,31 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place
     return 0;
   }
   const Options& options = commands_.options();
-  Keys keys = keys_of(options.prefix, request.name);
-  std::string value = value_of(client_, request.owner);
-  std::vector<std::string> arguments = {value,
-                                        in_milliseconds(request.lease),
-                                        std::string(name_of(place.mode)),
-                                        in_milliseconds(alive_for),
-                                        in_milliseconds(grant_for),
-                                        request.holder,
-                                        std::to_string(place.ticket)};
+  const Keys keys = keys_of(options.prefix, request.name);
+  const std::string value = value_of(client_, request.owner);
   std::shared_ptr<Granted> later;
   if (options.replicas_ack > 0) {
     later = std::make_shared<Granted>(Granted{keys, value, request.lease, deadline, {}, {}, {}});
   }
-  return commands_.run(
-      acquire_script(), {std::move(keys.lock), std::move(keys.queue), std::move(keys.alive), std::move(keys.fence)},
-      std::move(arguments), deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
-        if (!reply.ok()) {
-          outage_.failed(reply.failure());
-          return done(reply.failure(), sent);
-        }
-        auto answer = read_acquire(reply.value());
-        // A grant and a place in the queue are writes. That somebody else has the lock can be read.
-        const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
-        if (wrote) commands_.proven();
-        outage_.answered(wrote);
-        if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
-        later->answer = answer.value();
-        later->sent = sent;
-        later->done = done;
-        wait_for_replicas(later);
-      });
+  return commands_.run(acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
+                       {value, in_milliseconds(request.lease), name_of(place.mode), in_milliseconds(alive_for),
+                        in_milliseconds(grant_for), request.holder, std::to_string(place.ticket)},
+                       deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
+                         if (!reply.ok()) {
+                           outage_.failed(reply.failure());
+                           return done(reply.failure(), sent);
+                         }
+                         auto answer = read_acquire(reply.value());
+                         // A grant and a place in the queue are writes. That somebody else has the lock can be read.
+                         const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
+                         if (wrote) commands_.proven();
+                         outage_.answered(wrote);
+                         if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
+                         later->answer = answer.value();
+                         later->sent = sent;
+                         later->done = done;
+                         wait_for_replicas(later);
+                       });
 }
 
 // WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with

@@ -23,6 +23,7 @@ constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
 
 std::string derived(std::string_view key, std::string_view suffix) {
   std::string out;
+  out.reserve(1 + key.size() + closing.size() + suffix.size());
   if (has_hash_tag(key)) {
     out += key;
     out += separator;
@@ -97,7 +98,9 @@ std::string escape_pattern(std::string_view text) {
 }
 
 std::string value_of(std::string_view client, const OwnerId& owner) {
-  std::string out(client);
+  std::string out;
+  out.reserve(client.size() + 1 + 32);
+  out += client;
   out += ':';
   out += owner.to_string();
   return out;

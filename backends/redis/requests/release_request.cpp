@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/scripts.hpp"
@@ -12,14 +11,6 @@
 namespace dlock::redis {
 
 namespace {
-
-// What the release script takes.
-std::vector<std::string> release_keys(const Keys& keys) {
-  return {keys.lock, keys.queue, keys.alive};
-}
-std::vector<std::string> release_arguments(const std::string& value, bool leave) {
-  return {value, in_milliseconds(grant_for), leave ? "leave" : "stay"};
-}
 
 class Release : public std::enable_shared_from_this<Release> {
  public:
@@ -34,7 +25,8 @@ class Release : public std::enable_shared_from_this<Release> {
 
   void ask() {
     (void)commands_.run(
-        release_script(), release_keys(keys_), release_arguments(value_, leave_), deadline_,
+        release_script(), {keys_.lock, keys_.queue, keys_.alive},
+        {value_, in_milliseconds(grant_for), leave_ ? "leave" : "stay"}, deadline_,
         [self = shared_from_this()](Result<Reply> reply, TimePoint) {
           self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
         },
@@ -67,7 +59,8 @@ void request_release(CommandClient& commands, Keys keys, std::string value, bool
 }
 
 void release_at_the_end(CommandClient& commands, const Keys& keys, const std::string& value) {
-  commands.last_word(release_script(), release_keys(keys), release_arguments(value, true));
+  commands.last_word(release_script(), {keys.lock, keys.queue, keys.alive},
+                     {value, in_milliseconds(grant_for), "leave"});
 }
 
 Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, std::string client,

@@ -31,11 +31,10 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
 
 void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
   const Grant& grant = renewal->grant;
-  Keys keys = keys_of(commands.options().prefix, grant.name);
+  const Keys keys = keys_of(commands.options().prefix, grant.name);
   (void)commands.run(
-      renew_script(), {std::move(keys.lock), std::move(keys.fence)},
-      {value_of(client_, grant.owner), in_milliseconds(grant.lease)}, renewal->deadline,
-      [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
+      renew_script(), {keys.lock, keys.fence}, {value_of(client_, grant.owner), in_milliseconds(grant.lease)},
+      renewal->deadline, [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
         const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
         const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal->done, nullptr)(std::move(outcome)); };
         if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});

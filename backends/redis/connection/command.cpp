@@ -1,0 +1,49 @@
+#include "backends/redis/connection/command.hpp"
+
+#include <array>
+#include <charconv>
+
+namespace dlock::redis {
+
+namespace {
+
+constexpr std::string_view line_end = "\r\n";
+
+// "*4", "$12"
+void append_head(std::string& out, char kind, std::size_t number) {
+  std::array<char, 24> head{kind};
+  char* const end = std::to_chars(head.data() + 1, head.data() + head.size(), number).ptr;  // there is room for any
+  out.append(head.data(), end);
+  out += line_end;
+}
+
+void append_word(std::string& out, std::string_view word) {
+  append_head(out, '$', word.size());
+  out += word;
+  out += line_end;
+}
+
+}  // namespace
+
+void Command::add(std::string_view word) {
+  append_word(words_, word);
+  ++count_;
+}
+
+void Command::add(std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) add(word);
+}
+
+void Command::append_to(std::string& out, std::initializer_list<std::string_view> first) const {
+  append_head(out, '*', first.size() + count_);
+  for (const std::string_view word : first) append_word(out, word);
+  out += words_;
+}
+
+std::string Command::bytes() const {
+  std::string out;
+  append_to(out);
+  return out;
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,30 @@
+// A command as Redis reads it: an array of bulk strings (RESP2). No I/O.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace dlock::redis {
+
+class Command {
+ public:
+  Command() = default;
+  Command(std::initializer_list<std::string_view> words) { add(words); }
+
+  void add(std::string_view word);
+  void add(std::initializer_list<std::string_view> words);
+  // Makes room for words that are so long together.
+  void reserve(std::size_t bytes) { words_.reserve(bytes); }
+
+  // `first`: words in front of its own.
+  void append_to(std::string& out, std::initializer_list<std::string_view> first = {}) const;
+  [[nodiscard]] std::string bytes() const;
+
+ private:
+  std::size_t count_ = 0;
+  std::string words_;  // as they are sent
+};
+
+}  // namespace dlock::redis
