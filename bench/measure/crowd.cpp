@@ -28,6 +28,10 @@ double Window::per_second() const {
   return seconds > 0 ? static_cast<double>(calls()) / seconds : 0;
 }
 
+double Window::switches_each() const {
+  return calls() > 0 ? static_cast<double>(context_switches) / static_cast<double>(calls()) : 0;
+}
+
 Crowd::Crowd(std::size_t size, MakeWork make) : make_(std::move(make)) {
   for (std::size_t i = 0; i < size; ++i) workers_.push_back(std::make_unique<Worker>());
   for (std::size_t i = 0; i < size; ++i) {
@@ -88,6 +92,7 @@ void Crowd::start() {
 Window Crowd::measure(std::chrono::nanoseconds length, const std::stop_token& stop) {
   (void)take();
   const auto processor_before = processor_time();
+  const auto switches_before = context_switches().all();
   const auto start = Clock::now();
   wait_until(start + length, stop);
   while (!stop.stop_requested() && !has_samples()) {
@@ -96,9 +101,11 @@ Window Crowd::measure(std::chrono::nanoseconds length, const std::stop_token& st
   }
   const auto taken = Clock::now() - start;
   const auto processor_taken = processor_time() - processor_before;
+  const auto switches = context_switches().all() - switches_before;
   Window window = take();
   window.length = taken;
   window.processor_time = processor_taken;
+  window.context_switches = switches;
   window.complete = !stop.stop_requested();
   return window;
 }

@@ -30,10 +30,12 @@ struct Window {
   std::vector<std::uint64_t> calls_of_each;  // worker
   std::chrono::nanoseconds length{0};
   std::chrono::nanoseconds processor_time{0};  // of the whole process
+  std::uint64_t context_switches{0};           // of the whole process
   bool complete = true;                        // false: a stop was requested
 
   [[nodiscard]] std::uint64_t calls() const;
   [[nodiscard]] double per_second() const;
+  [[nodiscard]] double switches_each() const;  // of a call; 0 without calls
 };
 
 class Crowd {

@@ -12,6 +12,8 @@ namespace dlock::bench {
 struct ContextSwitches {
   std::uint64_t voluntary;    // a thread went to sleep
   std::uint64_t involuntary;  // it had to make way for another
+
+  [[nodiscard]] std::uint64_t all() const noexcept { return voluntary + involuntary; }
 };
 
 // Of all its threads so far.

@@ -5,9 +5,10 @@ namespace dlock::bench {
 
 // With each: its parameters; its figures, as far as they are known for the service; who is measured, if not both.
 namespace scenario {
-// One caller, a free lock: acquire and release. (rate): p50 p90 p99 p99.9 max samples; the distribution.
+// One caller, a free lock: acquire and release. (rate): p50 p90 p99 p99.9 max samples; context switches without a rate;
+// the distribution.
 inline constexpr const char* latency = "latency";
-// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu operations.
+// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu context_switches operations.
 // outstanding, the same with asynchronous calls instead of threads, dlock only: the same.
 inline constexpr const char* throughput = "throughput";
 // Many waiters, one name, held for a millisecond each time. waiters: hand_offs p50 p90 p99 max fairness longest_wait
@@ -54,8 +55,9 @@ inline constexpr const char* longest_wait = "longest wait";  // us; waits that h
 inline constexpr const char* operations = "operations";  // of the server, for each hand-off (contention), acquire and
                                                          // release (throughput), or lease and second (holding)
 inline constexpr const char* wake_ups = "wake-ups";      // messages from the server to waiters for each hand-off
-inline constexpr const char* client_cpu = "client processor time";  // us, for each pair; percent of a core (holding)
-inline constexpr const char* memory = "memory";                     // B for each lease
+inline constexpr const char* client_cpu = "client processor time";   // us, for each pair; percent of a core (holding)
+inline constexpr const char* context_switches = "context switches";  // of the client, of both kinds, for each pair
+inline constexpr const char* memory = "memory";                      // B for each lease
 }  // namespace figure
 
 }  // namespace dlock::bench

@@ -103,6 +103,7 @@ Window AsyncLoad::measure(std::chrono::nanoseconds length, const std::stop_token
     halves_before = halves_;
   }
   const auto processor_before = processor_time();
+  const auto switches_before = context_switches().all();
   const auto start = Clock::now();
   const auto failed = [this] { return !failure_.empty(); };
   (void)wait_until(start + length, stop, failed);
@@ -115,6 +116,7 @@ Window AsyncLoad::measure(std::chrono::nanoseconds length, const std::stop_token
   Window window;
   window.length = Clock::now() - start;
   window.processor_time = processor_time() - processor_before;
+  window.context_switches = context_switches().all() - switches_before;
   window.complete = !stop.stop_requested();
   const std::scoped_lock lock(mutex_);
   window.calls_of_each = {(halves_ - halves_before) / 2};

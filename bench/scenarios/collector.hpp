@@ -38,6 +38,7 @@ inline constexpr Quantity longest_wait{figure::longest_wait, "us", Better::lower
 inline constexpr Quantity operations{figure::operations, "", Better::lower};
 inline constexpr Quantity wake_ups{figure::wake_ups, "", Better::lower};
 inline constexpr Quantity client_cpu_each{figure::client_cpu, "us", Better::lower};
+inline constexpr Quantity context_switches{figure::context_switches, "", Better::lower};
 inline constexpr Quantity client_cpu_share{figure::client_cpu, "%", Better::lower};
 inline constexpr Quantity memory{figure::memory, "B", Better::lower};
 }  // namespace quantity

@@ -22,7 +22,7 @@ struct Runner {
 
 // A turn of calls of which the first ones do not count: how quickly the machine wakes whoever sleeps depends on what it
 // did just before.
-std::optional<Samples> closed_loop(const Crowd::MakeWork& make, const Plan& plan, const std::stop_token& stop) {
+std::optional<Window> closed_loop(const Crowd::MakeWork& make, const Plan& plan, const std::stop_token& stop) {
   Crowd crowd(1, make);
   crowd.gather(stop);
   crowd.start();
@@ -30,11 +30,11 @@ std::optional<Samples> closed_loop(const Crowd::MakeWork& make, const Plan& plan
   Window window = crowd.measure(plan.round, stop);
   (void)crowd.finish();
   if (!window.complete) return std::nullopt;
-  return std::move(window.samples);
+  return window;
 }
 
-std::optional<Samples> open_loop(const Crowd::MakeWork& make, const Plan& plan, double rate, std::uint64_t seed,
-                                 const std::stop_token& stop) {
+std::optional<Window> open_loop(const Crowd::MakeWork& make, const Plan& plan, double rate, std::uint64_t seed,
+                                const std::stop_token& stop) {
   std::optional<Pacer> pacer;  // outlives the thread that uses it
   Crowd crowd(1, [&](std::size_t worker, const std::stop_token& cancel) -> Crowd::Work {
     return [&pacer, rate, seed, call = make(worker, cancel)](const std::stop_token& end) {
@@ -53,12 +53,12 @@ std::optional<Samples> open_loop(const Crowd::MakeWork& make, const Plan& plan, 
   if (pacer) {
     for (const Clock::duration waiting : pacer->give_up(end)) window.samples.add(waiting);
   }
-  return std::move(window.samples);
+  return window;
 }
 
 // The turn of one repeat. None: a stop was requested.
-std::optional<Samples> take_turn(const Crowd::MakeWork& make, const Plan& plan, std::optional<double> rate,
-                                 std::uint64_t seed, const std::stop_token& stop) {
+std::optional<Window> take_turn(const Crowd::MakeWork& make, const Plan& plan, std::optional<double> rate,
+                                std::uint64_t seed, const std::stop_token& stop) {
   if (!rate) return closed_loop(make, plan, stop);
   Plan warm_up = plan;
   warm_up.round = std::chrono::milliseconds(0);
@@ -81,7 +81,7 @@ std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const
                        [&floor](std::size_t, const std::stop_token&) { return floor_pairs(floor); }});
   }
   for (int repeat = 0; repeat < plan.repeats; ++repeat) {
-    std::vector<Samples> turns;
+    std::vector<Window> turns;
     for (const Runner& runner : runners) {
       auto turn = take_turn(runner.make, plan, rate, static_cast<std::uint64_t>(repeat), stop);
       if (!turn) break;
@@ -91,9 +91,12 @@ std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const
     for (std::size_t i = 0; i < turns.size(); ++i) {
       using namespace quantity;
       Collector& collector = runners[i].collector;
-      collector.add(turns[i], {p50, p90, p99, p999, longest});
-      collector.add(samples, static_cast<double>(turns[i].count()));
-      collector.keep(turns[i]);
+      const Samples& times = turns[i].samples;
+      collector.add(times, {p50, p90, p99, p999, longest});
+      collector.add(samples, static_cast<double>(times.count()));
+      // In an open loop, waiting for the next arrival takes some as well.
+      if (!rate) collector.add(context_switches, turns[i].switches_each());
+      collector.keep(times);
     }
   }
   std::vector<Measurement> result;

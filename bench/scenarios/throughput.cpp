@@ -32,6 +32,7 @@ void add(Collector& collector, const Round& round) {
   if (window.calls() > 0) {
     const std::chrono::duration<double, std::micro> processor_time = window.processor_time;
     collector.add(quantity::client_cpu_each, processor_time.count() / static_cast<double>(window.calls()));
+    collector.add(quantity::context_switches, window.switches_each());
   }
   if (round.operations) collector.add(quantity::operations, *round.operations);
 }

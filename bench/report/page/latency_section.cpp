@@ -70,17 +70,17 @@ Markup distribution(const Report& report, const Group& group) {
 }
 
 Markup numbers(const Report& report, const std::vector<Group>& groups) {
-  HtmlTable table({"service", "p50", "p90", "p99", "p99.9", "max", "floor p50", "ratio"});
+  HtmlTable table({"service", "p50", "p90", "p99", "p99.9", "max", "context switches", "floor p50", "ratio"});
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
       const Measurement* dlock = latency_of(report, member.label, Who::dlock);
       if (dlock == nullptr) continue;
       const double ratio = ratio_to_floor(report, *dlock, figure::p50);
-      table.add(member.label,
-                {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90), figure_cell(dlock, figure::p99),
-                 figure_cell(dlock, figure::p999), figure_cell(dlock, figure::longest),
-                 figure_cell(latency_of(report, member.label, Who::floor), figure::p50),
-                 markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
+      table.add(member.label, {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90),
+                               figure_cell(dlock, figure::p99), figure_cell(dlock, figure::p999),
+                               figure_cell(dlock, figure::longest), figure_cell(dlock, figure::context_switches),
+                               figure_cell(latency_of(report, member.label, Who::floor), figure::p50),
+                               markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
     }
   }
   return table.scrolling("Latency");

@@ -72,12 +72,13 @@ void add_lines(HtmlTable& table, const Report& report, const Member& member, con
     const Measurement* floor =
         report.find(scenario::throughput, member.label, Who::floor, each.measurement->parameters);
     const double ratio = ratio_to_floor(report, *each.measurement, figure::throughput);
-    table.add(member.label,
-              {markup("{}{}", count_text(each.x, ""), noun), figure_cell(each.measurement, figure::throughput),
-               figure_cell(each.measurement, figure::p50), figure_cell(each.measurement, figure::p99),
-               figure_cell(each.measurement, figure::client_cpu), figure_cell(each.measurement, figure::operations),
-               figure_cell(floor, figure::throughput),
-               markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
+    table.add(
+        member.label,
+        {markup("{}{}", count_text(each.x, ""), noun), figure_cell(each.measurement, figure::throughput),
+         figure_cell(each.measurement, figure::p50), figure_cell(each.measurement, figure::p99),
+         figure_cell(each.measurement, figure::client_cpu), figure_cell(each.measurement, figure::context_switches),
+         figure_cell(each.measurement, figure::operations), figure_cell(floor, figure::throughput),
+         markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
   }
 }
 
@@ -86,8 +87,8 @@ void add_lines(HtmlTable& table, const Report& report, const Member& member, con
 Section throughput_section(const Report& report) {
   const std::vector<Group> groups = groups_of(report);
   Markup charts;
-  HtmlTable table({"service", "callers", "throughput", "p50", "p99", "client processor", "server operations",
-                   "floor throughput", "ratio"});
+  HtmlTable table({"service", "callers", "throughput", "p50", "p99", "client processor", "context switches",
+                   "server operations", "floor throughput", "ratio"});
   for (const Group& group : groups) {
     charts += draw_group(report, group);
     for (const Member& member : group.members) {

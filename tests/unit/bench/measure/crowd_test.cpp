@@ -84,6 +84,23 @@ TEST_F(CrowdTest, AWindowThatEndsInTimeIsComplete) {
   EXPECT_GT(window.per_second(), 0);
 }
 
+TEST_F(CrowdTest, ContextSwitchesAreDividedByTheCalls) {
+  Window window;
+  EXPECT_EQ(window.switches_each(), 0);
+  window.calls_of_each = {3, 1};
+  window.context_switches = 6;
+  EXPECT_EQ(window.switches_each(), 1.5);
+}
+
+// Whoever measures sleeps until there is something to see.
+TEST_F(CrowdTest, AWindowHasTheContextSwitchesOfTheProcess) {
+  Crowd crowd(1, counting_to(1'000'000'000));
+  crowd.gather({});
+  crowd.start();
+  const Window window = crowd.measure(std::chrono::milliseconds(5), stop_.get_token());
+  EXPECT_GT(window.context_switches, 0U);
+}
+
 TEST_F(CrowdTest, CallsWithoutASampleAreCountedAllTheSame) {
   Crowd crowd(1, [&](std::size_t, const std::stop_token&) -> Crowd::Work {
     return [&](const std::stop_token&) -> std::optional<Clock::duration> {

@@ -73,7 +73,8 @@ TEST_F(ScenariosTest, LatencyIsOfDlockAndOfTheFloor) {
   EXPECT_EQ(measured[1].who, Who::floor);
   for (const Measurement& each : measured) {
     EXPECT_TRUE(each.parameters.empty());
-    EXPECT_THAT(figures(each), UnorderedElementsAre("p50", "p90", "p99", "p99.9", "max", "samples"));
+    EXPECT_THAT(figures(each),
+                UnorderedElementsAre("p50", "p90", "p99", "p99.9", "max", "samples", "context switches"));
     EXPECT_EQ(each.figures.front().repeats.size(), 3U);
     ASSERT_FALSE(each.cdf.empty());
     EXPECT_DOUBLE_EQ(each.cdf.back().share, 1);
@@ -97,6 +98,7 @@ TEST_F(ScenariosTest, LatencyInAnOpenLoopHasARate) {
   const auto measured = run(latency_steps(target_, plan_));
   ASSERT_EQ(measured.size(), 2U);
   EXPECT_THAT(measured[0].parameters, ElementsAre(testing::Pair("rate", 5000)));
+  EXPECT_EQ(measured[0].figure(figure::context_switches), nullptr) << "waiting for the next arrival would count";
   expect_sound(measured[0], 3);
 }
 
@@ -134,7 +136,8 @@ TEST_F(ScenariosTest, ThroughputIsOfSoManyCallersAndOfSoManyCalls) {
   const auto measured = run(steps);
   ASSERT_EQ(measured.size(), 5U);
   for (const Measurement& each : measured) {
-    EXPECT_THAT(figures(each), UnorderedElementsAre("throughput", "p50", "p99", "client processor time", "operations"));
+    EXPECT_THAT(figures(each), UnorderedElementsAre("throughput", "p50", "p99", "client processor time",
+                                                    "context switches", "operations"));
     for (const double value : each.figure(figure::throughput)->repeats) EXPECT_GT(value, 0);
     for (const double value : each.figure(figure::operations)->repeats) EXPECT_GT(value, 0);
   }
