@@ -14,7 +14,7 @@ Plan quick_plan() {
   plan.round = milliseconds(150);
   plan.warm_up = milliseconds(50);
   plan.callers = {1, 64};
-  plan.outstanding = 1000;
+  plan.outstanding = {64, 1000};
   plan.waiters = {2, 8, 32};
   plan.round_trips_ms = {5};
   plan.kills = 1;

@@ -25,7 +25,7 @@ struct Plan {
   std::chrono::milliseconds warm_up{250};  // before it
 
   std::vector<std::size_t> callers = {1, 8, 64, 256};
-  std::size_t outstanding = 10'000;
+  std::vector<std::size_t> outstanding = {64, 10'000};
   std::vector<std::size_t> waiters = {2, 8, 32, 128, 256};
   std::vector<int> round_trips_ms = {0, 1, 5, 20};
   int kills = 5;

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/measure/crowd.hpp"
 #include "bench/scenarios/async_load.hpp"
@@ -113,6 +115,16 @@ std::vector<Measurement> measure_outstanding(Target& target, std::size_t count, 
   return measurements_of({&collector});
 }
 
+// Without those that would be measured twice because the service does not take more.
+std::vector<std::size_t> outstanding_of(const Target& target, const Plan& plan) {
+  std::vector<std::size_t> counts;
+  for (const std::size_t each : plan.outstanding) {
+    const std::size_t count = most_possible(target, each);
+    if (std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::vector<Step> throughput_steps(Target& target, const Plan& plan) {
@@ -127,8 +139,7 @@ std::vector<Step> throughput_steps(Target& target, const Plan& plan) {
                        return measure_callers(target, callers, plan, stop);
                      }});
   }
-  const std::size_t outstanding = most_possible(target, plan.outstanding);
-  if (outstanding > 0) {
+  for (const std::size_t outstanding : outstanding_of(target, plan)) {
     steps.push_back({.what = "throughput, " + std::to_string(outstanding) + " acquires under way",
                      .scenario = scenario::throughput,
                      .expected = plan.warm_up + plan.repeats * plan.round,

@@ -72,7 +72,7 @@ Plan tiny_plan() {
   plan.round = milliseconds(2);
   plan.warm_up = milliseconds(1);
   plan.callers = {1, 4};
-  plan.outstanding = 20;
+  plan.outstanding = {4, 20};
   plan.waiters = {2, 5};
   plan.round_trips_ms = {0, 3};
   plan.kills = 2;
