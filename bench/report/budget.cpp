@@ -1,8 +1,7 @@
 #include "bench/report/budget.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <vector>
 
 #include "bench/report/figures.hpp"
 #include "bench/report/selection.hpp"
@@ -14,36 +13,54 @@ namespace {
 struct Line {
   std::string_view backend;
   std::string_view strategy;  // empty: each
-  double callers;
-  double ratio;
+  std::string_view scenario;
+  std::string_view parameter;  // the only one; empty: there is none
+  double count;                // its value
+  std::string_view figure;
+  Budget budget;
 };
 
-constexpr double latency_ratio = 1.35;
-// The floor does one call after the other, which dlock does not.
-constexpr double sequential_latency_ratio = 0.90;
+bool is_of(const Line& line, const ServiceInfo& service) {
+  return line.backend == service.backend && (line.strategy.empty() || line.strategy == service.strategy);
+}
 
-constexpr std::array throughput_ratios = {
-    Line{"redis", "", 8, 1.0},      Line{"redis", "", 64, 1.5},           Line{"redis", "", 256, 1.7},
-    Line{"zookeeper", "", 64, 1.7}, Line{"postgresql", "table", 64, 1.5}, Line{"postgresql", "advisory", 64, 1.0},
-};
+bool is_of(const Line& line, const Measurement& measurement) {
+  if (line.scenario != measurement.scenario) return false;
+  if (line.parameter.empty()) return measurement.parameters.empty();
+  return measurement.parameters.size() == 1 && parameter_of(measurement, line.parameter) == line.count;
+}
+
+const std::vector<Line>& lines() {
+  constexpr Better low = Better::lower;
+  constexpr Better high = Better::higher;
+  constexpr auto callers = parameter::callers;
+  constexpr auto under_way = parameter::outstanding;
+  static const std::vector<Line> all = {
+      {"redis", "", scenario::latency, "", 0, figure::p50, {low, 0.85}},
+      {"redis", "", scenario::throughput, callers, 8, figure::throughput, {high, 1.0}},
+      {"redis", "", scenario::throughput, callers, 64, figure::throughput, {high, 1.5}},
+      {"redis", "", scenario::throughput, callers, 256, figure::throughput, {high, 1.7}},
+      {"redis", "", scenario::throughput, under_way, 64, figure::throughput, {high, 1.8}},
+      {"redis", "", scenario::throughput, under_way, 64, figure::client_cpu, {low, 7, "us"}},
+      {"postgresql", "table", scenario::latency, "", 0, figure::p50, {low, 1.2}},
+      {"postgresql", "table", scenario::throughput, callers, 8, figure::throughput, {high, 1.0}},
+      {"postgresql", "table", scenario::throughput, callers, 64, figure::throughput, {high, 2.4}},
+      {"zookeeper", "sequential", scenario::latency, "", 0, figure::p50, {low, 0.8}},
+      {"zookeeper", "sequential", scenario::throughput, callers, 64, figure::throughput, {high, 3.0}},
+  };
+  return all;
+}
 
 }  // namespace
 
-std::optional<Budget> budget_of(const Report& report, const Measurement& measurement) {
+std::optional<Budget> budget_of(const Report& report, const Measurement& measurement, std::string_view figure) {
   const ServiceInfo* service = service_of(report, measurement.service);
   if (service == nullptr || measurement.who != Who::dlock) return std::nullopt;
-  if (measurement.scenario == scenario::latency && measurement.parameters.empty()) {
-    const bool sequential = service->backend == "zookeeper" && service->strategy == "sequential";
-    return Budget{figure::p50, Better::lower, sequential ? sequential_latency_ratio : latency_ratio};
-  }
-  if (measurement.scenario != scenario::throughput || measurement.parameters.size() != 1) return std::nullopt;
-  const auto callers = parameter_of(measurement, parameter::callers);
-  const auto* const line = std::find_if(throughput_ratios.begin(), throughput_ratios.end(), [&](const Line& each) {
-    return each.backend == service->backend && (each.strategy.empty() || each.strategy == service->strategy) &&
-           callers == each.callers;
+  const auto found = std::find_if(lines().begin(), lines().end(), [&](const Line& each) {
+    return each.figure == figure && is_of(each, *service) && is_of(each, measurement);
   });
-  if (line == throughput_ratios.end()) return std::nullopt;
-  return Budget{figure::throughput, Better::higher, line->ratio};
+  if (found == lines().end()) return std::nullopt;
+  return found->budget;
 }
 
 }  // namespace dlock::bench

@@ -3,12 +3,14 @@
 
 namespace dlock::bench {
 
-// With each: its parameters; its figures, as far as they are known for the service; who is measured, if not both.
+// With each: its parameters; its figures, as far as they are known for the service; who is measured, if not
+// dlock and all floors.
 namespace scenario {
 // One caller, a free lock: acquire and release. (rate): p50 p90 p99 p99.9 max samples; context switches without a rate;
 // the distribution.
 inline constexpr const char* latency = "latency";
-// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu context_switches operations.
+// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu context_switches; dlock only:
+// operations.
 // outstanding, the same with asynchronous calls instead of threads, dlock only: the same.
 inline constexpr const char* throughput = "throughput";
 // Many waiters, one name, held for a millisecond each time. waiters: hand_offs p50 p90 p99 max fairness longest_wait
@@ -19,7 +21,8 @@ inline constexpr const char* contention = "contention";
 inline constexpr const char* recovery = "recovery";
 // Many leases are held and renewed, nothing else happens. leases lease_ms: client_cpu operations memory. dlock only.
 inline constexpr const char* holding = "holding";
-// Over a simulated network. round_trip_ms: as latency. round_trip_ms waiters, dlock only: as contention.
+// Over a simulated network. round_trip_ms, dlock and by hand: as latency. round_trip_ms waiters, dlock only: as
+// contention.
 inline constexpr const char* distance = "distance";
 // Many callers, names by a Zipf distribution, the lock held for a while. callers names hold_us: throughput p50 p99 max
 // fairness; the percentiles are of the wait for the lock; its distribution. dlock only.

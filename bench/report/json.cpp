@@ -62,7 +62,7 @@ Json measurement_json(const Measurement& measurement) {
   }
   return {{"scenario", measurement.scenario},
           {"service", measurement.service},
-          {"who", measurement.who == Who::dlock ? "dlock" : "floor"},
+          {"who", to_string(measurement.who)},
           {"parameters", parameters},
           {"figures", figures},
           {"cdf", cdf}};
@@ -129,9 +129,11 @@ Better better_from(const Part& part) {
 
 Who who_from(const Part& part) {
   const std::string text = part.text();
-  if (text == "dlock") return Who::dlock;
-  if (text == "floor") return Who::floor;
-  part.refuse(R"(is neither "dlock" nor "floor")");
+  for (const Who each : {Who::dlock, Who::same_requests, Who::by_hand}) {
+    if (text == to_string(each)) return each;
+  }
+  if (text == "floor") return Who::same_requests;  // the only floor of older files
+  part.refuse(R"(is none of "dlock", "same requests" and "by hand")");
 }
 
 Figure figure_from(const Part& part) {

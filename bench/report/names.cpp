@@ -25,7 +25,7 @@ std::string text_of(std::string_view name, double value) {
 std::string name_of(const Measurement& measurement) {
   std::string name = measurement.scenario;
   for (const auto& [key, value] : measurement.parameters) name += ", " + text_of(key, value);
-  if (measurement.who == Who::floor) name += ", floor";
+  if (measurement.who != Who::dlock) name += std::string(", ") + to_string(measurement.who);
   return name;
 }
 

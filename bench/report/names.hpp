@@ -8,7 +8,7 @@
 
 namespace dlock::bench {
 
-// "throughput, 64 callers", "distance, 5 ms round trip, 8 waiters, floor"
+// "throughput, 64 callers", "distance, 5 ms round trip, 8 waiters, by hand"
 [[nodiscard]] std::string name_of(const Measurement& measurement);
 
 }  // namespace dlock::bench

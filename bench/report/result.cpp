@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "bench/measure/statistics.hpp"
+#include "bench/report/figures.hpp"
 
 namespace dlock::bench {
 
@@ -17,6 +18,18 @@ std::vector<double> usable(std::vector<double> values) {
 }
 
 }  // namespace
+
+const char* to_string(Who who) noexcept {
+  switch (who) {
+    case Who::same_requests:
+      return "same requests";
+    case Who::by_hand:
+      return "by hand";
+    case Who::dlock:
+      break;
+  }
+  return "dlock";
+}
 
 double Figure::median() const {
   return bench::median(usable(repeats));
@@ -46,10 +59,19 @@ const Measurement* Report::find(std::string_view scenario, std::string_view serv
   return found == measurements.end() ? nullptr : &*found;
 }
 
-double ratio_to_floor(const Report& report, const Measurement& measurement, std::string_view figure) {
-  const Measurement* floor = report.find(measurement.scenario, measurement.service, Who::floor, measurement.parameters);
+const Measurement* floor_of(const Report& report, const Measurement& measurement, Who floor) {
+  Parameters parameters = measurement.parameters;
+  if (auto under_way = parameters.extract(parameter::outstanding)) {
+    under_way.key() = parameter::callers;
+    parameters.insert(std::move(under_way));
+  }
+  return report.find(measurement.scenario, measurement.service, floor, parameters);
+}
+
+double ratio_to_floor(const Report& report, const Measurement& measurement, Who floor, std::string_view figure) {
+  const Measurement* other = floor_of(report, measurement, floor);
   const Figure* mine = measurement.figure(figure);
-  const Figure* its = floor == nullptr ? nullptr : floor->figure(figure);
+  const Figure* its = other == nullptr ? nullptr : other->figure(figure);
   if (mine == nullptr || its == nullptr) return 0;
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(mine->repeats.size(), its->repeats.size()); ++i) {

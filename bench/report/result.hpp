@@ -24,8 +24,15 @@ struct Figure {
   [[nodiscard]] double highest() const;
 };
 
-// Who did the work: dlock, or the floor, a program written by hand on the service's C client.
-enum class Who { dlock, floor };
+// Who did the work: dlock, or one of the floors, which are blocking programs on the service's C client.
+enum class Who {
+  dlock,
+  same_requests,  // sends what dlock sends: the ratio to it is what dlock itself costs
+  by_hand,        // a lock as a user would write it
+};
+
+// "dlock", "same requests", "by hand"
+[[nodiscard]] const char* to_string(Who who) noexcept;
 
 using Parameters = std::map<std::string, double>;
 
@@ -73,8 +80,12 @@ struct Report {
                                         const Parameters& parameters) const noexcept;
 };
 
-// dlock's figure divided by the floor's, repeat by repeat, and of these ratios the median; each repeat measures both
-// one after the other. 0 where either is missing.
-[[nodiscard]] double ratio_to_floor(const Report& report, const Measurement& measurement, std::string_view figure);
+// What dlock's measurement is compared with: that of the floor with the same parameters, and for asynchronous calls
+// under way that with as many callers. nullptr: not measured.
+[[nodiscard]] const Measurement* floor_of(const Report& report, const Measurement& measurement, Who floor);
+
+// dlock's figure divided by the floor's, repeat by repeat, and of these ratios the median. 0 where either is missing.
+[[nodiscard]] double ratio_to_floor(const Report& report, const Measurement& measurement, Who floor,
+                                    std::string_view figure);
 
 }  // namespace dlock::bench

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -33,24 +35,37 @@ std::string figures_text(const Report& report) {
   return table.text();
 }
 
-// All as long as those with a budget, so that the ratios stand below each other.
-std::string cell_text(const std::optional<Ratio>& cell) {
-  const std::string value = cell ? fmt::format("{:.2f}", cell->value) : not_measured;
-  const std::string budget = cell && cell->budget ? budget_text(*cell->budget) : "";
-  return fmt::format("{} {} {:<7}", value, cell && cell->missed() ? "!" : " ", budget);
+std::vector<std::string> line_of(std::string label, const Ratios::Row& row,
+                                 std::string (*text)(const std::optional<Ratio>& cell)) {
+  std::vector<std::string> line = {std::move(label)};
+  for (const auto& cell : row.cells) line.push_back(text(cell));
+  return line;
 }
 
-std::string ratios_text(const Report& report) {
-  const Ratios ratios = ratios_of(report);
+// With room for the mark, so that all figures stand below each other.
+std::string value_text(const std::optional<Ratio>& cell) {
+  if (!cell) return std::string(not_measured) + " ";
+  return printable(ratio_text(*cell)) + (cell->missed() ? "!" : " ");
+}
+
+std::string limit_text(const std::optional<Ratio>& cell) {
+  return cell && cell->budget ? budget_text(*cell->budget) + " " : "";
+}
+
+bool has_budget(const std::optional<Ratio>& cell) {
+  return cell && cell->budget;
+}
+
+std::string ratios_text(const Report& report, Who floor, const std::string& title) {
+  const Ratios ratios = ratios_of(report, floor);
   if (ratios.rows.empty()) return {};
   TextTable table;
-  std::vector<std::string> head = {"ratio to the floor"};
-  head.insert(head.end(), ratios.columns.begin(), ratios.columns.end());
+  std::vector<std::string> head = {title};
+  for (const std::string& each : ratios.columns) head.push_back(each + " ");
   table.add(std::move(head));
   for (const Ratios::Row& row : ratios.rows) {
-    std::vector<std::string> line = {printable(row.service)};
-    for (const auto& cell : row.cells) line.push_back(cell_text(cell));
-    table.add(std::move(line));
+    table.add(line_of(printable(row.service), row, value_text));
+    if (std::any_of(row.cells.begin(), row.cells.end(), has_budget)) table.add(line_of("  budget", row, limit_text));
   }
   std::string text = "\n" + table.text();
   if (ratios.any_missed()) text += "! misses the performance budget\n";
@@ -69,7 +84,8 @@ std::string problems_text(const Report& report) {
 }  // namespace
 
 std::string to_text(const Report& report) {
-  std::string text = figures_text(report) + ratios_text(report) + problems_text(report);
+  std::string text = figures_text(report) + ratios_text(report, Who::by_hand, "ratio to by hand") +
+                     ratios_text(report, Who::same_requests, "to same requests") + problems_text(report);
   if (report.quick) text += "\nA quick run: few and short repeats.\n";
   if (!report.complete) text += "\nInterrupted: not everything was measured.\n";
   return text;

@@ -40,10 +40,10 @@ std::optional<Measurement> Collector::finish() {
   return std::move(measurement_);
 }
 
-std::vector<Measurement> measurements_of(std::initializer_list<Collector*> collectors) {
+std::vector<Measurement> measurements_of(std::span<Collector> collectors) {
   std::vector<Measurement> result;
-  for (Collector* each : collectors) {
-    if (auto measurement = each->finish()) result.push_back(*std::move(measurement));
+  for (Collector& each : collectors) {
+    if (auto measurement = each.finish()) result.push_back(*std::move(measurement));
   }
   return result;
 }

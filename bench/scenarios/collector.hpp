@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "bench/measure/samples.hpp"
@@ -68,6 +69,6 @@ class Collector {
 };
 
 // Of all that have one.
-[[nodiscard]] std::vector<Measurement> measurements_of(std::initializer_list<Collector*> collectors);
+[[nodiscard]] std::vector<Measurement> measurements_of(std::span<Collector> collectors);
 
 }  // namespace dlock::bench

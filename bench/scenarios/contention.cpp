@@ -101,7 +101,7 @@ std::vector<Measurement> measure_contention(Target& target, const Plan& plan, co
     before = after;
   }
   (void)crowd.finish();
-  return measurements_of({&collector});
+  return measurements_of({&collector, 1});
 }
 
 std::chrono::nanoseconds time_of_contention(const Plan& plan, std::size_t waiters) {

@@ -149,7 +149,7 @@ std::vector<Measurement> measure_holding(Target& target, const Plan& plan, std::
       if (error.code() != errc::cancelled || !stop.stop_requested()) throw;
     }
   }
-  return collector ? measurements_of({&*collector}) : std::vector<Measurement>();
+  return collector ? measurements_of({&*collector, 1}) : std::vector<Measurement>();
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::vector<Measurement> measure_mix(Target& target, std::size_t callers, const 
     collector.keep(window.samples);
   }
   (void)crowd.finish();
-  return measurements_of({&collector});
+  return measurements_of({&collector, 1});
 }
 
 }  // namespace

@@ -14,10 +14,12 @@
 
 namespace dlock::bench {
 
-// Acquire and release by one thread, dlock and the floor in turns. With a rate, in an open loop.
+// Acquire and release by one thread, dlock and these floors of the target in turns. With a rate, in an open loop.
 [[nodiscard]] std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const Subject& subject,
-                                                       std::optional<double> rate, const std::stop_token& stop);
-[[nodiscard]] std::chrono::nanoseconds time_of_latency(Target& target, const Plan& plan);
+                                                       const std::vector<Who>& floors, std::optional<double> rate,
+                                                       const std::stop_token& stop);
+// With so many floors.
+[[nodiscard]] std::chrono::nanoseconds time_of_latency(const Plan& plan, std::size_t floors);
 
 // One lock, handed from one to the next.
 [[nodiscard]] std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,
@@ -33,8 +35,5 @@ namespace dlock::bench {
 [[nodiscard]] inline std::size_t most_possible(const Target& target, std::size_t locks) {
   return possible(target, locks) ? locks : target.most_locks();
 }
-
-// For estimates: whether there is a floor to measure. If it cannot be had now, the measurement will say so.
-[[nodiscard]] bool has_floor(Target& target);
 
 }  // namespace dlock::bench

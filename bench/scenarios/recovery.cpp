@@ -140,7 +140,7 @@ std::vector<Measurement> measure_recovery(Target& target, const Plan& plan, cons
   if (all.empty()) return {};
   collector.add(all, {quantity::longest});
   collector.keep(all);
-  return measurements_of({&collector});
+  return measurements_of({&collector, 1});
 }
 
 }  // namespace

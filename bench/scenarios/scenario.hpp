@@ -22,7 +22,7 @@ struct Step {
 };
 
 // One function a scenario; the steps refer to the target and the plan. A scenario that has no meaning for the target
-// has no steps. Floor and dlock alternate, repeat by repeat.
+// has no steps. dlock and its floors take turns, repeat by repeat.
 [[nodiscard]] std::vector<Step> latency_steps(Target& target, const Plan& plan);
 [[nodiscard]] std::vector<Step> throughput_steps(Target& target, const Plan& plan);
 [[nodiscard]] std::vector<Step> contention_steps(Target& target, const Plan& plan);

@@ -1,5 +1,6 @@
-// What dlock is measured against: the same lock written by hand on the service's C client, on a connection of its own.
-// No waiting, no renewal, no deadline, nothing done about answers that do not come.
+// What dlock is measured against: a blocking program on the service's C client, with a connection of its own. It sends
+// the same requests as dlock, or what a user would write by hand. No waiting, no renewal, no deadline, nothing done
+// about answers that do not come.
 #pragma once
 
 namespace dlock::bench {

@@ -1,4 +1,4 @@
-// Bars in groups: a group for each service, a line for each number of callers, dlock above the floor.
+// Bars in groups: a group for each service, a line for each number of callers, dlock above the lock by hand.
 #pragma once
 
 #include <optional>

@@ -47,7 +47,7 @@ Markup latency(const Report& report, const std::vector<Group>& groups) {
                          .parameter = parameter::round_trip_ms,
                          .others = {},
                          .curves = {{.figure = figure::p50},
-                                    {.figure = figure::p50, .who = Who::floor, .dashed = true, .name = "floor"}},
+                                    {.figure = figure::p50, .who = Who::by_hand, .dashed = true, .name = "by hand"}},
                          .x_title = "round trip, ms",
                          .y_title = "acquire and release, p50",
                          .unit = "us",
@@ -97,7 +97,7 @@ Markup numbers(const Report& report, const std::vector<Group>& groups, double wa
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
       add(member, "acquire and release", Who::dlock, {});
-      add(member, "the same, floor", Who::floor, {});
+      add(member, "the same by hand", Who::by_hand, {});
       if (waiters > 0) add(member, "hand-off", Who::dlock, {{parameter::waiters, waiters}});
     }
   }
@@ -119,8 +119,8 @@ Section distance_section(const Report& whole) {
           .shows =
               "What becomes of latency and hand-off when requests and answers take longer, through a proxy that "
               "delays them: on one machine nothing shows how often a client and its service talk. The steeper a "
-              "line, the more round trips an operation takes; the table has their number. dlock has marks, its "
-              "floor is dashed. Pictures of the same figure have the same axes.",
+              "line, the more round trips an operation takes; the table has their number. dlock has marks, a "
+              "lock by hand is dashed. Pictures of the same figure have the same axes.",
           .charts = std::move(charts),
           .numbers = numbers(report, groups, most)};
 }

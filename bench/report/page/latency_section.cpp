@@ -18,14 +18,14 @@ std::string words_for(const Report& report, const Member& member) {
   const Measurement* dlock = latency_of(report, member.label, Who::dlock);
   std::string text = fmt::format("{}: p50 {}, p99 {}", member.label, quantity_text(median_of(dlock, figure::p50), "us"),
                                  quantity_text(median_of(dlock, figure::p99), "us"));
-  if (const auto floor = median_of(latency_of(report, member.label, Who::floor), figure::p50)) {
-    text += ", floor p50 " + quantity_text(*floor, "us");
+  if (const auto by_hand = median_of(latency_of(report, member.label, Who::by_hand), figure::p50)) {
+    text += ", by hand p50 " + quantity_text(*by_hand, "us");
   }
   return text + ". ";
 }
 
 Line line_of(const Measurement& measurement, std::size_t series) {
-  Line line{.series = series, .dashed = measurement.who == Who::floor, .points = {}, .marked = {}};
+  Line line{.series = series, .dashed = measurement.who == Who::by_hand, .points = {}, .marked = {}};
   double marked = 0;
   for (const CdfPoint& each : measurement.cdf) {
     if (!std::isfinite(each.microseconds) || each.share > Axis::most_share()) continue;
@@ -45,7 +45,7 @@ Markup distribution(const Report& report, const Group& group) {
   Legend legend;
   std::string description;
   for (const Member& member : group.members) {
-    for (const Who who : {Who::dlock, Who::floor}) {
+    for (const Who who : {Who::dlock, Who::by_hand}) {
       const Measurement* measurement = latency_of(report, member.label, who);
       if (measurement == nullptr || measurement->cdf.empty()) continue;
       lines.push_back(line_of(*measurement, member.series));
@@ -54,7 +54,7 @@ Markup distribution(const Report& report, const Group& group) {
         legend.series.push_back(member);
         description += words_for(report, member);
       } else {
-        legend.dashed = "floor";
+        legend.dashed = to_string(who);
       }
     }
   }
@@ -70,17 +70,19 @@ Markup distribution(const Report& report, const Group& group) {
 }
 
 Markup numbers(const Report& report, const std::vector<Group>& groups) {
-  HtmlTable table({"service", "p50", "p90", "p99", "p99.9", "max", "context switches", "floor p50", "ratio"});
+  HtmlTable table({"service", "p50", "p90", "p99", "p99.9", "max", "context switches", "by hand p50", "ratio",
+                   "same requests p50"});
   for (const Group& group : groups) {
     for (const Member& member : group.members) {
       const Measurement* dlock = latency_of(report, member.label, Who::dlock);
       if (dlock == nullptr) continue;
-      const double ratio = ratio_to_floor(report, *dlock, figure::p50);
+      const double ratio = ratio_to_floor(report, *dlock, Who::by_hand, figure::p50);
       table.add(member.label, {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90),
                                figure_cell(dlock, figure::p99), figure_cell(dlock, figure::p999),
                                figure_cell(dlock, figure::longest), figure_cell(dlock, figure::context_switches),
-                               figure_cell(latency_of(report, member.label, Who::floor), figure::p50),
-                               markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
+                               figure_cell(latency_of(report, member.label, Who::by_hand), figure::p50),
+                               markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured),
+                               figure_cell(latency_of(report, member.label, Who::same_requests), figure::p50)});
     }
   }
   return table.scrolling("Latency");
@@ -102,7 +104,7 @@ Section latency_section(const Report& report) {
           .shows =
               "How long one caller needs to acquire and release a lock that nobody else wants. In the first picture "
               "the dot is the median, the line reaches to the 99th percentile, and the upright stroke is the "
-              "median of the floor: the same by hand on the service's C client. In the others, each point of a "
+              "median of a lock by hand on the service's C client. In the others, each point of a "
               "line says which share of all calls took no longer; further left is faster, and a line that stays "
               "steep to the top has no slow exceptions. Each picture has its own time axis, which is logarithmic; the "
               "other axis gives the slowest calls the most room.",

@@ -17,7 +17,7 @@ struct Row {
   std::size_t series = 0;
   bool muted = false;                              // is there for comparison only
   std::optional<double> bar;                       // from the start of the axis
-  bool hollow = false;                             // the bar is of the floor
+  bool hollow = false;                             // the bar is of a lock by hand
   std::optional<std::pair<double, double>> range;  // a thin line
   std::vector<double> dots;
   std::vector<double> strokes;  // short upright lines

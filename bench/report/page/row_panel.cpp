@@ -68,11 +68,11 @@ Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Gr
       values.insert(values.end(), {*p50, p99});
       description +=
           fmt::format("{}: p50 {}, p99 {}", member.label, quantity_text(*p50, "us"), quantity_text(p99, "us"));
-      const auto floor = median_of(only_one_of(report, panel.scenario, member.label, Who::floor), figure::p50);
-      if (floor) {
-        row.strokes = {*floor};
-        values.push_back(*floor);
-        description += ", floor p50 " + quantity_text(*floor, "us");
+      const auto by_hand = median_of(only_one_of(report, panel.scenario, member.label, Who::by_hand), figure::p50);
+      if (by_hand) {
+        row.strokes = {*by_hand};
+        values.push_back(*by_hand);
+        description += ", by hand p50 " + quantity_text(*by_hand, "us");
       }
       description += ". ";
       rows.push_back(std::move(row));

@@ -33,7 +33,7 @@ struct SpreadPanel {
   std::string x_title;
 };
 
-// From p50 to p99 on a logarithmic axis, with a stroke for the floor's p50. Nothing where nothing was measured.
+// From p50 to p99 on a logarithmic axis, with a stroke for the p50 by hand. Nothing where nothing was measured.
 [[nodiscard]] Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Group>& groups);
 
 }  // namespace dlock::bench

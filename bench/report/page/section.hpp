@@ -32,7 +32,7 @@ struct Section {
 
 // What sections are made of.
 
-// What the lines of a picture mean. The dashed ones have the colour of that whose floor, or tail, they are.
+// What the lines of a picture mean. The dashed ones have the colour of that whose lock by hand, or tail, they are.
 struct Legend {
   std::vector<Member> series;
   std::string dashed;  // empty: there are none

@@ -16,8 +16,7 @@ BarGroup bars_of(const Report& report, const Member& member) {
   for (const Point& each : points_of(report, scenario::throughput, member.label, Who::dlock, parameter::callers)) {
     const auto value = median_of(each.measurement, figure::throughput);
     if (!value) continue;
-    const Measurement* floor =
-        report.find(scenario::throughput, member.label, Who::floor, each.measurement->parameters);
+    const Measurement* floor = floor_of(report, *each.measurement, Who::by_hand);
     bars.bars.push_back({.label = count_text(each.x, ""),
                          .value = *value,
                          .text = quantity_text(*value, "1/s"),
@@ -38,7 +37,7 @@ std::string words_for(const BarGroup& group) {
   std::string text = group.label + ":";
   for (const Bar& each : group.bars) {
     text += fmt::format(" {} with {}", each.text, each.label);
-    if (each.floor) text += fmt::format(" (floor {})", quantity_text(*each.floor, "1/s"));
+    if (each.floor) text += fmt::format(" (by hand {})", quantity_text(*each.floor, "1/s"));
     text += ",";
   }
   text.back() = '.';
@@ -69,16 +68,17 @@ Markup draw_group(const Report& report, const Group& group) {
 
 void add_lines(HtmlTable& table, const Report& report, const Member& member, const char* parameter, const char* noun) {
   for (const Point& each : points_of(report, scenario::throughput, member.label, Who::dlock, parameter)) {
-    const Measurement* floor =
-        report.find(scenario::throughput, member.label, Who::floor, each.measurement->parameters);
-    const double ratio = ratio_to_floor(report, *each.measurement, figure::throughput);
+    const Measurement* by_hand = floor_of(report, *each.measurement, Who::by_hand);
+    const Measurement* same_requests = floor_of(report, *each.measurement, Who::same_requests);
+    const double ratio = ratio_to_floor(report, *each.measurement, Who::by_hand, figure::throughput);
     table.add(
         member.label,
         {markup("{}{}", count_text(each.x, ""), noun), figure_cell(each.measurement, figure::throughput),
          figure_cell(each.measurement, figure::p50), figure_cell(each.measurement, figure::p99),
          figure_cell(each.measurement, figure::client_cpu), figure_cell(each.measurement, figure::context_switches),
-         figure_cell(each.measurement, figure::operations), figure_cell(floor, figure::throughput),
-         markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured)});
+         figure_cell(each.measurement, figure::operations), figure_cell(by_hand, figure::throughput),
+         markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured),
+         figure_cell(same_requests, figure::throughput)});
   }
 }
 
@@ -88,7 +88,7 @@ Section throughput_section(const Report& report) {
   const std::vector<Group> groups = groups_of(report);
   Markup charts;
   HtmlTable table({"service", "callers", "throughput", "p50", "p99", "client processor", "context switches",
-                   "server operations", "floor throughput", "ratio"});
+                   "server operations", "by hand", "ratio", "same requests"});
   for (const Group& group : groups) {
     charts += draw_group(report, group);
     for (const Member& member : group.members) {
@@ -96,16 +96,17 @@ Section throughput_section(const Report& report) {
       add_lines(table, report, member, parameter::outstanding, " async.");
     }
   }
-  return {.id = "throughput",
-          .scenario = scenario::throughput,
-          .title = "Many locks at the same time: throughput",
-          .shows =
-              "How many times a second so many callers, each with a name of its own, acquire and release. The full "
-              "bar is dlock, the hollow one below it the floor: one blocking connection of the C client for each "
-              "caller. The number to the left is that of the callers; with a star, of asynchronous calls under way "
-              "at the same time. Longer is better; each backend has its own scale.",
-          .charts = std::move(charts),
-          .numbers = table.scrolling("Throughput")};
+  return {
+      .id = "throughput",
+      .scenario = scenario::throughput,
+      .title = "Many locks at the same time: throughput",
+      .shows =
+          "How many times a second so many callers, each with a name of its own, acquire and release. The full "
+          "bar is dlock, the hollow one below it a lock by hand, with one blocking connection of the C client for "
+          "each caller. The number to the left is that of the callers; with a star, of asynchronous calls under way "
+          "at the same time. Longer is better; each backend has its own scale.",
+      .charts = std::move(charts),
+      .numbers = table.scrolling("Throughput")};
 }
 
 }  // namespace dlock::bench

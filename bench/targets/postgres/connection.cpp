@@ -83,4 +83,14 @@ PostgresResult PostgresConnection::receive() const {
   return result;
 }
 
+bool waits_for_the_disk(const UrlText& url) {
+  return url.parameter("durability").value_or("sync") == "sync";
+}
+
+PostgresConnection connect_durably(const UrlText& url) {
+  PostgresConnection connection(url);
+  if (!waits_for_the_disk(url)) connection.run("SET synchronous_commit = off");
+  return connection;
+}
+
 }  // namespace dlock::bench

@@ -49,4 +49,9 @@ class PostgresConnection {
   std::unique_ptr<pg_conn, Finish> connection_;
 };
 
+// Whether the URL asks for that.
+[[nodiscard]] bool waits_for_the_disk(const UrlText& url);
+// A connection whose commits wait for the disk, or do not, as those of dlock's clients.
+[[nodiscard]] PostgresConnection connect_durably(const UrlText& url);
+
 }  // namespace dlock::bench

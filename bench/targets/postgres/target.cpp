@@ -6,8 +6,9 @@
 
 #include "backends/postgres/sql/identifier.hpp"
 #include "bench/targets/own_name.hpp"
+#include "bench/targets/postgres/by_hand.hpp"
 #include "bench/targets/postgres/connection.hpp"
-#include "bench/targets/postgres/floor.hpp"
+#include "bench/targets/postgres/same_requests.hpp"
 #include "bench/targets/postgres/statistics.hpp"
 
 namespace dlock::bench {
@@ -34,9 +35,8 @@ class PostgresTarget final : public ServiceTarget {
   void prepare() override;
   [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, const std::string& name) override {
-    return make_postgres_floor(url, info().strategy, schema_, "floor/" + name);
-  }
+  [[nodiscard]] std::vector<Who> floors() const override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -50,6 +50,8 @@ class PostgresTarget final : public ServiceTarget {
 
   bool own_schema_;
   std::string schema_;
+  ByHandTables by_hand_;
+  bool has_by_hand_ = false;  // its tables are there
   std::size_t most_locks_ = 0;
   std::size_t most_floors_ = 0;
   std::optional<PostgresStatistics> statistics_;
@@ -60,6 +62,7 @@ PostgresTarget::PostgresTarget(const UrlText& given, const std::string& strategy
   const auto schema = given.parameter("schema");
   own_schema_ = !schema;
   schema_ = schema.value_or(own_name('_'));
+  by_hand_ = by_hand_tables(schema_, own_name('_'));
 }
 
 UrlText PostgresTarget::url_for(std::size_t locks) const {
@@ -81,10 +84,22 @@ void PostgresTarget::prepare() {
     }
     limit_connections(std::stoul(connection.value(connections_left)));
     statistics_.emplace(given());
+    make(by_hand_, connection);
+    has_by_hand_ = true;
   } catch (const std::exception&) {
-    // A server that dlock reaches and libpq by itself does not: there is a bit less to tell of it.
-    statistics_.reset();
+    // A server that dlock reaches and libpq by itself does not, or no right to make tables: there is a bit less to
+    // tell.
   }
+}
+
+std::vector<Who> PostgresTarget::floors() const {
+  if (!has_by_hand_) return {Who::same_requests};
+  return {Who::same_requests, Who::by_hand};
+}
+
+std::unique_ptr<Floor> PostgresTarget::floor_at(const UrlText& url, Who who, const std::string& name) {
+  if (who == Who::by_hand) return make_postgres_by_hand(url, info().strategy, by_hand_, name);
+  return make_postgres_same_requests(url, info().strategy, schema_, "floor/" + name);
 }
 
 void PostgresTarget::limit_connections(std::size_t left) {
@@ -120,6 +135,7 @@ void PostgresTarget::clean_up() {
     connection.run("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
     return;
   }
+  if (has_by_hand_) drop(by_hand_, connection);
   const std::string names = lock_names;
   for (const char* table : {"lease", "optimistic", "row_lock", "row_token", "fence"}) {
     connection.run("DELETE FROM " + schema + "." + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" +

@@ -8,9 +8,10 @@
 #include <optional>
 
 #include "bench/targets/own_name.hpp"
+#include "bench/targets/redis/by_hand.hpp"
 #include "bench/targets/redis/connection.hpp"
-#include "bench/targets/redis/floor.hpp"
 #include "bench/targets/redis/info.hpp"
+#include "bench/targets/redis/same_requests.hpp"
 
 namespace dlock::bench {
 
@@ -35,7 +36,8 @@ class RedisTarget final : public ServiceTarget {
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, const std::string& name) override;
+  [[nodiscard]] std::vector<Who> floors() const override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -96,9 +98,14 @@ void RedisTarget::prepare() {
   if (most != 0) most_floors_ = std::max<std::size_t>(most, spare_connections + 1) - spare_connections;
 }
 
-std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, const std::string& name) {
-  if (by_tls()) return nullptr;
-  return std::make_unique<RedisFloor>(url, floors_, name);
+std::vector<Who> RedisTarget::floors() const {
+  if (by_tls()) return {};
+  return {Who::same_requests, Who::by_hand};
+}
+
+std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, Who who, const std::string& name) {
+  if (who == Who::by_hand) return std::make_unique<RedisByHand>(url, floors_ + "by-hand:" + name);
+  return std::make_unique<RedisSameRequests>(url, floors_, name);
 }
 
 std::optional<Operations> RedisTarget::operations() {

@@ -11,7 +11,9 @@ class PlainTarget final : public ServiceTarget {
  public:
   explicit PlainTarget(const std::string& url) : ServiceTarget(UrlText(url), "plain", "") {}
 
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, const std::string& /*name*/) override {
+  [[nodiscard]] std::vector<Who> floors() const override { return {}; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, Who /*who*/,
+                                                const std::string& /*name*/) override {
     return nullptr;
   }
   [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }

@@ -22,7 +22,7 @@ class PostgresTargetTest : public testing::Test {
 };
 
 TEST_F(PostgresTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
 }
 
 TEST_F(PostgresTargetTest, CountsOperations) {
@@ -41,7 +41,7 @@ TEST_F(PostgresTargetTest, LeavesNothingBehind) {
   const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
-    (void)each->make_floor(test_name);
+    use_its_floors(*each);
   }
   EXPECT_NE(schemas(), before);
   for (const auto& each : targets) each->clean_up();
@@ -57,9 +57,7 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   const Targets targets = targets_of(url);
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
-    const auto floor = each->make_floor(test_name);
-    floor->acquire();
-    floor->release();
+    use_its_floors(*each);
   }
   EXPECT_NE(server_->value("SELECT count(*) FROM app.lease"), "1");
   for (const auto& each : targets) each->clean_up();
@@ -67,6 +65,20 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   for (const std::string table : {"optimistic", "row_lock", "row_token", "fence"}) {
     EXPECT_EQ(server_->value("SELECT count(*) FROM app." + table), "0") << table;
   }
+  EXPECT_EQ(
+      server_->value("SELECT count(*) FROM pg_tables WHERE schemaname = 'app' AND tablename LIKE 'dlock\\_bench\\_%'"),
+      "0");
+}
+
+TEST_F(PostgresTargetTest, WithoutTheRightToMakeTablesThereIsNoFloorByHand) {
+  (void)connect(server_->url("schema=shared")).initialize();
+  server_->run("CREATE ROLE guest LOGIN PASSWORD 'secret'");
+  server_->run("GRANT USAGE ON SCHEMA shared TO guest");
+  server_->run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA shared TO guest");
+  const auto targets = targets_of(server_->url_as("guest", "secret", "schema=shared&strategy=table"));
+  EXPECT_EQ(targets.front()->floors(), std::vector{Who::same_requests});
+  expect_that_its_floors_exclude(*targets.front());
+  targets.front()->clean_up();
 }
 
 TEST_F(PostgresTargetTest, SaysHowTheServerIsSetUp) {

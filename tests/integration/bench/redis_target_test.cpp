@@ -20,7 +20,7 @@ class RedisTargetTest : public testing::Test {
 };
 
 TEST_F(RedisTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
 }
 
 TEST_F(RedisTargetTest, CountsOperations) {
@@ -29,7 +29,7 @@ TEST_F(RedisTargetTest, CountsOperations) {
 
 TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
   const auto target = std::move(targets_of(server_->url("strategy=queue")).front());
-  const auto floor = target->make_floor(test_name);
+  const auto floor = target->make_floor(Who::same_requests, test_name);
   const double before = target->operations()->carried_out;
   floor->acquire();
   floor->release();
@@ -76,9 +76,7 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
   const std::size_t before = keys();
   const auto target = std::move(targets_of(url).front());
   acquire_and_release(*target, 1);
-  const auto floor = target->make_floor(test_name);
-  floor->acquire();
-  floor->release();
+  use_its_floors(*target);
   EXPECT_GT(keys(), before);
   target->clean_up();
   EXPECT_EQ(keys(), before);

@@ -23,7 +23,7 @@ class ZooKeeperTargetTest : public testing::Test {
 };
 
 TEST_F(ZooKeeperTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
 }
 
 TEST_F(ZooKeeperTargetTest, CountsOperations) {
@@ -55,9 +55,7 @@ TEST_F(ZooKeeperTargetTest, LeavesNothingBehind) {
   const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
-    const auto floor = each->make_floor(test_name);
-    floor->acquire();
-    floor->release();
+    use_its_floors(*each);
   }
   EXPECT_NE(nodes(), before);
   for (const auto& each : targets) each->clean_up();
@@ -68,7 +66,7 @@ TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
   test::ZooKeeperClient(server_->address()).create_all("/app/orders");
   const auto target = std::move(targets_of(server_->url("strategy=sequential&prefix=/app")).front());
   const auto before = nodes("/app");
-  (void)target->make_floor(test_name);
+  (void)target->make_floor(Who::by_hand, test_name);
   EXPECT_NE(nodes("/app"), before);
   target->clean_up();
   EXPECT_EQ(nodes("/app"), before);
@@ -77,7 +75,7 @@ TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
 TEST_F(ZooKeeperTargetTest, WorksBelowAChroot) {
   test::ZooKeeperClient(server_->address()).create_all("/deep/root");
   const auto target = std::move(targets_of(server_->url("/deep/root?strategy=ephemeral")).front());
-  expect_that_its_floor_excludes(*target);
+  expect_that_its_floors_exclude(*target);
   target->clean_up();
   EXPECT_TRUE(nodes("/deep/root").empty());
 }

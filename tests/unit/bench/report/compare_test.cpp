@@ -76,9 +76,9 @@ TEST(Compare, FiguresThatAreNeitherGoodNorBadAreLeftOut) {
 }
 
 TEST(Compare, ASlowerFloorIsSaidButIsNotDlocksFault) {
-  const Comparison comparison = compare(report_with({latency("file", {10, 11}, Who::floor)}),
-                                        report_with({latency("file", {20, 21}, Who::floor)}));
-  EXPECT_THAT(comparison.text, HasSubstr("worse   latency, floor, p50"));
+  const Comparison comparison = compare(report_with({latency("file", {10, 11}, Who::by_hand)}),
+                                        report_with({latency("file", {20, 21}, Who::by_hand)}));
+  EXPECT_THAT(comparison.text, HasSubstr("worse   latency, by hand, p50"));
   EXPECT_FALSE(comparison.slower);
 }
 

@@ -123,6 +123,15 @@ TEST(Json, TextThatIsNotUtf8DoesNotPreventAReport) {
   EXPECT_EQ(from_json(to_json(report)).problems[0].message, "bad \xEF\xBF\xBD byte");
 }
 
+TEST(Json, TheFloorOfOlderFilesSentTheSameRequests) {
+  Report report;
+  report.measurements = {latency("file", {1}, Who::by_hand)};
+  Json json = Json::parse(to_json(report));
+  json.at("measurements").at(0).at("who") = "floor";
+  EXPECT_EQ(schema_violation(json, schema()), "");
+  EXPECT_EQ(from_json(json.dump()).measurements[0].who, Who::same_requests);
+}
+
 TEST(Json, AnEmptyReportIsOne) {
   EXPECT_TRUE(from_json(to_json({})).measurements.empty());
 }
@@ -142,7 +151,9 @@ TEST(Json, TheSchemaRefusesWhatIsWrong) {
   EXPECT_EQ(violation("/schema", 2), "/schema is not 1");
   EXPECT_EQ(violation("/more", 2), " has an unknown \"more\"");
   EXPECT_EQ(violation("/quick", "no"), "/quick is no \"boolean\"");
-  EXPECT_EQ(violation("/measurements/0/who", "me"), "/measurements/0/who is none of [\"dlock\",\"floor\"]");
+  EXPECT_EQ(violation("/measurements/0/who", "me"),
+            "/measurements/0/who is none of "
+            "[\"dlock\",\"same requests\",\"by hand\",\"floor\"]");
   EXPECT_EQ(violation("/measurements/0/parameters/callers", "8"),
             "/measurements/0/parameters/callers is no \"number\"");
   EXPECT_EQ(violation("/measurements/0/cdf/0", Json::array({1})), "/measurements/0/cdf/0 is too short");
@@ -189,7 +200,8 @@ TEST(Json, NamesThePartOfTheWrongType) {
 }
 
 TEST(Json, NamesThePartWithTheWrongWord) {
-  EXPECT_EQ(error_with("/measurements/0/who", "me"), "measurements[0].who: is neither \"dlock\" nor \"floor\"");
+  EXPECT_EQ(error_with("/measurements/0/who", "me"),
+            "measurements[0].who: is none of \"dlock\", \"same requests\" and \"by hand\"");
   EXPECT_EQ(error_with("/measurements/0/figures/0/better", "faster"),
             "measurements[0].figures[0].better: is none of \"lower\", \"higher\" and \"neither\"");
   EXPECT_EQ(error_with("/measurements/0/cdf/3", Json::array({1, 2, 3})),

@@ -9,7 +9,8 @@ namespace {
 
 TEST(Names, SayTheScenarioAndItsParameters) {
   EXPECT_EQ(name_of(latency("file", {})), "latency");
-  EXPECT_EQ(name_of(latency("file", {}, Who::floor)), "latency, floor");
+  EXPECT_EQ(name_of(latency("file", {}, Who::by_hand)), "latency, by hand");
+  EXPECT_EQ(name_of(latency("file", {}, Who::same_requests)), "latency, same requests");
   EXPECT_EQ(name_of(throughput("file", 64, {})), "throughput, 64 callers");
   EXPECT_EQ(name_of(measurement("throughput", "file", {{"outstanding", 10'000}}, {})), "throughput, 10 000 under way");
   EXPECT_EQ(name_of(measurement("distance", "file", {{"round_trip_ms", 5}, {"waiters", 8}}, {})),

@@ -34,10 +34,10 @@ TEST(Result, AFigureWithoutRepeatsIsZero) {
 TEST(Result, FindsAMeasurementByAllThatTellsItFromOthers) {
   Report report;
   report.measurements = {throughput("redis queue", 8, {1}), throughput("redis queue", 64, {2}),
-                         throughput("redis queue", 64, {3}, Who::floor), throughput("file", 64, {4})};
+                         throughput("redis queue", 64, {3}, Who::by_hand), throughput("file", 64, {4})};
   const Parameters callers{{"callers", 64}};
   EXPECT_EQ(report.find("throughput", "redis queue", Who::dlock, callers), &report.measurements[1]);
-  EXPECT_EQ(report.find("throughput", "redis queue", Who::floor, callers), &report.measurements[2]);
+  EXPECT_EQ(report.find("throughput", "redis queue", Who::by_hand, callers), &report.measurements[2]);
   EXPECT_EQ(report.find("throughput", "file", Who::dlock, callers), &report.measurements[3]);
   EXPECT_EQ(report.find("latency", "redis queue", Who::dlock, callers), nullptr);
   EXPECT_EQ(report.find("throughput", "redis queue", Who::dlock, {}), nullptr);
@@ -46,22 +46,34 @@ TEST(Result, FindsAMeasurementByAllThatTellsItFromOthers) {
 // The ratio of the medians would be 10 / 2.
 TEST(Result, TheRatioToTheFloorIsTheMedianOfTheRatiosOfRepeats) {
   Report report;
-  report.measurements = {latency("redis queue", {10, 2, 30}), latency("redis queue", {2, 1, 10}, Who::floor)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], figure::p50), 3);
+  report.measurements = {latency("redis queue", {10, 2, 30}), latency("redis queue", {2, 1, 10}, Who::by_hand),
+                         latency("redis queue", {1, 1, 1}, Who::same_requests)};
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 3);
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::same_requests, figure::p50), 10);
 }
 
 TEST(Result, RepeatsThatOnlyOneOfThemHasHaveNoRatio) {
   Report report;
-  report.measurements = {latency("file", {2, 4, 100}), latency("file", {2, 2}, Who::floor)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], figure::p50), 1.5);
+  report.measurements = {latency("file", {2, 4, 100}), latency("file", {2, 2}, Who::by_hand)};
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 1.5);
 }
 
 TEST(Result, NoRatioWithoutAFloorOrAFigure) {
   Report report;
-  report.measurements = {latency("file", {2}), latency("redis queue", {2}), latency("redis queue", {0}, Who::floor)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], figure::p50), 0);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], figure::p50), 0);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], figure::p99), 0);
+  report.measurements = {latency("file", {2}), latency("redis queue", {2}), latency("redis queue", {0}, Who::by_hand)};
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 0);
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::by_hand, figure::p50), 0);
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::by_hand, figure::p99), 0);
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::same_requests, figure::p50), 0);
+}
+
+TEST(Result, CallsUnderWayAreComparedWithAsManyCallers) {
+  Report report;
+  report.measurements = {under_way("redis queue", 64, {30}, {7}), throughput("redis queue", 64, {20}),
+                         throughput("redis queue", 64, {10}, Who::by_hand)};
+  EXPECT_EQ(floor_of(report, report.measurements[0], Who::by_hand), &report.measurements[2]);
+  EXPECT_EQ(floor_of(report, report.measurements[0], Who::same_requests), nullptr);
+  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::throughput), 3);
 }
 
 }  // namespace

@@ -46,4 +46,10 @@ inline Measurement throughput(const std::string& service, double callers, std::v
                      {higher(figure::throughput, std::move(pairs))}, who);
 }
 
+inline Measurement under_way(const std::string& service, double count, std::vector<double> pairs,
+                             std::vector<double> client_cpu) {
+  return measurement(scenario::throughput, service, {{parameter::outstanding, count}},
+                     {higher(figure::throughput, std::move(pairs)), lower(figure::client_cpu, std::move(client_cpu))});
+}
+
 }  // namespace dlock::bench

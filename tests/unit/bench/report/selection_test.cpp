@@ -12,7 +12,7 @@ namespace {
 TEST(Selection, LabelsAreThoseKnownAndThoseMeasured) {
   Report report;
   report.services = {service("redis", "queue"), service("file", "")};
-  report.measurements = {latency("file", {1}), latency("etcd", {1}), latency("etcd", {1}, Who::floor)};
+  report.measurements = {latency("file", {1}), latency("etcd", {1}), latency("etcd", {1}, Who::by_hand)};
   EXPECT_EQ(labels_of(report), (std::vector<std::string>{"redis queue", "file", "etcd"}));
 }
 
@@ -21,7 +21,7 @@ TEST(Selection, PointsAreInOrderAndHaveNoOtherParameters) {
   report.measurements = {measurement("distance", "redis queue", {{"round_trip_ms", 20}}, {}),
                          measurement("distance", "redis queue", {{"round_trip_ms", 1}}, {}),
                          measurement("distance", "redis queue", {{"round_trip_ms", 5}, {"waiters", 8}}, {}),
-                         measurement("distance", "redis queue", {{"round_trip_ms", 5}}, {}, Who::floor)};
+                         measurement("distance", "redis queue", {{"round_trip_ms", 5}}, {}, Who::by_hand)};
   const auto points = points_of(report, "distance", "redis queue", Who::dlock, "round_trip_ms");
   ASSERT_EQ(points.size(), 2U);
   EXPECT_EQ(points[0].x, 1);
@@ -46,7 +46,7 @@ TEST(Selection, AMedianIsAbsentWhereNothingWasMeasured) {
 TEST(Selection, ValuesOfAParameterAreThoseOfDlock) {
   Report report;
   report.measurements = {throughput("redis queue", 64, {1}), throughput("file", 8, {1}), throughput("file", 64, {1}),
-                         throughput("file", 1, {1}, Who::floor)};
+                         throughput("file", 1, {1}, Who::by_hand)};
   EXPECT_EQ(values_of(report, "throughput", "callers"), (std::vector<double>{8, 64}));
 }
 

@@ -20,7 +20,7 @@ Samples two_samples() {
 
 TEST(Collector, GivesEachFigureAValueARepeat) {
   const TestTarget target;
-  Collector collector(target, subject, Who::floor);
+  Collector collector(target, subject, Who::by_hand);
   for (const double value : {3.0, 1.0}) {
     collector.add(quantity::hand_offs, value);
     collector.add(two_samples(), {quantity::p50, quantity::longest});
@@ -29,7 +29,7 @@ TEST(Collector, GivesEachFigureAValueARepeat) {
   ASSERT_TRUE(measurement);
   EXPECT_EQ(measurement->scenario, scenario::contention);
   EXPECT_EQ(measurement->service, "the service");
-  EXPECT_EQ(measurement->who, Who::floor);
+  EXPECT_EQ(measurement->who, Who::by_hand);
   EXPECT_EQ(measurement->parameters, subject.parameters);
   ASSERT_EQ(measurement->figures.size(), 3U);
   const Figure& hand_offs = measurement->figures[0];
@@ -61,12 +61,11 @@ TEST(Collector, TheDistributionIsOfAllRepeats) {
 
 TEST(Collector, WithoutRepeatsThereIsNoMeasurement) {
   const TestTarget target;
-  Collector empty(target, subject, Who::dlock);
-  Collector full(target, subject, Who::floor);
-  full.add(quantity::hand_offs, 1);
-  const auto measurements = measurements_of({&empty, &full});
+  std::vector<Collector> collectors = {{target, subject, Who::dlock}, {target, subject, Who::by_hand}};
+  collectors[1].add(quantity::hand_offs, 1);
+  const auto measurements = measurements_of(collectors);
   ASSERT_EQ(measurements.size(), 1U);
-  EXPECT_EQ(measurements[0].who, Who::floor);
+  EXPECT_EQ(measurements[0].who, Who::by_hand);
 }
 
 }  // namespace

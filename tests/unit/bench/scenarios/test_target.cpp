@@ -29,10 +29,9 @@ std::string TestTarget::url(std::size_t locks) const {
   return url_;
 }
 
-std::unique_ptr<Floor> TestTarget::make_floor(const std::string& name) {
+std::unique_ptr<Floor> TestTarget::make_floor(Who who, const std::string& name) {
   const std::scoped_lock lock(mutex_);
-  if (!has_floors) return nullptr;
-  floor_names_.insert(name);
+  floor_names_.insert(std::string(to_string(who)) + " " + name);
   return std::make_unique<CountingFloor>(on_floor_acquire);
 }
 
@@ -47,7 +46,9 @@ std::unique_ptr<Target> TestTarget::at_distance(std::chrono::nanoseconds round_t
   const std::scoped_lock lock(mutex_);
   distances_.push_back(round_trip);
   if (!reachable) return nullptr;
-  return std::make_unique<TestTarget>(url_);
+  auto far = std::make_unique<TestTarget>(url_);
+  far->floors_ = floors_;
+  return far;
 }
 
 std::vector<std::size_t> TestTarget::clients() const {

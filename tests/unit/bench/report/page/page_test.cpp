@@ -243,8 +243,17 @@ TEST(Page, HasTheEnvironmentTheProblemsAndTheBudget) {
   EXPECT_THAT(text, HasSubstr("appendonly: no"));
   EXPECT_THAT(text, HasSubstr("redis://localhost?strategy=queue"));
   EXPECT_THAT(text, HasSubstr("no other process can wait for a lock of this one"));
-  EXPECT_THAT(text, HasSubstr("1.61 &lt;= 1.35 missed"));
-  EXPECT_THAT(text, HasSubstr("&gt;= 1.70 met"));
+  EXPECT_THAT(text, HasSubstr("&lt;= 0.85 missed"));
+  EXPECT_THAT(text, HasSubstr("&lt;= 0.80 met"));
+}
+
+TEST(Page, HasATableOfRatiosForEachFloor) {
+  const std::string both = check_xml(to_html(synthetic_report())).text;
+  EXPECT_THAT(both, HasSubstr("Against a lock by hand"));
+  EXPECT_THAT(both, HasSubstr("What dlock itself costs"));
+  Report report = synthetic_report();
+  std::erase_if(report.measurements, [](const Measurement& each) { return each.who == Who::same_requests; });
+  EXPECT_THAT(check_xml(to_html(report)).text, Not(HasSubstr("What dlock itself costs")));
 }
 
 TEST(Page, NothingMeasuredIsAPageToo) {

@@ -32,6 +32,10 @@ TEST(BenchPostgresTarget, RespectsTheUsersLimitOfConnections) {
   EXPECT_EQ(UrlText(target->url(64)).parameter("max_connections"), "20");
 }
 
+TEST(BenchPostgresTarget, HasNoFloorByHandWithoutTablesForIt) {
+  EXPECT_EQ(make_postgres_target(UrlText("postgresql://h/db"), "table")->floors(), std::vector{Who::same_requests});
+}
+
 TEST(BenchPostgresTarget, ThereAreNoProxiesForAUnixSocketOrACheckedName) {
   using std::chrono::milliseconds;
   for (const char* url : {"postgresql:///db?host=/run/postgresql", "postgresql://%2Frun%2Fpostgresql/db",

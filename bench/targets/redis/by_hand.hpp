@@ -1,4 +1,5 @@
-// A lock by hand on blocking hiredis: the scripts that dlock runs in the server, on a connection of its own.
+// The lock that Redis's manual shows, on blocking hiredis: SET with NX and PX, and a script that deletes the key only
+// if it still has the owner's value. No fencing token, no queue.
 #pragma once
 
 #include <string>
@@ -6,22 +7,19 @@
 #include "bench/targets/floor.hpp"
 #include "bench/targets/redis/connection.hpp"
 
-#include "backends/redis/requests/keys.hpp"
-
 namespace dlock::bench {
 
-class RedisFloor final : public Floor {
+class RedisByHand final : public Floor {
  public:
-  RedisFloor(const UrlText& url, const std::string& prefix, const std::string& name);
+  RedisByHand(const UrlText& url, std::string key);
 
   void acquire() override;
   void release() override;
 
  private:
   RedisConnection connection_;
-  redis::Keys keys_;
+  std::string key_;
   std::string owner_;
-  std::string acquire_sha_;
   std::string release_sha_;
 };
 

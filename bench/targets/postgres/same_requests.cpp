@@ -1,4 +1,4 @@
-#include "bench/targets/postgres/floor.hpp"
+#include "bench/targets/postgres/same_requests.hpp"
 
 #include <libpq-fe.h>
 
@@ -27,15 +27,7 @@ constexpr const char* not_free = "the floor's lock is held by somebody else";
 constexpr const char* not_held = "the floor did not hold its lock";
 
 postgres::Durability durability_of(const UrlText& url) {
-  return url.parameter("durability").value_or("sync") == "sync" ? postgres::Durability::sync
-                                                                : postgres::Durability::async;
-}
-
-// As dlock's own clients do where the URL says so.
-PostgresConnection connect_durably(const UrlText& url) {
-  PostgresConnection connection(url);
-  if (durability_of(url) != postgres::Durability::sync) connection.run("SET synchronous_commit = off");
-  return connection;
+  return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
 }
 
 // "table" and "optimistic"
@@ -131,8 +123,8 @@ class AdvisoryFloor final : public Floor {
 
 }  // namespace
 
-std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy, const std::string& schema,
-                                           const std::string& name) {
+std::unique_ptr<Floor> make_postgres_same_requests(const UrlText& url, std::string_view strategy,
+                                                   const std::string& schema, const std::string& name) {
   const postgres::Durability durability = durability_of(url);
   if (strategy == "table") {
     return std::make_unique<RowFloor>(url, name, postgres::table_statements(schema, durability), false);

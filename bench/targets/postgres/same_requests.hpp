@@ -1,4 +1,4 @@
-// A lock by hand on blocking libpq: prepared statements, the same as dlock's.
+// The statements that dlock prepares, on blocking libpq.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace dlock::bench {
 
 // The tables have to be there. Throws std::runtime_error if there is no connection to be had, std::invalid_argument for
 // an unknown strategy.
-[[nodiscard]] std::unique_ptr<Floor> make_postgres_floor(const UrlText& url, std::string_view strategy,
-                                                         const std::string& schema, const std::string& name);
+[[nodiscard]] std::unique_ptr<Floor> make_postgres_same_requests(const UrlText& url, std::string_view strategy,
+                                                                 const std::string& schema, const std::string& name);
 
 }  // namespace dlock::bench

@@ -1,4 +1,4 @@
-#include "bench/targets/redis/floor.hpp"
+#include "bench/targets/redis/same_requests.hpp"
 
 #include <hiredis/hiredis.h>
 
@@ -28,14 +28,14 @@ const std::string& grant_ms() {
 
 }  // namespace
 
-RedisFloor::RedisFloor(const UrlText& url, const std::string& prefix, const std::string& name)
+RedisSameRequests::RedisSameRequests(const UrlText& url, const std::string& prefix, const std::string& name)
     : connection_(url),
       keys_(redis::keys_of(prefix, name)),
       owner_(own_name()),
       acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script().text})),
       release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script().text})) {}
 
-void RedisFloor::acquire() {
+void RedisSameRequests::acquire() {
   const RedisReply reply =
       connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
                         lease_ms, not_queued, alive_ms(), grant_ms(), holder});
@@ -44,7 +44,7 @@ void RedisFloor::acquire() {
   }
 }
 
-void RedisFloor::release() {
+void RedisSameRequests::release() {
   const RedisReply reply = connection_.call(
       {"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms(), in_no_queue});
   if (reply->integer != 1) {

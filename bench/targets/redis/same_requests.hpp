@@ -1,0 +1,28 @@
+// The scripts that dlock runs in the server, on blocking hiredis.
+#pragma once
+
+#include <string>
+
+#include "bench/targets/floor.hpp"
+#include "bench/targets/redis/connection.hpp"
+
+#include "backends/redis/requests/keys.hpp"
+
+namespace dlock::bench {
+
+class RedisSameRequests final : public Floor {
+ public:
+  RedisSameRequests(const UrlText& url, const std::string& prefix, const std::string& name);
+
+  void acquire() override;
+  void release() override;
+
+ private:
+  RedisConnection connection_;
+  redis::Keys keys_;
+  std::string owner_;
+  std::string acquire_sha_;
+  std::string release_sha_;
+};
+
+}  // namespace dlock::bench
