@@ -7,7 +7,6 @@
 #include <dlock/duration.hpp>
 
 #include "engine/hand_over.hpp"
-#include "util/pause.hpp"
 #include "util/time_slice.hpp"
 
 namespace dlock::engine {
@@ -21,9 +20,6 @@ using namespace std::chrono_literals;
 constexpr int most_in_a_batch = 64;
 constexpr std::chrono::nanoseconds longest_batch = 500us;
 constexpr std::chrono::nanoseconds longest_row_of_handlers = 500us;
-// A thread that runs at this moment on another processor needs a microsecond for what a sleep and a wake-up would take
-// several for.
-constexpr int spins = 24;
 
 }  // namespace
 
@@ -65,7 +61,7 @@ void EventLoop::sleep_until_lead() {
 void EventLoop::lead(bool hurry) {
   for (bool leaving = false;;) {
     // What is ready is done before the loop is left alone, and before more user code.
-    const bool idle = !(hurry || leaving ? run_what_is_ready() : io_.run_one() > 0);
+    const bool idle = !(hurry || leaving ? run_what_is_ready() : run_next());
     hand_over();
     const util::MutexLock lock(mutex_);
     run_user_code();
@@ -79,6 +75,20 @@ void EventLoop::lead(bool hurry) {
     leaving = may_leave_lead();
     hurry = !user_code_.empty();
   }
+}
+
+// Waits for the next handler. Where callers wait for answers, it looks for a while before it falls asleep.
+bool EventLoop::run_next() {
+  if (waiting_ == 0) return io_.run_one() > 0;
+  const auto begin = Clock::now();
+  bool ran = false;
+  for (auto now = begin; !ran && !io_.stopped() && now - begin < own_polling_.duration(); now = Clock::now()) {
+    ran = io_.poll_one() > 0;
+    if (!ran) std::this_thread::yield();
+  }
+  if (!ran) ran = io_.run_one() > 0;
+  own_polling_.waited(Clock::now() - begin);
+  return ran;
 }
 
 // Answers whether there was something. Loss signals do not wait for all of it.
@@ -187,10 +197,7 @@ class EventLoop::Leading {
 };
 
 bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
-  for (int i = 0; i < spins; ++i) {
-    if (event.is_set()) return true;
-    util::pause_processor();
-  }
+  if (event.is_set()) return true;
   hand_over();
   const Waiting waiting(*this, event);
   hand_over();

@@ -70,6 +70,7 @@ class EventLoop {
   // The own thread.
   void sleep_until_lead() DLOCK_REQUIRES(mutex_);
   void lead(bool hurry) DLOCK_EXCLUDES(mutex_);
+  bool run_next();
   bool run_what_is_ready();
   void run_user_code() DLOCK_REQUIRES(mutex_);
   void run_unlocked(Task code) DLOCK_REQUIRES(mutex_);
@@ -91,6 +92,7 @@ class EventLoop {
 
   std::atomic<int> posted_{0};  // handlers that have not begun
   AnswerPolling polling_;       // of a caller that leads; the leader's
+  AnswerPolling own_polling_;   // of the own thread; its own
 
   std::atomic<bool> loss_signalled_{false};  // since user code ran last
   std::atomic<bool> caller_leads_{false};    // as leader_ says

@@ -62,14 +62,14 @@ class LeadPolicy {
 
 // For how long an answer is polled for before the thread sleeps: falling asleep and being woken takes longer than an
 // answer that comes soon. Whether to expect one is learnt from the waits before, as a hypervisor does it with idle
-// processors (KVM's halt polling).
+// processors (KVM's halt polling). One late answer among many is no reason to stop.
 class AnswerPolling {
  public:
   [[nodiscard]] std::chrono::nanoseconds duration() const noexcept { return duration_; }
 
   void waited(std::chrono::nanoseconds time) noexcept {
     if (time > longest) {
-      duration_ = std::chrono::nanoseconds(0);
+      duration_ = duration_ / 2 < shortest ? std::chrono::nanoseconds(0) : duration_ / 2;
     } else if (time > duration_) {
       duration_ = std::clamp(duration_ * 2, shortest, longest);
     }

@@ -33,7 +33,7 @@ constexpr std::chrono::nanoseconds late = LeadPolicy::longest_gap;
 constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
 // them at once.
-constexpr int several = 2;
+constexpr int several = 16;
 // The loop's thread waits so long for a turn before it looks whether somebody is to be told of a loss: the thread whose
 // turn it is may have been taken off its processor.
 constexpr std::chrono::nanoseconds longest_without_losses = std::chrono::microseconds(200);

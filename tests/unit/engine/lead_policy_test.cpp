@@ -106,7 +106,7 @@ TEST_F(LeadPolicyTest, WhoIsLeftOfSeveralIsNotTakenForOneThatCameAlone) {
   EXPECT_FALSE(may_leave());
 }
 
-TEST(AnswerPolling, GrowsWhileAnswersComeSoonAndEndsWhenOneDoesNot) {
+TEST(AnswerPolling, GrowsWhileAnswersComeSoonAndShrinksWhereTheyDoNot) {
   struct Row {
     std::chrono::nanoseconds waited;
     std::chrono::nanoseconds then;
@@ -122,7 +122,11 @@ TEST(AnswerPolling, GrowsWhileAnswersComeSoonAndEndsWhenOneDoesNot) {
            {50us, 80us},
            {90us, 100us},
            {100us, 100us},
-           {100'001ns, 0us},
+           {100'001ns, 50us},
+           {60us, 100us},
+           {1s, 50us},
+           {1s, 25us},
+           {1s, 12'500ns},
            {1s, 0us},
            {100us, 10us},
            {0us, 10us},
