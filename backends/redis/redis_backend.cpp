@@ -56,7 +56,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
 // A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
 RedisBackend::~RedisBackend() {
   releases_.for_each_unconfirmed([this](const std::string& name, const OwnerId& owner) {
-    release_at_the_end(acquiring(), keys_of(options_.prefix, name), value_of(client_, owner));
+    release_at_the_end(acquiring(), lock_key(options_.prefix, name), value_of(client_, owner));
   });
   commands_.stop();
   if (acknowledged_) acknowledged_->stop();
@@ -126,7 +126,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
 
 std::unique_ptr<Watch> RedisBackend::watch(const std::string& name, std::function<void()> changed) {
   if (options_.strategy == Strategy::poll || subscriber_.is_forbidden()) return nullptr;
-  return wake_ups_.watch(keys_of(options_.prefix, name).lock, std::move(changed));
+  return wake_ups_.watch(lock_key(options_.prefix, name), std::move(changed));
 }
 
 void RedisBackend::abandon(const LockRequest& request) {

@@ -42,6 +42,8 @@ class OwnerId {
 
   // 32 lower-case hexadecimal digits.
   [[nodiscard]] std::string to_string() const;
+  // The same without memory from the heap.
+  [[nodiscard]] std::array<char, 32> digits() const noexcept;
   // The inverse; nullopt for anything that to_string() does not print.
   [[nodiscard]] static std::optional<OwnerId> parse(std::string_view text) noexcept;
 

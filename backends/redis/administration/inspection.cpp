@@ -26,8 +26,8 @@ TimePoint answer_by(CommandClient& commands) {
 }
 
 void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
-  const Keys keys = keys_of(commands.options().prefix, name);
-  (void)commands.run(inspect_script(), {keys.lock, keys.queue, keys.fence}, {}, deadline,
+  Command words = with_keys(lock_key(commands.options().prefix, name), {Key::lock, Key::queue, Key::fence});
+  (void)commands.run(inspect_script(), std::move(words), deadline,
                      [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(unanswered_question(reply.failure()));
                        auto info = read_inspect(reply.value(), name);
@@ -40,9 +40,9 @@ void inspect_by(CommandClient& commands, const std::string& name, TimePoint dead
 // Answers with the name if it was removed.
 void forget_by(CommandClient& commands, const std::string& name, std::chrono::nanoseconds idle, TimePoint deadline,
                Backend::Handler<std::optional<LockInfo>> done) {
-  const Keys keys = keys_of(commands.options().prefix, name);
-  const auto age = std::chrono::ceil<std::chrono::microseconds>(idle).count();
-  (void)commands.run(forget_script(), {keys.lock, keys.queue, keys.fence}, {std::to_string(age)}, deadline,
+  Command words = with_keys(lock_key(commands.options().prefix, name), {Key::lock, Key::queue, Key::fence});
+  words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
+  (void)commands.run(forget_script(), std::move(words), deadline,
                      [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(reply.failure());
                        const auto removed = read_forget(reply.value());
@@ -177,26 +177,25 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
   Breaking(CommandClient& commands, const std::string& name, Backend::Handler<bool> done)
       : commands_(commands),
-        keys_(keys_of(commands.options().prefix, name)),
+        lock_key_(lock_key(commands.options().prefix, name)),
         done_(std::move(done)),
         deadline_(answer_by(commands)) {}
 
   void start() {
-    (void)commands_.request({"GET", keys_.lock}, deadline_,
-                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-                              const Reply& value = reply.value();
-                              if (value.is(Type::nil)) return self->done_(false);
-                              if (!value.is(Type::string)) return self->done_(unexpected("GET", value));
-                              self->release(value.text);
-                            });
+    (void)commands_.request({"GET", lock_key_}, deadline_, [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+      if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+      const Reply& value = reply.value();
+      if (value.is(Type::nil)) return self->done_(false);
+      if (!value.is(Type::string)) return self->done_(unexpected("GET", value));
+      self->release(value.text);
+    });
   }
 
  private:
   static constexpr int max_attempts = 3;
 
   void release(const std::string& value) {
-    request_release(commands_, keys_, value, false, deadline_,
+    request_release(commands_, lock_key_, value, false, deadline_,
                     [self = shared_from_this()](const Result<ReleaseAnswer>& answer) {
                       if (!answer.ok()) return self->done_(answer.failure());
                       const auto was = answer.value().was;
@@ -209,7 +208,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   }
 
   CommandClient& commands_;
-  const Keys keys_;
+  const std::string lock_key_;
   const Backend::Handler<bool> done_;
   const TimePoint deadline_;
   int attempts_ = 0;

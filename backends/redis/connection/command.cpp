@@ -34,6 +34,15 @@ void Command::add(std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) add(word);
 }
 
+void Command::add_joined(std::initializer_list<std::string_view> parts) {
+  std::size_t size = 0;
+  for (const std::string_view part : parts) size += part.size();
+  append_head(words_, '$', size);
+  for (const std::string_view part : parts) words_ += part;
+  words_ += line_end;
+  ++count_;
+}
+
 void Command::append_to(std::string& out, std::initializer_list<std::string_view> first) const {
   append_head(out, '*', first.size() + count_);
   for (const std::string_view word : first) append_word(out, word);

@@ -15,6 +15,8 @@ class Command {
 
   void add(std::string_view word);
   void add(std::initializer_list<std::string_view> words);
+  // One word that is made of these parts.
+  void add_joined(std::initializer_list<std::string_view> parts);
   // Makes room for words that are so long together.
   void reserve(std::size_t bytes) { words_.reserve(bytes); }
 

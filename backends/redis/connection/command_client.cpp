@@ -25,20 +25,11 @@ CommandClient::RequestId CommandClient::request(Command command, TimePoint deadl
   return submit(std::move(request), deadline);
 }
 
-CommandClient::Request CommandClient::script_request(const Script& script, Words keys, Words arguments) {
-  constexpr std::size_t usual_size = 400;
+CommandClient::RequestId CommandClient::run(const Script& script, Command words, TimePoint deadline, Handler done,
+                                            AtTheEnd at_the_end) {
   Request request;
   request.script = &script;
-  request.words.reserve(usual_size);
-  request.words.add(std::to_string(keys.size()));
-  request.words.add(keys);
-  request.words.add(arguments);
-  return request;
-}
-
-CommandClient::RequestId CommandClient::run(const Script& script, Words keys, Words arguments, TimePoint deadline,
-                                            Handler done, AtTheEnd at_the_end) {
-  Request request = script_request(script, keys, arguments);
+  request.words = std::move(words);
   request.done = std::move(done);
   request.at_the_end = at_the_end;
   return submit(std::move(request), deadline);
@@ -158,8 +149,10 @@ void CommandClient::reconnect(Failure why) {
   if (link_.ready()) link_.break_off(std::move(why));
 }
 
-void CommandClient::last_word(const Script& script, Words keys, Words arguments) {
-  last_words_.push_back(script_request(script, keys, arguments));
+void CommandClient::last_word(const Script& script, Command words) {
+  Request& request = last_words_.emplace_back();
+  request.script = &script;
+  request.words = std::move(words);
 }
 
 void CommandClient::stop() {

@@ -2,17 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <initializer_list>
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
+#include <dlock/task.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/request_table.hpp"
@@ -27,7 +25,7 @@ namespace dlock::redis {
 
 // The reply, or what an error reply means, or why there is none: errc::unavailable if the request has had no effect,
 // errc::ambiguous if it may have. And when the request was sent.
-using CommandHandler = std::function<void(Result<Reply> reply, TimePoint sent)>;
+using CommandHandler = Callback<Result<Reply>, TimePoint>;
 
 // What becomes of a request that still waits for the connection when the client ends.
 enum class AtTheEnd { dropped, sent };
@@ -54,8 +52,8 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
   // answer for the whole response timeout loses the connection.
   RequestId request(Command command, TimePoint deadline, Handler done);
-  using Words = std::initializer_list<std::string_view>;
-  RequestId run(const Script& script, Words keys, Words arguments, TimePoint deadline, Handler done,
+  // words: how many keys the script is given, these keys, its arguments.
+  RequestId run(const Script& script, Command words, TimePoint deadline, Handler done,
                 AtTheEnd at_the_end = AtTheEnd::dropped);
   // Nobody wants the answer any more: the handler is not called. True: the request was not sent and never will be. An
   // unknown id is ignored.
@@ -72,14 +70,13 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // last_words(), if there is a connection at all: a server that hangs carries them out when it goes on.
   void stop();
   // Another request that is to be sent at the end. No handler.
-  void last_word(const Script& script, Words keys, Words arguments);
+  void last_word(const Script& script, Command words);
 
  private:
   using Requests = common::RequestTable<CommandRequest>;
   using Request = CommandRequest;
 
   RequestId submit(Request request, TimePoint deadline);
-  [[nodiscard]] static Request script_request(const Script& script, Words keys, Words arguments);
   void append_bytes(std::string& out, Request& request);
   void send(Requests::Entry entry);
   void schedule_flush();

@@ -4,11 +4,13 @@
 
 #include <charconv>
 #include <new>
+#include <utility>
 
 namespace dlock::redis {
 
-// What is left of the limits for the reply that is being read.
-struct ReplyReader::Budget {
+// The reply that is being read, and what is left of the limits for it.
+struct ReplyReader::Reading {
+  Reply root;
   std::size_t bytes = 0;
   std::size_t elements = 0;
   bool exceeded = false;
@@ -21,53 +23,55 @@ struct ReplyReader::Budget {
     from -= amount;
     return true;
   }
+  // The reply; the next one may begin.
+  Reply finish(const ReplyLimits& limits) {
+    bytes = limits.bytes;
+    elements = limits.elements;
+    return std::exchange(root, {});
+  }
 };
 
 // hiredis builds the reply through these. Each returns the new object, or nullptr to refuse it; nothing may be thrown
-// through the C code that calls them. The root is on the heap, everything else is an element of its parent.
+// through the C code that calls them. Everything but the root is an element of its parent.
 struct ReplyReader::Callbacks {
+  static Reading& reading(const redisReadTask* task) { return *static_cast<Reading*>(task->privdata); }
   static Reply* place(const redisReadTask* task) {
-    if (task->parent == nullptr) return new (std::nothrow) Reply;
+    if (task->parent == nullptr) return &reading(task).root;
     auto* parent = static_cast<Reply*>(task->parent->obj);
     return &parent->elements[static_cast<std::size_t>(task->idx)];
   }
-  static Budget& budget(const redisReadTask* task) { return *static_cast<Budget*>(task->privdata); }
 
   static void* string(const redisReadTask* task, char* text, std::size_t length) {
-    Budget& left = budget(task);
+    Reading& left = reading(task);
     if (!left.take(left.bytes, length)) return nullptr;
     Reply* reply = place(task);
-    if (reply == nullptr) return nullptr;
     reply->type = task->type == REDIS_REPLY_STATUS  ? Reply::Type::status
                   : task->type == REDIS_REPLY_ERROR ? Reply::Type::error
                                                     : Reply::Type::string;
-    return fill(task, reply, [&] { reply->text.assign(text, length); });
+    return fill(reply, [&] { reply->text.assign(text, length); });
   }
   static void* array(const redisReadTask* task, int elements) {
-    Budget& left = budget(task);
+    Reading& left = reading(task);
     if (elements < 0 || !left.take(left.elements, static_cast<std::size_t>(elements))) return nullptr;
     Reply* reply = place(task);
-    if (reply == nullptr) return nullptr;
     reply->type = Reply::Type::array;
-    return fill(task, reply, [&] { reply->elements.resize(static_cast<std::size_t>(elements)); });
+    return fill(reply, [&] { reply->elements.resize(static_cast<std::size_t>(elements)); });
   }
   static void* integer(const redisReadTask* task, long long value) {
     Reply* reply = place(task);
-    if (reply == nullptr) return nullptr;
     reply->type = Reply::Type::integer;
     reply->integer = value;
     return reply;
   }
   static void* nil(const redisReadTask* task) { return place(task); }
-  static void free(void* root) { delete static_cast<Reply*>(root); }
+  static void free(void* /*root*/) {}  // it is the reader's
 
   template <class F>
-  static void* fill(const redisReadTask* task, Reply* reply, F&& f) noexcept {
+  static void* fill(Reply* reply, F&& f) noexcept {
     try {
       f();
       return reply;
     } catch (...) {  // out of memory
-      if (task->parent == nullptr) delete reply;
       return nullptr;
     }
   }
@@ -77,13 +81,13 @@ void ReplyReader::FreeReader::operator()(redisReader* reader) const noexcept {
   redisReaderFree(reader);
 }
 
-ReplyReader::ReplyReader(ReplyLimits limits) : limits_(limits), budget_(std::make_unique<Budget>()) {
+ReplyReader::ReplyReader(ReplyLimits limits) : limits_(limits), reading_(std::make_unique<Reading>()) {
   static redisReplyObjectFunctions functions = {Callbacks::string, Callbacks::array, Callbacks::integer, Callbacks::nil,
                                                 Callbacks::free};
   reader_.reset(redisReaderCreateWithFunctions(&functions));
   if (!reader_) throw std::bad_alloc();
-  reader_->privdata = budget_.get();
-  *budget_ = {limits_.bytes, limits_.elements};
+  reader_->privdata = reading_.get();
+  (void)reading_->finish(limits_);
 }
 
 ReplyReader::~ReplyReader() = default;
@@ -97,16 +101,14 @@ std::optional<Reply> ReplyReader::next() {
   if (!problem_.empty()) return std::nullopt;
   void* root = nullptr;
   if (redisReaderGetReply(reader_.get(), &root) != 0) {
-    problem_ = budget_->exceeded ? "the reply is larger than any that was asked for" : reader_->errstr;
+    problem_ = reading_->exceeded ? "the reply is larger than any that was asked for" : reader_->errstr;
     return std::nullopt;
   }
   if (root == nullptr) {
     check_incomplete();
     return std::nullopt;
   }
-  const std::unique_ptr<Reply> reply(static_cast<Reply*>(root));
-  *budget_ = {limits_.bytes, limits_.elements};
-  return std::move(*reply);
+  return reading_->finish(limits_);
 }
 
 // hiredis waits patiently for whatever a length announces; we do not.
@@ -123,7 +125,7 @@ void ReplyReader::check_incomplete() {
   std::uint64_t announced = 0;
   const auto parsed = std::from_chars(rest.data(), rest.data() + line_end, announced);
   // Anything but digits is hiredis's to refuse, which it does once it looks at the item again.
-  if (parsed.ec == std::errc::result_out_of_range || announced > budget_->bytes) {
+  if (parsed.ec == std::errc::result_out_of_range || announced > reading_->bytes) {
     problem_ = "the reply is larger than any that was asked for";
   }
 }

@@ -48,7 +48,7 @@ class ReplyReader {
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
  private:
-  struct Budget;
+  struct Reading;
   struct Callbacks;
   struct FreeReader {
     void operator()(redisReader* reader) const noexcept;
@@ -57,7 +57,7 @@ class ReplyReader {
   void check_incomplete();
 
   const ReplyLimits limits_;
-  std::unique_ptr<Budget> budget_;
+  std::unique_ptr<Reading> reading_;
   std::unique_ptr<redisReader, FreeReader> reader_;
   std::string problem_;
 };

@@ -36,7 +36,7 @@ std::string in_milliseconds(nanoseconds d) {
 
 // A grant that the replicas have not confirmed yet.
 struct Acquirer::Granted {
-  Keys keys;
+  std::string lock_key;
   std::string value;
   nanoseconds lease;
   TimePoint deadline;
@@ -51,31 +51,39 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place
     return 0;
   }
   const Options& options = commands_.options();
-  const Keys keys = keys_of(options.prefix, request.name);
-  const std::string value = value_of(client_, request.owner);
-  std::shared_ptr<Granted> later;
-  if (options.replicas_ack > 0) {
-    later = std::make_shared<Granted>(Granted{keys, value, request.lease, deadline, {}, {}, {}});
+  std::string key = lock_key(options.prefix, request.name);
+  Command words = with_keys(key, {Key::lock, Key::queue, Key::alive, Key::fence});
+  add_value(words, client_, request.owner);
+  words.add({in_milliseconds(request.lease), name_of(place.mode), in_milliseconds(alive_for),
+             in_milliseconds(grant_for), request.holder, std::to_string(place.ticket)});
+  if (options.replicas_ack == 0) {
+    return commands_.run(
+        acquire_script(), std::move(words), deadline,
+        [this, done = std::move(done)](const Result<Reply>& reply, TimePoint sent) { done(read(reply), sent); });
   }
-  return commands_.run(acquire_script(), {keys.lock, keys.queue, keys.alive, keys.fence},
-                       {value, in_milliseconds(request.lease), name_of(place.mode), in_milliseconds(alive_for),
-                        in_milliseconds(grant_for), request.holder, std::to_string(place.ticket)},
-                       deadline, [this, later, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
-                         if (!reply.ok()) {
-                           outage_.failed(reply.failure());
-                           return done(reply.failure(), sent);
-                         }
-                         auto answer = read_acquire(reply.value());
-                         // A grant and a place in the queue are writes. That somebody else has the lock can be read.
-                         const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
-                         if (wrote) commands_.proven();
-                         outage_.answered(wrote);
-                         if (!later || !answer.ok() || !answer.value().granted) return done(std::move(answer), sent);
+  const auto later = std::make_shared<Granted>(
+      Granted{std::move(key), value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
+  return commands_.run(acquire_script(), std::move(words), deadline,
+                       [this, later](const Result<Reply>& reply, TimePoint sent) {
+                         auto answer = read(reply);
+                         if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
                          later->answer = answer.value();
                          later->sent = sent;
-                         later->done = done;
                          wait_for_replicas(later);
                        });
+}
+
+Result<AcquireAnswer> Acquirer::read(const Result<Reply>& reply) {
+  if (!reply.ok()) {
+    outage_.failed(reply.failure());
+    return reply.failure();
+  }
+  auto answer = read_acquire(reply.value());
+  // A grant and a place in the queue are writes. That somebody else has the lock can be read.
+  const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
+  if (wrote) commands_.proven();
+  outage_.answered(wrote);
+  return answer;
 }
 
 // WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with
@@ -100,7 +108,7 @@ void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(commands_, granted->keys, granted->value, true, granted->deadline,
+  request_release(commands_, granted->lock_key, granted->value, true, granted->deadline,
                   [granted, why = std::move(why)](const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {

@@ -50,6 +50,7 @@ class Acquirer {
 
  private:
   struct Granted;
+  [[nodiscard]] Result<AcquireAnswer> read(const Result<Reply>& reply);
   void wait_for_replicas(std::shared_ptr<Granted> granted);
   void take_back(std::shared_ptr<Granted> granted, Failure why);
 

@@ -21,19 +21,39 @@ constexpr std::string_view alive_suffix = "dla";
 constexpr std::string_view fence_suffix = "dlf";
 constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
 
+// What comes before and after the lock's key.
+struct Affixes {
+  std::string_view before;
+  std::string_view after;
+};
+
+Affixes affixes_in(std::string_view key) {
+  return has_hash_tag(key) ? Affixes{"", {&separator, 1}} : Affixes{"{", closing};
+}
+
 std::string derived(std::string_view key, std::string_view suffix) {
+  const auto [before, after] = affixes_in(key);
   std::string out;
-  out.reserve(1 + key.size() + closing.size() + suffix.size());
-  if (has_hash_tag(key)) {
-    out += key;
-    out += separator;
-  } else {
-    out += '{';
-    out += key;
-    out += closing;
-  }
+  out.reserve(before.size() + key.size() + after.size() + suffix.size());
+  out += before;
+  out += key;
+  out += after;
   out += suffix;
   return out;
+}
+
+std::string_view suffix_of(Key key) {
+  switch (key) {
+    case Key::lock:
+      break;
+    case Key::queue:
+      return queue_suffix;
+    case Key::alive:
+      return alive_suffix;
+    case Key::fence:
+      return fence_suffix;
+  }
+  return {};
 }
 
 // The key that this one was derived from.
@@ -59,11 +79,32 @@ bool has_hash_tag(std::string_view key) noexcept {
   return close != std::string_view::npos && close > open + 1;
 }
 
-Keys keys_of(std::string_view prefix, std::string_view name) {
+std::string lock_key(std::string_view prefix, std::string_view name) {
   std::string key;
   key.reserve(prefix.size() + name.size());
   key += prefix;
   key += name;
+  return key;
+}
+
+Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys) {
+  constexpr std::size_t usual_size = 400;  // of all words of a script
+  const auto [before, after] = affixes_in(lock_key);
+  Command words;
+  words.reserve(usual_size);
+  words.add(std::to_string(keys.size()));
+  for (const Key key : keys) {
+    if (key == Key::lock) {
+      words.add(lock_key);
+    } else {
+      words.add_joined({before, lock_key, after, suffix_of(key)});
+    }
+  }
+  return words;
+}
+
+Keys keys_of(std::string_view prefix, std::string_view name) {
+  std::string key = lock_key(prefix, name);
   std::string queue = derived(key, queue_suffix);
   std::string alive = derived(key, alive_suffix);
   std::string fence = derived(key, fence_suffix);
@@ -98,12 +139,18 @@ std::string escape_pattern(std::string_view text) {
 }
 
 std::string value_of(std::string_view client, const OwnerId& owner) {
+  const auto digits = owner.digits();
   std::string out;
-  out.reserve(client.size() + 1 + 32);
+  out.reserve(client.size() + 1 + digits.size());
   out += client;
   out += ':';
-  out += owner.to_string();
+  out.append(digits.data(), digits.size());
   return out;
+}
+
+void add_value(Command& command, std::string_view client, const OwnerId& owner) {
+  const auto digits = owner.digits();
+  command.add_joined({client, ":", {digits.data(), digits.size()}});
 }
 
 std::optional<OwnerId> owner_in(std::string_view value, std::string_view client) {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <dlock/token.hpp>
+
+#include "backends/redis/connection/command.hpp"
 
 namespace dlock::redis {
 
@@ -19,6 +22,11 @@ struct Keys {
 };
 
 [[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name);
+
+enum class Key { lock, queue, alive, fence };
+[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name);
+// What a script is given first: how many keys, and these keys of a lock.
+[[nodiscard]] Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys);
 
 // Whether this name's key is what another name's queue, alive or fence key would be. Possible only where the prefix is
 // empty or made of opening braces.
@@ -38,6 +46,7 @@ struct Keys {
 // The owner's value, "<client>:<owner id>": what the lock's key holds while it is held, nothing else. The client part
 // says where to send a wake-up.
 [[nodiscard]] std::string value_of(std::string_view client, const OwnerId& owner);
+void add_value(Command& command, std::string_view client, const OwnerId& owner);
 // The owner, if this is a value of that client.
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 

@@ -12,12 +12,18 @@ namespace dlock::redis {
 
 namespace {
 
+Command release_words(const std::string& lock_key, const std::string& value, bool leave) {
+  Command words = with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
+  words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
+  return words;
+}
+
 class Release : public std::enable_shared_from_this<Release> {
  public:
-  Release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+  Release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
           std::function<void(Result<ReleaseAnswer>)> done)
       : commands_(commands),
-        keys_(std::move(keys)),
+        lock_key_(std::move(lock_key)),
         value_(std::move(value)),
         leave_(leave),
         deadline_(deadline),
@@ -25,8 +31,7 @@ class Release : public std::enable_shared_from_this<Release> {
 
   void ask() {
     (void)commands_.run(
-        release_script(), {keys_.lock, keys_.queue, keys_.alive},
-        {value_, in_milliseconds(grant_for), leave_ ? "leave" : "stay"}, deadline_,
+        release_script(), release_words(lock_key_, value_, leave_), deadline_,
         [self = shared_from_this()](Result<Reply> reply, TimePoint) {
           self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
         },
@@ -43,7 +48,7 @@ class Release : public std::enable_shared_from_this<Release> {
   }
 
   CommandClient& commands_;
-  const Keys keys_;
+  const std::string lock_key_;
   const std::string value_;
   const bool leave_;
   const TimePoint deadline_;
@@ -53,14 +58,13 @@ class Release : public std::enable_shared_from_this<Release> {
 
 }  // namespace
 
-void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+void request_release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
                      std::function<void(Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(commands, std::move(keys), std::move(value), leave, deadline, std::move(done))->ask();
+  std::make_shared<Release>(commands, std::move(lock_key), std::move(value), leave, deadline, std::move(done))->ask();
 }
 
-void release_at_the_end(CommandClient& commands, const Keys& keys, const std::string& value) {
-  commands.last_word(release_script(), {keys.lock, keys.queue, keys.alive},
-                     {value, in_milliseconds(grant_for), "leave"});
+void release_at_the_end(CommandClient& commands, const std::string& lock_key, const std::string& value) {
+  commands.last_word(release_script(), release_words(lock_key, value, true));
 }
 
 Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, std::string client,
@@ -73,7 +77,7 @@ Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring
     if (leave && !outage.may_ask()) {
       return commands.executor().post([done = std::move(done), why = outage.why()] { done(why); });
     }
-    request_release(leave ? acquiring : commands, keys_of(commands.options().prefix, name), value_of(client, owner),
+    request_release(leave ? acquiring : commands, lock_key(commands.options().prefix, name), value_of(client, owner),
                     leave, deadline,
                     [&outage, leave, publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
                       if (!answer.ok()) {

@@ -16,11 +16,11 @@ namespace dlock::redis {
 // Frees the lock if it is this value's, and sees to it that a living waiter gets it, for which it asks several times
 // where a crowd of dead ones is in the way. leave: this value leaves the queue, too. Answers at the deadline at the
 // latest. The connection outlives it.
-void request_release(CommandClient& commands, Keys keys, std::string value, bool leave, TimePoint deadline,
+void request_release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
                      std::function<void(Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, and nobody hears the answer (CommandClient::last_word()). The value leaves the queue.
-void release_at_the_end(CommandClient& commands, const Keys& keys, const std::string& value);
+void release_at_the_end(CommandClient& commands, const std::string& lock_key, const std::string& value);
 
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the

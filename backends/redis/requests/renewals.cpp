@@ -31,10 +31,12 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
 
 void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
   const Grant& grant = renewal->grant;
-  const Keys keys = keys_of(commands.options().prefix, grant.name);
+  Command words = with_keys(lock_key(commands.options().prefix, grant.name), {Key::lock, Key::fence});
+  add_value(words, client_, grant.owner);
+  words.add(in_milliseconds(grant.lease));
   (void)commands.run(
-      renew_script(), {keys.lock, keys.fence}, {value_of(client_, grant.owner), in_milliseconds(grant.lease)},
-      renewal->deadline, [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
+      renew_script(), std::move(words), renewal->deadline,
+      [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
         const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
         const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal->done, nullptr)(std::move(outcome)); };
         if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});

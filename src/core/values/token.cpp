@@ -4,21 +4,19 @@
 
 namespace dlock {
 
-namespace {
-
-void append_hex(std::string& out, std::uint64_t value) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (int shift = 60; shift >= 0; shift -= 4) out += digits[(value >> static_cast<unsigned>(shift)) & 0xfU];
+std::array<char, 32> OwnerId::digits() const noexcept {
+  constexpr std::string_view hexadecimal = "0123456789abcdef";
+  std::array<char, 32> out{};
+  auto at = out.begin();
+  for (const std::uint64_t half : {high_, low_}) {
+    for (int shift = 60; shift >= 0; shift -= 4) *at++ = hexadecimal[(half >> static_cast<unsigned>(shift)) & 0xfU];
+  }
+  return out;
 }
 
-}  // namespace
-
 std::string OwnerId::to_string() const {
-  std::string out;
-  out.reserve(32);
-  append_hex(out, high_);
-  append_hex(out, low_);
-  return out;
+  const auto text = digits();
+  return {text.begin(), text.end()};
 }
 
 std::optional<OwnerId> OwnerId::parse(std::string_view text) noexcept {
