@@ -80,15 +80,22 @@ void EventLoop::lead(bool hurry) {
 // Waits for the next handler. Where callers wait for answers, it looks for a while before it falls asleep.
 bool EventLoop::run_next() {
   if (waiting_ == 0) return io_.run_one() > 0;
-  const auto begin = Clock::now();
+  const auto start = Clock::now();
+  handler_began_.reset();
   bool ran = false;
-  for (auto now = begin; !ran && !io_.stopped() && now - begin < own_polling_.duration(); now = Clock::now()) {
+  for (auto now = start; !ran && !io_.stopped() && now - start < own_polling_.duration(); now = Clock::now()) {
+    hand_over();
     ran = io_.poll_one() > 0;
     if (!ran) std::this_thread::yield();
   }
+  hand_over();
   if (!ran) ran = io_.run_one() > 0;
-  own_polling_.waited(Clock::now() - begin);
+  own_polling_.waited(handler_began_.value_or(Clock::now()) - start);
   return ran;
+}
+
+void EventLoop::handler_begins() noexcept {
+  if (on_own_thread() && !handler_began_) handler_began_ = Clock::now();
 }
 
 // Answers whether there was something. Loss signals do not wait for all of it.

@@ -55,6 +55,9 @@ class EventLoop {
 
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
 
+  // By a handler, first of all, so that its own time is not taken for waiting.
+  void handler_begins() noexcept;
+
   // Refuses further user code.
   void stop() DLOCK_EXCLUDES(mutex_);
   // Lets the loop end as soon as nothing is outstanding. In a handler.
@@ -90,9 +93,10 @@ class EventLoop {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
 
-  std::atomic<int> posted_{0};  // handlers that have not begun
-  AnswerPolling polling_;       // of a caller that leads; the leader's
-  AnswerPolling own_polling_;   // of the own thread; its own
+  std::atomic<int> posted_{0};                      // handlers that have not begun
+  AnswerPolling polling_;                           // of a caller that leads; the leader's
+  AnswerPolling own_polling_;                       // of the own thread; its own
+  std::optional<Clock::time_point> handler_began_;  // since the own thread began to wait; its own
 
   std::atomic<bool> loss_signalled_{false};  // since user code ran last
   std::atomic<bool> caller_leads_{false};    // as leader_ says

@@ -277,6 +277,7 @@ void ThreadEngine::run_all_of_inbox() {
 }
 
 void ThreadEngine::take_turn_for_loop(Task task) noexcept {
+  loop_->handler_begins();
   {
     while (!turn_.lock_first_for(longest_without_losses)) loop_->run_loss_signals();
     util::DeferredWakes wakes;

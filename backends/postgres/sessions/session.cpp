@@ -43,9 +43,9 @@ Session::RequestId Session::request(Request request) {
   Requests::Entry entry{.id = requests_.next_id(), .deadline = request.deadline};
   const RequestId id = entry.id;
   if (link_.over()) {
-    executor_.post([done = std::move(request.query.done), why = problem()] {
+    executor_.post(lifetime_.guard([done = std::move(request.query.done), why = problem()] {
       if (done) done({.problem = Problem::not_sent, .failure = why}, {});
-    });
+    }));
     return id;
   }
   entry.payload.done = std::move(request.query.done);

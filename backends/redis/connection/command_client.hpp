@@ -59,6 +59,9 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // unknown id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
+  // Answers without asking: not inside the call, and not once this has gone.
+  void answer_later(Task answer) { executor_.post(lifetime_.guard(std::move(answer))); }
+
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool idle() const noexcept { return requests_.waiting().empty() && requests_.under_way().empty(); }

@@ -47,7 +47,7 @@ struct Acquirer::Granted {
 
 CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
   if (request.wait && !outage_.may_ask()) {
-    commands_.executor().post([done = std::move(done), why = outage_.why()] { done(why, {}); });
+    commands_.answer_later([done = std::move(done), why = outage_.why()] { done(why, {}); });
     return 0;
   }
   const Options& options = commands_.options();

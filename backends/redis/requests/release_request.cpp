@@ -75,7 +75,7 @@ Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring
     const bool leave = reason == Reason::give_up;
     // Who gave up asks again and again, as waiters do.
     if (leave && !outage.may_ask()) {
-      return commands.executor().post([done = std::move(done), why = outage.why()] { done(why); });
+      return commands.answer_later([done = std::move(done), why = outage.why()] { done(why); });
     }
     request_release(leave ? acquiring : commands, lock_key(commands.options().prefix, name), value_of(client, owner),
                     leave, deadline,

@@ -34,8 +34,8 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
   return {text.data(), text.size()};
 }
 
-// The common case by itself: nobody holds the lock, nobody waits (there is no queue), and the last token is of the
-// usual length and in the past. Of texts that begin with 16 digits the smaller one is that of the smaller number.
+// The common case by itself: nobody holds the lock, nobody waits (there is no queue), and the last token is in the
+// past. Where both have 16 digits, as from 2001 to 2286, the smaller text is that of the smaller number.
 //
 // A token is greater than the last one and no smaller than the server's clock in microseconds, so that tokens keep
 // growing even when the last one was lost. So the record of the last one may expire: 30 days after its lease began, or
@@ -53,7 +53,7 @@ end
 local owner = call('GET', KEYS[1])
 if not owner and call('PTTL', KEYS[2]) == -2 then
   local last, fence = call('GET', KEYS[4]), clock()
-  if not last or string.byte(last, 17) == 32 and last < fence then
+  if not last or #fence == 16 and string.byte(last, 17) == 32 and last < fence then
     call('SET', KEYS[1], value, 'PX', lease)
     return keep_fence(fence)
   end
@@ -222,7 +222,7 @@ end
 return {0, redis.call('PTTL', KEYS[1]), rank, joined, tonumber(ticket)}
 )lua";
 constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
-constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "a1626e9f21b3a860671f538f4b5da2fd65942435"};
+constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "89d7fd91665055ba33b0d659513b668a40c19a17"};
 
 // The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
 // once a day. One that never expires was written by an older client, or is meant to stay.

@@ -84,11 +84,14 @@ void PostgresTarget::prepare() {
     }
     limit_connections(std::stoul(connection.value(connections_left)));
     statistics_.emplace(given());
-    make(by_hand_, connection);
+  } catch (const std::exception&) {
+    // A server that dlock reaches and libpq by itself does not: there is a bit less to tell of it.
+  }
+  try {
+    make(by_hand_, PostgresConnection(given()));
     has_by_hand_ = true;
   } catch (const std::exception&) {
-    // A server that dlock reaches and libpq by itself does not, or no right to make tables: there is a bit less to
-    // tell.
+    // No right to make tables: there is no floor by hand.
   }
 }
 
@@ -135,12 +138,12 @@ void PostgresTarget::clean_up() {
     connection.run("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
     return;
   }
-  if (has_by_hand_) drop(by_hand_, connection);
   const std::string names = lock_names;
   for (const char* table : {"lease", "optimistic", "row_lock", "row_token", "fence"}) {
     connection.run("DELETE FROM " + schema + "." + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" +
                    names + "%'");
   }
+  if (has_by_hand_) drop(by_hand_, connection);
 }
 
 }  // namespace

@@ -109,6 +109,19 @@ TEST_F(ScriptTest, TokensGrowWhenTheClockWasSetBack) {  // H12
   EXPECT_GE(token_in(acquire("c:1")), 100'000'000'000'000'000U);
 }
 
+// A server without a clock of its own begins in 1970. Of the numbers of that time many a text is greater than a later
+// one's.
+TEST_F(ScriptTest, TokensGrowWhereTheClockHasFewerDigits) {
+  std::string script(redis::acquire_script().text);
+  const std::string now = "call('TIME')";
+  ASSERT_NE(script.find(now), std::string::npos);
+  script.replace(script.find(now), now.size(), "{'25', '123456'}");
+  (void)server.command({"SET", keys.fence, "1795243190100435 c:0 host:1:x"});
+  const auto reply = server.command({"EVAL", script, "4", keys.lock, keys.queue, keys.alive, keys.fence, "c:1", "30000",
+                                     "try", "15000", "1000", "host:1:test", "0"});
+  EXPECT_EQ(token_in(reply), 1'795'243'190'100'436U);
+}
+
 TEST_F(ScriptTest, ATokenIsWrittenOutInFull) {  // H6
   const auto reply = acquire("c:1");
   EXPECT_EQ(reply.text.find_first_not_of("0123456789"), std::string::npos);

@@ -330,6 +330,19 @@ TEST_F(RedisWaitingTest, GivingUpLeavesTheQueueBehindTheLastQuestion) {
   EXPECT_EQ(server.calls("release").at(0).at(6), last_value());
 }
 
+TEST_F(RedisWaitingTest, WhatAnOutageRefusesIsNotAnsweredOnceTheBackendIsGone) {
+  set({.acquire = "-LOADING Redis is loading the dataset in memory\r\n"});
+  const auto first = contend(true);
+  ASSERT_EQ(first->unreachable_reports.size(), 1U) << "the outage begins";
+  Attempt second;
+  second.request = {.name = "lock", .owner = host.new_owner_id(), .holder = "h", .lease = 30s, .wait = true};
+  second.contention = backend->contend(second.request, second);  // may not ask, and is told so soon
+  second.contention.reset();
+  first->contention.reset();
+  backend.reset();
+  engine.run();
+}
+
 TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
   server.dialling = FakeServer::Dialling::silence;
   auto attempt = contend(true);
