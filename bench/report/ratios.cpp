@@ -35,7 +35,7 @@ std::vector<Column> columns_of(const Report& report, Who floor) {
     if (std::find(callers.begin(), callers.end(), each) == callers.end()) continue;
     Column column = throughput(parameter::outstanding, each, count_text(each, "") + " async.");
     columns.push_back(column);
-    column.name += " CPU";
+    column.name = "async. CPU";
     column.figure = figure::client_cpu;
     column.as_ratio = false;
     columns.push_back(std::move(column));
