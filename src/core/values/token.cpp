@@ -1,15 +1,16 @@
 #include <dlock/token.hpp>
 
 #include <charconv>
+#include <cstddef>
 
 namespace dlock {
 
 std::array<char, 32> OwnerId::digits() const noexcept {
   constexpr std::string_view hexadecimal = "0123456789abcdef";
   std::array<char, 32> out{};
-  auto at = out.begin();
+  std::size_t at = 0;
   for (const std::uint64_t half : {high_, low_}) {
-    for (int shift = 60; shift >= 0; shift -= 4) *at++ = hexadecimal[(half >> static_cast<unsigned>(shift)) & 0xfU];
+    for (int shift = 60; shift >= 0; shift -= 4) out[at++] = hexadecimal[(half >> static_cast<unsigned>(shift)) & 0xfU];
   }
   return out;
 }
