@@ -3,6 +3,8 @@
 // about answers that do not come.
 #pragma once
 
+#include <stdexcept>
+
 namespace dlock::bench {
 
 class Floor {
@@ -16,6 +18,15 @@ class Floor {
   // thread at a time.
   virtual void acquire() = 0;
   virtual void release() = 0;
+
+ protected:
+  // What the service said.
+  static void require_free(bool was_free) {
+    if (!was_free) throw std::runtime_error("the floor's lock is held by somebody else");
+  }
+  static void require_held(bool was_held) {
+    if (!was_held) throw std::runtime_error("the floor did not hold its lock");
+  }
 };
 
 }  // namespace dlock::bench

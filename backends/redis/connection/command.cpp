@@ -17,35 +17,29 @@ void append_head(std::string& out, char kind, std::size_t number) {
   out += line_end;
 }
 
-void append_word(std::string& out, std::string_view word) {
-  append_head(out, '$', word.size());
-  out += word;
+// One word that is made of these parts.
+void append_word(std::string& out, std::initializer_list<std::string_view> parts) {
+  std::size_t size = 0;
+  for (const std::string_view part : parts) size += part.size();
+  append_head(out, '$', size);
+  for (const std::string_view part : parts) out += part;
   out += line_end;
 }
 
 }  // namespace
-
-void Command::add(std::string_view word) {
-  append_word(words_, word);
-  ++count_;
-}
 
 void Command::add(std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) add(word);
 }
 
 void Command::add_joined(std::initializer_list<std::string_view> parts) {
-  std::size_t size = 0;
-  for (const std::string_view part : parts) size += part.size();
-  append_head(words_, '$', size);
-  for (const std::string_view part : parts) words_ += part;
-  words_ += line_end;
+  append_word(words_, parts);
   ++count_;
 }
 
 void Command::append_to(std::string& out, std::initializer_list<std::string_view> first) const {
   append_head(out, '*', first.size() + count_);
-  for (const std::string_view word : first) append_word(out, word);
+  for (const std::string_view word : first) append_word(out, {word});
   out += words_;
 }
 

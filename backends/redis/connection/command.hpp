@@ -13,7 +13,7 @@ class Command {
   Command() = default;
   Command(std::initializer_list<std::string_view> words) { add(words); }
 
-  void add(std::string_view word);
+  void add(std::string_view word) { add_joined({word}); }
   void add(std::initializer_list<std::string_view> words);
   // One word that is made of these parts.
   void add_joined(std::initializer_list<std::string_view> parts);

@@ -76,12 +76,11 @@ Markup numbers(const Report& report, const std::vector<Group>& groups) {
     for (const Member& member : group.members) {
       const Measurement* dlock = latency_of(report, member.label, Who::dlock);
       if (dlock == nullptr) continue;
-      const double ratio = ratio_to_floor(report, *dlock, Who::by_hand, figure::p50);
       table.add(member.label, {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90),
                                figure_cell(dlock, figure::p99), figure_cell(dlock, figure::p999),
                                figure_cell(dlock, figure::longest), figure_cell(dlock, figure::context_switches),
                                figure_cell(latency_of(report, member.label, Who::by_hand), figure::p50),
-                               markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured),
+                               ratio_cell(report, *dlock, figure::p50),
                                figure_cell(latency_of(report, member.label, Who::same_requests), figure::p50)});
     }
   }

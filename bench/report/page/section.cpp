@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/core.h>
+
 #include "bench/report/page/line_chart.hpp"
 #include "bench/report/selection.hpp"
 #include "bench/report/text_table.hpp"
@@ -26,6 +28,11 @@ Markup figure_cell(const Measurement* measurement, std::string_view figure) {
   const double off = std::max(found.highest() - *median, *median - found.lowest()) / std::abs(*median) * 100;
   if (off >= 0.5) cell += markup(R"( <span class="soft">±{:.0f} %</span>)", off);
   return cell;
+}
+
+Markup ratio_cell(const Report& report, const Measurement& measurement, std::string_view figure) {
+  const double ratio = ratio_to_floor(report, measurement, Who::by_hand, figure);
+  return markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured);
 }
 
 std::string label_of(const Member& member) {

@@ -43,6 +43,8 @@ struct Legend {
 
 // "61.2 us ±3 %": the median, and how far off the most deviant repeat is.
 [[nodiscard]] Markup figure_cell(const Measurement* measurement, std::string_view figure);
+// The ratio to by hand.
+[[nodiscard]] Markup ratio_cell(const Report& report, const Measurement& measurement, std::string_view figure);
 
 // In a picture of all services: which of them are there for comparison only.
 [[nodiscard]] std::string label_of(const Member& member);

@@ -70,15 +70,13 @@ void add_lines(HtmlTable& table, const Report& report, const Member& member, con
   for (const Point& each : points_of(report, scenario::throughput, member.label, Who::dlock, parameter)) {
     const Measurement* by_hand = floor_of(report, *each.measurement, Who::by_hand);
     const Measurement* same_requests = floor_of(report, *each.measurement, Who::same_requests);
-    const double ratio = ratio_to_floor(report, *each.measurement, Who::by_hand, figure::throughput);
     table.add(
         member.label,
         {markup("{}{}", count_text(each.x, ""), noun), figure_cell(each.measurement, figure::throughput),
          figure_cell(each.measurement, figure::p50), figure_cell(each.measurement, figure::p99),
          figure_cell(each.measurement, figure::client_cpu), figure_cell(each.measurement, figure::context_switches),
          figure_cell(each.measurement, figure::operations), figure_cell(by_hand, figure::throughput),
-         markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured),
-         figure_cell(same_requests, figure::throughput)});
+         ratio_cell(report, *each.measurement, figure::throughput), figure_cell(same_requests, figure::throughput)});
   }
 }
 

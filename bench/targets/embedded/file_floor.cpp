@@ -54,13 +54,13 @@ void FileFloor::acquire() {
   struct stat opened = {};
   if (::fstat(file.get(), &opened) != 0) throw std::runtime_error("the floor cannot use its file");
   inode_ = opened.st_ino;
-  if (!set_lock(file.get(), F_WRLCK)) throw std::runtime_error("the floor's lock is held by somebody else");
+  require_free(set_lock(file.get(), F_WRLCK));
   if (!in_place() || !count_up(file.get())) throw std::runtime_error("the floor cannot use its file");
   file_ = std::move(file);
 }
 
 void FileFloor::release() {
-  if (!file_) throw std::runtime_error("the floor did not hold its lock");
+  require_held(static_cast<bool>(file_));
   const bool unlocked = in_place() && set_lock(file_.get(), F_UNLCK);
   file_.reset();
   if (!unlocked) throw std::runtime_error("the floor cannot unlock its file");

@@ -12,12 +12,6 @@ namespace dlock::bench {
 
 namespace {
 
-void expect(bool good, const char* what) {
-  if (!good) throw std::runtime_error(what);
-}
-constexpr const char* not_free = "the floor's lock is held by somebody else";
-constexpr const char* not_held = "the floor did not hold its lock";
-
 class RowByHand final : public Floor {
  public:
   RowByHand(const UrlText& url, const ByHandTables& tables, std::string name)
@@ -27,8 +21,8 @@ class RowByHand final : public Floor {
     connection_.prepare("release", "DELETE FROM " + tables.locks + " WHERE name = $1 AND owner = $2");
   }
 
-  void acquire() override { expect(changes_a_row("acquire"), not_free); }
-  void release() override { expect(changes_a_row("release"), not_held); }
+  void acquire() override { require_free(changes_a_row("acquire")); }
+  void release() override { require_held(changes_a_row("release")); }
 
  private:
   [[nodiscard]] bool changes_a_row(const char* statement) const {
@@ -55,10 +49,10 @@ class AdvisoryByHand final : public Floor {
     connection_.prepare("release", "SELECT pg_advisory_unlock(hashtextextended($1::text, 0))");
   }
 
-  void acquire() override { expect(PQntuples(connection_.call("acquire", {name_.c_str()}).get()) == 1, not_free); }
+  void acquire() override { require_free(PQntuples(connection_.call("acquire", {name_.c_str()}).get()) == 1); }
   void release() override {
     const PostgresResult result = connection_.call("release", {name_.c_str()});
-    expect(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t", not_held);
+    require_held(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t");
   }
 
  private:
@@ -84,11 +78,11 @@ class ForUpdateByHand final : public Floor {
   // Where it throws, the connection is of no more use.
   void acquire() override {
     connection_.run("BEGIN");
-    expect(PQntuples(connection_.call("count", {name_.c_str()}).get()) == 1, not_free);
+    require_free(PQntuples(connection_.call("count", {name_.c_str()}).get()) == 1);
     held_ = true;
   }
   void release() override {
-    expect(std::exchange(held_, false), not_held);
+    require_held(std::exchange(held_, false));
     connection_.run("COMMIT");
   }
 

@@ -20,12 +20,6 @@ constexpr const char* holder = "floor";
 constexpr const char* channel = "floor";
 constexpr const char* lease_ms = "30000";
 
-void expect(bool good, const char* what) {
-  if (!good) throw std::runtime_error(what);
-}
-constexpr const char* not_free = "the floor's lock is held by somebody else";
-constexpr const char* not_held = "the floor did not hold its lock";
-
 postgres::Durability durability_of(const UrlText& url) {
   return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
 }
@@ -44,11 +38,11 @@ class RowFloor final : public Floor {
 
   void acquire() override {
     const PostgresResult result = connection_.call("acquire", acquire_);
-    expect(PQntuples(result.get()) == 1 && PQgetisnull(result.get(), 0, 1) == 0, not_free);
+    require_free(PQntuples(result.get()) == 1 && PQgetisnull(result.get(), 0, 1) == 0);
   }
   void release() override {
     const PostgresResult result = connection_.call("release", release_);
-    expect(PQntuples(result.get()) == 1 && std::string_view(PQgetvalue(result.get(), 0, 1)) == "t", not_held);
+    require_held(PQntuples(result.get()) == 1 && std::string_view(PQgetvalue(result.get(), 0, 1)) == "t");
   }
 
  private:
@@ -78,12 +72,12 @@ class ForUpdateFloor final : public Floor {
     connection_.send("try_lock", {name_.c_str(), holder});
     connection_.sync();
     (void)connection_.receive();
-    expect(PQntuples(connection_.receive().get()) == 1, not_free);
+    require_free(PQntuples(connection_.receive().get()) == 1);
     (void)connection_.receive();
     held_ = true;
   }
   void release() override {
-    expect(std::exchange(held_, false), not_held);
+    require_held(std::exchange(held_, false));
     connection_.send("commit", {});
     connection_.sync();
     (void)connection_.receive();
@@ -108,11 +102,11 @@ class AdvisoryFloor final : public Floor {
   }
 
   void acquire() override {
-    expect(PQntuples(connection_.call("try_lock", {key_.c_str(), name_.c_str(), holder}).get()) == 1, not_free);
+    require_free(PQntuples(connection_.call("try_lock", {key_.c_str(), name_.c_str(), holder}).get()) == 1);
   }
   void release() override {
     const PostgresResult result = connection_.call("unlock", {key_.c_str()});
-    expect(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t", not_held);
+    require_held(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t");
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include <stdexcept>
 #include <utility>
 
 #include "bench/targets/own_name.hpp"
@@ -23,15 +22,11 @@ RedisByHand::RedisByHand(const UrlText& url, std::string key)
       release_sha_(connection_.text({"SCRIPT", "LOAD", compare_and_delete})) {}
 
 void RedisByHand::acquire() {
-  if (connection_.text({"SET", key_, owner_, "NX", "PX", "30000"}) != "OK") {
-    throw std::runtime_error("the floor's lock is held by somebody else");
-  }
+  require_free(connection_.text({"SET", key_, owner_, "NX", "PX", "30000"}) == "OK");
 }
 
 void RedisByHand::release() {
-  if (connection_.call({"EVALSHA", release_sha_, "1", key_, owner_})->integer != 1) {
-    throw std::runtime_error("the floor did not hold its lock");
-  }
+  require_held(connection_.call({"EVALSHA", release_sha_, "1", key_, owner_})->integer == 1);
 }
 
 }  // namespace dlock::bench

@@ -2,8 +2,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include <stdexcept>
-
 #include "backends/redis/requests/scripts.hpp"
 #include "backends/redis/timing.hpp"
 #include "bench/targets/own_name.hpp"
@@ -39,17 +37,13 @@ void RedisSameRequests::acquire() {
   const RedisReply reply =
       connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
                         lease_ms, not_queued, alive_ms(), grant_ms(), holder});
-  if (reply->type != REDIS_REPLY_STRING) {  // the token
-    throw std::runtime_error("the floor's lock is held by somebody else");
-  }
+  require_free(reply->type == REDIS_REPLY_STRING);  // the token
 }
 
 void RedisSameRequests::release() {
   const RedisReply reply = connection_.call(
       {"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms(), in_no_queue});
-  if (reply->integer != 1) {
-    throw std::runtime_error("the floor did not hold its lock");
-  }
+  require_held(reply->integer == 1);
 }
 
 }  // namespace dlock::bench

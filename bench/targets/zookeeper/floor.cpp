@@ -40,10 +40,8 @@ void ZooKeeperQueueFloor::acquire() {
   const bool first = std::all_of(children.data, children.data + children.count,
                                  [&](const char* each) { return number(node) <= number(each); });
   (void)deallocate_String_vector(&children);
-  if (!first) {
-    require_ok(zoo_delete(session_.get(), node.c_str(), -1), "delete");
-    throw std::runtime_error("the floor's lock is held by somebody else");
-  }
+  if (!first) require_ok(zoo_delete(session_.get(), node.c_str(), -1), "delete");
+  require_free(first);
   own_ = std::move(node);
 }
 
