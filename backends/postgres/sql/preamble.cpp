@@ -62,6 +62,9 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
   set("row_security", "off");  // an error, instead of what a policy says
   // A plan that was made for an empty table, and is kept, would scan it when it is full.
   set("enable_seqscan", "off");
+  // What is asked is always the same. Left to itself a session may plan a statement of many locks anew each time,
+  // which takes longer than to carry it out.
+  if (facts.version >= version_12) set("plan_cache_mode", "force_generic_plan");
   // Which takes a tenth of a second, and is done for what looks dear: a scan that is switched off, where nothing else
   // will do.
   if (facts.version >= version_11) set("jit", "off");

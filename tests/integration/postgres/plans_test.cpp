@@ -29,7 +29,6 @@ class PlansTest : public OnSharedServer<testing::Test> {
       if (command.params.empty()) continue;
       session_.run("SELECT set_config('" + *command.params.at(0) + "', '" + *command.params.at(1) + "', false)");
     }
-    session_.run("SET plan_cache_mode = force_generic_plan");
   }
 
   // With parameters that name one row.

@@ -71,6 +71,8 @@ TEST(PostgresPreamble, ASessionWithLocksWaitsForNobodyElsesForLong) {
 TEST(PostgresPreamble, AServerIsAskedOnlyForWhatItsVersionHas) {
   EXPECT_FALSE(settings_of(preamble_for({}, 100000)).contains("jit"));
   EXPECT_EQ(settings_of(preamble_for({}, 110000)).at("jit"), "off");
+  EXPECT_FALSE(settings_of(preamble_for({}, 110000)).contains("plan_cache_mode"));
+  EXPECT_EQ(settings_of(preamble_for({}, 120000)).at("plan_cache_mode"), "force_generic_plan");
   EXPECT_FALSE(settings_of(preamble_for({}, 130000)).contains("idle_session_timeout"));
   EXPECT_FALSE(settings_of(preamble_for({}, 130000)).contains("client_connection_check_interval"));
   EXPECT_FALSE(settings_of(preamble_for({}, 150000)).contains("transaction_timeout"));
