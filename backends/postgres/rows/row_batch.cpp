@@ -76,6 +76,7 @@ RowBatch::RowBatch(Commands& commands, RowSql& sql, bool optimistic, std::string
       sql_(sql),
       optimistic_(optimistic),
       channel_(std::move(channel)),
+      window_timer_(commands.executor()),
       timer_(commands.executor()) {}
 
 RowBatch::~RowBatch() = default;
@@ -86,12 +87,18 @@ void RowBatch::ask(RowRequest request, Handler done) {
   if (!under_way_.empty() && !request.patient) commands_.session().want();
   waiting_.push_back(
       std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
+  window_.asked(commands_.executor().now());
   schedule();
 }
 
 // At the end of this turn of the engine, so that what is asked in it goes out together.
 void RowBatch::schedule() {
   if (!under_way_.empty() || scheduled_ || waiting_.empty()) return;
+  if (const auto until = window_.waits_until(commands_.executor().now())) {
+    if (!window_timer_.armed()) window_timer_.arm(*until, [this] { schedule(); });
+    return;
+  }
+  window_timer_.disarm();
   scheduled_ = true;
   commands_.executor().post(lifetime_.guard([this] {
     scheduled_ = false;
@@ -245,6 +252,7 @@ Command RowBatch::acquires_of(const Items& items) const {
 
 void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results) {
   (void)std::erase(under_way_, load);
+  if (under_way_.empty()) window_.answered(load->size(), outcome.sent, commands_.executor().now());
   schedule();
   if (outcome.problem != Problem::none) return refused(load, outcome);
   const Lifetime::Watch life = lifetime_.watch();

@@ -15,6 +15,7 @@
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/postgres/rows/batch_window.hpp"
 #include "backends/postgres/rows/row_sql.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 
@@ -105,6 +106,8 @@ class RowBatch {
   std::deque<std::shared_ptr<Item>> waiting_;
   std::vector<std::shared_ptr<Load>> under_way_;
   bool scheduled_ = false;
+  BatchWindow window_;
+  Timer window_timer_;
   TimePoint quiet_until_ = TimePoint::min();  // nobody can be notified
   TimePoint armed_for_ = TimePoint::max();
   Timer timer_;

@@ -52,24 +52,12 @@ nanoseconds patience_of(const Options& options) {
 
 }  // namespace
 
-struct RowLocks::Lane {
-  Lane(Commands& commands, RowSql& sql, bool optimistic, const std::string& channel)
-      : batch(commands, sql, optimistic, channel) {}
-  Lane(const Services& services, RowSql& sql, bool optimistic, const std::string& channel)
-      : news(services.news),
-        own(std::in_place, services.host.executor(), services.options, services.dialling, services.schema, *news),
-        batch(*own, sql, optimistic, channel) {}
-
-  std::optional<common::ConnectionNews::Source> news;
-  std::optional<Commands> own;
-  RowBatch batch;
-};
-
-RowLocks::RowLocks(const Services& services, std::size_t connections)
+RowLocks::RowLocks(const Services& services)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
       sql_(sql_for(services.options)),
       channel_(channel_of(services.options.schema)),
+      batch_(services.commands, sql_, optimistic(), channel_),
       wake_ups_(services.commands, services.dialling, sql_, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
@@ -81,15 +69,9 @@ RowLocks::RowLocks(const Services& services, std::size_t connections)
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
   }
-  lanes_.push_back(std::make_unique<Lane>(services_.commands, sql_, optimistic(), channel_));
-  while (lanes_.size() < connections) lanes_.push_back(std::make_unique<Lane>(services_, sql_, optimistic(), channel_));
 }
 
 RowLocks::~RowLocks() = default;
-
-RowBatch& RowLocks::batch_for(const std::string& name) {
-  return lanes_[std::hash<std::string>{}(name) % lanes_.size()]->batch;
-}
 
 Capabilities RowLocks::capabilities() const noexcept {
   return {
@@ -125,9 +107,8 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .lease = request.lease,
                  .patient = request.wait};
   if (optimistic()) row.stood_still = observed_.over(request.name, now);
-  batch_for(request.name).ask(std::move(row), [this, request, done = std::move(done)](const RowAnswer& answer) {
-    done(outcome_of(request, answer));
-  });
+  batch_.ask(std::move(row),
+             [this, request, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
 }
 
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
@@ -187,7 +168,7 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
                  .owner = renewal->grant.owner,
                  .deadline = renewal->deadline,
                  .lease = renewal->grant.lease};
-  batch_for(renewal->grant.name).ask(std::move(row), [this, renewal](const RowAnswer& answer) {
+  batch_.ask(std::move(row), [this, renewal](const RowAnswer& answer) {
     using Status = RenewOutcome::Status;
     const Grant& grant = renewal->grant;
     switch (answer.status) {
@@ -235,7 +216,7 @@ bool RowLocks::holds_any() const {
 void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
                            Releases::Answer done) {
   RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
-  batch_for(name).ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
     switch (answer.status) {
       case RowAnswer::Status::yes:
         return done(true);

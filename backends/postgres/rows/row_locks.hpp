@@ -7,7 +7,6 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/releases.hpp>
@@ -23,8 +22,7 @@ namespace dlock::postgres {
 
 class RowLocks final : public TryBackend {
  public:
-  // connections: among which the names are shared.
-  explicit RowLocks(const Services& services, std::size_t connections = 2);
+  explicit RowLocks(const Services& services);
   ~RowLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -39,11 +37,7 @@ class RowLocks final : public TryBackend {
  private:
   struct Renewal;
   struct Pause;
-  // One of several connections, each with its own share of the names: while the server makes the work of one durable it
-  // does that of another.
-  struct Lane;
 
-  [[nodiscard]] RowBatch& batch_for(const std::string& name);
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void note_held(const OwnerId& owner, TimePoint until);
@@ -57,7 +51,7 @@ class RowLocks final : public TryBackend {
   const Services services_;
   RowSql sql_;
   const std::string channel_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  RowBatch batch_;
   WakeUps wake_ups_;
   ObservedVersions observed_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted

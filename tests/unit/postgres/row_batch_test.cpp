@@ -115,6 +115,44 @@ TEST_F(PostgresTableBatch, WhatIsAskedWhileAQueryIsUnderWayGoesIntoTheNext) {
   EXPECT_EQ(result(3), "yes");
 }
 
+// As threads do: each wakes up after its answer, one after the other.
+TEST_F(PostgresTableBatch, ThoseWhoAskInTurnsSoonGoOutTogether) {
+  bool holding = true;
+  next_reply = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (!holding || query.purpose.word != "commands") return std::nullopt;
+    return FakeReply::held();
+  };
+  std::map<std::size_t, std::uint64_t> caller_of;
+  const auto ask_for = [&](std::uint64_t caller, Kind kind) {
+    caller_of[ask(kind, "x" + std::to_string(caller), caller)] = caller;
+    return answers.size() - 1;
+  };
+  std::map<std::uint64_t, bool> holds;
+  when_answered = [&](std::size_t number) {
+    const std::uint64_t caller = caller_of.at(number);
+    ASSERT_EQ(result(number), "yes");
+    holds[caller] = !holds[caller];
+    (void)engine.schedule(engine.now() + std::chrono::microseconds(10 * caller), [&ask_for, &holds, caller] {
+      (void)ask_for(caller, holds[caller] ? Kind::release : Kind::acquire);
+    });
+  };
+  for (std::uint64_t caller = 1; caller <= 4; ++caller) {
+    (void)ask_for(caller, Kind::acquire);
+    engine.run();
+  }
+  const auto round_trip = [&] {
+    engine.advance(400us);
+    holding = false;
+    server.release();
+    holding = true;
+    engine.run();
+  };
+  for (int i = 0; i < 20; ++i) round_trip();
+  const auto answered = order.size();
+  for (int i = 0; i < 5; ++i) round_trip();
+  EXPECT_EQ(order.size() - answered, 20U) << "four in each";
+}
+
 TEST_F(PostgresTableBatch, AskingFromAnAnswerWorks) {
   when_answered = [this](std::size_t number) {
     if (number < 4) (void)acquire("x" + std::to_string(number), 10 + number);

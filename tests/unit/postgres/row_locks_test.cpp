@@ -95,33 +95,6 @@ TEST_P(PostgresRowLocks, SaysWhatItCan) {
   EXPECT_FALSE(make(Pooler::transaction)->locks->capabilities().wakes_waiters);
 }
 
-TEST_P(PostgresRowLocks, NamesAreSharedAmongConnections) {
-  client = make(Pooler::detect, 2);
-  std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 64; ++i) attempts.push_back(client->contend("x" + std::to_string(i)));
-  engine.run();
-  EXPECT_EQ(said(), (Words{"acquire_many", "acquire_many"}));
-  EXPECT_NE(server.queries.at(0).connection, server.queries.at(1).connection);
-  for (const auto& attempt : attempts) ASSERT_TRUE(attempt->grant);
-  // Always the same ones: two statements about one row at the same time could wait for each other.
-  std::map<std::string, int> connection_of;
-  for (const FakeQuery& query : server.queries) {
-    for (const std::string& name : elements_of(query.param(0))) connection_of[name] = query.connection;
-  }
-  server.queries.clear();
-  for (const auto& attempt : attempts) client->renew(*attempt->grant);
-  for (const auto& attempt : attempts) client->release(*attempt->grant);
-  engine.run();
-  ASSERT_EQ(said(), (Words{"release_many renew_many", "release_many renew_many"}));
-  for (const FakeQuery& query : server.queries) {
-    for (const Command& command : query.commands) {
-      for (const std::string& name : elements_of(command.params.at(0).value_or(""))) {
-        EXPECT_EQ(connection_of.at(name), query.connection) << name;
-      }
-    }
-  }
-}
-
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.

@@ -240,7 +240,7 @@ TEST_P(PostgresRowLocksTrouble, AClientMayGoAtAnyMoment) {
     for (const char* const name : {"x", "y"}) {
       if (rows.held(name)) rows.free(name);
     }
-    client = make(Pooler::detect, 1 + static_cast<std::size_t>(events) % 2);
+    client = make();
     auto held = client->contend("x");
     auto lost = client->contend("y");
     auto waiting = client->contend("busy");

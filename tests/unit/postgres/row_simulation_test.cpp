@@ -101,7 +101,7 @@ class Simulation {
     return low + nanoseconds(static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>((high - low).count())));
   }
   [[nodiscard]] std::unique_ptr<RowClient> make() {
-    return std::make_unique<RowClient>(engine_, server_, row_options(strategy_), 2);
+    return std::make_unique<RowClient>(engine_, server_, row_options(strategy_));
   }
   [[nodiscard]] bool all_over() const {
     return std::all_of(acquires_.begin(), acquires_.end(),

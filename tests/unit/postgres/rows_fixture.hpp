@@ -59,13 +59,11 @@ struct CommandLine final : common::ConnectionObserver {
 
 // One client.
 struct RowClient {
-  // connections: among which the names are shared.
-  RowClient(Executor& executor, FakeServer& server, Options options, std::size_t connections = 1)
+  RowClient(Executor& executor, FakeServer& server, Options options)
       : host(executor),
         line(executor, server, std::move(options)),
         news(host, true),
-        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema},
-              connections) {}
+        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema}) {}
 
   std::unique_ptr<Attempt> contend(const std::string& name, bool wait = true, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
@@ -104,8 +102,8 @@ class RowsTest : public testing::Test {
 
   ~RowsTest() override { next_reply = nullptr; }  // what a test has put there is gone
 
-  [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect, std::size_t connections = 1) {
-    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), connections);
+  [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect) {
+    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler));
   }
   // Everything that was asked but on connections for listening, in words: {"acquire", "release_many acquire"}.
   [[nodiscard]] std::vector<std::string> said() const {
