@@ -82,7 +82,6 @@ void Shard::begin_close(Task closed) {
 
 void Shard::release_answered() {
   if (!closed_ || leases_.pending_releases() != 0) return;
-  if (!backend_) return;  // a release that was answered by the backend's destructor, or later still
   backend_->close([closed = std::make_shared<Task>(std::move(closed_))] { (*closed)(); });
 }
 

@@ -123,6 +123,17 @@ TEST_F(ClosingTest, TheBackendsDestructorMayAnswerWhatIsPending) {
   close();
 }
 
+TEST_F(ClosingTest, TheAnswerToAReleaseMayComeWhenNothingIsLeft) {
+  const std::weak_ptr<Shard> weak = core_->shard_of("x");
+  {
+    const Lease lease = hold();
+    close();
+  }
+  EXPECT_TRUE(weak.expired());
+  ASSERT_EQ(service_->releases.size(), 1U);
+  service_->releases[0].done({.status = ReleaseStatus::released});
+}
+
 TEST_F(ClosingTest, AReleaseUnderWayIsWaitedFor) {
   Lease lease = hold();
   const auto released = release(lease);

@@ -209,6 +209,29 @@ TEST_F(HeldLeaseTest, ARenewalThatArrivesAfterTheProgramSawTheEndRevivesNothing)
   EXPECT_EQ(stats().lost, 1U);
 }
 
+// The engine had read the clock before the program did, and writes afterwards.
+TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOverThoughItIsExtended) {
+  const Lease lease = hold();
+  const auto owner = lease.owner();
+  engine_->manual_clock().advance(31s);
+  EXPECT_FALSE(lease.held());
+  core_->shard_of("x")->leases().find(owner)->extend(now() + 30s);
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lease.lost().stop_requested());
+}
+
+TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheLossChangesNothing) {
+  const Lease lease = hold();
+  engine_->advance(12s);
+  ASSERT_EQ(service_->renewals.size(), 1U);
+  const TimePoint end = lease.valid_until();
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "broken by an operator"}); });
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
+  EXPECT_EQ(lease.valid_until(), end);
+  EXPECT_EQ(stats().renewed, 0U);
+  EXPECT_EQ(observer_->count("renewed x"), 0U);
+}
+
 TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   // The program reads the clock a moment after the engine did: to it the lease is over, to the engine renewed.
   answer_renewals();

@@ -170,6 +170,23 @@ TEST_F(ReleaseTest, AnUnconfirmedReleaseIsAFailure) {
   EXPECT_EQ(stats().released, 0U);
 }
 
+TEST_F(ReleaseTest, AReleaseThatWaitsSaysThatItWasNotConfirmed) {
+  service_->on_release = [](auto& release) {
+    release.done({.status = ReleaseStatus::failed, .failure = {errc::ambiguous, "no answer"}});
+  };
+  Lease thrown = hold();
+  try {
+    (void)thrown.release();
+    ADD_FAILURE() << "not confirmed, and no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::ambiguous);
+  }
+  Lease told = hold({}, "y");
+  std::error_code ec;
+  EXPECT_FALSE(told.release(ec));
+  EXPECT_EQ(ec, errc::ambiguous);
+}
+
 TEST_F(ReleaseTest, ALossReportedWhileTheReleaseIsQueuedIsNoLossSignal) {
   service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
   Lease lease = hold();
