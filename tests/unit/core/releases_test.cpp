@@ -221,6 +221,13 @@ TEST_F(ReleasesTest, WhoGivesUpIsTakenOutOnce) {
   EXPECT_EQ(asked.size(), 1U);
 }
 
+TEST_F(ReleasesTest, WhoIsTakenOutIsForgotten) {
+  releases->abandon("x", a, 30s, false);
+  reply(false);
+  releases->abandon("x", a, 30s, false);
+  EXPECT_EQ(asked.size(), 2U) << "nothing is known of the first time";
+}
+
 TEST_F(ReleasesTest, WhatABrokenConnectionMayStillDeliverIsLookedForOnceMore) {
   releases->abandon("x", a, 30s, true);
   reply(false);

@@ -278,6 +278,14 @@ TEST_F(TryBackendTest, AnAnswerInsideTheBackendsDestructorIsHarmless) {
   EXPECT_TRUE(sink_.reports.empty());
 }
 
+TEST_F(TryBackendTest, WhoGivesUpOnHearingThatItIsBusyAsksForNothingMore) {
+  contend();
+  sink_.on_busy = [this] { contention_.reset(); };
+  answer(busy());
+  EXPECT_TRUE(backend_->watches.empty());
+  EXPECT_EQ(backend_->tried.size(), 1U);
+}
+
 // Gives up at the n-th event, wherever that is: nothing may be left behind or touched afterwards (ASan).
 TEST_F(TryBackendTest, MayBeGivenUpAtAnyPoint) {
   for (int stop_at = 0; stop_at < 12; ++stop_at) {
