@@ -37,8 +37,12 @@ TEST_F(ReadySessionTest, WantingItAgainChangesNothing) {
 
 TEST_F(SessionTest, IsValidForTheGrantedTimeoutAfterItWasAskedFor) {
   ensemble.granted = 6s;
-  connect();
-  EXPECT_EQ(session.valid_until(), lease_valid_until(engine.now(), 6s));
+  ensemble.answers_after = 700ms;
+  const TimePoint asked = engine.now();
+  session.want();
+  engine.advance(1s);
+  ASSERT_TRUE(session.ready());
+  EXPECT_EQ(session.valid_until(), lease_valid_until(asked, 6s));
   EXPECT_EQ(user.alive, std::vector{session.valid_until()});
 }
 

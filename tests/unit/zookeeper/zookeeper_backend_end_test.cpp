@@ -218,7 +218,11 @@ TEST_F(ZookeeperBackendEndTest, TheNewsThatItIsClosedMayBeItsEnd) {
   group->close([&] { group.reset(); });
   engine.run();
   EXPECT_FALSE(group);
+  const std::size_t asked = ensemble.requests.size();
   engine.advance(1min);
+  EXPECT_EQ(ensemble.closed, ensemble.dialled);
+  EXPECT_EQ(ensemble.requests.size(), asked);
+  EXPECT_EQ(engine.pending_timers(), 0U);
 }
 
 TEST_F(ZookeeperBackendEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
@@ -239,7 +243,11 @@ TEST_F(ZookeeperBackendEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
       attempts.clear();
       if (moment % 3 == 0) group->close([] {});
       group.reset();
+      const std::size_t asked = ensemble.requests.size();
       engine.advance(1min);
+      ASSERT_EQ(ensemble.closed, ensemble.dialled) << query << ' ' << moment;
+      ASSERT_EQ(ensemble.requests.size(), asked) << query << ' ' << moment;
+      ASSERT_EQ(engine.pending_timers(), 0U) << query << ' ' << moment;
     }
   }
 }
