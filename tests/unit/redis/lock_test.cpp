@@ -271,6 +271,33 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   EXPECT_EQ(server.commands.at(1).at(0), "WAIT");
 }
 
+// It may be held by nobody who knows: the server has the lock, and the replicas may get it yet.
+TEST_F(RedisLockTest, WhatCouldNotBeTakenBackIsAmbiguous) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "WAIT") return number(1);
+    return script_in(command) == &acquire_script() ? granted(7) : "";
+  };
+  backend = make("redis://localhost?replicas_ack=2");
+  const auto attempt = contend(false);
+  EXPECT_FALSE(attempt->failure) << "while it is being taken back";
+  engine.advance(2s);
+  ASSERT_TRUE(failed(*attempt, errc::ambiguous, "1 of 2"));
+}
+
+// The answer to WAIT was lost with a connection, which is ambiguous; then the lock is taken back, so that it is not.
+TEST_F(RedisLockTest, WhatWasTakenBackAfterALostAnswerIsUnavailable) {
+  server.answer = [this](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "WAIT") engine.post([this] { server.cut(); });
+    if (script_in(command) == &acquire_script()) return granted(7);
+    return script_in(command) == &release_script() ? released() : "";
+  };
+  backend = make("redis://localhost?replicas_ack=2");
+  const auto attempt = contend(false);
+  engine.advance(1s);
+  ASSERT_TRUE(failed(*attempt, errc::unavailable));
+  EXPECT_GE(server.calls("release").size(), 1U);
+}
+
 TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
   FakeWire* waiting = nullptr;
   FakeWire* renewing = nullptr;

@@ -1,0 +1,185 @@
+// The connection that hears of channels: what is asked for on it, when it counts as heard, and what it makes of answers
+// that come in another order than the wishes.
+#include "backends/redis/connection/subscriber.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "fake_server.hpp"
+#include "tests/support/manual_engine.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Heard = std::vector<std::string>;
+
+class SubscriberTest : public testing::Test, private Subscriber::Listener {
+ protected:
+  SubscriberTest() {
+    server.answer = [this](FakeWire& from, const Words& command) {
+      wire = &from;
+      if (command.front() == "PING") return std::string("+PONG\r\n");
+      const bool about_a_channel = command.front() == "SUBSCRIBE" || command.front() == "UNSUBSCRIBE";
+      return about_a_channel && answers ? news(command.front() == "SUBSCRIBE" ? "subscribe" : "unsubscribe", command[1])
+                                        : std::string();
+    };
+  }
+  ~SubscriberTest() override { server.answer = nullptr; }
+
+  static std::string bulk(const std::string& text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+  }
+  static std::string news(const std::string& kind, const std::string& channel) {
+    return "*3\r\n" + bulk(kind) + bulk(channel) + ":1\r\n";
+  }
+  void tell(const std::string& bytes) {
+    wire->reply(bytes);
+    engine.run();
+  }
+  void subscribe(const std::string& channel) {
+    subscriber.subscribe(channel);
+    engine.run();
+  }
+  void unsubscribe(const std::string& channel) {
+    subscriber.unsubscribe(channel);
+    engine.run();
+  }
+
+  Heard heard;
+  bool answers = true;
+  FakeWire* wire = nullptr;
+  test::ManualEngine engine;
+  FakeServer server;
+
+ private:
+  void subscribed(const std::string& channel) override { heard.push_back("subscribed " + channel); }
+  void message(const std::string& channel, const std::string& text) override { heard.push_back(channel + ": " + text); }
+  void interrupted() override { heard.emplace_back("interrupted"); }
+  void forbidden(const Failure& /*why*/) override { heard.emplace_back("forbidden"); }
+
+  static Options patient() {
+    Options options;
+    options.response_timeout = 2s;
+    options.connect_timeout = 5s;
+    return options;
+  }
+  const Options options = patient();
+
+ protected:
+  Subscriber subscriber{engine, options, server.wires(), *this};
+};
+
+TEST_F(SubscriberTest, AsksAtOnceWhereTheConnectionStands) {
+  subscribe("a");
+  subscribe("b");
+  EXPECT_EQ(server.commands, (std::vector<Words>{{"SUBSCRIBE", "a"}, {"SUBSCRIBE", "b"}}));
+  EXPECT_EQ(heard, (Heard{"subscribed a", "subscribed b"}));
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(SubscriberTest, IsHeardFromTheConfirmationOn) {
+  answers = false;
+  subscribe("a");
+  EXPECT_FALSE(subscriber.hears("a"));
+  tell(news("subscribe", "a"));
+  EXPECT_TRUE(subscriber.hears("a"));
+  unsubscribe("a");
+  EXPECT_FALSE(subscriber.hears("a"));
+}
+
+TEST_F(SubscriberTest, AskingTwiceAsksOnce) {
+  subscribe("a");
+  subscribe("a");
+  EXPECT_EQ(server.commands.size(), 1U);
+}
+
+TEST_F(SubscriberTest, OnlyTheLastWishCounts) {
+  subscribe("other");
+  answers = false;
+  subscribe("a");
+  unsubscribe("a");
+  subscribe("a");
+  tell(news("subscribe", "a"));
+  EXPECT_FALSE(subscriber.hears("a")) << "that was the first of two";
+  tell(news("unsubscribe", "a"));
+  EXPECT_FALSE(subscriber.hears("a"));
+  tell(news("subscribe", "a"));
+  EXPECT_TRUE(subscriber.hears("a"));
+  EXPECT_EQ(heard, (Heard{"subscribed other", "subscribed a"}));
+}
+
+TEST_F(SubscriberTest, WhatIsNotWantedAnyMoreIsNeitherHeardNorPassedOn) {
+  subscribe("other");
+  answers = false;
+  subscribe("a");
+  unsubscribe("a");
+  tell(news("subscribe", "a"));
+  tell("*3\r\n" + bulk("message") + bulk("a") + bulk("text"));
+  EXPECT_FALSE(subscriber.hears("a"));
+  EXPECT_EQ(heard, Heard{"subscribed other"});
+  tell(news("unsubscribe", "a"));
+  EXPECT_EQ(server.dialled, 1);
+}
+
+// The answers to both are on their way when it is wanted again.
+TEST_F(SubscriberTest, WhatIsWantedAgainIsKeptWhenItsEndIsConfirmed) {
+  subscribe("a");
+  answers = false;
+  unsubscribe("a");
+  subscribe("a");
+  tell(news("unsubscribe", "a"));
+  tell(news("subscribe", "a"));
+  EXPECT_TRUE(subscriber.hears("a"));
+  tell("*3\r\n" + bulk("message") + bulk("a") + bulk("text"));
+  EXPECT_EQ(heard.back(), "a: text");
+}
+
+TEST_F(SubscriberTest, AConfirmationThatNobodyAskedForEndsTheConnection) {
+  for (const std::string kind : {"subscribe", "unsubscribe", "psubscribe"}) {
+    subscribe("a");
+    const int dialled = server.dialled;
+    tell(news(kind, "a"));
+    EXPECT_EQ(heard.back(), "interrupted") << kind;
+    engine.advance(10s);
+    EXPECT_EQ(server.dialled, dialled + 1) << kind;
+  }
+}
+
+TEST_F(SubscriberTest, WhatIsNoNewsEndsTheConnection) {
+  for (const std::string bytes : {":1\r\n", "*3\r\n:1\r\n$1\r\na\r\n:1\r\n", "*2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n"}) {
+    subscribe("a");
+    tell(bytes);
+    EXPECT_EQ(heard.back(), "interrupted") << bytes;
+    engine.advance(10s);
+  }
+}
+
+TEST_F(SubscriberTest, AnAnswerToAPingIsNoNews) {
+  subscribe("a");
+  tell("*2\r\n" + bulk("pong") + bulk(""));
+  tell("+PONG\r\n");
+  EXPECT_EQ(heard, Heard{"subscribed a"});
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(SubscriberTest, AfterABreakAllIsAskedForAnew) {
+  subscribe("a");
+  subscribe("b");
+  unsubscribe("b");
+  server.commands.clear();
+  server.cut();
+  engine.run();
+  EXPECT_FALSE(subscriber.hears("a"));
+  engine.advance(10s);
+  EXPECT_EQ(server.commands, (std::vector<Words>{{"SUBSCRIBE", "a"}}));
+  EXPECT_TRUE(subscriber.hears("a"));
+}
+
+}  // namespace
+
+}  // namespace dlock::redis
