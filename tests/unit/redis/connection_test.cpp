@@ -87,6 +87,25 @@ TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
   EXPECT_EQ(server.dialled, dialled) << "nothing is retried that cannot succeed";
 }
 
+// Servers before 6.0 have no word for it.
+TEST_F(ConnectionTest, AWrongPasswordOfAnOldServerIsOneToo) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    return command.front() == "AUTH" ? "-ERR invalid password\r\n" : "";
+  };
+  backend = make("redis://:hidden@localhost");
+  const auto attempt = contend(true);
+  ASSERT_TRUE(failed(*attempt, errc::access_denied, "invalid password"));
+}
+
+TEST_F(ConnectionTest, WhatAnswersTheHandshakeWithANumberIsNoRedis) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    return command.front() == "SELECT" ? ":1\r\n" : "";
+  };
+  backend = make("redis://localhost/3");
+  const auto attempt = contend(false);
+  ASSERT_TRUE(failed(*attempt, errc::protocol, "the handshake"));
+}
+
 // H16: whatever comes late must not be taken for the answer to a later request.
 TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
   const auto attempt = contend(false);

@@ -105,6 +105,8 @@ TEST_F(RedisLockTest, ARenewalCountsFromWhenItWasSent) {
   ASSERT_TRUE(renewed);
   EXPECT_EQ(renewed->status, RenewStatus::renewed);
   EXPECT_EQ(renewed->valid_until, lease_valid_until(sent, 30s));
+  const Words words = server.calls("renew").at(0);
+  EXPECT_EQ(words.at(words.size() - 2), value_in(server.calls("acquire").at(0))) << "of this very lease";
 }
 
 // H4

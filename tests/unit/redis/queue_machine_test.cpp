@@ -214,6 +214,19 @@ TEST(QueueMachine, BacksOffWhileTheServiceIsUnreachable) {
   EXPECT_FALSE(m.maybe_known()) << "nothing was ever sent";
 }
 
+TEST(QueueMachine, AnAnswerEndsTheBackingOff) {
+  auto m = asking();
+  const auto first = *m.failed(unavailable, now).wake;
+  for (int i = 0; i < 20; ++i) {
+    (void)m.timer();
+    (void)m.failed(unavailable, now);
+  }
+  (void)m.timer();
+  (void)m.answered(busy_at(3), true, now);
+  (void)m.news();
+  EXPECT_EQ(*m.failed(unavailable, now).wake, first);
+}
+
 TEST(QueueMachine, AnAnswerThatNeverCameMayHaveQueuedUs) {
   auto m = asking();
   EXPECT_EQ(m.failed(ambiguous, now).report, Report::unreachable);

@@ -395,6 +395,19 @@ TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
   EXPECT_EQ(mode_in(server.calls("acquire").back()), "try");
 }
 
+// What was published before that went to nobody.
+TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItCanHear) {
+  server.answer = [](FakeWire&, const Words& command) -> std::string {
+    return script_in(command) == &acquire_script() ? busy(30'000, -1) : "";
+  };
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto attempt = contend(true);
+  const auto before = asked();
+  server.connections.back()->reply(subscribed(channel()));
+  engine.run();
+  EXPECT_EQ(asked(), before + 1);
+}
+
 TEST_F(RedisWaitingTest, TheLastWatcherEndsTheSubscription) {
   set({.acquire = busy(30'000, -1)});
   backend = make("redis://localhost?strategy=broadcast");
