@@ -34,6 +34,20 @@ TEST_F(PostgresAdvisoryHolder, TakesAFreeLockInOneRoundTrip) {
   EXPECT_FALSE(table.held(key("a")));
 }
 
+TEST_F(PostgresAdvisoryHolder, ALeaseCountsFromWhenItsRequestWasSent) {
+  ASSERT_EQ(release(try_now("a")), Released::released);
+  table.holds_tries = true;
+  const auto& b = try_soon("b");
+  engine.run();
+  const TimePoint sent = engine.now();
+  engine.advance(300ms);
+  table.holds_tries = false;
+  server.release();
+  engine.run();
+  ASSERT_TRUE(b.grant);
+  EXPECT_EQ(b.grant->valid_until, lease_valid_until(sent, options.lease));
+}
+
 TEST_F(PostgresAdvisoryHolder, ATryOfALockThatSomebodyElseHasIsBusy) {
   table.seize(key("a"));
   const auto& a = try_now("a");

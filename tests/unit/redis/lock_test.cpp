@@ -273,6 +273,23 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   EXPECT_EQ(server.commands.at(1).at(0), "WAIT");
 }
 
+TEST_F(RedisLockTest, WaitingForReplicasDoesNotMakeALeaseLonger) {
+  FakeWire* waits = nullptr;
+  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+    if (command.front() == "WAIT") waits = &wire;
+    return script_in(command) == &acquire_script() ? granted(7) : "";
+  };
+  backend = make("redis://localhost?replicas_ack=1");
+  const auto attempt = contend(false);
+  const TimePoint sent = engine.now();
+  ASSERT_NE(waits, nullptr);
+  engine.advance(500ms);
+  waits->reply(number(1));
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 30s));
+}
+
 // It may be held by nobody who knows: the server has the lock, and the replicas may get it yet.
 TEST_F(RedisLockTest, WhatCouldNotBeTakenBackIsAmbiguous) {
   server.answer = [](FakeWire&, const Words& command) -> std::string {

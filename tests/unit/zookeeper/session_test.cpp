@@ -71,6 +71,10 @@ TEST_F(ReadySessionTest, ASlowAnswerExtendsFromWhenItsRequestWasSent) {
   ensemble.release_answers();
   engine.run();
   EXPECT_EQ(session.valid_until(), safe_after(sent));
+  // The next one shows that the leader knew.
+  answer_with(Fate::answer);
+  engine.advance(2250ms);
+  EXPECT_EQ(session.valid_until(), lease_valid_until(sent, 9s));
 }
 
 TEST_F(ReadySessionTest, IsKeptAliveByAHeartbeatEveryQuarterOfTheTimeout) {
