@@ -39,15 +39,21 @@ std::string describe_errno(int error) {
   return std::system_category().message(error);
 }
 
+TcpDial::TcpDial(Executor& executor, TimePoint deadline, PeerHint* hint, Handler done)
+    : executor_(executor), deadline_(deadline), hint_(hint), done_(std::move(done)), timer_(executor) {}
+
 TcpDial::TcpDial(Executor& executor, const std::string& host, std::uint16_t port, TimePoint deadline, PeerHint* hint,
                  Handler done)
-    : executor_(executor),
-      deadline_(deadline),
-      hint_(hint),
-      done_(std::move(done)),
-      timer_(executor),
-      resolution_(executor, host, port,
-                  [this](Result<std::vector<util::Address>> answer) { resolved(std::move(answer)); }) {}
+    : TcpDial(executor, deadline, hint, std::move(done)) {
+  resolution_.emplace(executor, host, port,
+                      [this](Result<std::vector<util::Address>> answer) { resolved(std::move(answer)); });
+}
+
+TcpDial::TcpDial(Executor& executor, std::vector<util::Address> addresses, TimePoint deadline, PeerHint* hint,
+                 Handler done)
+    : TcpDial(executor, deadline, hint, std::move(done)) {
+  executor.post(lifetime_.guard([this, addresses = std::move(addresses)] { resolved(addresses); }));
+}
 
 TcpDial::~TcpDial() = default;
 

@@ -10,6 +10,7 @@
 
 #include <dlock/error.hpp>
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 #include <dlock/result.hpp>
 
 #include "util/resolver.hpp"
@@ -36,11 +37,14 @@ class TcpDial {
   // deadline; whoever set that watches over it. hint: nullptr for none; outlives the attempt.
   TcpDial(Executor& executor, const std::string& host, std::uint16_t port, TimePoint deadline, PeerHint* hint,
           Handler done);
+  // The same where the addresses are known: at least one.
+  TcpDial(Executor& executor, std::vector<util::Address> addresses, TimePoint deadline, PeerHint* hint, Handler done);
   TcpDial(const TcpDial&) = delete;
   TcpDial& operator=(const TcpDial&) = delete;
   ~TcpDial();
 
  private:
+  TcpDial(Executor& executor, TimePoint deadline, PeerHint* hint, Handler done);
   void resolved(Result<std::vector<util::Address>> answer);
   void try_next_address();
   [[nodiscard]] std::optional<std::string> start_connecting(const util::Address& address);
@@ -57,7 +61,8 @@ class TcpDial {
   util::UniqueFd socket_;
   std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
   Timer timer_;                             // of the address being tried
-  util::Resolution resolution_;
+  std::optional<util::Resolution> resolution_;
+  Lifetime lifetime_;
 };
 
 // What the system says about an error number.

@@ -47,6 +47,7 @@ struct Attempt final : GrantSink {
   void granted(Grant g) override {
     EXPECT_FALSE(grant) << "granted twice";
     grant = std::move(g);
+    if (when_granted) when_granted();
   }
   void busy() override { ++busy_reports; }
   void unreachable(Failure why) override { unreachable_reports.push_back(std::move(why)); }
@@ -57,6 +58,7 @@ struct Attempt final : GrantSink {
   [[nodiscard]] bool reported() const { return grant || failure || busy_reports > 0 || !unreachable_reports.empty(); }
 
   LockRequest request;
+  std::function<void()> when_granted;
   std::optional<Grant> grant;
   int busy_reports = 0;
   std::vector<Failure> unreachable_reports;

@@ -196,6 +196,18 @@ TEST_F(PostgresAdvisoryHolder, WhatIsGrantedToNobodyIsUnlocked) {
   EXPECT_FALSE(table.held(key("a")));
 }
 
+// The server has granted both; whoever is told first ends the other.
+TEST_F(PostgresAdvisoryHolder, WhatIsGrantedToWhoGivesUpBeforeHearingOfItIsUnlocked) {
+  auto& a = try_soon("a");
+  auto& b = try_soon("b");
+  a.when_granted = [&] { b.contention.reset(); };
+  b.when_granted = [&] { a.contention.reset(); };
+  engine.run();
+  ASSERT_NE(a.grant.has_value(), b.grant.has_value());
+  EXPECT_EQ(table.held(key("a")), a.grant.has_value());
+  EXPECT_EQ(table.held(key("b")), b.grant.has_value());
+}
+
 TEST_F(PostgresAdvisoryHolder, WhatWasNotSentWhenItsCallerGaveUpIsNeverSent) {
   auto& a = try_soon("a");
   a.contention.reset();
