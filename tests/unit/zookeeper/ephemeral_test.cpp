@@ -137,6 +137,31 @@ TEST_F(EphemeralTest, AnotherLockOfOurSessionIsBusy) {
   EXPECT_FALSE(attempt->grant);
 }
 
+// Its create was lost on the way, and somebody else was faster.
+TEST_F(EphemeralTest, ANodeOfAnotherSessionIsNotTakenForOurs) {
+  next(Kind::create, Fate::lose_request);
+  const auto attempt = contend(*backend);
+  put_theirs();
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->grant);
+  ensemble.remove(parent);
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
+}
+
+// The session ended before the answer, so what was made is not of the session that stands.
+TEST_F(EphemeralTest, WhatAnEarlierSessionMadeIsNoGrant) {
+  next(Kind::create, Fate::hold_answer);
+  const auto attempt = start(*backend);
+  engine.run();
+  ensemble.expire();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
+  EXPECT_EQ(static_cast<std::uint64_t>(ensemble.stat(parent).created), attempt->grant->token.value());
+}
+
 TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
   next(Kind::create, Fate::lose_answer);
   auto attempt = contend(*backend, false);
