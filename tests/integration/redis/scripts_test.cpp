@@ -345,6 +345,62 @@ TEST_F(ScriptTest, AWaiterThatWasNotHeardOfForLongIsPassedOver) {
   }
 }
 
+// It hears, and its place is there, but its time is over by the server's clock.
+TEST_F(ScriptTest, AWaiterWhoseTimeIsOverIsPassedOverThoughItHears) {
+  auto slow = subscribe("dlock:w:slow");
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  (void)acquire("slow:1", "queue");
+  (void)acquire("b:1", "queue");
+  const std::string seconds = server.command({"TIME"}).elements.at(0).text;
+  (void)server.command({"ZADD", keys.alive, std::to_string((std::stoll(seconds) - 1) * 1000), "slow:1"});
+  (void)release("c:1");
+  EXPECT_EQ(holder(), "b:1");
+}
+
+// Whoever was let in and never said a word is taken for gone, with all its places; where it has none the mark goes.
+TEST_F(ScriptTest, TheMarkOfOneWithoutPlacesGoes) {
+  auto b = subscribe("dlock:w:b");
+  (void)acquire("c:1");
+  (void)acquire("b:1", "queue");
+  (void)server.command({"ZADD", keys.alive, "-inf", "ghost:1"});
+  (void)release_to_the_end("c:1");
+  EXPECT_TRUE(server.command({"ZSCORE", keys.alive, "ghost:1"}).is_nil());
+  EXPECT_EQ(holder(), "b:1");
+}
+
+TEST_F(ScriptTest, AnInspectionCountsThoseWhoWait) {
+  const auto waiting = [this] {
+    const RedisReply reply = run(redis::inspect_script(), {keys.lock, keys.queue, keys.fence}, {});
+    return reply.elements.at(3).integer;
+  };
+  EXPECT_EQ(waiting(), 0);
+  (void)acquire("a:1");
+  EXPECT_EQ(waiting(), 0);
+  (void)acquire("b:1", "queue");
+  (void)acquire("c:1", "queue");
+  EXPECT_EQ(waiting(), 2);
+}
+
+TEST_F(ScriptTest, OnlyWhatNobodyUsesAndIsOldEnoughIsForgotten) {
+  const auto forget = [this](const std::string& idle_us) {
+    return run(redis::forget_script(), {keys.lock, keys.queue, keys.fence}, {idle_us}).integer;
+  };
+  EXPECT_EQ(forget("0"), 0) << "there is nothing";
+  (void)acquire("a:1");
+  (void)server.command({"DEL", keys.queue});
+  EXPECT_EQ(forget("0"), 0) << "it is held";
+  (void)acquire("b:1", "queue");
+  (void)server.command({"DEL", keys.lock});
+  EXPECT_EQ(forget("0"), 0) << "somebody waits";
+  (void)server.command({"DEL", keys.queue});
+  EXPECT_EQ(forget("3600000000"), 0) << "it was used within the hour";
+  EXPECT_EQ(forget("0"), 1);
+  EXPECT_EQ(server.command({"EXISTS", keys.fence}).integer, 0);
+  (void)server.command({"SET", keys.fence, "somebody's own"});
+  EXPECT_EQ(forget("0"), 0) << "that is no record of ours";
+}
+
 TEST_F(ScriptTest, LeavingGivesUpThePlaceOrTheLock) {
   auto a = subscribe("dlock:w:a");
   (void)acquire("c:1");
