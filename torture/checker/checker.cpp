@@ -59,10 +59,7 @@ std::string_view name_of(Rule rule) noexcept {
 }
 
 void Findings::add(Rule rule, std::string what, std::vector<std::size_t> events) {
-  if (rules_.without.contains(rule)) {
-    ++verdict_.excused[rule];
-    return;
-  }
+  if (rules_.without.contains(rule)) return excuse(rule);
   if (++verdict_.found[rule] > max_of_a_rule) return;
   std::sort(events.begin(), events.end());
   events.erase(std::unique(events.begin(), events.end()), events.end());
@@ -78,8 +75,9 @@ Verdict Findings::take() {
 Verdict check(std::span<const Event> history, const Rules& rules) {
   const Attempts attempts(history);
   Findings findings(rules);
-  check_exclusion(attempts, findings);
-  check_tokens(attempts, findings);
+  const HoleTimes hole(attempts, rules);
+  check_exclusion(attempts, hole, findings);
+  check_tokens(attempts, hole, findings);
   check_fencing(attempts, findings);
   check_releases(attempts, findings);
   check_losses(attempts, rules, findings);

@@ -42,6 +42,17 @@ inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens,
                                       Rule::hand_over,      Rule::no_crash,      Rule::no_residue};
 [[nodiscard]] std::string_view name_of(Rule rule) noexcept;
 
+// What a service is known not to promise: some faults take locks from their holders, who hear of it later. Whoever
+// overlaps with the next holder because of that breaks no rule, for a bounded time.
+struct Hole {
+  std::set<Rule> rules{};             // exclusion and growing tokens, which are about two acquires; empty: no hole
+  std::set<std::string> strikes{};    // faults that take locks away while they are struck
+  std::set<std::string> faults{};     // and those that may do so for as long as they last
+  std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease
+  // Its holder is told at once where its process does not stand still, no later than a loss may be signalled.
+  bool told_at_once = false;
+};
+
 struct Rules {
   std::chrono::nanoseconds slack = std::chrono::seconds(2);              // how late an acquire may end
   std::chrono::nanoseconds release = std::chrono::seconds(5);            // how long a release may take
@@ -54,6 +65,7 @@ struct Rules {
   std::chrono::nanoseconds settled = std::chrono::seconds(20);
   std::chrono::nanoseconds hand_over = std::chrono::seconds(1);
   std::set<Rule> without{};  // promises that this service is known not to keep under these faults
+  Hole hole{};
 };
 
 struct Violation {
@@ -82,7 +94,7 @@ struct Counts {
 struct Verdict {
   std::vector<Violation> violations;    // in the order of the rules; at most max_of_a_rule of each
   std::map<Rule, std::size_t> found;    // how many there are
-  std::map<Rule, std::size_t> excused;  // how many there would be of the rules in Rules::without
+  std::map<Rule, std::size_t> excused;  // how many there would be but for Rules::without and Rules::hole
   Counts counts;
 };
 inline constexpr std::size_t max_of_a_rule = 10;

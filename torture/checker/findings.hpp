@@ -7,6 +7,7 @@
 
 #include "torture/checker/attempts.hpp"
 #include "torture/checker/checker.hpp"
+#include "torture/checker/hole_times.hpp"
 
 namespace dlock::torture {
 
@@ -16,6 +17,7 @@ class Findings {
   explicit Findings(const Rules& rules) : rules_(rules) {}
 
   void add(Rule rule, std::string what, std::vector<std::size_t> events);
+  void excuse(Rule rule) { ++verdict_.excused[rule]; }
   [[nodiscard]] Verdict take();
 
  private:
@@ -34,8 +36,8 @@ struct Stall {
 // In the order of time.
 [[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, const LockHistory& lock);
 
-void check_exclusion(const Attempts& attempts, Findings& findings);
-void check_tokens(const Attempts& attempts, Findings& findings);
+void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
+void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
 void check_fencing(const Attempts& attempts, Findings& findings);
 void check_releases(const Attempts& attempts, Findings& findings);
 void check_losses(const Attempts& attempts, const Rules& rules, Findings& findings);

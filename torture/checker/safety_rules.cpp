@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -20,25 +21,34 @@ FencingToken token_of(const Attempts& attempts, const Attempt& attempt) {
   return attempts.event(*attempt.granted).token;
 }
 
-void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
-  std::optional<std::size_t> believer;  // of the grants so far, the one that was believed in the longest
+void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, const HoleTimes& hole, Findings& findings) {
+  // The grants so far, by the place up to which they were believed in, the last one first.
+  std::map<std::size_t, std::size_t, std::greater<>> believers;
   for (const std::size_t index : lock.grants) {
     const Attempt& next = attempts[index];
     if (!attempts.surely_held(next)) continue;
-    if (believer && last_belief(attempts[*believer]) > *next.granted) {
-      const Attempt& other = attempts[*believer];
+    believers.erase(believers.lower_bound(*next.granted), believers.end());
+    const TimePoint entered = attempts.event(*next.granted).at;
+    // Of those that are not excused, the one that was believed in the longest.
+    for (const auto& [believed, believer] : believers) {
+      const Attempt& other = attempts[believer];
+      if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at)) {
+        findings.excuse(Rule::exclusion);
+        continue;
+      }
       findings.add(Rule::exclusion,
                    fmt::format("process {} found lock {} held after process {} had been granted it", other.process,
                                attempts.event(next.asked).lock, next.process),
-                   {*other.granted, *next.granted, last_belief(other)});
+                   {*other.granted, *next.granted, believed});
+      break;
     }
-    if (!believer || last_belief(next) > last_belief(attempts[*believer])) believer = index;
+    believers.emplace(last_belief(next), index);
   }
 }
 
 // A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
 // came earlier was given earlier, though it had run out by then.
-void check_tokens_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
+void check_tokens_of(const Attempts& attempts, const LockHistory& lock, const HoleTimes& hole, Findings& findings) {
   std::map<FencingToken, std::size_t> seen;
   for (const std::size_t index : lock.grants) {
     const Attempt& attempt = attempts[index];
@@ -55,6 +65,11 @@ void check_tokens_of(const Attempts& attempts, const LockHistory& lock, Findings
     }
     const auto& [greatest, greatest_index] = *seen.rbegin();
     if (greatest > token && attempts.surely_held(attempt)) {
+      const TimePoint entered = attempts.event(*attempts[greatest_index].granted).at;
+      if (hole.excuses(Rule::growing_tokens, attempt, entered, attempts.event(*attempt.granted).at)) {
+        findings.excuse(Rule::growing_tokens);
+        continue;
+      }
       findings.add(Rule::growing_tokens,
                    fmt::format("token {} was granted after token {}", token.value(), greatest.value()),
                    {*attempts[greatest_index].granted, *attempt.granted});
@@ -171,12 +186,12 @@ void check_end_of(const Attempts& attempts, const Attempt& attempt, Findings& fi
 
 }  // namespace
 
-void check_exclusion(const Attempts& attempts, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_exclusion_of(attempts, lock, findings);
+void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
+  for (const auto& [name, lock] : attempts.locks()) check_exclusion_of(attempts, lock, hole, findings);
 }
 
-void check_tokens(const Attempts& attempts, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_tokens_of(attempts, lock, findings);
+void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
+  for (const auto& [name, lock] : attempts.locks()) check_tokens_of(attempts, lock, hole, findings);
 }
 
 void check_fencing(const Attempts& attempts, Findings& findings) {

@@ -44,6 +44,11 @@ bool has_limit(Kind kind) {
   return kind == Kind::asked || kind == Kind::granted;
 }
 
+// Whether "until" is there only where it is known.
+bool may_have_end(Kind kind) {
+  return kind == Kind::struck;
+}
+
 // Nothing that is written wrongly may pass for something that is not there: a misspelt "until" would be no deadline.
 constexpr std::array<std::string_view, 10> members{"time",  "process", "event", "acquire", "lock",
                                                    "token", "until",   "yes",   "subject", "word"};
@@ -143,6 +148,7 @@ std::string to_line(const Event& event) {
   if (!event.lock.empty()) line["lock"] = event.lock;
   if (event.token != FencingToken()) line["token"] = event.token.value();
   if (has_limit(event.kind) && event.until != TimePoint::max()) line["until"] = event.until.time_since_epoch().count();
+  if (may_have_end(event.kind) && event.until != TimePoint()) line["until"] = event.until.time_since_epoch().count();
   if (answers(event.kind)) line["yes"] = event.yes;
   if (event.subject != 0) line["subject"] = event.subject;
   if (!event.word.empty()) line["word"] = event.word;
@@ -159,6 +165,7 @@ std::optional<Event> parse_line(std::string_view line, std::string& why) {
     event.lock = json.value("lock", std::string());
     event.token = FencingToken(number_or_none<std::uint64_t>(json, "token"));
     if (has_limit(event.kind)) event.until = json.contains("until") ? time(json, "until") : TimePoint::max();
+    if (may_have_end(event.kind) && json.contains("until")) event.until = time(json, "until");
     if (answers(event.kind)) event.yes = json.at("yes").get<bool>();
     event.subject = number_or_none<int>(json, "subject");
     event.word = json.value("word", std::string());

@@ -44,7 +44,7 @@ enum class Kind : std::uint8_t {
   resumed,  // process `subject` goes on
   killed,   // process `subject` is no more
   crashed,  // process `subject` ended though nobody killed it; `word` says how
-  struck,   // fault `word` begins
+  struck,   // fault `word` begins; what is done to begin it, is done by `until`, if that is known
   healed,   // fault `word` is over; "everything" when nothing is broken any more and nothing will be
   probed,   // a new process got the lock after everything was healed (`yes`), or not
   residue,  // what was left in the service when all had quit: `word`

@@ -55,7 +55,7 @@ Nemesis::Strike Nemesis::strike(const Fault& fault) {
   Strike strike{.fault = &fault, .heal = fault.strike()};
   if (!strike.heal) return strike;
   ++struck_[fault.kind];
-  notes_.note({.at = begin, .kind = Kind::struck, .word = fault.kind});
+  notes_.note({.at = begin, .kind = Kind::struck, .until = LeaseClock::now(), .word = fault.kind});
   return strike;
 }
 

@@ -27,6 +27,13 @@ enum class Linger {
   beyond_lease,  // longer than a lease, so that somebody else has the lock by then
 };
 
+// When a fault makes a known hole of the service matter: locks are taken from holders who have yet to hear of it.
+enum class Opens {
+  nothing,
+  when_struck,     // as long as it takes to break it
+  while_it_lasts,  // at any time until it is mended
+};
+
 struct Fault {
   std::string kind;
   // What it breaks, where that is one thing for all: such faults do not meet, as one would mend what another broke.
@@ -36,6 +43,7 @@ struct Fault {
   std::function<Heal()> strike;
   Linger linger = Linger::within_lease;
   std::size_t weight = 1;  // how often it is struck, compared with others
+  Opens opens = Opens::nothing;
 };
 
 // One thread, the crew's.

@@ -37,17 +37,20 @@ struct Trouble {
   const char* kind;
   Linger linger;
   void (*strike)(Network&, TcpProxy&);
+  Opens opens = Opens::nothing;  // it ends connections, also at the server's side
 };
 
 constexpr std::array troubles{
     Trouble{"connection cut at some byte", Linger::within_lease,
-            [](Network& n, TcpProxy& p) { p.cut_after(n.any_direction(), n.dice.below(cut_within)); }},
-    Trouble{"connections reset", Linger::briefly, [](Network&, TcpProxy& p) { p.drop(); }},
+            [](Network& n, TcpProxy& p) { p.cut_after(n.any_direction(), n.dice.below(cut_within)); },
+            Opens::while_it_lasts},
+    Trouble{"connections reset", Linger::briefly, [](Network&, TcpProxy& p) { p.drop(); }, Opens::when_struck},
     Trouble{"connections refused", Linger::within_lease,
             [](Network&, TcpProxy& p) {
               p.refuse(true);
               p.drop();
-            }},
+            },
+            Opens::when_struck},
     Trouble{"black hole", Linger::beyond_lease, [](Network&, TcpProxy& p) { p.set({.mode = Traffic::Mode::hold}); }},
     Trouble{"requests held up", Linger::within_lease,
             [](Network&, TcpProxy& p) { p.set(Direction::to_server, {.mode = Traffic::Mode::hold}); }},
@@ -75,7 +78,7 @@ std::vector<Fault> network_faults(std::vector<TcpProxy*> proxies, std::uint64_t 
       for (TcpProxy* const proxy : network->proxies) strike(*network, *proxy);
       return [network] { network->heal(); };
     };
-    faults.push_back({trouble.kind, "network", strike, trouble.linger});
+    faults.push_back({trouble.kind, "network", strike, trouble.linger, 1, trouble.opens});
   }
   return faults;
 }

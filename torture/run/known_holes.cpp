@@ -6,10 +6,21 @@ KnownHole known_hole(const Capabilities& capabilities) {
   const bool of_connections = capabilities.backend == "postgresql" && capabilities.lease_kind == LeaseKind::session;
   if (!of_connections) return {};
   return {
-      .without = {Rule::exclusion, Rule::growing_tokens},
+      .rules = {Rule::exclusion, Rule::growing_tokens},
+      .told_at_once = true,  // no fault hides the end of a connection from its client
       .why =
-          "the server frees a lock as soon as its end of the connection breaks, and the holder may hear of it later, "
-          "though not later than at the end of its lease"};
+          "the server frees a lock as soon as its end of the connection breaks, and the holder hears of it a moment "
+          "later, or when its process goes on, though not later than at the end of its lease"};
+}
+
+Hole hole_under(const KnownHole& known, std::span<const Fault> faults, std::chrono::nanoseconds lease) {
+  if (known.rules.empty()) return {};
+  Hole hole{.rules = known.rules, .belief = lease, .told_at_once = known.told_at_once};
+  for (const Fault& fault : faults) {
+    if (fault.opens == Opens::when_struck) hole.strikes.insert(fault.kind);
+    if (fault.opens == Opens::while_it_lasts) hole.faults.insert(fault.kind);
+  }
+  return hole;
 }
 
 }  // namespace dlock::torture

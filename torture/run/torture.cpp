@@ -68,8 +68,8 @@ class Run {
     const Capabilities capabilities = connect(setup_.direct_url).capabilities();
     demands_ = possible(setup_.demands, capabilities);
     outcome.known_hole = setup_.known_hole;
-    if (outcome.known_hole.without.empty()) outcome.known_hole = known_hole(capabilities);
-    rules_.without.insert(outcome.known_hole.without.begin(), outcome.known_hole.without.end());
+    if (outcome.known_hole.rules.empty()) outcome.known_hole = known_hole(capabilities);
+    rules_.hole = hole_under(outcome.known_hole, all_faults(), setup_.lease);
     save(rules_, setup_.directory / rules_file);
     outcome.ran = break_things();
     watch_sound_times();

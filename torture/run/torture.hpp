@@ -53,7 +53,7 @@ struct Setup {
   bool fixed_leases = true;
   // For how long the workers go on in sound times, after the rules' `settled`.
   std::chrono::nanoseconds sound = std::chrono::seconds(4);
-  Rules rules{};  // without those of the service's known holes, which are left out anyway
+  Rules rules{};  // but for the hole, which is known_hole
   Demands demands{};
   KnownHole known_hole{};  // instead of that of the strategy
   // How often the breaking is repeated where too little has happened.

@@ -55,14 +55,15 @@ template <class Server>
            [&server]() -> Heal {
              server.kill();
              return [&server] { server.start(); };
-           }},
+           },
+           Linger::within_lease, 1, Opens::when_struck},
           {"server restarted", "server",
            [&server]() -> Heal {
              server.stop();
              server.start();
              return [] {};
            },
-           Linger::briefly},
+           Linger::briefly, 1, Opens::when_struck},
           {"server stopped", "server",
            [&server]() -> Heal {
              server.freeze();

@@ -35,7 +35,7 @@ class PostgresArena final : public Arena {
       (void)server_.terminate_clients();
       return [] {};
     };
-    faults.push_back({"sessions terminated", "server", terminate, Linger::briefly});
+    faults.push_back({"sessions terminated", "server", terminate, Linger::briefly, 1, Opens::when_struck});
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
@@ -66,13 +66,14 @@ class PostgresFailoverArena final : public Arena {
     return primary_->url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
-    return {{"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+    return {
+        {"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
   [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
   void adjust(Setup& setup) const override {
     // What a proxy holds up of the old primary's would come after what the new one says.
     setup.proxies.clear();
-    setup.known_hole = {.without = {Rule::exclusion},
+    setup.known_hole = {.rules = {Rule::exclusion},
                         .why = "a standby that is promoted may not know of the last grants"};
   }
 

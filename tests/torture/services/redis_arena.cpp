@@ -59,13 +59,14 @@ class RedisFailoverArena final : public Arena {
     return one_.url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
-    return {{"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3}};
+    return {
+        {"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
   [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
   void adjust(Setup& setup) const override {
     // What a proxy holds up of the old primary's would come after what the new one says.
     setup.proxies.clear();
-    setup.known_hole = {.without = {Rule::exclusion},
+    setup.known_hole = {.rules = {Rule::exclusion},
                         .why = "a replica that is promoted may not know of the last grants"};
   }
 

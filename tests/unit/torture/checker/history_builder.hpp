@@ -99,6 +99,11 @@ class History {
   History& kills(int process) { return note({.kind = Kind::killed, .subject = process}); }
   History& crashes(int process) { return note({.kind = Kind::crashed, .subject = process, .word = "status 134"}); }
   History& strikes(const std::string& fault) { return note({.kind = Kind::struck, .word = fault}); }
+  // That takes some time, and nothing happens meanwhile.
+  History& strikes(const std::string& fault, nanoseconds length) {
+    note({.kind = Kind::struck, .until = next_ + length, .word = fault});
+    return after(length);
+  }
   History& heals(const std::string& fault = std::string(everything)) {
     return note({.kind = Kind::healed, .word = fault});
   }

@@ -39,7 +39,9 @@ std::vector<Event> one_of_each() {
     all.push_back(event);
   }
   for (Event& event : std::vector<Event>(all)) {
-    if (event.kind == Kind::asked || event.kind == Kind::granted) event.until = at(1'000'000'007);
+    if (event.kind == Kind::asked || event.kind == Kind::granted || event.kind == Kind::struck) {
+      event.until = at(1'000'000'007);
+    }
     switch (event.kind) {
       case Kind::looked:
       case Kind::released:

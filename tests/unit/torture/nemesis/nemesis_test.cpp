@@ -101,8 +101,10 @@ TEST_F(NemesisTest, WhatIsStruckAndMendedIsNoted) {
   std::size_t struck = 0;
   std::size_t healed = 0;
   for (const Event& event : read_history(file)) {
-    if (event.kind == Kind::struck) ++struck;
     if (event.kind == Kind::healed) ++healed;
+    if (event.kind != Kind::struck) continue;
+    ++struck;
+    EXPECT_GE(event.until, event.at) << "how long it took to break it";
   }
   EXPECT_GE(struck, enough);
   EXPECT_EQ(healed, struck);

@@ -53,7 +53,7 @@ TEST(ReportTest, AViolationComesFirst) {
 
 TEST(ReportTest, WhatAKnownHoleExcusesIsCounted) {
   Outcome outcome = sound_outcome();
-  outcome.known_hole = {{Rule::exclusion}, "the server forgets"};
+  outcome.known_hole = {.rules = {Rule::exclusion}, .why = "the server forgets"};
   outcome.verdict.excused = {{Rule::exclusion, 3}};
   EXPECT_FALSE(outcome.violated());
   EXPECT_THAT(report(outcome), HasSubstr("known hole     the server forgets; exclusion: seen 3 times\n"));

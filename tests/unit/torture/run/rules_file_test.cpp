@@ -22,7 +22,12 @@ TEST(RulesFileTest, RulesComeBackAsTheyWereSaved) {
         .recovery = 4s,
         .settled = 5s,
         .hand_over = 6ns,
-        .without = {Rule::exclusion, Rule::hand_over}},
+        .without = {Rule::exclusion, Rule::hand_over},
+        .hole = {.rules = {Rule::growing_tokens},
+                 .strikes = {"server killed"},
+                 .faults = {"cut"},
+                 .belief = 7s,
+                 .told_at_once = true}},
        file);
   const Rules rules = load_rules(file);
   EXPECT_EQ(rules.slack, 1s);
@@ -32,6 +37,13 @@ TEST(RulesFileTest, RulesComeBackAsTheyWereSaved) {
   EXPECT_EQ(rules.settled, 5s);
   EXPECT_EQ(rules.hand_over, 6ns);
   EXPECT_THAT(rules.without, testing::ElementsAre(Rule::exclusion, Rule::hand_over));
+  EXPECT_THAT(rules.hole.rules, testing::ElementsAre(Rule::growing_tokens));
+  EXPECT_THAT(rules.hole.strikes, testing::ElementsAre("server killed"));
+  EXPECT_THAT(rules.hole.faults, testing::ElementsAre("cut"));
+  EXPECT_EQ(rules.hole.belief, 7s);
+  EXPECT_TRUE(rules.hole.told_at_once);
+  save(Rules(), file);
+  EXPECT_TRUE(load_rules(file).hole.rules.empty()) << "a file need not speak of holes";
 }
 
 TEST(RulesFileTest, WhatAreNoRulesIsRefusedByName) {
