@@ -36,6 +36,9 @@ class PostgresArena final : public Arena {
       return [] {};
     };
     faults.push_back({"sessions terminated", "server", terminate, Linger::briefly, 1, Opens::when_struck});
+    if (strategy_ == Strategy::advisory) {
+      faults.push_back({"tokens locked", "server", [this] { return lock_tokens(); }});
+    }
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
@@ -48,6 +51,15 @@ class PostgresArena final : public Arena {
   }
 
  private:
+  // An advisory lock is granted before its token is written, which fails now. The rows are locked, not the table: for
+  // that a statement would wait before it takes the advisory lock.
+  Heal lock_tokens() {
+    if (server_.value("SELECT to_regclass('dlock.fence') IS NULL") == "t") return nullptr;
+    auto locker = std::make_shared<test::PostgresConnection>(server_.admin_conninfo());
+    locker->run("BEGIN; SELECT FROM dlock.fence FOR UPDATE");
+    return [locker]() mutable { locker.reset(); };
+  }
+
   Strategy strategy_;
   test::PostgresServer server_;
   std::optional<test::PgBouncer> pooler_;
