@@ -90,6 +90,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.length = options.length.value_or(std::chrono::seconds(number_from("DLOCK_TORTURE_SECONDS").value_or(12)));
   setup.lease = 1s;
   setup.repetitions = options.repetitions;
+  if (!options.locks.empty()) setup.locks = options.locks;
   setup.only = options.only;
   setup.until_found = options.until_found;
   setup.rules.recovery = options.recovery;
