@@ -17,6 +17,9 @@ namespace {
 constexpr int steps_per_lease = 24;
 constexpr int leases_until_hang = 20;
 
+// Less than the time-outs that a client has unless it is told others, so that one that does not keep its own is later.
+constexpr int leases_of_slack = 5;
+
 constexpr auto unreached_timeout = std::chrono::milliseconds(100);
 constexpr auto patient_timeout = std::chrono::seconds(10);
 
@@ -109,6 +112,38 @@ std::chrono::nanoseconds ContractBase::lease() {
       stepping() ? std::chrono::seconds(30)
                  : milliseconds_from_environment("DLOCK_CONFORMANCE_LEASE_MS", std::chrono::milliseconds(300));
   return std::clamp(wanted, caps().min_lease, caps().max_lease);
+}
+
+std::chrono::nanoseconds ContractBase::long_lease() {
+  return std::clamp(std::max<std::chrono::nanoseconds>(lease(), std::chrono::seconds(3)), caps().min_lease,
+                    caps().max_lease);
+}
+
+std::chrono::nanoseconds ContractBase::kept_for(const Client& of, std::chrono::nanoseconds asked) const {
+  const Capabilities its = of.capabilities();
+  switch (its.lease_kind) {
+    case LeaseKind::per_lock:
+      return asked;
+    case LeaseKind::session:
+      return its.max_lease;
+    case LeaseKind::process:
+      break;
+  }
+  return std::chrono::nanoseconds(0);
+}
+
+std::chrono::nanoseconds ContractBase::kept_for() {
+  return kept_for(client({.lease = lease()}), lease());
+}
+
+std::chrono::nanoseconds ContractBase::slack() {
+  return stepping() ? lease() / 4 : leases_of_slack * lease();
+}
+
+void ContractBase::expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what) {
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now() - start);
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(limit + slack());
+  EXPECT_LE(took.count(), most.count()) << what << " (milliseconds)";
 }
 
 AcquireOptions ContractBase::fixed() {

@@ -23,13 +23,10 @@
 namespace dlock::conformance {
 
 // Short, so that a test which lets them run out in real time is quick.
+inline constexpr std::chrono::milliseconds impatience(100);
 inline ClientOptions impatient() {
-  constexpr std::chrono::milliseconds soon(100);
-  return {.response_timeout = soon, .connect_timeout = soon, .close_timeout = soon};
+  return {.response_timeout = impatience, .connect_timeout = impatience, .close_timeout = impatience};
 }
-
-// Whatever is documented to be bounded by those options ends long before this, even on a busy machine.
-inline constexpr std::chrono::seconds far_too_long(10);
 
 // All that GoogleTest is to print of them.
 void PrintTo(const Subject& subject, std::ostream* out);
@@ -68,6 +65,18 @@ class ContractBase : public ::testing::Test {
   // Options for a lease of that length.
   [[nodiscard]] AcquireOptions fixed();    // that is not renewed
   [[nodiscard]] AcquireOptions renewed();  // that is
+
+  // A lease that outlasts answers which come late; for ClientOptions::lease.
+  [[nodiscard]] std::chrono::nanoseconds long_lease();
+  // How long the service keeps a lock of which it hears no more: for the lease that was asked for, or as long as the
+  // session of that client lives; not at all where a lock ends with its process.
+  [[nodiscard]] std::chrono::nanoseconds kept_for(const Client& of, std::chrono::nanoseconds asked) const;
+  // The same for lease(), asked for by another process or a client with steady connections.
+  [[nodiscard]] std::chrono::nanoseconds kept_for();
+  // How much later than it must something may be on a busy machine: a few leases. Hangs are the guard's.
+  [[nodiscard]] std::chrono::nanoseconds slack();
+  // Fails unless now() is at most limit + slack() after the start.
+  void expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what);
 
   // Moves the clock; only where stepping().
   void step(std::chrono::nanoseconds by);

@@ -16,17 +16,23 @@ TEST_P(Contract, C07_AKilledHolderFreesTheLock) {
   Lock& lock = lock_of(client());
   ASSERT_FALSE(lock.try_acquire().has_value());
   Pending waiting(lock, {});
+  const auto kept = kept_for();
+  const TimePoint killed = now();
   holder.kill();
   EXPECT_TRUE(waiting.lease().held());
+  expect_within(kept, killed, "a lock whose holder was killed");
 }
 
 TEST_P(Contract, C07_AKilledHolderFreesTheLockForWhoComesLater) {
   DLOCK_NEEDS(processes);
   Worker holder = worker();
   (void)holder.acquire(name(), lease());
-  holder.kill();
+  const auto kept = kept_for();
   Lock& lock = lock_of(client());
+  const TimePoint killed = now();
+  holder.kill();
   EXPECT_TRUE(take(lock).held());
+  expect_within(kept, killed, "a lock whose holder was killed");
 }
 
 TEST_P(Contract, C07_AKilledWaiterDelaysNobody) {
@@ -40,9 +46,12 @@ TEST_P(Contract, C07_AKilledWaiterDelaysNobody) {
               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(this->lease()).count()));
   if (caps().counts_waiters) await_waiters(name(), 1);
   Pending behind(others, {});
+  const auto kept = kept_for();
+  const TimePoint start = now();
   killed.kill();
   lease.reset();
   EXPECT_TRUE(behind.lease().held());
+  expect_within(kept, start, "a lock that a killed waiter waited for");
 }
 
 TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
@@ -53,9 +62,12 @@ TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
   const Lease lease = take(lock);
   Lock& others = lock_of(client());
   Pending waiting(others, {});
+  const auto kept = kept_for(doomed, this->lease());
   fixture().kill_session(doomed);
+  const TimePoint killed = now();
   pass_until(waiting.event(), "a killed session keeps its lock");
   EXPECT_TRUE(waiting.lease().held());
+  expect_within(kept, killed, "a lock of a killed session");
 }
 
 TEST_P(Contract, C07_AKilledSessionThatWaitedDelaysNobody) {
@@ -68,10 +80,13 @@ TEST_P(Contract, C07_AKilledSessionThatWaitedDelaysNobody) {
   Pending dying(dying_lock, {});
   Lock& others = lock_of(client());
   Pending behind(others, {});
+  const auto kept = kept_for(doomed, this->lease());
   fixture().kill_session(doomed);
+  const TimePoint killed = now();
   lease.reset();
   pass_until(behind.event(), "a waiter of a killed session delays others");
   EXPECT_TRUE(behind.lease().held());
+  expect_within(kept, killed, "a lock that a killed session waited for");
 }
 
 TEST_P(Contract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
@@ -79,9 +94,12 @@ TEST_P(Contract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
   Worker holder = worker();
   (void)holder.acquire(name(), lease());
   const pid_t child = std::stoi(holder.ask("spawn", "spawned "));
-  holder.kill();
+  const auto kept = kept_for();
   Lock& lock = lock_of(client());
+  const TimePoint killed = now();
+  holder.kill();
   EXPECT_TRUE(take(lock).held());
+  expect_within(kept, killed, "a lock whose holder was killed");
   EXPECT_EQ(::kill(child, 0), 0) << "the child was to be alive all the while";
 }
 
