@@ -19,6 +19,7 @@ std::optional<Missing> FileFixture::missing(Feature feature) const {
     case Feature::kill_hold:
       return std::nullopt;
     case Feature::stall:
+    case Feature::delay_answers:
     case Feature::cut:
     case Feature::lose_answer:
       return not_applicable("the service is the kernel of this machine; there is no connection to disturb");

@@ -21,7 +21,7 @@ std::string unique_space() {
 // What happens on the way between the disturbed clients and the store.
 class MemoryFixture::Disturbance final : public memory::FaultInjector {
  public:
-  enum class Mode { none, stalled, cut };
+  enum class Mode { none, stalled, delayed, cut };
 
   [[nodiscard]] memory::Delivery plan(const memory::Message& message) override {
     using Fate = memory::Delivery::Fate;
@@ -32,6 +32,9 @@ class MemoryFixture::Disturbance final : public memory::FaultInjector {
     switch (mode_.load()) {
       case Mode::stalled:
         return {.fate = Fate::held};
+      case Mode::delayed:
+        if (request) return {.reply_delay = answer_delay_.load()};
+        return {.delay = answer_delay_.load()};
       case Mode::cut:
         return {.fate = request ? Fate::refused : Fate::lost};
       case Mode::none:
@@ -43,11 +46,16 @@ class MemoryFixture::Disturbance final : public memory::FaultInjector {
   }
 
   void set(Mode mode) { mode_.store(mode); }
+  void delay_answers(std::chrono::nanoseconds by) {
+    answer_delay_.store(by);
+    set(Mode::delayed);
+  }
   void lose_next_answer() { lose_answer_.store(true); }
   [[nodiscard]] std::uint64_t requests() const { return requests_.load(); }
 
  private:
   std::atomic<Mode> mode_{Mode::none};
+  std::atomic<std::chrono::nanoseconds> answer_delay_{};
   std::atomic<bool> lose_answer_{false};
   std::atomic<std::uint64_t> requests_{0};
 };
@@ -109,6 +117,11 @@ void MemoryFixture::resume() {
   disturbance_->set(Disturbance::Mode::none);
   store_->faults().inject(nullptr);
   store_->faults().resume();
+}
+
+void MemoryFixture::delay_answers(std::chrono::nanoseconds by) {
+  disturbance_->delay_answers(by);
+  store_->faults().inject(disturbance_);
 }
 
 void MemoryFixture::cut() {

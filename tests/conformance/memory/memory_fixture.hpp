@@ -1,6 +1,7 @@
 // The memory backend as a subject of the suite: a store of its own, and all hooks.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ class MemoryFixture final : public Fixture {
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
+  void delay_answers(std::chrono::nanoseconds by) override;
   void cut() override;
   void heal() override;
   void lose_next_answer() override;

@@ -79,6 +79,9 @@ class MutantBackend::Request final : public GrantSink {
     if (acquire == nullptr || (waited_ && backend_.is(Mutation::lost_wake_up))) return;
     if (backend_.is(Mutation::last_comes_first)) change_places_with_the_last();
     if (backend_.is(Mutation::token_repeats)) grant.token = FencingToken(grant.token.value() >> 20U << 20U);
+    if (backend_.is(Mutation::late_grant)) {
+      grant.valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease);
+    }
     if (backend_.is(Mutation::late_loss)) grant.valid_until += asked.lease;
     if (backend_.is(Mutation::early_expiry)) grant.valid_until += asked.lease / 2;
     grant.name = asked.name;
@@ -176,6 +179,7 @@ void MutantBackend::renew(const Grant& grant, RenewHandler done) {
         send(*forgotten_.emplace_back(std::make_unique<Request>(*this, std::move(again), nullptr)));
       }
     }
+    if (is(Mutation::late_renewal)) outcome.valid_until = lease_valid_until(host_.executor().now(), grant.lease);
     if (is(Mutation::late_loss)) outcome.valid_until += grant.lease;
     done(std::move(outcome));
   });

@@ -47,6 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Expectation{"renewal_revives", "C10_RenewalNeverTakesAKilledHoldBack"},
                       Expectation{"renewal_lies", "C03_AKilledHoldIsSignalled"},
                       Expectation{"token_repeats", "C04_TokensGrowWithEveryLease"},
+                      Expectation{"late_grant", "C02_ValidityIsCountedFromBeforeTheRequestEvenIfTheAnswerIsLate"},
+                      Expectation{"late_renewal", "C02_ARenewalIsCountedFromBeforeItsRequestEvenIfTheAnswerIsLate"},
                       Expectation{"late_loss", "C03_TheEndOfALeaseIsSignalledInTimeForTheNextHolder"},
                       Expectation{"residue_on_give_up", "C06_AWaiterThatTimedOutLeavesNothing"},
                       Expectation{"lost_wake_up", "C11_AWaiterIsWokenByARelease"},

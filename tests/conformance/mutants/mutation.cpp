@@ -12,6 +12,8 @@ constexpr std::pair<Mutation, std::string_view> names[] = {
     {Mutation::renewal_revives, "renewal_revives"},
     {Mutation::renewal_lies, "renewal_lies"},
     {Mutation::token_repeats, "token_repeats"},
+    {Mutation::late_grant, "late_grant"},
+    {Mutation::late_renewal, "late_renewal"},
     {Mutation::late_loss, "late_loss"},
     {Mutation::residue_on_give_up, "residue_on_give_up"},
     {Mutation::lost_wake_up, "lost_wake_up"},

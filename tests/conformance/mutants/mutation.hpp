@@ -12,6 +12,8 @@ enum class Mutation {
   renewal_revives,          // a renewal takes a lost lock back
   renewal_lies,             // a renewal of a lost lock reports success
   token_repeats,            // a lease carries the token of the one before
+  late_grant,               // valid_until of a new lease is counted from the answer
+  late_renewal,             // valid_until of a renewal is counted from the answer
   late_loss,                // valid_until is later than the service keeps the lock
   residue_on_give_up,       // a waiter that gave up stays in the queue
   lost_wake_up,             // a release wakes nobody

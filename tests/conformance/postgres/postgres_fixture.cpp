@@ -94,6 +94,10 @@ void PostgresFixture::resume() {
   disturbed_.pass();
 }
 
+void PostgresFixture::delay_answers(std::chrono::nanoseconds by) {
+  disturbed_.set(rig::Direction::to_client, {.delay = by});
+}
+
 void PostgresFixture::cut() {
   disturbed_.refuse(true);
   // A server that heard would free the locks of a session at once, perhaps before their holder has heard.

@@ -1,6 +1,7 @@
 // PostgreSQL as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,6 +30,7 @@ class PostgresFixture final : public Fixture {
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
+  void delay_answers(std::chrono::nanoseconds by) override;
   void cut() override;
   void heal() override;
   void lose_next_answer() override;

@@ -80,6 +80,10 @@ void RedisFixture::resume() {
   proxy_.pass();
 }
 
+void RedisFixture::delay_answers(std::chrono::nanoseconds by) {
+  proxy_.set(Direction::to_client, {.delay = by});
+}
+
 void RedisFixture::cut() {
   proxy_.refuse(true);
   proxy_.drop();

@@ -1,6 +1,7 @@
 // Redis as a subject of the suite: a server of its own for each way to set it up, disturbed clients behind a proxy.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,7 @@ class RedisFixture final : public Fixture {
   void kill_hold(const std::string& name) override;
   void stall() override;
   void resume() override;
+  void delay_answers(std::chrono::nanoseconds by) override;
   void cut() override;
   void heal() override;
   void lose_next_answer() override;

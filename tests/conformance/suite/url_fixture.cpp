@@ -42,6 +42,9 @@ std::optional<Missing> UrlFixture::missing(Feature feature) const {
     case Feature::stall:
       if (no_connection) return not_applicable("there is no connection that could be disturbed");
       return untested("there is no means to stall the service");
+    case Feature::delay_answers:
+      if (no_connection) return not_applicable("there is no connection that could be disturbed");
+      return untested("there is no means to delay answers");
     case Feature::cut:
       if (no_connection) return not_applicable("there is no connection that could be disturbed");
       return untested("there is no means to cut the connection");

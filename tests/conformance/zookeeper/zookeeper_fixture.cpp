@@ -20,16 +20,21 @@ namespace {
 using rig::Endpoint;
 using rig::TcpProxy;
 using rig::Traffic;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 using test::ZooKeeperClient;
 
 constexpr const char* prefix = "/dlock";
 
-// Where the way to the servers is cut, tests wait for sessions to end, so those are short. All others outlast the
-// moment in which a busy machine answers a thousand questions: the client library gives up a server that does not
-// answer for two thirds of the session.
-const char* session_for(ZooKeeperSetup setup, Link link) {
-  if (link == Link::steady) return "session_timeout=10s";
-  return setup == ZooKeeperSetup::standalone && !rig::sanitized ? "session_timeout=2s" : "session_timeout=4s";
+constexpr seconds steady_session(10);
+
+// Where the way to the servers is cut, tests wait for sessions to end, so those are short, but not shorter than a lease
+// that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions: the client
+// library gives up a server that does not answer for two thirds of the session.
+milliseconds disturbed_session(ZooKeeperSetup setup, const ClientOptions& options) {
+  const milliseconds shortest = setup == ZooKeeperSetup::standalone && !rig::sanitized ? seconds(2) : seconds(4);
+  if (options.lease >= ClientOptions().lease) return shortest;
+  return std::max(shortest, std::chrono::ceil<milliseconds>(options.lease.value()));
 }
 
 std::string address_list(const std::vector<std::unique_ptr<TcpProxy>>& proxies) {
@@ -51,23 +56,27 @@ ZooKeeperFixture::ZooKeeperFixture(ZooKeeperSetup setup, std::string strategy)
 
 ZooKeeperFixture::~ZooKeeperFixture() = default;
 
-std::string ZooKeeperFixture::url_of(const std::string& addresses, Link link) const {
-  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&" + session_for(setup_, link);
+std::string ZooKeeperFixture::url_of(const std::string& addresses, std::chrono::milliseconds session) const {
+  return "zookeeper://" + addresses + "?strategy=" + strategy_ + "&session_timeout=" + std::to_string(session.count()) +
+         "ms";
 }
 
 std::string ZooKeeperFixture::url() const {
-  return url_of(addresses_of(service_.ports()), Link::steady);
+  return url_of(addresses_of(service_.ports()), steady_session);
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
-  if (link == Link::disturbed) return connect(url_of(address_list(disturbed_), link), std::move(options));
+  if (link == Link::disturbed) {
+    longest_disturbed_ = std::max(longest_disturbed_, disturbed_session(setup_, options));
+    return connect(url_of(address_list(disturbed_), disturbed_session(setup_, options)), std::move(options));
+  }
   // Nobody who is going to die says good-bye for long. It has a way of its own, so that it can be cut off for good.
   if (options.close_timeout >= ClientOptions().close_timeout) return connect(url(), std::move(options));
   Proxies& way = mortal_.emplace_back();
   for (const std::uint16_t port : service_.ports()) {
     way.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
   }
-  return connect(url_of(address_list(way), link), std::move(options));
+  return connect(url_of(address_list(way), steady_session), std::move(options));
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
@@ -118,6 +127,14 @@ void ZooKeeperFixture::stall() {
 
 void ZooKeeperFixture::resume() {
   for (const auto& each : disturbed_) each->set({});
+}
+
+void ZooKeeperFixture::delay_answers(std::chrono::nanoseconds by) {
+  for (const auto& each : disturbed_) each->set(rig::Direction::to_client, {.delay = by});
+}
+
+std::chrono::nanoseconds ZooKeeperFixture::age_of_renewals() const {
+  return longest_disturbed_ / 4;  // a leader hears late of the sessions that others serve
 }
 
 void ZooKeeperFixture::cut() {

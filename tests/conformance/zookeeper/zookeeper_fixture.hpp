@@ -1,6 +1,7 @@
 // ZooKeeper as a subject of the suite: servers that all tests of a process share, disturbed clients behind proxies.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -32,6 +33,8 @@ class ZooKeeperFixture final : public Fixture {
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
+  void delay_answers(std::chrono::nanoseconds by) override;
+  [[nodiscard]] std::chrono::nanoseconds age_of_renewals() const override;
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
@@ -44,12 +47,13 @@ class ZooKeeperFixture final : public Fixture {
   using Proxies = std::vector<std::unique_ptr<rig::TcpProxy>>;
   static void cut(const Proxies& way);
   [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) const;
-  [[nodiscard]] std::string url_of(const std::string& addresses, Link link) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const;
 
   ZooKeeperSetup setup_;
   std::string strategy_;
   ZooKeeperService& service_;
   Proxies disturbed_;
+  std::chrono::milliseconds longest_disturbed_{0};  // session
   std::deque<Proxies> mortal_;
 };
 

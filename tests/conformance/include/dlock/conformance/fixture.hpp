@@ -27,16 +27,17 @@
 namespace dlock::conformance {
 
 enum class Feature {
-  step_clock,    // clock()
-  kill_hold,     // kill_hold()
-  kill_session,  // kill_session()
-  stall,         // stall(), resume()
-  cut,           // cut(), heal()
-  lose_answer,   // lose_next_answer()
-  residue,       // residue()
-  requests,      // requests()
-  restart,       // restart()
-  processes,     // url() means the same service in another process
+  step_clock,     // clock()
+  kill_hold,      // kill_hold()
+  kill_session,   // kill_session()
+  stall,          // stall(), resume()
+  delay_answers,  // delay_answers()
+  cut,            // cut(), heal()
+  lose_answer,    // lose_next_answer()
+  residue,        // residue()
+  requests,       // requests()
+  restart,        // restart()
+  processes,      // url() means the same service in another process
 };
 
 // Why a feature is not there.
@@ -81,6 +82,11 @@ class Fixture {
   // Stalled: what clients send arrives at the latest after resume(), and answers do not come before that.
   virtual void stall() {}
   virtual void resume() {}
+  // From here on, every answer comes so much later than it would.
+  virtual void delay_answers(std::chrono::nanoseconds /*by*/) {}
+  // How much older than the request that was answered is the one from which a renewal counts. Zero, unless the service
+  // may have heard late itself of the latest.
+  [[nodiscard]] virtual std::chrono::nanoseconds age_of_renewals() const { return {}; }
   // Cut: what clients send fails or gets lost until heal().
   virtual void cut() {}
   virtual void heal() {}
