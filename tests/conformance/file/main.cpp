@@ -1,4 +1,6 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 
@@ -6,7 +8,9 @@
 
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
-  conformance::add_subject(
-      {.name = "file", .make = [] { return std::make_unique<conformance::FileFixture>(); }, .client_tests = false});
+  conformance::add_subject({.name = "file",
+                            .make = [] { return std::make_unique<conformance::FileFixture>(); },
+                            .client_tests = false,
+                            .untested = std::vector<std::string>()});
   return conformance::run(argc, argv);
 }

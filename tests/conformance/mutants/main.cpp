@@ -1,17 +1,45 @@
 // Runs the suite on the mutant backend: the correct one, or one that is broken as `--mutation=NAME`, the first
-// argument, says.
+// argument, says. With `--untested=TEST,...` instead, on a backend that is correct and a fixture that can do little.
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 
 #include "memory/memory_fixture.hpp"
 #include "mutants/mutant_backend.hpp"
 
+namespace {
+
+// A subject whose fixture can do little, and says that it leaves untested what the list names, divided by commas.
+void add_listed(std::string_view list) {
+  std::vector<std::string> untested;
+  while (!list.empty()) {
+    const auto end = std::min(list.find(','), list.size());
+    untested.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  dlock::conformance::add_subject(
+      {.name = "listed",
+       .make = [] { return std::make_unique<dlock::conformance::UrlFixture>("memory://untested-lists"); },
+       .untested = std::move(untested)});
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
   constexpr std::string_view option = "--mutation=";
+  constexpr std::string_view list_option = "--untested=";
+  if (argc > 1 && std::string_view(argv[1]).starts_with(list_option)) {
+    add_listed(std::string_view(argv[1]).substr(list_option.size()));
+    argv[1] = argv[0];
+    return conformance::run(argc - 1, argv + 1);
+  }
   auto mutation = conformance::Mutation::none;
   if (argc > 1 && std::string_view(argv[1]).starts_with(option)) {
     const auto wanted = conformance::parse_mutation(std::string_view(argv[1]).substr(option.size()));

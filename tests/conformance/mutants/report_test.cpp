@@ -44,6 +44,43 @@ TEST(Report, WhatDoesNotApplyIsListedButIsNoShortcoming) {
   EXPECT_TRUE(says(finished, "Not applicable, by what the backend says of itself:")) << finished.output;
 }
 
+// A fixture of memory:// that can do little leaves the first of these untested, and not the second.
+constexpr const char* needs_a_clock = "Contract.C04_TokensGrowWhenTheWallClockIsSetBack";
+constexpr const char* needs_nothing = "Contract.C09_BusyIsNotAnError";
+constexpr const char* both = "--gtest_filter=*C04_TokensGrowWhenTheWallClockIsSetBack*:*C09_BusyIsNotAnError*";
+
+TEST(Report, ARunThatLeavesUntestedWhatIsListedHasPassed) {
+  const Finished finished = mutant({std::string("--untested=") + needs_a_clock, both});
+  EXPECT_EQ(finished.status, exit_passed) << finished.output;
+  EXPECT_TRUE(says(finished, "1 passed, 0 failed, 1 untested, 0 not applicable")) << finished.output;
+}
+
+TEST(Report, WhatIsUntestedAndNotListedIsAFailure) {
+  const Finished finished = mutant({"--untested=", both});
+  EXPECT_EQ(finished.status, exit_failed);
+  EXPECT_TRUE(says(finished, std::string("  ") + needs_a_clock + "/listed\n    was left untested, but is not listed"))
+      << finished.output;
+}
+
+TEST(Report, WhatIsListedAndWasTestedIsAFailure) {
+  const Finished finished = mutant({std::string("--untested=") + needs_a_clock + "," + needs_nothing, both});
+  EXPECT_EQ(finished.status, exit_failed);
+  EXPECT_TRUE(says(finished, std::string("  ") + needs_nothing + "/listed\n    is listed, but was not left untested"))
+      << finished.output;
+}
+
+TEST(Report, WhatIsListedAndNoTestIsAFailure) {
+  const Finished finished = mutant({std::string("--untested=") + needs_a_clock + ",Contract.C99_NoSuchTest", both});
+  EXPECT_EQ(finished.status, exit_failed);
+  EXPECT_TRUE(says(finished, "  Contract.C99_NoSuchTest/listed\n    is listed, but is no test")) << finished.output;
+}
+
+TEST(Report, WhatIsListedAndNotSelectedIsNotCompared) {
+  const Finished finished =
+      mutant({std::string("--untested=") + needs_a_clock, "--gtest_filter=*C09_BusyIsNotAnError*"});
+  EXPECT_EQ(finished.status, exit_passed) << finished.output;
+}
+
 TEST(Report, ARunOfNothingIsAFailure) {
   EXPECT_EQ(mutant({"--gtest_filter=*NoSuchTest*"}).status, exit_failed);
 }

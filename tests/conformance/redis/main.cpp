@@ -1,23 +1,29 @@
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <dlock/conformance/suite.hpp>
 
 #include "redis/redis_fixture.hpp"
+#include "untested.hpp"
 
 int main(int argc, char** argv) {
   using dlock::conformance::RedisFixture;
   using dlock::conformance::RedisSetup;
   const auto add = [](const std::string& name, RedisSetup setup, const std::string& strategy) {
+    auto untested = dlock::conformance::untested_without_stepped_clock();
+    if (setup == RedisSetup::tls) {
+      // The proxy cannot tell an acquire in an encrypted stream, so it has no answer to lose.
+      untested.emplace_back("Contract.C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess");
+      untested.emplace_back("Contract.C09_AWaitWhoseAnswerIsLostEndsWithTheLock");
+    }
     dlock::conformance::add_subject({.name = "redis_" + name,
                                      .make = [=] { return std::make_unique<RedisFixture>(setup, strategy); },
-                                     .client_tests = false});
+                                     .client_tests = false,
+                                     .untested = std::move(untested)});
   };
   for (const std::string strategy : {"queue", "broadcast", "poll"}) add(strategy, RedisSetup::plain, strategy);
   add("tls", RedisSetup::tls, "queue");
   add("acl", RedisSetup::acl, "queue");
-  const int status = dlock::conformance::run(argc, argv);
-  // What the fixture has no means for is the clock of the server and the answers in an encrypted stream, and the suite
-  // has listed it. A run that passed otherwise has passed.
-  return status == dlock::conformance::exit_untested ? dlock::conformance::exit_passed : status;
+  return dlock::conformance::run(argc, argv);
 }

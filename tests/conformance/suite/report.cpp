@@ -33,6 +33,7 @@ void print(std::string_view title, const std::vector<std::pair<std::string, std:
 }  // namespace
 
 void Report::OnTestIterationStart(const ::testing::UnitTest& /*unit_test*/, int /*iteration*/) {
+  lists_.forget_run();
   not_applicable_.clear();
   untested_.clear();
 }
@@ -42,13 +43,16 @@ void Report::OnTestPartResult(const ::testing::TestPartResult& result) {
 }
 
 void Report::OnTestEnd(const ::testing::TestInfo& info) {
-  if (!info.result()->Skipped()) return;
-  const std::string test = std::string(info.test_suite_name()) + "." + info.name();
   // A skip that does not claim to be out of scope is something that was not tested.
-  if (skip_reason_.starts_with(not_applicable_prefix)) {
-    not_applicable_.emplace_back(test, without(skip_reason_, not_applicable_prefix));
-  } else {
+  const bool skipped = info.result()->Skipped();
+  const bool untested = skipped && !skip_reason_.starts_with(not_applicable_prefix);
+  lists_.ended(info, untested);
+  if (!skipped) return;
+  const std::string test = std::string(info.test_suite_name()) + "." + info.name();
+  if (untested) {
     untested_.emplace_back(test, without(skip_reason_, untested_prefix));
+  } else {
+    not_applicable_.emplace_back(test, without(skip_reason_, not_applicable_prefix));
   }
 }
 
@@ -56,6 +60,7 @@ void Report::OnTestProgramEnd(const ::testing::UnitTest& unit_test) {
   std::cout << "\n";
   print("Not applicable, by what the backend says of itself:", not_applicable_);
   print("UNTESTED, for want of means:", untested_);
+  print("OTHER than the list of what is untested says:", lists_.differences(unit_test));
   std::cout << "dlock-conformance: " << unit_test.successful_test_count() << " passed, "
             << unit_test.failed_test_count() << " failed, " << untested_.size() << " untested, "
             << not_applicable_.size() << " not applicable" << std::endl;
@@ -64,7 +69,8 @@ void Report::OnTestProgramEnd(const ::testing::UnitTest& unit_test) {
 int Report::exit_status(const ::testing::UnitTest& unit_test) const {
   if (unit_test.failed_test_count() > 0) return exit_failed;
   if (unit_test.test_to_run_count() == 0) return exit_failed;
-  return untested_.empty() ? exit_passed : exit_untested;
+  if (!lists_.differences(unit_test).empty()) return exit_failed;
+  return lists_.all_untested_is_listed() ? exit_passed : exit_untested;
 }
 
 }  // namespace dlock::conformance

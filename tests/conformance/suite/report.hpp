@@ -7,10 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "suite/untested_lists.hpp"
+
 namespace dlock::conformance {
 
 class Report final : public ::testing::EmptyTestEventListener {
  public:
+  explicit Report(const std::vector<Subject>& subjects) : lists_(subjects) {}
+
   void OnTestIterationStart(const ::testing::UnitTest& unit_test, int iteration) override;
   void OnTestPartResult(const ::testing::TestPartResult& result) override;
   void OnTestEnd(const ::testing::TestInfo& info) override;
@@ -22,6 +26,7 @@ class Report final : public ::testing::EmptyTestEventListener {
 
  private:
   using Entries = std::vector<std::pair<std::string, std::string>>;  // test, reason
+  UntestedLists lists_;
   std::string skip_reason_;
   Entries not_applicable_;
   Entries untested_;

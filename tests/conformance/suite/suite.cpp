@@ -76,7 +76,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
-  auto* report = new Report;  // GoogleTest owns its listeners
+  auto* report = new Report(subjects());  // GoogleTest owns its listeners
   listeners.Append(report);
   listeners.Append(new Watchdog);
   const int failed = RUN_ALL_TESTS();
