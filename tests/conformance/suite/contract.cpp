@@ -20,6 +20,9 @@ constexpr int leases_until_hang = 20;
 // Less than the time-outs that a client has unless it is told others, so that one that does not keep its own is later.
 constexpr int leases_of_slack = 5;
 
+// Between two attempts of a client to reach a service that is back.
+constexpr auto longest_reconnect_pause = std::chrono::seconds(2);
+
 constexpr auto unreached_timeout = std::chrono::milliseconds(100);
 constexpr auto patient_timeout = std::chrono::seconds(10);
 
@@ -183,7 +186,10 @@ bool ContractBase::is_free(const std::string& name) {
 
 void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
-  const auto give_up = std::chrono::steady_clock::now() + guard();
+  if (fixture_->residue(name) == 0) return;
+  // What could not be cleaned up ends with its lease or session, or once its connection is back.
+  const std::chrono::nanoseconds patience = stepping() ? guard() : kept_for() + longest_reconnect_pause + slack();
+  const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patience);
   while (fixture_->residue(name) != 0) {
     if (std::chrono::steady_clock::now() > give_up) throw Hang("something is left behind of \"" + name + "\"");
     settle();
