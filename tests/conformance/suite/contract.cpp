@@ -139,13 +139,13 @@ std::chrono::nanoseconds ContractBase::kept_for() {
   return kept_for(client({.lease = lease()}), lease());
 }
 
-std::chrono::nanoseconds ContractBase::slack() {
-  return stepping() ? lease() / 4 : leases_of_slack * lease();
+std::chrono::nanoseconds ContractBase::slack(std::chrono::nanoseconds limit) {
+  return stepping() ? lease() / 4 : std::max<std::chrono::nanoseconds>(leases_of_slack * lease(), limit / 2);
 }
 
 void ContractBase::expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what) {
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(now() - start);
-  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(limit + slack());
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(limit + slack(limit));
   EXPECT_LE(took.count(), most.count()) << what << " (milliseconds)";
 }
 
@@ -188,7 +188,8 @@ void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
   if (fixture_->residue(name) == 0) return;
   // What could not be cleaned up ends with its lease or session, or once its connection is back.
-  const std::chrono::nanoseconds patience = stepping() ? guard() : kept_for() + longest_reconnect_pause + slack();
+  const std::chrono::nanoseconds gone = kept_for() + longest_reconnect_pause;
+  const std::chrono::nanoseconds patience = stepping() ? guard() : gone + slack(gone);
   const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patience);
   while (fixture_->residue(name) != 0) {
     if (std::chrono::steady_clock::now() > give_up) throw Hang("something is left behind of \"" + name + "\"");

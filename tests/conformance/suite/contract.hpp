@@ -73,9 +73,10 @@ class ContractBase : public ::testing::Test {
   [[nodiscard]] std::chrono::nanoseconds kept_for(const Client& of, std::chrono::nanoseconds asked) const;
   // The same for lease(), asked for by another process or a client with steady connections.
   [[nodiscard]] std::chrono::nanoseconds kept_for();
-  // How much later than it must something may be on a busy machine: a few leases. Hangs are the guard's.
-  [[nodiscard]] std::chrono::nanoseconds slack();
-  // Fails unless now() is at most limit + slack() after the start.
+  // How much later than after this time something may be on a busy machine: a few leases, or half as long again where
+  // that is more. Hangs are the guard's.
+  [[nodiscard]] std::chrono::nanoseconds slack(std::chrono::nanoseconds limit);
+  // Fails unless now() is at most limit + slack(limit) after the start.
   void expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what);
 
   // Moves the clock; only where stepping().
