@@ -87,14 +87,16 @@ TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
   EXPECT_EQ(server.dialled, dialled) << "nothing is retried that cannot succeed";
 }
 
-// Servers before 6.0 have no word for it.
+// Servers before 6.0 have words of their own.
 TEST_F(ConnectionTest, AWrongPasswordOfAnOldServerIsOneToo) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
-    return command.front() == "AUTH" ? "-ERR invalid password\r\n" : "";
-  };
-  backend = make("redis://:hidden@localhost");
-  const auto attempt = contend(true);
-  ASSERT_TRUE(failed(*attempt, errc::access_denied, "invalid password"));
+  for (const std::string what : {"invalid password", "Client sent AUTH, but no password is set"}) {
+    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+      return command.front() == "AUTH" ? "-ERR " + what + "\r\n" : "";
+    };
+    backend = make("redis://:hidden@localhost");
+    const auto attempt = contend(true);
+    ASSERT_TRUE(failed(*attempt, errc::access_denied, what));
+  }
 }
 
 TEST_F(ConnectionTest, WhatAnswersTheHandshakeWithANumberIsNoRedis) {
