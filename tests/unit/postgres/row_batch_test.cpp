@@ -82,6 +82,32 @@ TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
   EXPECT_LT(bytes, 8192U);
 }
 
+TEST_F(PostgresTableBatch, OfKindsThatNobodyAsksForThereIsNoQuery) {
+  const auto name = [](std::uint64_t i) { return std::string(40, 'x') + std::to_string(i); };
+  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(name(i), i + 1);
+  engine.run();
+  server.queries.clear();
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    (void)ask(Kind::release, name(i), i + 1);
+    (void)acquire("y" + name(i), 100 + i);
+  }
+  engine.run();
+  EXPECT_EQ(said(), (Words{"release_many", "acquire_many"}));
+}
+
+TEST_F(PostgresTableBatch, WhereAllHaveGivenUpThereIsNoQuery) {
+  reply_to("acquire", FakeReply::held());
+  (void)acquire("a", 1);
+  engine.run();
+  (void)acquire("b", 2, 10ms);
+  engine.advance(100ms);
+  EXPECT_EQ(result(1), name_of(errc::unavailable));
+  heal();
+  server.release();
+  engine.run();
+  EXPECT_EQ(server.queries.size(), 1U);
+}
+
 TEST_F(PostgresTableBatch, ReleasesGoBeforeRenewalsAndRenewalsBeforeAcquires) {
   (void)acquire("x", 1);
   (void)acquire("y", 2);
@@ -115,42 +141,64 @@ TEST_F(PostgresTableBatch, WhatIsAskedWhileAQueryIsUnderWayGoesIntoTheNext) {
   EXPECT_EQ(result(3), "yes");
 }
 
-// As threads do: each wakes up after its answer, one after the other.
-TEST_F(PostgresTableBatch, ThoseWhoAskInTurnsSoonGoOutTogether) {
-  bool holding = true;
-  next_reply = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (!holding || query.purpose.word != "commands") return std::nullopt;
-    return FakeReply::held();
-  };
-  std::map<std::size_t, std::uint64_t> caller_of;
-  const auto ask_for = [&](std::uint64_t caller, Kind kind) {
-    caller_of[ask(kind, "x" + std::to_string(caller), caller)] = caller;
-    return answers.size() - 1;
-  };
-  std::map<std::uint64_t, bool> holds;
-  when_answered = [&](std::size_t number) {
-    const std::uint64_t caller = caller_of.at(number);
-    ASSERT_EQ(result(number), "yes");
-    holds[caller] = !holds[caller];
-    (void)engine.schedule(engine.now() + std::chrono::microseconds(10 * caller), [&ask_for, &holds, caller] {
-      (void)ask_for(caller, holds[caller] ? Kind::release : Kind::acquire);
-    });
-  };
-  for (std::uint64_t caller = 1; caller <= 4; ++caller) {
-    (void)ask_for(caller, Kind::acquire);
-    engine.run();
+// Threads: each wakes up after its answer, one after the other, and asks again. A round trip takes 400 us.
+class PostgresBatchOfThreads : public PostgresTableBatch {
+ protected:
+  PostgresBatchOfThreads() {
+    next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
+      if (!holding_ || query.purpose.word != "commands") return std::nullopt;
+      return FakeReply::held();
+    };
+    when_answered = [this](std::size_t number) {
+      ASSERT_EQ(result(number), "yes");
+      const std::uint64_t caller = caller_of_.at(number);
+      if (caller > callers) return;
+      (void)engine.schedule(engine.now() + std::chrono::microseconds(10 * caller), [this, caller] { go_on(caller); });
+    };
+    for (std::uint64_t caller = 1; caller <= callers; ++caller) {
+      go_on(caller);
+      engine.run();
+    }
   }
-  const auto round_trip = [&] {
-    engine.advance(400us);
-    holding = false;
+  // How many answers it has brought.
+  std::size_t round_trip(std::chrono::nanoseconds takes = 400us) {
+    const auto before = order.size();
+    engine.advance(takes);
+    holding_ = false;
     server.release();
-    holding = true;
+    holding_ = true;
     engine.run();
-  };
-  for (int i = 0; i < 20; ++i) round_trip();
-  const auto answered = order.size();
-  for (int i = 0; i < 5; ++i) round_trip();
-  EXPECT_EQ(order.size() - answered, 20U) << "four in each";
+    return order.size() - before;
+  }
+
+  std::uint64_t callers = 4;  // those beyond ask no more
+
+ private:
+  void go_on(std::uint64_t caller) {
+    const bool held = std::exchange(holds_[caller], !holds_[caller]);
+    caller_of_[ask(held ? Kind::release : Kind::acquire, "x" + std::to_string(caller), caller)] = caller;
+  }
+
+  bool holding_ = true;
+  std::map<std::uint64_t, bool> holds_;
+  std::map<std::size_t, std::uint64_t> caller_of_;
+};
+
+TEST_F(PostgresBatchOfThreads, ThoseWhoAskSoonAfterEachOtherGoOutTogether) {
+  for (int i = 0; i < 20; ++i) (void)round_trip();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(round_trip(), 4U);
+}
+
+TEST_F(PostgresBatchOfThreads, WhoDoesNotComeBackHoldsNobodyUpForLong) {
+  for (int i = 0; i < 20; ++i) (void)round_trip();
+  callers = 2;
+  (void)round_trip();
+  server.queries.clear();
+  engine.advance(100us);
+  EXPECT_TRUE(server.queries.empty()) << "the others are waited for";
+  engine.advance(100us);
+  EXPECT_EQ(server.queries.size(), 1U) << "for half a round trip";
+  EXPECT_EQ(round_trip(), 2U);
 }
 
 TEST_F(PostgresTableBatch, AskingFromAnAnswerWorks) {

@@ -96,13 +96,26 @@ TEST(Answers, OfAnyOtherShapeAreRefused) {
                             "*3\r\n:1\r\n:2\r\n:0\r\n", "*3\r\n:1\r\n:1\r\n:2\r\n", "*3\r\n:1\r\n$1\r\n1\r\n:0\r\n"}) {
     EXPECT_FALSE(read_release(reply_of(bytes)).ok()) << bytes;
   }
-  for (const char* bytes :
-       {"*3\r\n$-1\r\n:-2\r\n$-1\r\n", "*4\r\n:1\r\n:-2\r\n$-1\r\n:0\r\n", "*4\r\n$-1\r\n:-3\r\n$-1\r\n:0\r\n",
-        "*4\r\n$-1\r\n:-2\r\n$3\r\n7 x\r\n:0\r\n", "*4\r\n$-1\r\n:-2\r\n$-1\r\n:-1\r\n"}) {
+  for (const char* bytes : {"*3\r\n$-1\r\n:-2\r\n$-1\r\n", "*4\r\n:1\r\n:-2\r\n$-1\r\n:0\r\n",
+                            "*4\r\n$-1\r\n:-3\r\n$-1\r\n:0\r\n", "*4\r\n$-1\r\n:-2\r\n$3\r\n7 x\r\n:0\r\n",
+                            "*4\r\n$-1\r\n:-2\r\n$-1\r\n:-1\r\n", "*4\r\n$-1\r\n:-2\r\n$-1\r\n$1\r\n0\r\n",
+                            "*4\r\n$-1\r\n$2\r\n-2\r\n$-1\r\n:0\r\n", "*4\r\n$-1\r\n:-2\r\n:7\r\n:0\r\n"}) {
     const auto answer = read_inspect(reply_of(bytes), "x");
     ASSERT_FALSE(answer.ok()) << bytes;
     EXPECT_EQ(answer.failure().code, errc::protocol);
   }
+}
+
+TEST(Answers, ToAReleaseSayWhatTheyKnow) {
+  const auto answer = [](const char* bytes) { return read_release(reply_of(bytes)).value(); };
+  EXPECT_TRUE(answer("*3\r\n:1\r\n:1\r\n:0\r\n").may_publish);
+  EXPECT_FALSE(answer("*3\r\n:1\r\n:0\r\n:0\r\n").may_publish);
+  EXPECT_TRUE(answer("*3\r\n:1\r\n:1\r\n:1\r\n").more);
+  EXPECT_FALSE(answer("*3\r\n:1\r\n:1\r\n:0\r\n").more);
+}
+
+TEST(Answers, OfTheGreatestTokenAreGood) {
+  EXPECT_EQ(read_acquire(reply_of("$19\r\n9223372036854775807\r\n")).value().token, FencingToken(9223372036854775807U));
 }
 
 TEST(Answers, ThatAreErrorsMeanWhatTheErrorMeans) {

@@ -259,6 +259,21 @@ TEST_F(RedisLockTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
   EXPECT_TRUE(closed);
 }
 
+TEST_F(RedisLockTest, AReleaseThatWaitsForItsConnectionIsSentAtTheEnd) {
+  set({.acquire = granted(7)});
+  const auto attempt = contend(false);
+  server.answer = [this](FakeWire&, const Words& command) -> std::string {
+    // It introduces itself, and ends before it is answered.
+    if (command.front() == "CLIENT") engine.post([this] { backend.reset(); });
+    return "";
+  };
+  server.cut();
+  release(*attempt);
+  engine.advance(1s);
+  ASSERT_FALSE(backend);
+  EXPECT_EQ(server.calls("release").size(), 2U) << "on the connection that broke, and at the end";
+}
+
 // H19: one connection for what waits, another for everything else.
 TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   server.answer = [](FakeWire&, const Words& command) -> std::string {

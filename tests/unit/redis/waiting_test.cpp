@@ -343,6 +343,19 @@ TEST_F(RedisWaitingTest, WhatAnOutageRefusesIsNotAnsweredOnceTheBackendIsGone) {
   engine.run();
 }
 
+// A server that hangs carries it out when it goes on.
+TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSaidOnceMoreAtTheEnd) {
+  set({.acquire = busy(), .renew = "", .release = ""});
+  auto attempt = contend(true);
+  attempt.reset();
+  engine.run();
+  ASSERT_EQ(server.calls("release").size(), 1U);
+  backend.reset();
+  const auto calls = server.calls("release");
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[1].back(), "leave");
+}
+
 TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
   server.dialling = FakeServer::Dialling::silence;
   auto attempt = contend(true);
