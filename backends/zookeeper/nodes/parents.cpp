@@ -1,5 +1,7 @@
 #include "backends/zookeeper/nodes/parents.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,15 +12,16 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// The server may remove what was just made, because it is still empty; not again and again, though.
-constexpr int max_detours = 8;
+// The server may remove what was just made, because it is still empty; not again and again, though. Beside one for each
+// node above.
+constexpr std::ptrdiff_t max_detours = 8;
 
 }  // namespace
 
 struct Parents::Work {
   std::vector<std::string> missing;  // the one to be made next is last
   Handler done;
-  int detours = 0;
+  std::ptrdiff_t detours_left = max_detours;
 };
 
 void Parents::make(const std::string& path, Handler done) {
@@ -26,6 +29,7 @@ void Parents::make(const std::string& path, Handler done) {
   const auto work = std::make_shared<Work>();
   work->missing.push_back(path);
   work->done = std::move(done);
+  work->detours_left = std::count(path.begin(), path.end(), '/') + max_detours;
   create(work);
 }
 
@@ -51,7 +55,7 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
       const std::string path = work->missing.back();
       const std::size_t slash = path.rfind('/');
       if (slash == 0) return work->done({.status = Status::refused, .failure = no_place()});
-      if (++work->detours > max_detours) {
+      if (work->detours_left-- == 0) {
         return work->done({.status = Status::again,
                            .failure = {errc::unavailable, "the nodes above " + util::quoted(path) +
                                                               " are removed as soon as they are made"}});

@@ -141,6 +141,32 @@ TEST_F(SequentialTest, AHolderThatGoesBetweenTheListAndTheWatchIsNotWaitedFor) {
   EXPECT_EQ(ensemble.watches(), 0U);  // a get of what is not there leaves none
 }
 
+// Hazard 11: a counter that begins anew gives a number for the second time.
+TEST_F(SequentialTest, OfOneNumberTheNodeThatWasMadeFirstIsFirst) {
+  const std::string twin = parent + std::string("/_c_00000000-0000-4000-8000-000000000001-lock-0000000000");
+  (void)ensemble.put(twin, "other:2:x", 77);
+  ensemble.set_sequence(parent, 0);
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_GT(attempt->busy_reports, 0);
+  ensemble.remove(twin);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+  (void)release(*backend, *attempt);
+
+  ensemble.set_sequence(parent, 0);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::children) {
+      ensemble.fate = nullptr;
+      (void)ensemble.put(twin, "other:2:x", 77);
+    }
+    return Fate::answer;
+  };
+  const auto earlier = contend(*backend);
+  EXPECT_TRUE(earlier->grant);
+  EXPECT_TRUE(ensemble.exists(twin));
+}
+
 // Hazard 8.
 TEST_F(SequentialTest, AWaiterThatGivesUpHandsNothingOn) {
   const std::string holder = put_member();
@@ -278,6 +304,14 @@ TEST_F(SequentialTest, TryingABusyLockAgainWritesNothing) {
   EXPECT_EQ(ensemble.requests.at(again).kind, Kind::create);
 }
 
+TEST_F(SequentialTest, ATryOfALockThatWasBusyAndHasNoNodeAnyMoreIsGranted) {
+  (void)put_member();
+  (void)contend(*backend, false);
+  ensemble.remove(parent);
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(attempt->grant);
+}
+
 TEST_F(SequentialTest, ATryOfAFreeLockIsGranted) {
   const auto attempt = contend(*backend, false);
   EXPECT_TRUE(attempt->grant);
@@ -316,6 +350,17 @@ TEST_F(SequentialTest, MissingParentsAreMadeAsContainersInCuratorsLayoutAndToSta
       EXPECT_EQ(request.node, kind) << layout << " " << request.path;
       EXPECT_EQ(request.data, "");
     }
+  }
+}
+
+TEST_F(SequentialTest, AsManyParentsAreMadeAsThePrefixHas) {
+  const std::string prefix = "/1/2/3/4/5/6/7/8/9/10/11/12";
+  for (const std::string query : {"", "strategy=ephemeral&"}) {
+    if (ensemble.exists("/1")) ensemble.remove("/1");
+    backend = make(query + "prefix=" + prefix);
+    const auto attempt = contend(*backend);
+    EXPECT_TRUE(attempt->grant) << query;
+    EXPECT_TRUE(attempt->unreachable_reports.empty()) << query;
   }
 }
 
