@@ -160,7 +160,6 @@ void Ephemeral::created(AttemptId id, const Outcome& outcome, const Handle::Crea
     case Problem::not_executed:
     case Problem::no_rights:
     case Problem::other:
-      attempt.creating = false;
       return fail(id, outcome.failure);
   }
 }
@@ -223,11 +222,7 @@ void Ephemeral::busy(AttemptId id) {
 // The create may have been carried out.
 void Ephemeral::no_answer(AttemptId id, const Failure& why) {
   const Attempt& attempt = *find(id);
-  if (!attempt.creating && !unresolved_.contains(attempt.request.owner)) {
-    Failure failure = why;
-    if (failure.code == errc::ambiguous) failure.code = errc::unavailable;
-    return fail(id, std::move(failure));
-  }
+  if (!attempt.creating && !unresolved_.contains(attempt.request.owner)) return fail(id, why);
   unresolved_.insert(attempt.request.owner);
   fail(id, {errc::ambiguous, why.detail});
 }
