@@ -62,6 +62,27 @@ TEST_F(EphemeralTest, TryingABusyLockAgainWritesNothing) {
   EXPECT_EQ(requests_since(before, Kind::create), 0U);
 }
 
+// Hazard 24: a server that lags behind would show what has changed since.
+TEST_F(EphemeralTest, ALookAtWhatIsThereAlreadyIsBroughtUpToDateFirst) {
+  put_theirs();
+  (void)contend(*backend, false);
+  std::size_t before = ensemble.requests.size();
+  (void)contend(*backend, false);
+  ASSERT_EQ(ensemble.requests.size(), before + 2);
+  EXPECT_EQ(ensemble.requests[before].kind, Kind::sync);
+  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::get);
+
+  ensemble.remove(parent);
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  before = ensemble.requests.size();
+  engine.advance(100ms);
+  ASSERT_EQ(ensemble.requests.size(), before + 2);
+  EXPECT_TRUE(is_heartbeat(ensemble.requests[before]));
+  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::get);
+  EXPECT_TRUE(attempt->grant);
+}
+
 TEST_F(EphemeralTest, AWaiterWatchesTheNodeAndTriesAgain) {
   put_theirs();
   const auto attempt = contend(*backend);
@@ -104,6 +125,28 @@ TEST_F(EphemeralTest, AReleaseBetweenTheTryAndTheWatchIsNotMissed) {
   };
   const auto attempt = contend(*backend);
   engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EphemeralTest, WhoeverIsFasterBetweenTheTryAndTheWatchIsWatched) {
+  put_theirs();
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind != Kind::get || request.watch == 0) return Fate::answer;
+    ensemble.remove(parent);
+    ensemble.fate = [&](const FakeRequest& next_request) {
+      if (next_request.kind != Kind::create) return Fate::answer;
+      ensemble.fate = nullptr;
+      put_theirs();
+      return Fate::answer;
+    };
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->grant);
+  ASSERT_TRUE(ensemble.exists(parent));
+  ensemble.remove(parent);
+  engine.run();
   EXPECT_TRUE(attempt->grant);
 }
 
@@ -161,6 +204,43 @@ TEST_F(EphemeralTest, WhatAnEarlierSessionMadeIsNoGrant) {
   ASSERT_TRUE(attempt->grant);
   EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
   EXPECT_EQ(static_cast<std::uint64_t>(ensemble.stat(parent).created), attempt->grant->token.value());
+}
+
+// The news of it came before the answer.
+TEST_F(EphemeralTest, AGrantHeardOfAfterTheConnectionBrokeIsMadeSureOfFirst) {
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::create) {
+      ensemble.fate = nullptr;
+      ensemble.disconnect();
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_TRUE(ensemble.exists(parent));
+  EXPECT_FALSE(attempt->grant);
+  ensemble.reconnect();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(parent).created));
+}
+
+// Nothing of ours can be there: no doubt, whatever is not answered afterwards.
+TEST_F(EphemeralTest, ATryWhoseCreateWasRefusedIsNotAmbiguous) {
+  put_theirs();
+  next(Kind::get, Fate::hold_answer);
+  const auto busy = contend(*backend, false);
+  engine.advance(2s);
+  EXPECT_TRUE(failed(*busy, errc::unavailable));
+}
+
+TEST_F(EphemeralTest, AParentThatMayHaveBeenMadeIsNoDoubtAboutTheLock) {
+  backend = make("strategy=ephemeral&prefix=/a/b");
+  ensemble.fate = [](const FakeRequest& request) {
+    return request.kind == Kind::create && request.path == "/a" ? Fate::lose_answer : Fate::answer;
+  };
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(failed(*attempt, errc::unavailable));
 }
 
 TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {

@@ -42,6 +42,8 @@ TEST(NodeNames, WhatAPathCannotSayIsEncoded) {
   EXPECT_EQ(encode_name("\xf0\x9f\x94\x92"), "%F0%9F%94%92");  // beyond 16 bits
   EXPECT_EQ(encode_name("\xef\xa4\x80"), "\xef\xa4\x80");      // U+F900, the first after what is refused
   EXPECT_EQ(encode_name("\xed\x9f\xbf"), "\xed\x9f\xbf");      // U+D7FF, the last before
+  EXPECT_EQ(encode_name("\xed\xa0\x80"), "%ED%A0%80");         // U+D800
+  EXPECT_EQ(encode_name("\xe0\xa4\x95"), "\xe0\xa4\x95");      // U+0915, whose lead byte is the lowest of three
 }
 
 // Two names never share a node.
@@ -102,6 +104,13 @@ TEST(QueueNodes, WhatDoesNotExcludeOursIsForeignAndNamed) {
       EXPECT_FALSE(node.layout.empty());
     }
   }
+}
+
+TEST(QueueNodes, AForeignOneIsCalledByWhatItBelongsTo) {
+  EXPECT_EQ(curator("_c_x-__READ__0000000001").layout, "Curator's read-write lock");
+  EXPECT_EQ(curator("_c_x-__WRIT__0000000001").layout, "Curator's read-write lock");
+  EXPECT_EQ(curator("_c_x-latch-0000000001").layout, "Curator's leader latch");
+  EXPECT_EQ(curator("_c_x-lease-0000000001").layout, "Curator's semaphore");
 }
 
 // Whoever made it has a place in some queue, and may hold what the queue is for.

@@ -116,6 +116,14 @@ TEST_F(QueueWalkTest, SeveralOfOneNumberAreWeighedOneByOne) {
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, second);
   EXPECT_EQ(walk.gone().next, Next::list);
+
+  step = walk.listed(queue_of({one, two, own}));
+  const std::string nearest = step.node;
+  step = walk.weighed(660);
+  ASSERT_EQ(step.next, Next::weigh);
+  step = walk.weighed(650);
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, nearest);
 }
 
 // Hazard 14.

@@ -45,6 +45,51 @@ TEST_F(SequentialTroubleTest, TheSearchIsBroughtUpToDateFirst) {
   EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
 }
 
+// Else it would wait for itself.
+TEST_F(SequentialTroubleTest, ASearchThatIsNotAnsweredFindsNothingOut) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+    connect_anew();
+    int lists = 0;
+    ensemble.fate = [&](const FakeRequest& request) {
+      if (request.kind == Kind::create) return Fate::lose_answer;
+      return request.kind == Kind::children && ++lists == 2 ? fate : Fate::answer;  // the first is behind the create
+    };
+    const auto attempt = contend(*backend);
+    engine.advance(500ms);
+    EXPECT_GT(lists, 2);
+    ASSERT_TRUE(attempt->grant);
+    EXPECT_EQ(own_nodes().size(), 1U);
+    ensemble.fate = nullptr;
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(SequentialTroubleTest, WhereTheLocksNodeIsGoneOursIs) {
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  ensemble.remove(parent);
+  engine.advance(100ms);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
+// A request of the session before that is carried out late.
+TEST_F(SequentialTroubleTest, ANodeUnderOurGuidThatIsNotOfOurSessionIsRemovedAndNoPlace) {
+  std::string late;
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind != Kind::create) return Fate::answer;
+    ensemble.fate = nullptr;
+    late = ensemble.put(request.path, request.data, 77, true).path;
+    return Fate::lose_request;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(500ms);
+  EXPECT_FALSE(ensemble.exists(late));
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(own_nodes().size(), 1U);
+  EXPECT_EQ(ensemble.stat(own_nodes()[0]).owner, ensemble.last_session());
+}
+
 TEST_F(SequentialTroubleTest, ACreateThatWasNotCarriedOutIsRepeatedUnderAnotherGuid) {
   next(Kind::create, Fate::lose_request);
   const auto attempt = contend(*backend);
@@ -135,6 +180,28 @@ TEST_F(SequentialTroubleTest, AHandOverMissedWhileDisconnectedIsNoticed) {
   EXPECT_FALSE(attempt->grant);
   ensemble.reconnect();
   engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// The news of it comes before the answer, so that nothing may be asked when that is there.
+TEST_F(SequentialTroubleTest, AWaiterGoesOnWhereTheOneBeforeItGoesAsTheConnectionBreaks) {
+  const std::string holder = put_member();
+  const std::string quitter = put_member();
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get && request.watch != 0) {
+      ensemble.fate = nullptr;
+      ensemble.remove(quitter);
+      ensemble.disconnect();
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->grant);
+  ensemble.remove(holder);
+  engine.run();
   EXPECT_TRUE(attempt->grant);
 }
 
@@ -230,6 +297,21 @@ TEST_F(SequentialTroubleTest, ATryIsNotDisturbedByAShortDisconnection) {
   EXPECT_TRUE(attempt->grant);
 }
 
+// At our own deadline: the questions are answered behind the news, and only that their session is over.
+TEST_F(SequentialTroubleTest, ATryWhoseSessionIsGivenUpGoesOnInTheNext) {
+  const std::string holder = put_member();
+  (void)contend(*backend, false);
+  ensemble.remove(holder);
+  ensemble.fate = [](const FakeRequest&) { return Fate::hold_answer; };
+  const auto attempt = contend(*backend, false);    // looks first
+  while (host.losses.empty()) engine.advance(1ms);  // of the lock that the session holds
+  ensemble.fate = nullptr;
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->failure);
+  EXPECT_TRUE(attempt->unreachable_reports.empty());
+  EXPECT_TRUE(attempt->grant);
+}
+
 TEST_F(SequentialTroubleTest, RefusedCredentialsEndAWait) {
   ensemble.dialling = FakeEnsemble::Dialling::refuse_auth;
   backend = make();
@@ -295,6 +377,32 @@ TEST_F(SequentialTroubleTest, MissingRightsEndAnAcquireAndNameTheReason) {
     engine.run();
     EXPECT_TRUE(own_nodes().empty());
   }
+}
+
+TEST_F(SequentialTroubleTest, ATryThatMayNotLookAtABusyLockDoesNotEnterItsQueue) {
+  (void)put_member();
+  (void)contend(*backend, false);
+  const std::size_t before = ensemble.requests.size();
+  next(Kind::children, Fate::forbid);
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(failed(*attempt, errc::access_denied));
+  EXPECT_EQ(requests_since(before, Kind::create), 0U);
+}
+
+TEST_F(SequentialTroubleTest, ARefusalIsNotLaidToStrategyEphemeralWhereTheNodeIsNone) {
+  ensemble.remove(parent);
+  (void)ensemble.put(parent, "other", 77);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get) {
+      ensemble.fate = nullptr;
+      ensemble.remove(parent);
+      (void)ensemble.put(parent);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(failed(*attempt, errc::protocol));
+  EXPECT_EQ(attempt->failure->detail.find("strategy=ephemeral"), std::string::npos) << attempt->failure->detail;
 }
 
 TEST_F(SequentialTroubleTest, ALockThatIsAnEphemeralNodeIsRefused) {

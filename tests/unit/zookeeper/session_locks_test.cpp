@@ -146,6 +146,27 @@ TEST_F(SessionLocksTest, AShortDisconnectionCostsNothing) {
   EXPECT_EQ(own_nodes(), nodes);
 }
 
+TEST_F(SessionLocksTest, ALeaseIsNotRenewedByItself) {
+  const auto attempt = contend(*backend);
+  std::optional<RenewOutcome> outcome;
+  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, RenewOutcome::Status::failed);
+  EXPECT_EQ(outcome->failure.code, errc::unsupported);
+}
+
+TEST_F(SessionLocksTest, WhoeverRestsHasNoConnectionThatCouldBreak) {
+  const auto attempt = contend(*backend);
+  (void)release(*backend, *attempt);
+  backend->rest();
+  host.connections.clear();
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  const auto waiting = contend(*backend);
+  engine.advance(6s);
+  EXPECT_FALSE(waiting->unreachable_reports.empty());
+  EXPECT_TRUE(host.connections.empty());
+}
+
 // --- Losing ----------------------------------------------------------------------------------------------------------
 
 // Hazards 5 and 6: by our own clock, no later than what was promised.
@@ -193,6 +214,32 @@ TEST_F(SessionLocksTest, ANodeThatSomebodyRemovesIsLost) {
       EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
     }
   }
+}
+
+TEST_F(SessionLocksTest, ALookThatIsPutOffPutsOffNoOther) {
+  const auto first = contend(*backend, true, "a");
+  next(Kind::get, Fate::lose_answer);
+  engine.advance(250ms);  // it is looked at again half a second later
+  const auto second = contend(*backend, true, "b");
+  engine.advance(250ms);
+  ensemble.remove(own_nodes("/dlock/b").at(0));
+  engine.run();
+  EXPECT_TRUE(lost(host, second->request.owner));
+}
+
+// The server was out of reach, and does not know yet that the session is over.
+TEST_F(SessionLocksTest, WhatALostSessionHeldIsRemovedByTheNext) {
+  const auto attempt = contend(*backend);
+  const std::string node = own_nodes().at(0);
+  ensemble.disconnect();
+  engine.run();
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  engine.advance(10s);
+  ASSERT_TRUE(lost(host, attempt->request.owner));
+  EXPECT_TRUE(ensemble.exists(node));
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  engine.advance(10s);
+  EXPECT_FALSE(ensemble.exists(node));
 }
 
 TEST_F(SessionLocksTest, AnothersNodeInOurPlaceIsALoss) {

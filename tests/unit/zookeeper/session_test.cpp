@@ -160,6 +160,18 @@ TEST_F(ReadySessionTest, WhatWasHeardLongAgoTakesNothingBack) {
   EXPECT_EQ(session.valid_until(), valid_until);
 }
 
+// What the session before was heard of last is nearly as young as the new one's first heartbeat.
+TEST_F(ReadySessionTest, WhatTheSessionBeforeSentIsNothingToTheNext) {
+  engine.advance(2250ms);
+  ensemble.answers_after = 100ms;
+  ensemble.expire();
+  engine.advance(120ms);
+  ASSERT_EQ(user.heard, (Words{"new", "lost", "new"}));
+  const TimePoint asked = session.valid_until();
+  engine.advance(2300ms);
+  EXPECT_EQ(session.valid_until(), asked + 100ms) << "the heartbeat that followed the connection counts";
+}
+
 // --- Suspended ---
 
 TEST_F(ReadySessionTest, ADisconnectSuspendsAndLosesNothing) {
@@ -234,6 +246,16 @@ TEST_F(ReadySessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnyt
   EXPECT_LT(session.valid_until(), engine.now()) << "nothing is brought back to life";
   engine.run();
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
+}
+
+TEST_F(ReadySessionTest, WhatIsHeardOfASessionThatIsOverBringsNothingBack) {
+  engine.advance(5s);
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  ensemble.expire();
+  engine.advance(2s);
+  EXPECT_EQ(user.heard, (Words{"new", "lost"}));
+  session.heard(engine.now());
+  EXPECT_LT(session.valid_until(), engine.now());
 }
 
 TEST_F(ReadySessionTest, AReconnectionPastTheDeadlineComesTooLate) {
