@@ -235,12 +235,16 @@ TEST_F(EphemeralTest, ATryWhoseCreateWasRefusedIsNotAmbiguous) {
 }
 
 TEST_F(EphemeralTest, AParentThatMayHaveBeenMadeIsNoDoubtAboutTheLock) {
-  backend = make("strategy=ephemeral&prefix=/a/b");
-  ensemble.fate = [](const FakeRequest& request) {
-    return request.kind == Kind::create && request.path == "/a" ? Fate::lose_answer : Fate::answer;
-  };
-  const auto attempt = contend(*backend, false);
-  EXPECT_TRUE(failed(*attempt, errc::unavailable));
+  for (const Fate fate : {Fate::lose_answer, Fate::hold_answer}) {
+    if (ensemble.exists("/a")) ensemble.remove("/a");
+    backend = make("strategy=ephemeral&prefix=/a/b");
+    ensemble.fate = [fate](const FakeRequest& request) {
+      return request.kind == Kind::create && request.path == "/a" ? fate : Fate::answer;
+    };
+    const auto attempt = contend(*backend, false);
+    engine.advance(2s);
+    EXPECT_TRUE(failed(*attempt, errc::unavailable));
+  }
 }
 
 TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
@@ -398,6 +402,16 @@ TEST_F(EphemeralTest, WithoutAConnectionAWaitGoesOnAndSaysSo) {
   ensemble.reconnect();
   engine.advance(2s);
   EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EphemeralTest, WithoutAConnectionATryEndsBeforeTheResponseTimeout) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  backend = make_it();
+  const auto attempt = contend(*backend, false);
+  engine.advance(1499ms);
+  EXPECT_FALSE(attempt->reported());
+  engine.advance(1ms);
+  EXPECT_TRUE(failed(*attempt, errc::unavailable)) << "nothing was sent, so nothing is in doubt";
 }
 
 TEST_F(EphemeralTest, RefusedCredentialsAndRightsEndAnAcquire) {

@@ -193,6 +193,23 @@ TEST_F(TombstonesTest, AListIsNotBelievedWhereTheEnsembleDidNotAgreeBefore) {
   EXPECT_EQ(tombstones.size(), 0U);
 }
 
+// A list that was under way when the session was given up: what it does not show may come yet.
+TEST_F(TombstonesTest, WhatALostSessionStillAnswersIsNotBelieved) {
+  always(Kind::children, Fate::hold_answer);
+  tombstones.remove(node(""));
+  engine.run();
+  tombstones.session_lost();
+  ensemble.fate = nullptr;
+  ensemble.release_answers();
+  engine.run();
+  ASSERT_EQ(tombstones.size(), 1U);
+  const std::string path = put();
+  tombstones.session_ready(false);
+  engine.run();
+  EXPECT_FALSE(ensemble.exists(path));
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
 TEST_F(TombstonesTest, ACreateThatMayHaveHappenedIsLookedFor) {
   const std::string path = put();
   tombstones.created(tombstones.await(node("")), {.problem = Problem::unknown_outcome, .failure = {}, .sent = {}},
