@@ -60,10 +60,7 @@ void QueueContention::wait_for_session() {
 
 void QueueContention::session_ready(bool fresh) {
   if (stage_ == Stage::over) return;
-  if (!place_.none() && place_.epoch() != client_.requests_.session().epoch()) {
-    place_.give_up();
-    leave(Stage::unready);
-  }
+  if (!place_.none() && place_.epoch() != client_.requests_.session().epoch()) place_.give_up();
   if (fresh && stage_ != Stage::unready) leave(Stage::unready);  // what was asked may never be answered
   if (stage_ == Stage::watching) return sink_.busy();
   if (stage_ == Stage::unready || stage_ == Stage::pausing) resume();

@@ -233,6 +233,33 @@ TEST_F(SequentialTest, ALostEventIsMadeUpForByLooking) {
   EXPECT_FALSE(attempt->grant);
 }
 
+TEST_F(SequentialTest, ALostEventBehindAChangeOfDataIsMadeUpForByLooking) {
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.set_data(holder, "__REVOKE__");
+  engine.run();
+  ensemble.loses_events = true;
+  ensemble.remove(holder);
+  ensemble.loses_events = false;
+  engine.advance(45s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTest, AHolderThatGoesWhileAHerdStillAsksIsNotWaitedFor) {
+  backend = make("strategy=sequential-herd");
+  const std::string holder = put_member();
+  (void)ensemble.put(parent + std::string("/leases"));
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get) {
+      ensemble.fate = nullptr;
+      ensemble.remove(holder);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+}
+
 // A list for each waiter of a long queue would be a load that grows with its square.
 TEST_F(SequentialTest, AQueueThatStandsStillIsNotListed) {
   for (int i = 0; i < 3; ++i) (void)put_member();
@@ -302,6 +329,21 @@ TEST_F(SequentialTest, TryingABusyLockAgainWritesNothing) {
   const std::size_t again = ensemble.requests.size();
   EXPECT_TRUE(contend(*backend, false)->grant);
   EXPECT_EQ(ensemble.requests.at(again).kind, Kind::create);
+}
+
+TEST_F(SequentialTest, ATryIsGrantedWhereTheOneOfTheSameNumberGoes) {
+  const std::string twin = parent + std::string("/_c_00000000-0000-4000-8000-000000000001-lock-0000000000");
+  (void)ensemble.put(twin, "other:2:x", 77);
+  ensemble.set_sequence(parent, 0);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get) {
+      ensemble.fate = nullptr;
+      ensemble.remove(twin);
+    }
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(attempt->grant);
 }
 
 TEST_F(SequentialTest, ATryOfALockThatWasBusyAndHasNoNodeAnyMoreIsGranted) {

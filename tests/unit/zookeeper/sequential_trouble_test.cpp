@@ -205,6 +205,18 @@ TEST_F(SequentialTroubleTest, AWaiterGoesOnWhereTheOneBeforeItGoesAsTheConnectio
   EXPECT_TRUE(attempt->grant);
 }
 
+// Twice the same create could make a node that nobody asks for any more.
+TEST_F(SequentialTroubleTest, AReconnectionRepeatsNoCreateThatIsUnderWay) {
+  ensemble.keeps_unsent = true;
+  ensemble.disconnect();
+  const auto attempt = start(*backend);  // the backend has not heard yet
+  engine.run();
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
 TEST_F(SequentialTroubleTest, AWaitSurvivesTheEndOfItsSession) {
   const std::string holder = put_member();
   const auto attempt = contend(*backend);

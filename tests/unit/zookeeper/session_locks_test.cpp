@@ -334,6 +334,15 @@ TEST_F(SessionLocksTest, ClosingEndsTheSession) {
   EXPECT_EQ(ensemble.closed, 1);
 }
 
+TEST_F(SessionLocksTest, ClosingDoesNotWaitForARemovalThatTheEndOfTheSessionDoes) {
+  const auto attempt = contend(*backend);
+  next(Kind::remove, Fate::hold_answer);
+  EXPECT_FALSE(release(*backend, *attempt));
+  close();
+  engine.run();
+  EXPECT_TRUE(is_closed);
+}
+
 // Hazard 17: a session that is left to run out keeps its nodes, so the connection is waited for.
 TEST_F(SessionLocksTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved) {
   auto attempt = contend(*backend);

@@ -110,6 +110,29 @@ TEST_F(TombstonesTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
+TEST_F(TombstonesTest, WhatWasUnderWayWhenTheSessionWasLostIsAmbiguous) {
+  always(Kind::remove, Fate::hold_answer);
+  remove(node(put()));
+  engine.run();
+  tombstones.session_lost();
+  engine.advance(2s);
+  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(failure.code, errc::ambiguous);
+}
+
+TEST_F(TombstonesTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
+  const auto made = ensemble.put("/shared", {}, session.id());
+  always(Kind::remove, Fate::hold_answer);
+  remove({.lock_path = "/shared",
+          .path = "/shared",
+          .epoch = session.epoch(),
+          .created = made.stat.created,
+          .is_this = [](const Stat&) { return true; }});
+  engine.advance(2s);
+  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(failure.code, errc::ambiguous);
+}
+
 TEST_F(TombstonesTest, ANodeIsFoundByItsGuid) {
   const std::string path = put();
   remove(node(""));
@@ -169,6 +192,35 @@ TEST_F(TombstonesTest, ACreateUnderWayIsWaitedFor) {
   engine.run();
   EXPECT_FALSE(ensemble.exists(path));
   EXPECT_EQ(ensemble.count(Kind::children), 0U);
+}
+
+TEST_F(TombstonesTest, AReconnectionRepeatsNothingThatIsUnderWay) {
+  const auto id = tombstones.await(node(""));
+  always(Kind::remove, Fate::hold_answer);
+  const std::string path = put();
+  tombstones.remove(node(path));
+  const std::size_t removals = ensemble.count(Kind::remove);
+  tombstones.session_ready(false);
+  engine.run();
+  EXPECT_EQ(ensemble.count(Kind::children), 0U);
+  EXPECT_EQ(ensemble.count(Kind::remove), removals);
+  EXPECT_EQ(tombstones.size(), 2U);
+  ensemble.fate = nullptr;
+  ensemble.release_answers();
+  const std::string late = put();
+  tombstones.created(id, {}, late);
+  engine.run();
+  EXPECT_FALSE(ensemble.exists(late));
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
+TEST_F(TombstonesTest, EachHasANumberOfItsOwn) {
+  always(Kind::remove, Fate::hold_answer);
+  const auto first = tombstones.await(node(""));
+  tombstones.remove(node(put()));
+  const auto second = tombstones.await(node(""));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(tombstones.size(), 3U);
 }
 
 TEST_F(TombstonesTest, ACreateThatFailedLeavesNothingToDo) {
