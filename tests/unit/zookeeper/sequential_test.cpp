@@ -250,13 +250,16 @@ TEST_F(SequentialTest, AHolderThatGoesWhileAHerdStillAsksIsNotWaitedFor) {
   const std::string holder = put_member();
   (void)ensemble.put(parent + std::string("/leases"));
   ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind == Kind::get) {
-      ensemble.fate = nullptr;
-      ensemble.remove(holder);
-    }
+    if (request.kind != Kind::get) return Fate::answer;
+    if (!ensemble.exists(holder)) return Fate::hold_answer;  // the second question
+    ensemble.remove(holder);
     return Fate::answer;
   };
   const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  ensemble.fate = nullptr;
+  ensemble.release_answers();
+  engine.run();
   EXPECT_TRUE(attempt->grant);
 }
 
