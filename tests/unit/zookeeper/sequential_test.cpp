@@ -248,6 +248,7 @@ TEST_F(SequentialTest, ALostEventBehindAChangeOfDataIsMadeUpForByLooking) {
 TEST_F(SequentialTest, AHolderThatGoesWhileAHerdStillAsksIsNotWaitedFor) {
   backend = make("strategy=sequential-herd");
   const std::string holder = put_member();
+  const std::string other = put_member();
   (void)ensemble.put(parent + std::string("/leases"));
   ensemble.fate = [&](const FakeRequest& request) {
     if (request.kind != Kind::get) return Fate::answer;
@@ -259,6 +260,11 @@ TEST_F(SequentialTest, AHolderThatGoesWhileAHerdStillAsksIsNotWaitedFor) {
   EXPECT_FALSE(attempt->grant);
   ensemble.fate = nullptr;
   ensemble.release_answers();
+  const std::size_t before = ensemble.requests.size();
+  engine.run();
+  EXPECT_EQ(requests_since(before, Kind::children), 1U);
+  EXPECT_FALSE(attempt->grant);
+  ensemble.remove(other);
   engine.run();
   EXPECT_TRUE(attempt->grant);
 }
