@@ -64,6 +64,13 @@ TEST_F(PostgresAdvisoryHolder, ALockThatTheSessionHasIsBusyWithoutAsking) {
   EXPECT_FALSE(table.entered_twice);
 }
 
+TEST_F(PostgresAdvisoryHolder, ALockThatTheSessionHasIsBusyHoweverSlowTheServerIs) {
+  ASSERT_TRUE(try_now("a").grant);
+  table.holds_tries = true;
+  (void)try_now("b");
+  EXPECT_EQ(try_now("a").busy_reports, 1);
+}
+
 TEST_F(PostgresAdvisoryHolder, ANameWithTheKeyOfAnotherIsBusy) {
   options.key = *parse_key_scheme("int64:7");
   start();
@@ -348,6 +355,7 @@ TEST_F(PostgresAdvisoryHolder, SaysWhatItCanDo) {
   EXPECT_EQ(can.strategy, "advisory");
   EXPECT_EQ(can.lease_kind, LeaseKind::session);
   EXPECT_TRUE(can.fair && can.wakes_one && can.counts_waiters);
+  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
   EXPECT_EQ(can.max_lease, options.lease);
 }
 

@@ -52,6 +52,14 @@ TEST_F(PostgresAdvisoryTurns, EachOfThoseThatWaitStandsInTheServersQueueNowAndTh
   EXPECT_LT(server.dialled, 10) << "a slice that ends needs no new connection";
 }
 
+TEST_F(PostgresAdvisoryTurns, WhoeverHasHadItsTurnTriesNowAndThen) {
+  wait_for_names_held_elsewhere(6);
+  pass(2min);
+  const std::size_t before = count(sql().try_lock);
+  pass(30s);
+  EXPECT_GT(count(sql().try_lock) - before, 20U);
+}
+
 TEST_F(PostgresAdvisoryTurns, TheFirstWaiterOfALockGoesBeforeTheOthersOfAnother) {
   options.max_connections = 4;
   start();
@@ -140,6 +148,17 @@ TEST_F(PostgresAdvisoryTurns, AtAFullServerWaitersTryOverTheFirstConnection) {
   table.forget(0);
   pass(2s);
   EXPECT_TRUE(a.grant);
+}
+
+TEST_F(PostgresAdvisoryTurns, AtAFullServerAHolderThatWaitsForAnotherLockConnectsSoon) {
+  ASSERT_TRUE(try_now("a").grant);
+  table.seize(key("b"));
+  server.room = 1;
+  (void)wait_for("b");
+  pass(5s);
+  server.room = 2;
+  pass(2s);
+  EXPECT_EQ(waits_for("b"), 1);
 }
 
 TEST_F(PostgresAdvisoryTurns, AtAFullServerWhoeverOnlyWaitsConnectsEveryFewSeconds) {

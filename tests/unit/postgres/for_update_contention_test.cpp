@@ -212,6 +212,21 @@ TEST_F(ForUpdateTest, AWaiterWhoseRowIsStillBeingInsertedWaitsForThat) {
   EXPECT_TRUE(attempt->grant);
 }
 
+TEST_F(ForUpdateTest, ARowThatIsRemovedAfterAWaitIsInsertedAsOftenAsAnyOther) {
+  const auto attempt = wait_for_taken("a");
+  rows.rows.erase("a");
+  int removals = 2;
+  server.reply = [&](const FakeQuery& query) {
+    FakeReply reply = rows.reply(query);
+    if (query.uses(locks->statements().ensure) && removals-- > 0) rows.rows.erase("a");
+    return reply;
+  };
+  free_elsewhere("a");
+  EXPECT_FALSE(attempt->failure);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(server.count(locks->statements().ensure), 3U);
+}
+
 TEST_F(ForUpdateTest, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
   server.reply = [](const FakeQuery& query) {
     return query.commands.size() > 1 ? FakeReply::refused("55P03", 1) : FakeReply{};
@@ -270,8 +285,9 @@ TEST_F(ForUpdateTest, GivingUpBeforeThereIsAConnectionAsksNothing) {
   server.dialling = FakeServer::Dialling::silence;
   const auto attempt = wait_for("a");
   attempt->contention.reset();
-  engine.advance(10s);
+  engine.run();
   EXPECT_EQ(server.open(), 0U);
+  engine.advance(10s);
   EXPECT_TRUE(server.queries.empty());
 }
 

@@ -146,6 +146,19 @@ TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
   EXPECT_GT(attempts_to_make_it, 0);
 }
 
+TEST_F(ForUpdateTest, ASchemaThatIsMissingEvenThenIsFinal) {
+  int refusals = 0;
+  server.reply = [&](const FakeQuery& query) {
+    if (query.purpose.word == "transaction" && ++refusals < 20) return FakeReply::refused("42P01", 1);
+    return rows.reply(query);
+  };
+  const auto attempt = contend("a", true);
+  engine.advance(10s);
+  EXPECT_TRUE(attempt->failure);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_EQ(refusals, 2);
+}
+
 TEST_F(ForUpdateTest, ALeaseLongerThanTheSessionLivesIsRefused) {
   test::Attempt attempt;
   attempt.request = {.name = "a", .owner = host.new_owner_id(), .holder = "h", .lease = lease + 1ms, .wait = true};
@@ -309,6 +322,7 @@ TEST_F(ForUpdateTest, SaysWhatItCan) {
   EXPECT_EQ(caps.fencing, FencingDurability::wall_clock);
   EXPECT_FALSE(caps.fair);
   EXPECT_TRUE(caps.wakes_one);
+  EXPECT_TRUE(caps.can_inspect && caps.can_list && caps.can_break && caps.can_forget && caps.can_forget_idle);
 }
 
 }  // namespace

@@ -126,6 +126,14 @@ TEST_F(ForUpdateTurns, EachOfThoseThatWaitStandsInTheServersQueueNowAndThen) {
   EXPECT_LT(server.dialled, 20) << "a slice that ends needs no new connection";
 }
 
+TEST_F(ForUpdateTurns, WhoeverHasHadItsTurnTriesWithoutStandingInTheQueue) {
+  const auto waiting = wait_for_names_held_elsewhere(6);
+  pass(2min);
+  const std::size_t before = server.count(locks->statements().try_lock);
+  pass(30s);
+  EXPECT_GT(server.count(locks->statements().try_lock) - before, 20U);
+}
+
 TEST_F(ForUpdateTurns, ManyWhoWaitDoNotAskAllTheTime) {
   const auto waiting = wait_for_names_held_elsewhere(200);
   pass(2s);

@@ -302,6 +302,22 @@ TEST_F(PostgresBatchTrouble, WhoseTimeIsOverIsNotAskedForAgain) {
   EXPECT_FALSE(rows.rows.contains("x"));
 }
 
+TEST_F(PostgresBatchTrouble, WhoFollowedOneWhoseTimeIsOverAsksForHimself) {
+  (void)acquire("a", 1);
+  engine.run();
+  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
+  const auto late = acquire("x", 2, 100ms);
+  (void)acquire("bad", 3, 3s);
+  const auto follower = acquire("x", 4, 3s);
+  engine.advance(1s);
+  EXPECT_EQ(result(late), name_of(errc::ambiguous));
+  EXPECT_EQ(result(follower), "");
+  next_reply = Untranslatable();
+  server.release();
+  engine.run();
+  EXPECT_EQ(result(follower), "yes");
+}
+
 TEST_F(PostgresBatchTrouble, WaitsForTheTablesToBeMade) {
   bool made = false;
   next_reply = [&made](const FakeQuery& query) -> std::optional<FakeReply> {

@@ -91,6 +91,7 @@ TEST_P(PostgresRowLocks, SaysWhatItCan) {
   EXPECT_EQ(can.strategy, to_string(GetParam()));
   EXPECT_EQ(can.lease_kind, LeaseKind::per_lock);
   EXPECT_FALSE(can.fair);
+  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
   EXPECT_TRUE(can.wakes_waiters);
   EXPECT_FALSE(make(Pooler::transaction)->locks->capabilities().wakes_waiters);
 }

@@ -194,6 +194,35 @@ TEST_F(PostgresWakeUps, VeryManyAreMarkedInSeveralQueries) {
   for (int i = 0; i < 1200; ++i) ASSERT_GE(rows.rows["n" + std::to_string(i)].waiting_until, engine.now() + 8s);
 }
 
+TEST_F(PostgresWakeUps, OneQueryMarksAtATimeAndWhatComesMeanwhileGoesTogether) {
+  const auto first = watch("x", "a");
+  reply_to("mark_many", FakeReply::held());
+  engine.run();
+  const auto second = watch("y", "b");
+  engine.run();
+  const auto third = watch("z", "c");
+  engine.run();
+  EXPECT_EQ(marks(), 1U);
+  heal();
+  server.release();
+  engine.run();
+  EXPECT_EQ(marks(), 2U);
+  EXPECT_EQ(marked_last(), (Words{"y", "z"}));
+}
+
+TEST_F(PostgresWakeUps, WhatComesWhileAnotherIsMarkedIsMarkedAlsoIfNobodyWaitsForTheOtherAnyMore) {
+  auto first = watch("x", "a");
+  reply_to("mark_many", FakeReply::held());
+  engine.run();
+  const auto second = watch("y", "b");
+  engine.run();
+  first.reset();
+  heal();
+  server.release();
+  engine.run();
+  EXPECT_GT(rows.rows["y"].waiting_until, engine.now());
+}
+
 // --- Who is told -----------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresWakeUps, WhenWhoWasToldLeavesTheNextIsTold) {
@@ -264,6 +293,18 @@ TEST_F(PostgresWakeUps, WhereAnotherClientIsToLookFirstThisOneLooksAMomentLater)
   engine.advance(4ms);
   EXPECT_TRUE(told.empty());
   engine.advance(6ms);
+  EXPECT_EQ(take_told(), Words{"a"});
+  engine.advance(1s);
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_F(PostgresWakeUps, WhoeverLookedBecauseOfTheNextReleaseDoesNotLookOnceMore) {
+  const auto watching = watch("x", "a");
+  engine.run();
+  server.notify(rows.channel, "another\tx");
+  engine.advance(1ms);
+  server.notify(rows.channel, "x");
+  engine.run();
   EXPECT_EQ(take_told(), Words{"a"});
   engine.advance(1s);
   EXPECT_TRUE(told.empty());

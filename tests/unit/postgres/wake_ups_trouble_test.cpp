@@ -101,6 +101,17 @@ TEST_F(PostgresWakeUpsTrouble, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
   EXPECT_EQ(marked_last().size(), 2U);
 }
 
+TEST_F(PostgresWakeUpsTrouble, WhereNoNoticeIsTakenOfFullServersTheyListenAllTheSame) {
+  const Dialling dialling{line.options, server.connections(), line.dialling.connect_timeout,
+                          line.dialling.response_timeout};
+  wake_ups.emplace(*line.commands, dialling, sql, rows.channel, [](const Failure&) {});
+  auto waiting = watch("x", "a");
+  engine.run();
+  EXPECT_EQ(count(listen()), 1U);
+  waiting.reset();
+  wake_ups.reset();  // before what it dials with
+}
+
 // --- Poolers ---------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresWakeUpsTrouble, BehindAPoolerNobodyIsWoken) {
@@ -161,6 +172,26 @@ TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldByANotificationMayEndThem) {
     wake_ups.reset();
   };
   rows.free("x");
+  engine.advance(10s);
+  EXPECT_EQ(told.size(), 1U);
+  EXPECT_EQ(server.open(), 1U);
+}
+
+TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldLateMayEndThem) {
+  std::vector<std::unique_ptr<Watch>> waiting;
+  waiting.push_back(watch("x", "a"));
+  waiting.push_back(watch("y", "b"));
+  engine.run();
+  when_told = [&](const std::string&) {
+    waiting.clear();
+    wake_ups.reset();
+  };
+  // Others are named again and again, and there is an end to the patience with that, for both in the same moment.
+  for (int i = 0; i < 25; ++i) {
+    server.notify(rows.channel, "another\tx");
+    server.notify(rows.channel, "another\ty");
+    engine.advance(4ms);
+  }
   engine.advance(10s);
   EXPECT_EQ(told.size(), 1U);
   EXPECT_EQ(server.open(), 1U);
