@@ -6,6 +6,7 @@
 #include <string>
 
 #include "for_update_fixture.hpp"
+#include "table_row.hpp"
 #include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
@@ -147,10 +148,23 @@ TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
 }
 
 TEST_F(ForUpdateTest, ASchemaThatIsMissingEvenThenIsFinal) {
+  const SchemaStatements catalogue = schema_statements(options.schema);
   int refusals = 0;
   server.reply = [&](const FakeQuery& query) {
-    if (query.purpose.word == "transaction" && ++refusals < 20) return FakeReply::refused("42P01", 1);
-    return rows.reply(query);
+    const bool asks = query.uses(locks->statements().try_lock);
+    if (asks && ++refusals < 20) return FakeReply::refused("42P01", 1);
+    if (query.purpose.word != "setup") return rows.reply(query);
+    // All is there, as far as that can be seen.
+    FakeReply reply;
+    for (const Command& command : query.commands) {
+      const std::string& sql = command.statement != nullptr ? command.statement->sql : command.text;
+      Rows& answer = reply.results.emplace_back();
+      if (sql == catalogue.rights.sql) answer.rows = {{"t", "t", "t", "t"}};
+      if (sql == catalogue.version.sql) answer.rows = {{std::to_string(schema_version)}};
+      if (sql != catalogue.tables.sql) continue;
+      for (const TableDefinition& table : layout()) answer.rows.push_back(table_row(table));
+    }
+    return reply;
   };
   const auto attempt = contend("a", true);
   engine.advance(10s);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -178,14 +180,20 @@ TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldByANotificationMayEndThem) {
 }
 
 TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldLateMayEndThem) {
+  wake_ups.reset();
+  alignas(WakeUps) std::array<std::byte, sizeof(WakeUps)> place{};
+  auto* const there =
+      new (place.data()) WakeUps(*line.commands, line.dialling, sql, rows.channel, [](const Failure&) {});
   std::vector<std::unique_ptr<Watch>> waiting;
-  waiting.push_back(watch("x", "a"));
-  waiting.push_back(watch("y", "b"));
+  for (const char* const name : {"x", "y"}) {
+    waiting.push_back(there->watch(name, [&] {
+      told.emplace_back("somebody");
+      waiting.clear();
+      std::destroy_at(there);
+      place.fill(std::byte{0xff});  // whoever looks at it now does not get far
+    }));
+  }
   engine.run();
-  when_told = [&](const std::string&) {
-    waiting.clear();
-    wake_ups.reset();
-  };
   // Others are named again and again, and there is an end to the patience with that, for both in the same moment.
   for (int i = 0; i < 25; ++i) {
     server.notify(rows.channel, "another\tx");
