@@ -254,6 +254,29 @@ TEST_F(ScriptTest, WhereThereIsNoOtherClientTheFirstInLineWatches) {
   EXPECT_LE(published(), 3);
 }
 
+// Whoever does not hear is gone or deaf. Of a crowd of them only so many are asked at a time.
+TEST_F(ScriptTest, OfThoseBehindEightClientsAreAskedWhetherTheyWatch) {
+  auto first = subscribe("dlock:w:c");
+  for (const auto& [hears, told] : {std::pair("w8", "w8:1 1000"), std::pair("w9", "the end")}) {
+    (void)server.command({"FLUSHALL"});
+    auto subscribed = subscribe(std::string("dlock:w:") + hears);
+    (void)acquire("h:1");
+    (void)acquire("c:1", "queue");
+    for (int i = 1; i <= 9; ++i) (void)acquire("w" + std::to_string(i) + ":1", "queue");
+    (void)release("h:1");
+    EXPECT_EQ(holder(), "c:1");
+    (void)server.command({"PUBLISH", std::string("dlock:w:") + hears, "the end"});
+    EXPECT_EQ(subscribed.receive().elements.at(2).text, told);
+  }
+}
+
+TEST_F(ScriptTest, ATryHasNoTicket) {
+  (void)acquire("a:1");
+  const RedisReply reply = acquire("b:1", "try");
+  ASSERT_TRUE(is_busy(reply));
+  EXPECT_EQ(reply.elements[4].integer, 0);
+}
+
 TEST_F(ScriptTest, WhenTheFirstInLineLeavesTheNextOneWatches) {
   auto b = subscribe("dlock:w:b");
   (void)acquire("c:1", "try", 15'000, 600'000);

@@ -56,6 +56,18 @@ TEST_F(MemoryFaultsTest, ALostReplyOfATryIsCleanedUp) {
   EXPECT_EQ(residue(), 0U);
 }
 
+TEST_F(MemoryFaultsTest, ALostReplyOfAWaiterThatGivesUpIsCleanedUp) {
+  disturb(Operation::enqueue, {.reply_lost = true});
+  auto attempt = contend(*a, true, 1h);
+  engine.advance(2s);
+  ASSERT_THAT(attempt->unreachable_reports, SizeIs(1));
+  EXPECT_EQ(residue(), 1U);
+  attempt->contention.reset();  // before it asks again
+  heal();
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 0U);
+}
+
 TEST_F(MemoryFaultsTest, ACleanUpGoesOnUntilItIsConfirmed) {
   disturb(Operation::try_acquire, {.reply_lost = true});
   auto attempt = contend(*a, false, 1h);
@@ -182,6 +194,25 @@ TEST_F(MemoryFaultsTest, ARequestThatArrivesAfterItsOwnCleanUpIsCleanedUpToo) {
   EXPECT_EQ(residue(), 0U);
   engine.advance(10s);
   EXPECT_EQ(residue(), 0U) << "a late request took the lock for nobody";
+}
+
+// The answer to the clean-up, which was too early, is on its way then.
+TEST_F(MemoryFaultsTest, ARequestThatArrivesWhileItsCleanUpIsAnsweredIsCleanedUpToo) {
+  int releases = 0;
+  faults->script = [&](const Message& message) -> Delivery {
+    if (message.operation == Operation::enqueue) return {.delay = 3s};
+    if (message.operation == Operation::release) ++releases;
+    return {.reply_delay = 1s};
+  };
+  auto attempt = contend(*a, true, 1h);
+  engine.advance(2500ms);
+  attempt->contention.reset();
+  engine.advance(600ms);
+  EXPECT_EQ(residue(), 1U) << "it has arrived";
+  engine.advance(500ms);
+  EXPECT_EQ(residue(), 0U);
+  engine.advance(1min);
+  EXPECT_LE(releases, 3) << "it goes on for ever";
 }
 
 TEST_F(MemoryFaultsTest, ATryThatArrivesAfterItsOwnCleanUpIsCleanedUpToo) {

@@ -57,6 +57,20 @@ TEST_F(ConnectionTest, AServerThatCameBackIsFoundByTheNextTry) {
   EXPECT_TRUE(attempt->grant);
 }
 
+TEST_F(ConnectionTest, AConnectionThatHasGrantedALockWasGood) {
+  set({.acquire = granted(7)});
+  server.dialling = Dialling::refuse;
+  const auto attempt = contend(true);
+  engine.advance(1min);
+  server.dialling = Dialling::accept;
+  for (int i = 0; i < 1000 && !attempt->grant; ++i) engine.advance(10ms);
+  ASSERT_TRUE(attempt->grant);
+  server.cut();
+  const int dialled = server.dialled;
+  engine.advance(100ms);
+  EXPECT_GT(server.dialled, dialled) << "as soon as after a first break";
+}
+
 TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
   server.dialling = Dialling::refuse;
   for (int i = 0; i < 1000; ++i) {

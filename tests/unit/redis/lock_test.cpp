@@ -420,6 +420,25 @@ TEST_F(AcknowledgedRenewalsTest, GoInBatchesWithOneWaitEach) {
   EXPECT_EQ(outcomes.size(), 51U);
 }
 
+// The shortest of a batch is the one that its WAIT is for; the others have longer for their own answer.
+TEST_F(AcknowledgedRenewalsTest, OfABatchEachHasItsOwnTime) {
+  renewed = "";
+  start();
+  renew();
+  engine.advance(2s);  // the next ones are a batch
+  outcomes.clear();
+  const auto renew_for = [this](std::chrono::nanoseconds lease) {
+    backend->renew({"lock", {1, 1}, FencingToken(7), {}, lease},
+                   [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
+  };
+  renew_for(4s);
+  renew_for(30s);
+  engine.advance(1s);
+  EXPECT_EQ(outcomes.size(), 1U);
+  engine.advance(1s);
+  EXPECT_EQ(outcomes.size(), 2U);
+}
+
 TEST_F(AcknowledgedRenewalsTest, AreEachAnsweredInTimeWhateverComesWhen) {
   renewed = "";
   start();
