@@ -53,15 +53,19 @@ TEST_F(PostgresTableBatch, WhatIsAskedInOneTurnIsOneQuery) {
   EXPECT_EQ(rows.rows["x63"].owner, owner(64));
 }
 
+// 64 requests of each of two kinds for such names do not fit into one piece.
+std::string long_name(std::uint64_t number) {
+  return std::string(40, 'x') + std::to_string(number);
+}
+
 // Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
 TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
-  const auto name = [](std::uint64_t i) { return std::string(40, 'x') + std::to_string(i); };
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(name(i), i + 1);
+  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(long_name(i), i + 1);
   engine.run();
   server.queries.clear();
   for (std::uint64_t i = 0; i < 64; ++i) {
-    (void)ask(i % 2 == 0 ? Kind::release : Kind::renew, name(i), i + 1);
-    (void)acquire("y" + name(i), 100 + i);
+    (void)ask(i % 2 == 0 ? Kind::release : Kind::renew, long_name(i), i + 1);
+    (void)acquire("y" + long_name(i), 100 + i);
   }
   engine.run();
   EXPECT_EQ(said(), (Words{"release_many", "renew_many", "acquire_many"}));
@@ -70,8 +74,8 @@ TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
 
   server.queries.clear();
   for (std::uint64_t i = 0; i < 32; ++i) {
-    (void)ask(Kind::release, "y" + name(i), 100 + i);
-    (void)acquire("z" + name(i), 200 + i);
+    (void)ask(Kind::release, "y" + long_name(i), 100 + i);
+    (void)acquire("z" + long_name(i), 200 + i);
   }
   engine.run();
   ASSERT_EQ(server.queries.size(), 1U);
@@ -83,13 +87,12 @@ TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
 }
 
 TEST_F(PostgresTableBatch, OfKindsThatNobodyAsksForThereIsNoQuery) {
-  const auto name = [](std::uint64_t i) { return std::string(40, 'x') + std::to_string(i); };
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(name(i), i + 1);
+  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire(long_name(i), i + 1);
   engine.run();
   server.queries.clear();
   for (std::uint64_t i = 0; i < 64; ++i) {
-    (void)ask(Kind::release, name(i), i + 1);
-    (void)acquire("y" + name(i), 100 + i);
+    (void)ask(Kind::release, long_name(i), i + 1);
+    (void)acquire("y" + long_name(i), 100 + i);
   }
   engine.run();
   EXPECT_EQ(said(), (Words{"release_many", "acquire_many"}));

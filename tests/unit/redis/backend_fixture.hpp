@@ -90,9 +90,7 @@ class BackendTest : public testing::Test {
       return script == &release_script() ? answers.release : "";
     };
   }
-  static std::string subscribed(const std::string& channel) {
-    return "*3\r\n$9\r\nsubscribe\r\n$" + std::to_string(channel.size()) + "\r\n" + channel + "\r\n:1\r\n";
-  }
+  static std::string subscribed(const std::string& channel) { return about_channel("subscribe", channel); }
   // The value that an acquire was sent with.
   static std::string value_in(const Words& acquire) { return acquire.at(7); }
   static std::string mode_in(const Words& acquire) { return acquire.at(9); }

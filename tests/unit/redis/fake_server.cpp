@@ -14,14 +14,6 @@ const Script* script_in(const Words& command) {
   return nullptr;
 }
 
-namespace {
-
-std::string bulk(const std::string& text) {
-  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-}
-
-}  // namespace
-
 WireFactory FakeServer::wires() {
   return [this](Executor& executor, const Options&, Wire::Events& events) {
     return std::make_unique<FakeWire>(*this, executor, events);
@@ -47,7 +39,7 @@ void FakeServer::cut() {
 
 void FakeServer::publish(const std::string& channel, const std::string& text) {
   for (FakeWire* wire : std::vector(connections)) {
-    if (wire->subscribed_) wire->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
+    if (wire->subscribed_) wire->reply(published(channel, text));
   }
 }
 
@@ -124,6 +116,15 @@ void FakeWire::close(Failure why) {
   later([this, why = std::move(why)] { events_.closed(why); });
 }
 
+std::string bulk(const std::string& text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
+}
+std::string about_channel(const std::string& kind, const std::string& channel) {
+  return "*3\r\n" + bulk(kind) + bulk(channel) + ":1\r\n";
+}
+std::string published(const std::string& channel, const std::string& text) {
+  return "*3\r\n" + bulk("message") + bulk(channel) + bulk(text);
+}
 std::string granted(std::uint64_t token) {
   return bulk(std::to_string(token));
 }

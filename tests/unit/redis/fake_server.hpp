@@ -91,6 +91,9 @@ class FakeWire final : public Wire {
 };
 
 // Replies.
+[[nodiscard]] std::string bulk(const std::string& text);
+[[nodiscard]] std::string about_channel(const std::string& kind, const std::string& channel);  // "subscribe", ...
+[[nodiscard]] std::string published(const std::string& channel, const std::string& text);
 [[nodiscard]] std::string granted(std::uint64_t token);
 [[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false,
                                std::int64_t ticket = 8);

@@ -25,18 +25,13 @@ class SubscriberTest : public testing::Test, private Subscriber::Listener {
       wire = &from;
       if (command.front() == "PING") return std::string("+PONG\r\n");
       const bool about_a_channel = command.front() == "SUBSCRIBE" || command.front() == "UNSUBSCRIBE";
-      return about_a_channel && answers ? news(command.front() == "SUBSCRIBE" ? "subscribe" : "unsubscribe", command[1])
-                                        : std::string();
+      return about_a_channel && answers
+                 ? about_channel(command.front() == "SUBSCRIBE" ? "subscribe" : "unsubscribe", command[1])
+                 : std::string();
     };
   }
   ~SubscriberTest() override { server.answer = nullptr; }
 
-  static std::string bulk(const std::string& text) {
-    return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
-  }
-  static std::string news(const std::string& kind, const std::string& channel) {
-    return "*3\r\n" + bulk(kind) + bulk(channel) + ":1\r\n";
-  }
   void tell(const std::string& bytes) {
     wire->reply(bytes);
     engine.run();
@@ -86,7 +81,7 @@ TEST_F(SubscriberTest, IsHeardFromTheConfirmationOn) {
   answers = false;
   subscribe("a");
   EXPECT_FALSE(subscriber.hears("a"));
-  tell(news("subscribe", "a"));
+  tell(about_channel("subscribe", "a"));
   EXPECT_TRUE(subscriber.hears("a"));
   unsubscribe("a");
   EXPECT_FALSE(subscriber.hears("a"));
@@ -104,11 +99,11 @@ TEST_F(SubscriberTest, OnlyTheLastWishCounts) {
   subscribe("a");
   unsubscribe("a");
   subscribe("a");
-  tell(news("subscribe", "a"));
+  tell(about_channel("subscribe", "a"));
   EXPECT_FALSE(subscriber.hears("a")) << "that was the first of two";
-  tell(news("unsubscribe", "a"));
+  tell(about_channel("unsubscribe", "a"));
   EXPECT_FALSE(subscriber.hears("a"));
-  tell(news("subscribe", "a"));
+  tell(about_channel("subscribe", "a"));
   EXPECT_TRUE(subscriber.hears("a"));
   EXPECT_EQ(heard, (Heard{"subscribed other", "subscribed a"}));
 }
@@ -118,11 +113,11 @@ TEST_F(SubscriberTest, WhatIsNotWantedAnyMoreIsNeitherHeardNorPassedOn) {
   answers = false;
   subscribe("a");
   unsubscribe("a");
-  tell(news("subscribe", "a"));
-  tell("*3\r\n" + bulk("message") + bulk("a") + bulk("text"));
+  tell(about_channel("subscribe", "a"));
+  tell(published("a", "text"));
   EXPECT_FALSE(subscriber.hears("a"));
   EXPECT_EQ(heard, Heard{"subscribed other"});
-  tell(news("unsubscribe", "a"));
+  tell(about_channel("unsubscribe", "a"));
   EXPECT_EQ(server.dialled, 1);
 }
 
@@ -132,10 +127,10 @@ TEST_F(SubscriberTest, WhatIsWantedAgainIsKeptWhenItsEndIsConfirmed) {
   answers = false;
   unsubscribe("a");
   subscribe("a");
-  tell(news("unsubscribe", "a"));
-  tell(news("subscribe", "a"));
+  tell(about_channel("unsubscribe", "a"));
+  tell(about_channel("subscribe", "a"));
   EXPECT_TRUE(subscriber.hears("a"));
-  tell("*3\r\n" + bulk("message") + bulk("a") + bulk("text"));
+  tell(published("a", "text"));
   EXPECT_EQ(heard.back(), "a: text");
 }
 
@@ -143,7 +138,7 @@ TEST_F(SubscriberTest, AConfirmationThatNobodyAskedForEndsTheConnection) {
   for (const std::string kind : {"subscribe", "unsubscribe", "psubscribe"}) {
     subscribe("a");
     const int dialled = server.dialled;
-    tell(news(kind, "a"));
+    tell(about_channel(kind, "a"));
     EXPECT_EQ(heard.back(), "interrupted") << kind;
     engine.advance(10s);
     EXPECT_EQ(server.dialled, dialled + 1) << kind;
