@@ -288,6 +288,14 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   EXPECT_EQ(server.commands.at(1).at(0), "WAIT");
 }
 
+TEST_F(RedisLockTest, ABusyLockIsNoneThatReplicasHaveToHave) {
+  set({.acquire = busy()});
+  backend = make("redis://localhost?replicas_ack=1");
+  const auto attempt = contend(false);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(server.commands.size(), 1U);
+}
+
 TEST_F(RedisLockTest, WaitingForReplicasDoesNotMakeALeaseLonger) {
   FakeWire* waits = nullptr;
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
