@@ -77,7 +77,7 @@ void Renewals::acknowledged(const Batch& batch, const Result<Reply>& reply) {
   const std::uint64_t wanted = commands_.options().replicas_ack;
   for (const auto& renewal : batch) {
     renewal->judged = true;
-    if (!renewal->renewed || !renewal->done) continue;
+    if (!renewal->renewed) continue;  // answered already, or still to be
     const auto done = std::exchange(renewal->done, nullptr);
     if (!count.ok()) {
       done({.status = Status::failed, .failure = count.failure()});

@@ -71,6 +71,20 @@ TEST_F(ConnectionTest, AConnectionThatHasGrantedALockWasGood) {
   EXPECT_GT(server.dialled, dialled) << "as soon as after a first break";
 }
 
+TEST_F(ConnectionTest, OneThatHasRenewedALockWasGood) {
+  set({.acquire = granted(7), .renew = number(1)});
+  const auto attempt = contend(false);
+  ASSERT_TRUE(attempt->grant);
+  for (int i = 0; i < 10; ++i) {
+    renew(*attempt);
+    engine.run();
+    ASSERT_TRUE(renewed);
+    server.cut();
+    engine.advance(20ms);
+    ASSERT_EQ(server.connections.size(), 1U) << "as soon as after a first break";
+  }
+}
+
 TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
   server.dialling = Dialling::refuse;
   for (int i = 0; i < 1000; ++i) {

@@ -362,19 +362,30 @@ class AcknowledgedRenewalsTest : public RedisLockTest {
  protected:
   using Status = RenewOutcome::Status;
 
-  void start() {
+  void start(const std::string& replicas = "2") {
     server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
       if (command.front() == "WAIT") return waits.push_back(&wire), "";
       return script_in(command) == &renew_script() ? renewed : "";
     };
-    backend = make("redis://localhost?replicas_ack=2");
+    backend = make("redis://localhost?replicas_ack=" + replicas);
   }
-  void renew(int count = 1) {
+  void renew(int count = 1, std::chrono::nanoseconds lease = 8s) {
     for (int i = 0; i < count; ++i) {
-      backend->renew({"lock " + std::to_string(i), {1, 1}, FencingToken(7), {}, 8s},
+      backend->renew({"lock " + std::to_string(i), {1, 1}, FencingToken(7), {}, lease},
                      [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
     }
     engine.run();
+  }
+  // One batch, of a lease that has a second for its renewal and of one that has two. To both the server says that.
+  void renew_a_short_and_a_long_one(const std::string& answer) {
+    renew();
+    renewed = answer;
+    renew(1, 4s);  // the two wait for the first one's end
+    renew(1, 30s);
+    waits.at(0)->reply(number(2));
+    engine.run();
+    ASSERT_EQ(waits.size(), 2U);
+    outcomes.clear();
   }
 
   std::string renewed = number(1);
@@ -393,6 +404,17 @@ TEST_F(AcknowledgedRenewalsTest, AreAnsweredWithWhatTheReplicasSayAndCountFromWh
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].status, Status::renewed);
   EXPECT_EQ(outcomes[0].valid_until, lease_valid_until(sent, 8s));
+}
+
+TEST_F(AcknowledgedRenewalsTest, AreThoseAlreadyWhereOneReplicaIsEnough) {
+  start("1");
+  renew();
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_TRUE(outcomes.empty());
+  waits.at(0)->reply(number(1));
+  engine.run();
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].status, Status::renewed);
 }
 
 TEST_F(AcknowledgedRenewalsTest, WithTooFewReplicasFail) {
@@ -426,25 +448,38 @@ TEST_F(AcknowledgedRenewalsTest, GoInBatchesWithOneWaitEach) {
   waits.at(1)->reply(number(2));
   engine.run();
   EXPECT_EQ(outcomes.size(), 51U);
+  renew();
+  EXPECT_EQ(waits.size(), 3U) << "none is under way that it had to wait for";
 }
 
 // The shortest of a batch is the one that its WAIT is for; the others have longer for their own answer.
 TEST_F(AcknowledgedRenewalsTest, OfABatchEachHasItsOwnTime) {
-  renewed = "";
   start();
-  renew();
-  engine.advance(2s);  // the next ones are a batch
-  outcomes.clear();
-  const auto renew_for = [this](std::chrono::nanoseconds lease) {
-    backend->renew({"lock", {1, 1}, FencingToken(7), {}, lease},
-                   [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
-  };
-  renew_for(4s);
-  renew_for(30s);
+  renew_a_short_and_a_long_one("");
   engine.advance(1s);
   EXPECT_EQ(outcomes.size(), 1U);
   engine.advance(1s);
   EXPECT_EQ(outcomes.size(), 2U);
+}
+
+TEST_F(AcknowledgedRenewalsTest, OfABatchNoneWaitsForTheReplicasLongerThanTheShortestMay) {
+  start();
+  renew_a_short_and_a_long_one(number(1));
+  EXPECT_TRUE(outcomes.empty());
+  engine.advance(1s);
+  ASSERT_EQ(outcomes.size(), 2U);
+  for (const RenewOutcome& outcome : outcomes) EXPECT_EQ(outcome.status, Status::failed);
+}
+
+TEST_F(AcknowledgedRenewalsTest, OfABatchWhatIsAnsweredAfterThatIsNotLeftWithoutAWord) {
+  start();
+  renew_a_short_and_a_long_one("");
+  engine.advance(1s);
+  ASSERT_EQ(outcomes.size(), 1U);
+  waits.at(1)->reply(number(1) + number(1));
+  engine.run();
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[1].failure.code, errc::ambiguous);
 }
 
 TEST_F(AcknowledgedRenewalsTest, AreEachAnsweredInTimeWhateverComesWhen) {

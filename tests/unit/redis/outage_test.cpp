@@ -143,6 +143,17 @@ TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
   EXPECT_LE(server.dialled, 150);
 }
 
+TEST_F(OutageTest, WhoWatchesLooksAsSoonAsABrokenConnectionIsBack) {
+  set({.acquire = busy(30'000, -1)});
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto attempt = contend(true);
+  engine.advance(5s);
+  set({.acquire = granted(7)});
+  server.cut();
+  engine.advance(20ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
 // Contract: a holder's renewals are retried quickly, whatever waiters do.
 TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
   set({.acquire = granted(7)});

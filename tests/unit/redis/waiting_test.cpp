@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"
@@ -152,18 +155,35 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
 
 // A release takes a client that nobody hears for dead, and its waiters lose their places.
 TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
-  set({.acquire = busy(30'000, 3, false, 57)});
+  set({.acquire = busy(30'000, 3, false, 1)});  // the first that ever waited
   const auto attempt = contend(true);
   EXPECT_EQ(ticket_in(server.calls("acquire").front()), "0");
   const auto before = asked();
   server.connections.back()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
   ASSERT_EQ(asked(), before + 2);
-  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "57");
-  EXPECT_EQ(ticket_in(server.calls("acquire")[before + 1]), "57") << "it is heard again";
+  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "1");
+  EXPECT_EQ(ticket_in(server.calls("acquire")[before + 1]), "1") << "it is heard again";
   engine.advance(longest_poll);
   ASSERT_GT(asked(), before + 2);
   EXPECT_EQ(ticket_in(server.calls("acquire").back()), "0");
+}
+
+// Which was taken from it while nobody heard it, not by somebody who overlooks it.
+TEST_F(RedisWaitingTest, AWaiterWhosePlaceIsNotGivenBackAsksRarelyAllTheSame) {
+  set({.acquire = busy(30'000, 30, false, 57)});
+  const auto attempt = contend(true);
+  server.answer = [before = server.answer](FakeWire& wire, const Words& command) {
+    const bool claims =
+        script_in(command) == &acquire_script() && mode_in(command) == "queue" && ticket_in(command) == "57";
+    return claims ? busy(30'000, 30, true, 58) : before(wire, command);
+  };
+  server.connections.back()->close({errc::unavailable, "cut"});
+  engine.advance(1s);
+  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
+  const auto before = asked();
+  engine.advance(2s);
+  EXPECT_EQ(asked(), before);
 }
 
 TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
@@ -194,6 +214,19 @@ TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceThoughItIsHeardPolls) {
   engine.run();
   before = asked();
   engine.advance(3s);
+  EXPECT_EQ(asked(), before);
+}
+
+TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchIsNotOverlooked) {
+  set({.acquire = busy(30'000, 30)});
+  const auto attempt = contend(true);
+  set({.acquire = busy(30'000, 30, true)});
+  engine.advance(longest_poll);
+  set({.acquire = busy(30'000, 30)});
+  server.publish(channel(), last_value() + " 30000");
+  engine.advance(1s);
+  const auto before = asked();
+  engine.advance(2s);
   EXPECT_EQ(asked(), before);
 }
 
@@ -268,12 +301,102 @@ TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
   dialled = server.dialled;
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
     if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PING") return "+PONG\r\n";
     if (command.front() == "PUBLISH") return number(server.dialled == dialled ? 0 : 1);
     return script_in(command) != nullptr ? busy(30'000, 0, std::exchange(lost_its_place, false)) : "";
   };
   engine.advance(longest_poll + 1s);
   EXPECT_EQ(server.dialled, dialled + 2);
   EXPECT_EQ(server.subscribers(), 1);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
+TEST_F(RedisWaitingTest, ManyThatLostTheirPlacesAskOnceWhetherTheyAreHeard) {
+  set({.acquire = busy(30'000, 50)});
+  const auto attempts = contend_many(20);
+  std::set<std::string> values;
+  for (const Words& call : server.calls("acquire")) values.insert(value_in(call));
+  int published = 0;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "PUBLISH") ++published;
+    return script_in(command) != nullptr ? busy(30'000, 50, true) : "";
+  };
+  for (const std::string& value : values) server.publish(channel(), value);
+  const auto before = asked();
+  engine.run();
+  EXPECT_EQ(asked(), before + 20);
+  EXPECT_EQ(published, 1);
+}
+
+TEST_F(RedisWaitingTest, HoweverOftenAWaiterWasNotHeardItSoonIsWhereConnectionsLeadToOneServerAgain) {
+  int elsewhere = 0;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH" && elsewhere-- > 0) return number(0);
+    if (command.front() == "PING") return "+PONG\r\n";
+    return script_in(command) != nullptr ? busy(30'000, 30) : "";
+  };
+  const auto attempt = contend(true);
+  for (int i = 0; i < 10; ++i) {
+    engine.advance(10s);
+    elsewhere = 1;
+    server.connections.back()->close({errc::unavailable, "cut"});
+    engine.advance(200ms);
+    EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue") << "time " << i;
+  }
+}
+
+TEST_F(RedisWaitingTest, AWaiterThatCannotFindOutAnyMoreWhetherItIsHeardCountsOnNobody) {
+  set({.acquire = busy(30'000, 30)});
+  const auto attempt = contend(true);
+  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
+  bool lost_its_place = true;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "PING") return "+PONG\r\n";
+    if (command.front() == "PUBLISH") return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
+    return script_in(command) != nullptr ? busy(30'000, 30, std::exchange(lost_its_place, false)) : "";
+  };
+  engine.advance(longest_poll + 1s);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+}
+
+TEST_F(RedisWaitingTest, ANewConnectionIsNotLeftForWhereTheLastOneLed) {
+  int published = 0;
+  bool elsewhere = true;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH" && ++published > 0 && elsewhere) return number(0);
+    if (command.front() == "PING") return "+PONG\r\n";
+    return script_in(command) != nullptr ? busy(30'000, 30) : "";
+  };
+  const auto attempt = contend(true);
+  for (int i = 0; i < 1000 && published < 5; ++i) engine.advance(1ms);
+  ASSERT_EQ(published, 5) << "and the next pause is a long one";
+  elsewhere = false;
+  server.cut();
+  engine.advance(100ms);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+  const int dialled = server.dialled;
+  engine.advance(5s);
+  EXPECT_EQ(server.dialled, dialled);
+}
+
+TEST_F(RedisWaitingTest, AWaiterIsHeardWhenAServerThatLoadedForLongHasDone) {
+  bool loading = false;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PING") return "+PONG\r\n";
+    if (command.front() != "PUBLISH" && script_in(command) == nullptr) return "";
+    if (std::exchange(loading, true)) return "-LOADING Redis is loading the dataset in memory\r\n";
+    return busy(30'000, 30);
+  };
+  const auto attempt = contend(true);
+  const int dialled = server.dialled;
+  engine.advance(1min);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+  EXPECT_EQ(server.dialled, dialled) << "another connection would tell no more";
+  set({.acquire = busy(30'000, 30)});
+  engine.advance(2s);
   EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
 }
 
