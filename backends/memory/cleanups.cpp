@@ -20,7 +20,7 @@ void Cleanups::start_until(const std::string& name, const OwnerId& owner, TimePo
   Entry& entry = found->second;
   if (!fresh) {
     entry.moot = std::max(entry.moot, moot);
-    entry.again = entry.under_way;  // one that is still to be sent will do
+    entry.again = true;  // one that is still to be sent will do
     return;
   }
   entry.name = name;
@@ -36,7 +36,6 @@ void Cleanups::finish(std::function<void()> done) {
 void Cleanups::release(const OwnerId& owner) {
   const Clock& clock = connection_.clock();
   Entry& entry = entries_.at(owner);
-  entry.under_way = true;
   entry.again = false;
   connection_.request(
       Operation::release, owner, std::pair(entry.name, owner),
@@ -51,17 +50,12 @@ void Cleanups::release(const OwnerId& owner) {
 }
 
 void Cleanups::confirmed(const OwnerId& owner) {
-  const auto found = entries_.find(owner);
-  if (found == entries_.end()) return;
-  if (found->second.again) return release(owner);
+  if (entries_.at(owner).again) return release(owner);
   forget(owner);
 }
 
 void Cleanups::failed(const OwnerId& owner) {
-  const auto found = entries_.find(owner);
-  if (found == entries_.end()) return;
-  Entry& entry = found->second;
-  entry.under_way = false;
+  Entry& entry = entries_.at(owner);
   const TimePoint now = connection_.executor().now();
   if (connection_.dead() || now >= entry.moot) return forget(owner);
   const TimePoint again = saturating_add(now, entry.backoff.next(connection_.executor()));

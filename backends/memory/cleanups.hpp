@@ -41,9 +41,8 @@ class Cleanups {
   struct Entry {
     explicit Entry(Executor& executor) : timer(executor) {}
     std::string name;
-    TimePoint moot;          // when there can be nothing left of the owner
-    bool under_way = false;  // a release is
-    bool again = false;      // something was heard of the owner since that was sent
+    TimePoint moot;      // when there can be nothing left of the owner
+    bool again = false;  // something was heard of the owner since the last release was sent
     Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };

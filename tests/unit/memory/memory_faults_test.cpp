@@ -328,6 +328,42 @@ TEST_F(MemoryFaultsTest, APlaceInTheQueueThatNobodyWantsIsGivenUpWhenItsTurnCome
   EXPECT_EQ(residue(), 0U) << "the lock was handed to nobody";
 }
 
+TEST_F(MemoryFaultsTest, APlaceThatIsTakenDuringACleanUpIsGivenUpHoweverLongThatTakes) {
+  disturb(Operation::enqueue, {.fate = Fate::held});
+  const auto attempt = contend(*a, true, 10s);
+  engine.advance(2s);
+  heal();
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  const auto next = contend(*b, true, 1h);
+  disturb(Operation::release, {.reply_lost = true});
+  EXPECT_EQ(release(*a, *attempt->grant), ReleaseOutcome::Status::failed);
+  ASSERT_TRUE(next->grant);
+  disturb(Operation::release, {.fate = Fate::refused});
+  store->faults().resume();
+  engine.advance(1min);
+  EXPECT_EQ(residue(), 2U) << "the late request did not take a place";
+  heal();
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 1U);
+}
+
+TEST_F(MemoryFaultsTest, WhatMustHaveRunOutIsNotCleanedUpAnyMore) {
+  const auto attempt = contend(*a, false, 10s);
+  ASSERT_TRUE(attempt->grant);
+  int releases = 0;
+  faults->script = [&releases](const Message& message) {
+    if (message.operation == Operation::release) ++releases;
+    return Delivery{.fate = Fate::refused};
+  };
+  EXPECT_EQ(release(*a, *attempt->grant), ReleaseOutcome::Status::failed);
+  engine.advance(10s);
+  const int before = releases;
+  EXPECT_GE(before, 10);
+  engine.advance(1min);
+  EXPECT_EQ(releases, before);
+}
+
 TEST_F(MemoryFaultsTest, ADuplicatedRequestChangesNothing) {
   disturb_everything({.duplicate = 1s});
   const auto holder = contend(*a);
@@ -391,8 +427,52 @@ TEST_F(MemoryFaultsTest, HeldRequestsOfAClosedClientAreDropped) {
   a.reset();
   heal();
   store->faults().resume();
+  EXPECT_EQ(engine.queued(), 0U) << "its engine may be gone";
   engine.run();
   EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryFaultsTest, HeldNewsArriveAtResumeAndLostOnesNever) {
+  for (const Fate fate : {Fate::held, Fate::lost}) {
+    const auto holder = contend(*a);
+    const auto waiter = contend(*b, true, 1h);
+    disturb(Operation::notice, {.fate = fate});
+    EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
+    EXPECT_FALSE(waiter->grant);
+    store->faults().resume();
+    engine.run();
+    EXPECT_EQ(waiter->grant.has_value(), fate == Fate::held);
+    heal();
+    engine.advance(10s);
+    ASSERT_TRUE(waiter->grant) << "it did not find out by asking";
+    EXPECT_EQ(release(*b, *waiter->grant), ReleaseOutcome::Status::released);
+  }
+}
+
+// --- Clients that go -------------------------------------------------------------------------------------------------
+
+TEST_F(MemoryFaultsTest, AClientThatGoesStandsInNoQueueThoughNobodySaidSo) {
+  const auto holder = contend(*a, true, 1h);
+  const auto waiter = contend(*b, true, 1h);
+  EXPECT_EQ(residue(), 2U);
+  disturb(Operation::release, {.fate = Fate::lost});
+  waiter->contention.reset();
+  b.reset();
+  EXPECT_EQ(residue(), 1U);
+}
+
+TEST_F(MemoryFaultsTest, WhatAKilledClientHadUnderWayReachesNeitherTheStoreNorTheClient) {
+  disturb(Operation::enqueue, {.delay = 1s});
+  const auto late = contend(*a);
+  disturb(Operation::enqueue, {.reply_delay = 1s});
+  const auto unanswered = contend(*b);
+  EXPECT_EQ(residue(), 1U);
+  for (const char* holder : {"host:1:a", "host:1:b"}) store->kill_sessions(holder, engine.clock());
+  EXPECT_EQ(residue(), 0U);
+  engine.advance(1s);
+  EXPECT_EQ(residue(), 0U);
+  EXPECT_FALSE(late->grant);
+  EXPECT_FALSE(unanswered->grant);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/memory/store_fixture.hpp"
@@ -135,6 +137,14 @@ TEST_F(MemoryStoreTest, TokensGrowThoughTheNameWasForgotten) {
   EXPECT_GT(try_acquire(2).token, before);
 }
 
+TEST_F(MemoryStoreTest, NamesWhoseLeasesRanOutUnnoticedAreForgotten) {
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    (void)store.try_acquire(request(i, 1s, "other " + std::to_string(i)), a, clock);
+    clock.advance(1s);
+  }
+  EXPECT_LT(store.size(), 2000U) << "names pile up";
+}
+
 TEST_F(MemoryStoreTest, NamesInUseAreNotForgotten) {
   for (std::uint64_t i = 0; i < 5000; ++i) {
     (void)store.try_acquire(request(i, 30s, "held " + std::to_string(i)), a, clock);
@@ -174,6 +184,7 @@ TEST_F(MemoryStoreTest, InspectOfAnUnknownNameDoesNotCreateIt) {
   const auto info = store.inspect("unknown", clock);
   EXPECT_EQ(info.name, "unknown");
   EXPECT_FALSE(info.held);
+  EXPECT_EQ(info.waiters, 0U);
   EXPECT_THAT(store.list(clock), IsEmpty());
 }
 
@@ -230,6 +241,39 @@ TEST_F(MemoryStoreTest, ADetachedSessionLeavesTheQueueButKeepsItsLease) {
   EXPECT_TRUE(enqueue(3).granted);
 }
 
+TEST_F(MemoryStoreTest, WhoWatchesIsToldNothingOnceItWasKilledAndTheOthersAre) {
+  (void)store.watch("lock", b);
+  (void)store.watch("lock", a);
+  store.kill_sessions("host:1:b", clock);
+  (void)try_acquire(1);
+  (void)release(1);
+  EXPECT_THAT(b.news, ElementsAre("killed"));
+  EXPECT_THAT(a.news, ElementsAre("freed 2"));
+}
+
+TEST_F(MemoryStoreTest, ASessionIsNotTakenForOneThatWasInItsPlace) {
+  std::optional<RecordingSession> c(std::in_place, store, "host:1:c");
+  (void)store.try_acquire(request(1, 30s, "held"), *c, clock);
+  (void)store.watch("lock", *c);
+  c.emplace(store, "host:1:c");
+  (void)try_acquire(2);
+  (void)release(2);
+  EXPECT_THAT(c->news, IsEmpty());
+  store.kill_sessions("host:1:c", clock);
+  EXPECT_TRUE(store.inspect("held", clock).held) << "it has nothing there";
+}
+
+TEST_F(MemoryStoreTest, ADetachedSessionTakesNothingOfTheOthersAlong) {
+  (void)store.try_acquire(request(1, 30s, "held"), b, clock);
+  (void)store.watch("lock", b);
+  { const RecordingSession c(store, "host:1:c"); }
+  (void)try_acquire(2);
+  (void)release(2);
+  EXPECT_THAT(b.news, ElementsAre("freed 1"));
+  store.kill_sessions("host:1:b", clock);
+  EXPECT_FALSE(store.inspect("held", clock).held);
+}
+
 TEST_F(MemoryStoreTest, ResidueCountsHolderAndWaiters) {
   EXPECT_EQ(store.residue("lock", clock), 0U);
   (void)try_acquire(1, 30s);
@@ -266,6 +310,12 @@ TEST_F(MemoryStoreTest, ForgetsANameAndItsTokensStillGrow) {
   EXPECT_THAT(store.forget({.name = "lock", .idle = 1min}, clock), IsEmpty());
   clock.step_wall(-1h);
   EXPECT_GT(try_acquire(2).token, before.token);
+}
+
+TEST_F(MemoryStoreTest, ForgetsANameWhoseLeaseRanOutUnnoticed) {
+  (void)try_acquire(1, 30s);
+  clock.advance(1h);
+  EXPECT_THAT(store.forget({.name = "lock", .idle = 1min}, clock), ElementsAre("lock"));
 }
 
 TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
