@@ -392,6 +392,22 @@ TEST_F(ThreadEngineTest, ADispatchStaysBehindWhatIsLeftOfALongTurn) {
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
+TEST_F(ThreadEngineTest, WhoDoesNotWaitForATurnDoesNotRunAllThatIsLeftOfALongOne) {
+  constexpr int count = 2000;
+  std::atomic<int> ran = 0;
+  {
+    const ThreadIsBusy busy(*engine_);
+    {
+      const HeldByAnotherThread held(*engine_);
+      for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
+    }
+    EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
+    EXPECT_LT(ran, count);
+  }
+  flush();
+  EXPECT_EQ(ran, count + 1);
+}
+
 TEST_F(ThreadEngineTest, WhoIsWokenByATaskFindsTheTurnOver) {
   for (int round = 0; round < 20; ++round) {
     util::Event event;
