@@ -96,6 +96,9 @@ TEST_F(ForeignLockersTest, WhoeverIsRefusedWritesOnlyOnce) {
     ASSERT_TRUE(attempt->grant);
     (void)release(*backend, *attempt);
   }
+  const std::size_t before = ensemble.requests.size();
+  EXPECT_TRUE(contend(*backend)->grant);
+  EXPECT_EQ(ensemble.requests.at(before).kind, Kind::create) << "no look is needed any more";
 }
 
 TEST_F(ForeignLockersTest, WhoeverIsRefusedBesideASemaphoreWritesOnlyOnce) {

@@ -294,6 +294,37 @@ TEST_F(SequentialTest, ALostEventInALongQueueIsMadeUpForByLooking) {
   EXPECT_TRUE(attempt->grant);
 }
 
+TEST_F(SequentialTest, ALostEventCostsTwoQuestions) {
+  for (const bool changed_before : {false, true}) {
+    const std::string holder = put_member();
+    const auto attempt = contend(*backend);
+    if (changed_before) ensemble.set_data(holder, "__REVOKE__");
+    engine.run();
+    ensemble.loses_events = true;
+    ensemble.remove(holder);
+    ensemble.loses_events = false;
+    std::size_t questions = 0;
+    attempt->when_granted = [&, before = ensemble.requests.size()] { questions = requests_since(before, Kind::get); };
+    engine.advance(45s);
+    EXPECT_TRUE(attempt->grant);
+    EXPECT_EQ(questions, 2U);
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(SequentialTest, ALostEventInAHerdIsMadeUpForByLooking) {
+  backend = make("strategy=sequential-herd");
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  ensemble.loses_events = true;
+  ensemble.remove(holder);
+  ensemble.loses_events = false;
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  engine.advance(45s);
+  EXPECT_TRUE(attempt->grant);
+}
+
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 TEST_F(SequentialTest, ATryOfAFreeLockIsOneRoundTrip) {

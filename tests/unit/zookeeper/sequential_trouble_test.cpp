@@ -64,6 +64,37 @@ TEST_F(SequentialTroubleTest, ASearchThatIsNotAnsweredFindsNothingOut) {
   }
 }
 
+// The same of the node that the search has found.
+TEST_F(SequentialTroubleTest, ANodeThatTheSearchFoundAndCouldNotLookAtIsNotGone) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+    connect_anew();
+    next(Kind::create, Fate::lose_answer);
+    const auto attempt = contend(*backend);
+    const std::string place = own_nodes().at(0);
+    next(Kind::get, fate);
+    engine.advance(500ms);
+    EXPECT_TRUE(attempt->grant);
+    EXPECT_EQ(own_nodes(), std::vector{place});
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(SequentialTroubleTest, WhereTheNodeGoesThatTheSearchFoundAnotherIsMadeAtOnce) {
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  const std::string place = own_nodes().at(0);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::get) ensemble.remove(place);
+    return Fate::answer;
+  };
+  const std::size_t before = ensemble.requests.size();
+  engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->unreachable_reports.size(), 1U) << "of the create";
+  EXPECT_EQ(requests_since(before, Kind::children), 2U) << "the search, and the list behind the new create";
+  EXPECT_EQ(own_nodes().size(), 1U);
+}
+
 TEST_F(SequentialTroubleTest, WhereTheLocksNodeIsGoneOursIs) {
   next(Kind::create, Fate::lose_answer);
   const auto attempt = contend(*backend);
@@ -232,6 +263,22 @@ TEST_F(SequentialTroubleTest, AWaitSurvivesTheEndOfItsSession) {
   EXPECT_EQ(ensemble.stat(own_nodes().at(0)).owner, ensemble.last_session());
 }
 
+// We gave the session up before the servers did, and they keep its nodes for as long.
+TEST_F(SequentialTroubleTest, APlaceOfASessionThatWasGivenUpIsNoPlaceThoughItStands) {
+  const std::string holder = put_member();
+  const auto attempt = contend(*backend);
+  const std::string place = own_nodes().at(0);
+  ensemble.disconnect();
+  engine.run();
+  ensemble.remove(holder);
+  engine.advance(20s);  // past our deadline
+  ASSERT_TRUE(attempt->grant);
+  ASSERT_EQ(own_nodes().size(), 1U);
+  EXPECT_NE(own_nodes()[0], place);
+  EXPECT_EQ(ensemble.stat(own_nodes()[0]).owner, ensemble.last_session());
+  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(own_nodes()[0]).created));
+}
+
 TEST_F(SequentialTroubleTest, AWaiterWhoseNodeWasRemovedQueuesAnew) {
   const std::string holder = put_member();
   const auto attempt = contend(*backend);
@@ -244,6 +291,16 @@ TEST_F(SequentialTroubleTest, AWaiterWhoseNodeWasRemovedQueuesAnew) {
   ensemble.remove(other);
   engine.run();
   EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, AWaiterWhoseLocksNodeWasRemovedQueuesAnew) {
+  (void)put_member();
+  (void)put_member();
+  const auto attempt = contend(*backend);
+  ensemble.remove(parent);
+  engine.advance(100ms);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(attempt->unreachable_reports.empty());
 }
 
 TEST_F(SequentialTroubleTest, QuestionsThatAreNotAnsweredAreAskedAgain) {
@@ -265,6 +322,75 @@ TEST_F(SequentialTroubleTest, QuestionsThatAreNotAnsweredAreAskedAgain) {
   }
 }
 
+// Of one number, only the node itself says who was first.
+TEST_F(SequentialTroubleTest, AQuestionAboutTheOtherOfOurNumberIsAskedAgain) {
+  const std::string twin = parent + std::string("/_c_00000000-0000-4000-8000-000000000001-lock-0000000000");
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+    connect_anew();
+    (void)ensemble.put(twin, "other:2:x", 77);
+    ensemble.set_sequence(parent, 0);
+    next(Kind::get, fate);
+    const auto attempt = contend(*backend);
+    engine.advance(100ms);
+    EXPECT_FALSE(attempt->grant);
+    ensemble.remove(twin);
+    engine.run();
+    EXPECT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(SequentialTroubleTest, WhereTheOneBeforeUsCannotBeLookedAtItIsNotGone) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+    connect_anew();
+    const std::string holder = put_member();
+    const auto attempt = contend(*backend);
+    next(Kind::get, fate);
+    ensemble.set_data(holder, "__REVOKE__");
+    engine.advance(100ms);
+    EXPECT_FALSE(attempt->grant);
+    ensemble.remove(holder);
+    engine.run();
+    EXPECT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
+}
+
+// Else it would queue behind the place that it has.
+TEST_F(SequentialTroubleTest, AQuestionAboutOurOwnNodeThatIsNotAnsweredFindsNothingOut) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse}) {
+    connect_anew();
+    const std::string holder = put_member();
+    const auto attempt = contend(*backend);
+    const std::string place = own_nodes().at(0);
+    ensemble.fate = [&](const FakeRequest& request) {
+      return request.kind == Kind::get && request.path == place ? fate : Fate::answer;
+    };
+    ensemble.remove(holder);
+    engine.run();
+    ensemble.fate = nullptr;
+    engine.advance(100ms);
+    EXPECT_TRUE(attempt->grant);
+    ASSERT_EQ(own_nodes().size(), 1U);
+    EXPECT_EQ(own_nodes()[0], place);
+    (void)release(*backend, *attempt);
+  }
+}
+
+TEST_F(SequentialTroubleTest, TroubleThatIsOverMakesNobodySlow) {
+  const std::string holder = put_member();
+  ensemble.fate = [left = std::make_shared<int>(9)](const FakeRequest& request) {
+    return request.kind == Kind::create && --*left > 0 ? Fate::refuse : Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(5s);
+  ASSERT_EQ(attempt->busy_reports, 1);
+  next(Kind::get, Fate::refuse);
+  ensemble.remove(holder);
+  engine.advance(50ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
 TEST_F(SequentialTroubleTest, ARequestThatTheServerPutsOffIsRepeated) {
   next(Kind::create, Fate::refuse);
   const auto attempt = contend(*backend);
@@ -277,8 +403,9 @@ TEST_F(SequentialTroubleTest, WithoutAConnectionAWaitWaits) {
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   backend = make();
   const auto attempt = contend(*backend);
-  EXPECT_FALSE(attempt->reported());
-  engine.advance(6s);
+  engine.advance(4s);
+  EXPECT_FALSE(attempt->reported()) << "it may still be made in time";
+  engine.advance(2s);
   EXPECT_FALSE(attempt->unreachable_reports.empty());
   const auto later = contend(*backend);
   EXPECT_EQ(later->unreachable_reports.size(), 1U) << "the trouble is known";
@@ -389,6 +516,16 @@ TEST_F(SequentialTroubleTest, MissingRightsEndAnAcquireAndNameTheReason) {
     engine.run();
     EXPECT_TRUE(own_nodes().empty());
   }
+}
+
+TEST_F(SequentialTroubleTest, ASearchThatIsForbiddenEndsAnAcquire) {
+  ensemble.fate = [lists = std::make_shared<int>(0)](const FakeRequest& request) {
+    if (request.kind == Kind::create) return Fate::lose_answer;
+    return request.kind == Kind::children && ++*lists == 2 ? Fate::forbid : Fate::answer;  // the first: see above
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(100ms);
+  ASSERT_TRUE(failed(*attempt, errc::access_denied));
 }
 
 TEST_F(SequentialTroubleTest, ATryThatMayNotLookAtABusyLockDoesNotEnterItsQueue) {
