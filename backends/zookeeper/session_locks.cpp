@@ -176,7 +176,7 @@ void SessionLocks::session_ready(bool fresh) {
   host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
   if (fresh) warn_of_short_session();
   tombstones_.session_ready(fresh);  // what must go goes before what comes
-  sequential_.session_ready(fresh);
+  sequential_.session_ready();
   ephemeral_.session_ready(fresh);
   inspection_.session_ready();
   diagnosis_.session_ready();

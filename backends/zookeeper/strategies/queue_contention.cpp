@@ -31,8 +31,6 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       timer_(client.host_.executor()) {}
 
 QueueContention::~QueueContention() {
-  leave(Stage::over);
-  place_.give_up();
   client_.forget(id_, request_.name);
 }
 
@@ -58,10 +56,7 @@ void QueueContention::wait_for_session() {
   });
 }
 
-void QueueContention::session_ready(bool fresh) {
-  if (stage_ == Stage::over) return;
-  if (!place_.none() && place_.epoch() != client_.requests_.session().epoch()) place_.give_up();
-  if (fresh && stage_ != Stage::unready) leave(Stage::unready);  // what was asked may never be answered
+void QueueContention::session_ready() {
   if (stage_ == Stage::watching) return sink_.busy();
   if (stage_ == Stage::unready || stage_ == Stage::pausing) resume();
 }
@@ -191,7 +186,7 @@ void QueueContention::follow(QueueWalk::Step step) {
       return verify(step.node);
     case Next::confirm:
       before_there_ = false;
-      return confirm(false);
+      return confirm();
     case Next::wait:
       return keep_watching();
     case Next::grant:
@@ -221,26 +216,20 @@ void QueueContention::weigh(const std::string& node) {
                         }));
 }
 
+// The one before us is answered for before our own node.
 void QueueContention::verify(const std::string& node) {
   leave(Stage::asking);
   const std::string path = path_of(node);
-  before_there_ = true;
   client_.requests_.get(path, new_watch(Watches::Kind::data, path),
                         guarded([this](const Outcome& outcome, const Handle::Node&) {
-                          if (outcome.problem == Problem::no_node) {
-                            before_there_ = false;
-                            watch_.reset();  // told already
-                          } else if (outcome.problem != Problem::none) {
-                            trouble(outcome);
-                          }
+                          before_there_ = outcome.problem != Problem::no_node;
+                          if (before_there_ && outcome.problem != Problem::none) trouble(outcome);
                         }));
-  confirm(true);
+  confirm();
 }
 
-// asked: about the one before us, too; that is answered first.
-void QueueContention::confirm(bool asked) {
+void QueueContention::confirm() {
   if (!can_ask()) return;
-  if (!asked) leave(Stage::asking);
   client_.requests_.get(path_of(walk_.node()), guarded([this](const Outcome& outcome, const Handle::Node& answer) {
                           if (outcome.problem == Problem::no_node) {
                             return follow(walk_.verified(before_there_, std::nullopt));
@@ -259,8 +248,7 @@ void QueueContention::changed() {
 
 // Whether a change was missed.
 void QueueContention::check() {
-  if (stage_ != Stage::watching || !can_ask()) return;
-  if (herd_) return list();
+  if (herd_) return resume();
   follow(walk_.check());
 }
 
@@ -296,8 +284,7 @@ void QueueContention::grant() {
   Session& session = client_.requests_.session();
   // If it was heard while the connection broke, ask again, or begin anew with the next session.
   if (!can_ask()) return;
-  if (place_.epoch() != session.epoch() || client_.host_.executor().now() >= session.valid_until())
-    return retry_later();
+  if (client_.host_.executor().now() >= session.valid_until()) return retry_later();
   const Grant grant{.name = request_.name,
                     .owner = request_.owner,
                     .token = FencingToken(static_cast<std::uint64_t>(walk_.created())),

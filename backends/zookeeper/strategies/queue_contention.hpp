@@ -31,7 +31,7 @@ class QueueContention final : public Contention {
 
   void start();
 
-  void session_ready(bool fresh);
+  void session_ready();
   void session_suspended(const Failure& why);
   void session_lost(const Failure& why);
 
@@ -53,7 +53,7 @@ class QueueContention final : public Contention {
   void watch(const std::string& node);
   void weigh(const std::string& node);
   void verify(const std::string& node);
-  void confirm(bool asked);
+  void confirm();
   void changed();
   void check();
   void keep_watching();

@@ -31,7 +31,6 @@ QueuePlace::QueuePlace(Requests& requests, Parents& parents, Tombstones& tombsto
 // --- Taking it -------------------------------------------------------------------------------------------------------
 
 void QueuePlace::take(const OwnerId& random, const std::string& data, Handler done) {
-  ++round_;
   guid_ = guid_text(layout_, random);
   epoch_ = requests_.session().epoch();
   state_ = State::asked;
@@ -49,7 +48,6 @@ void QueuePlace::take(const OwnerId& random, const std::string& data, Handler do
 }
 
 void QueuePlace::created(const Outcome& outcome, const Handle::Created& node, const Handler& done) {
-  creation_.reset();
   state_ = State::none;
   switch (outcome.problem) {
     case Problem::none:
@@ -121,7 +119,6 @@ void QueuePlace::look_above(const Failure& why, const Handler& done) {
 // --- An outcome that is not known ------------------------------------------------------------------------------------
 
 void QueuePlace::find(Handler done) {
-  ++round_;
   // The create may have gone through another server than the one that is asked now.
   requests_.children_latest(lock_path_, guarded([this, done = std::move(done)](
                                                     const Outcome& outcome, const std::vector<std::string>& children) {
@@ -151,12 +148,11 @@ void QueuePlace::found(const std::vector<std::string>& children, const Handler& 
 
 void QueuePlace::give_up() {
   ++round_;
-  if (state_ == State::asked && creation_) {
+  if (state_ == State::asked) {
     creation_->tombstone = tombstones_.await(own_node());
   } else if (state_ == State::there || state_ == State::unknown) {
     tombstones_.remove(own_node());
   }
-  creation_.reset();
   state_ = State::none;
 }
 

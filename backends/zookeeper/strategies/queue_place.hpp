@@ -60,11 +60,8 @@ class QueuePlace {
   // It becomes a hold's, which looks after it from now on.
   [[nodiscard]] OwnNode hand_over();
 
-  [[nodiscard]] bool none() const noexcept { return state_ == State::none; }
   [[nodiscard]] bool unknown() const noexcept { return state_ == State::unknown; }
   [[nodiscard]] bool there() const noexcept { return state_ == State::there; }
-  // Of the session that it belongs to, or would.
-  [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
   // While there: the node's name, and where it stands in the queue.
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
   [[nodiscard]] const QueuePosition& position() const noexcept { return position_; }
@@ -97,9 +94,9 @@ class QueuePlace {
   const Layout layout_;
   const std::string lock_path_;
   State state_ = State::none;
-  std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
+  std::uint64_t round_ = 0;  // ends with each giving up; answers to questions of an earlier one are of no interest
   std::string guid_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0;             // of the session that it belongs to, or would
   std::shared_ptr<Creation> creation_;  // while asked
   std::string node_;
   QueuePosition position_;

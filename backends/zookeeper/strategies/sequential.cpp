@@ -54,9 +54,9 @@ void Sequential::for_each(F&& f) {
   }
 }
 
-void Sequential::session_ready(bool fresh) {
+void Sequential::session_ready() {
   trouble_ = {};
-  for_each([fresh](QueueContention& contention) { contention.session_ready(fresh); });
+  for_each([](QueueContention& contention) { contention.session_ready(); });
 }
 
 void Sequential::session_suspended(const Failure& why) {

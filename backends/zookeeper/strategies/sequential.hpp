@@ -39,7 +39,7 @@ class Sequential {
   // A contention for the name exists.
   [[nodiscard]] bool contends(const std::string& name) const { return contended_.contains(name); }
 
-  void session_ready(bool fresh);
+  void session_ready();
   void session_suspended(const Failure& why);
   void session_lost(const Failure& why);
 

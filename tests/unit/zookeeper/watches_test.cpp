@@ -56,7 +56,7 @@ class WatchesTest : public BackendTest, private Session::User {
   Sequential sequential{host, options, requests, watches, parents, tombstones, holds};
 
  private:
-  void session_ready(bool fresh) override { sequential.session_ready(fresh); }
+  void session_ready(bool /*fresh*/) override { sequential.session_ready(); }
   void session_alive(TimePoint valid_until) override { holds.session_alive(valid_until); }
   void session_suspended(const Failure&) override {}
   void session_lost(const Failure& why) override { holds.session_lost(why); }
