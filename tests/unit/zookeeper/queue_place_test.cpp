@@ -31,7 +31,9 @@ class QueuePlaceTest : public BackendTest, private Session::User {
   void find() {
     place.find([this](const Answer& answer) { answers.push_back(answer.kind); });
   }
-  bool nothing_is_left() const { return !place.there() && !place.unknown() && own_nodes().empty(); }
+  bool nothing_is_left() const {
+    return !place.there() && !place.unknown() && own_nodes().empty() && tombstones.size() == 0;
+  }
 
   Options options;
   Session session{engine, options, ensemble.handles(), *this};
@@ -72,7 +74,7 @@ TEST_F(QueuePlaceTest, ASearchThatIsUnderWayWhenThePlaceIsGivenUpFindsNothing) {
     engine.run();
     ASSERT_EQ(answers, std::vector{Answer::Kind::trouble});
     EXPECT_TRUE(place.unknown());
-    ensemble.fate = [&, kind](const FakeRequest& request) {
+    ensemble.fate = [this, kind](const FakeRequest& request) {
       if (request.kind == kind) {
         ensemble.fate = nullptr;
         engine.post([this] { place.give_up(); });
@@ -97,6 +99,7 @@ TEST_F(QueuePlaceTest, ParentsThatAreMadeForAPlaceThatIsGivenUpAreTakenBack) {
   take();
   engine.run();
   EXPECT_TRUE(answers.empty());
+  EXPECT_TRUE(nothing_is_left());
   EXPECT_FALSE(ensemble.exists(parent));
 }
 

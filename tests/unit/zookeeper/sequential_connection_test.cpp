@@ -145,9 +145,11 @@ TEST_F(SequentialConnectionTest, WhileDisconnectedAWaiterDoesNotLookWhetherItMis
 
 // The news of it came before the answer.
 TEST_F(SequentialConnectionTest, AGrantHeardOfAfterTheConnectionBrokeIsMadeSureOfFirst) {
-  break_behind(Kind::children);
+  next(Kind::children, Fate::lose_answer);
   const auto attempt = contend(*backend);
+  break_behind(Kind::children);  // alone, for our node is there
   engine.advance(1s);
+  EXPECT_TRUE(disconnected());
   EXPECT_EQ(own_nodes().size(), 1U);
   EXPECT_FALSE(attempt->grant);
   ensemble.reconnect();
@@ -221,6 +223,20 @@ TEST_F(SequentialConnectionTest, ATryWithoutAConnectionSaysWhatBrokeIt) {
   engine.advance(2s);
   ASSERT_EQ(attempt->unreachable_reports.size(), 1U);
   EXPECT_NE(attempt->unreachable_reports[0].detail.find("fake: disconnected"), std::string::npos);
+}
+
+TEST_F(SequentialConnectionTest, NobodyHearsOfTroubleThatIsOver) {
+  backend = make();
+  backend->want();
+  engine.run();
+  ensemble.disconnect();
+  engine.run();
+  ensemble.reconnect();
+  engine.run();
+  backend->rest();
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(attempt->unreachable_reports.empty());
 }
 
 TEST_F(SequentialConnectionTest, WhoeverHasItsAnswerHearsOfNothingAndBeginsNothing) {

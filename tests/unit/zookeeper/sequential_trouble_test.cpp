@@ -1,7 +1,9 @@
 // The queue when requests, connections and sessions break: what is believed, and what is cleaned up.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "backend_fixture.hpp"
 #include "tests/unit/support/reports.hpp"
@@ -413,6 +415,30 @@ TEST_F(SequentialTroubleTest, WithoutAConnectionAWaitWaits) {
   ensemble.reconnect();
   engine.advance(1s);
   EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(SequentialTroubleTest, WhoeverComesAfterTheEndOfTheSessionHearsOfIt) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  ensemble.expire();
+  engine.run();
+  const auto attempt = contend(*backend);
+  ASSERT_EQ(attempt->unreachable_reports.size(), 1U);
+  EXPECT_EQ(attempt->unreachable_reports[0].code, errc::unavailable);
+  EXPECT_NE(attempt->unreachable_reports[0].detail.find("expired"), std::string::npos);
+}
+
+TEST_F(SequentialTroubleTest, ThoseWhoWaitedForASessionQueueInTheirOrder) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  backend = make();
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(contend(*backend));
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.reconnect();
+  for (const auto& attempt : attempts) {
+    engine.run();
+    ASSERT_TRUE(attempt->grant);
+    (void)release(*backend, *attempt);
+  }
 }
 
 TEST_F(SequentialTroubleTest, WithoutAConnectionATryEndsBeforeTheResponseTimeout) {
