@@ -166,7 +166,7 @@ void HolderSession::tries_answered(FlightId id, const Outcome& outcome, const Re
     case Problem::not_sent:
     case Problem::unknown_outcome:  // what it may have got goes with the connection
       for (const Group& group : flight.groups) {
-        give_answers(group, {.kind = Answer::Kind::failed, .id = 0, .remedy = meaning.remedy, .why = outcome.failure});
+        give_answers(group, {.kind = Answer::Kind::failed, .remedy = meaning.remedy, .why = outcome.failure});
       }
       break;
   }
@@ -191,14 +191,13 @@ void HolderSession::take_rows(const Flight& flight, TimePoint sent, const Result
 // No such row: busy. Otherwise token and process are in that column and the next one.
 void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column,
                              TimePoint sent) {
-  if (row >= rows.size()) return give_answers(group, {.kind = Answer::Kind::busy, .id = 0});
+  if (row >= rows.size()) return give_answers(group, {.kind = Answer::Kind::busy});
   const auto token = rows.number(row, column);
   if (!token || *token <= 0 || rows.number(row, column + 1) != session_.server().backend_pid) {
     // Whoever it was that got the lock: perhaps the unlock comes to the same one.
     unlock_later({.key = group.key});
     refusal_ = other_session(session_.server());
-    leave_when_unlocked_ = true;
-    return give_answers(group, {.kind = Answer::Kind::failed, .id = 0, .remedy = Remedy::final, .why = *refusal_});
+    return give_answers(group, {.kind = Answer::Kind::failed, .remedy = Remedy::final, .why = *refusal_});
   }
   const auto leader = tries_.find(group.leader);
   if (leader == tries_.end()) {  // nobody waits for it any more
@@ -220,10 +219,8 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
 // A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
 void HolderSession::refused(const Flight& flight, const Outcome& outcome) {
   for (const Group& group : flight.groups) unlock_later({.key = group.key});
-  Answer answer{.kind = Answer::Kind::failed,
-                .id = 0,
-                .remedy = meaning_of(outcome).remedy,
-                .why = failure_of(outcome, options_.schema)};
+  Answer answer{
+      .kind = Answer::Kind::failed, .remedy = meaning_of(outcome).remedy, .why = failure_of(outcome, options_.schema)};
   // Somebody has locked the token's row, or the table. That says nothing about the lock.
   if (answer.remedy == Remedy::busy) answer.why.code = errc::unavailable;
   if (answer.remedy == Remedy::reconnect) {
@@ -310,7 +307,6 @@ void HolderSession::settle() {
 void HolderSession::session_ready() {
   const ServerInfo& server = session_.server();
   refusal_ = unfit_for_locks(server);
-  leave_when_unlocked_ = false;
   news_.connected();
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn(

@@ -107,7 +107,7 @@ class HolderSession final : private Session::User {
   };
   struct Answer {
     enum class Kind { granted, busy, failed } kind;
-    TryId id;
+    TryId id = 0;
     Grant grant = {};
     Remedy remedy = Remedy::final;
     Failure why = {};
@@ -171,7 +171,6 @@ class HolderSession final : private Session::User {
   KeptLocks kept_;
   std::set<LockKey> held_;          // what the session has, without what is to be unlocked
   std::optional<Failure> refusal_;  // why no lock can live here
-  bool leave_when_unlocked_ = false;
   common::ConnectionNews::Source news_;
   bool warned_ = false;
   bool delivering_ = false;

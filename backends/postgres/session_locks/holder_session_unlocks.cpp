@@ -101,7 +101,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
   if (outcome.problem == Problem::refused) {
     // Nobody knows what the session still has; without it, nothing.
     give_up({errc::unavailable, "an unlock was refused: " + outcome.failure.detail});
-  } else if (outcome.problem == Problem::none && leave_when_unlocked_ && unlock_flights_ == 0 && refusal_) {
+  } else if (outcome.problem == Problem::none && unlock_flights_ == 0 && refusal_) {
     give_up(Failure(*refusal_));
   }
   if (!life.over()) settle();

@@ -42,10 +42,6 @@ void Pool::Member::session_ending(const Failure& why) {
   if (user_ != nullptr) user_->session_ending(why);
 }
 
-void Pool::Member::session_notified(const std::string& channel, const std::string& payload) {
-  if (user_ != nullptr) user_->session_notified(channel, payload);
-}
-
 // --- Pool ------------------------------------------------------------------------------------------------------------
 
 Pool::Pool(Executor& executor, const Dialling& dialling, Purpose purpose, std::size_t limit)

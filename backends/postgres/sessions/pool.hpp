@@ -40,7 +40,6 @@ class Pool final {
     void session_down(const Failure& why, bool was_ready) override;
     void session_alive(TimePoint sent) override;
     void session_ending(const Failure& why) override;
-    void session_notified(const std::string& channel, const std::string& payload) override;
 
     Pool& pool_;
     Session::User* user_;  // nullptr: nobody has taken it
