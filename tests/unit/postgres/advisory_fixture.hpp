@@ -149,7 +149,7 @@ class PostgresAdvisory : public testing::Test {
         host, options, dialling,
         [this](TimePoint, Schema::Handler done) {
           ++set_ups;
-          engine.post([this, done = std::move(done)] { done(set_up_fails); });
+          (void)engine.schedule(engine.now() + set_up_takes, [this, done = std::move(done)] { done(set_up_fails); });
         },
         limits);
     table.sql = &locks->sql();
@@ -223,6 +223,7 @@ class PostgresAdvisory : public testing::Test {
   Dialling dialling{options, server.connections(), 5s, 4s, &full};
   test::RecordingHost host{engine};
   int set_ups = 0;
+  std::chrono::nanoseconds set_up_takes{};
   std::optional<Failure> set_up_fails;
   std::optional<AdvisoryLocks> locks;
   std::vector<std::unique_ptr<Attempt>> attempts;

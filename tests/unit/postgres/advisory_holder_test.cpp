@@ -90,6 +90,14 @@ TEST_F(PostgresAdvisoryHolder, OfTwoTriesAtATimeOneIsSentAndOneIsGranted) {
   EXPECT_FALSE(table.entered_twice);
 }
 
+TEST_F(PostgresAdvisoryHolder, AllWhoAskAtATimeAreToldThatALockIsBusy) {
+  table.seize(key("a"));
+  for (int i = 0; i < 3; ++i) (void)try_soon("a");
+  engine.run();
+  EXPECT_EQ(count(sql().try_lock), 1U);
+  for (const auto& attempt : attempts) EXPECT_EQ(attempt->busy_reports, 1);
+}
+
 TEST_F(PostgresAdvisoryHolder, ALockThatWasBusyIsBusyOnlyForThoseWhoHadAskedByThen) {
   (void)try_now("warm up");
   table.seize(key("a"));
@@ -354,7 +362,7 @@ TEST_F(PostgresAdvisoryHolder, SaysWhatItCanDo) {
   EXPECT_EQ(can.backend, "postgresql");
   EXPECT_EQ(can.strategy, "advisory");
   EXPECT_EQ(can.lease_kind, LeaseKind::session);
-  EXPECT_TRUE(can.fair && can.wakes_one && can.counts_waiters);
+  EXPECT_TRUE(can.fair && can.wakes_waiters && can.wakes_one && can.counts_waiters);
   EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
   EXPECT_EQ(can.max_lease, options.lease);
 }

@@ -1,6 +1,7 @@
 // What goes wrong on the session where locks are tried for and held.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "advisory_fixture.hpp"
@@ -212,6 +213,28 @@ TEST_F(PostgresAdvisoryTrouble, AMissingSchemaIsMade) {
   EXPECT_EQ(set_ups, 1);
 }
 
+TEST_F(PostgresAdvisoryTrouble, AMissingSchemaIsMadeByTheClientThatNeedsIt) {
+  struct : common::ConnectionObserver {
+    void connected() override {}
+    void broken(const Failure& /*why*/) override {}
+  } nobody;
+  Schema schema(engine, options, dialling);
+  Commands commands(engine, options, dialling, schema, nobody);
+  common::ConnectionNews news(host, false);
+  AdvisoryLocks own(Services{host, options, dialling, commands, news, schema});
+  table.instead = [](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.purpose.word == "locks") return FakeReply::refused("3F000");
+    return std::nullopt;
+  };
+  Attempt attempt;
+  attempt.request = {.name = "a", .owner = host.new_owner_id(), .holder = "me", .lease = options.lease, .wait = false};
+  attempt.contention = own.contend(attempt.request, attempt);
+  engine.run();
+  EXPECT_TRUE(std::any_of(server.queries.begin(), server.queries.end(),
+                          [](const FakeQuery& query) { return query.purpose.word == "setup"; }));
+  attempt.contention.reset();
+}
+
 TEST_F(PostgresAdvisoryTrouble, ASchemaThatIsMissingEvenThenIsFinal) {
   refuse(sql().try_lock, "42P01", 100);
   const auto& a = wait_for("a");
@@ -225,6 +248,22 @@ TEST_F(PostgresAdvisoryTrouble, ASchemaThatMayNotBeMadeIsFinal) {
   refuse(sql().try_lock, "3F000", 100);
   const auto& a = wait_for("a");
   ASSERT_TRUE(failed(a, errc::access_denied));
+}
+
+TEST_F(PostgresAdvisoryTrouble, ATryThatEndsWhileTheSchemaIsMadeFailsOnce) {
+  set_up_takes = 10s;
+  set_up_fails = Failure{errc::unavailable, "the fake server is slow"};
+  int tries = 0;
+  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (!query.uses(sql().try_lock)) return std::nullopt;
+    return FakeReply::refused(++tries == 1 ? "25006" : "3F000");
+  };
+  const auto& a = try_now("a");
+  engine.advance(dialling.response_timeout);
+  EXPECT_EQ(set_ups, 1);
+  ASSERT_TRUE(failed(a, errc::unavailable, "standby"));
+  engine.advance(20s);
+  EXPECT_EQ(tries, 2);
 }
 
 TEST_F(PostgresAdvisoryTrouble, WhoGivesUpWhileTheSchemaIsMadeHearsNothing) {
@@ -421,6 +460,15 @@ TEST_F(PostgresAdvisoryTrouble, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
   server.release();
   engine.run();
   EXPECT_TRUE(b.grant);
+}
+
+TEST_F(PostgresAdvisoryTrouble, WhoeverWaitsForASilentSessionIsToldMoreThanOnce) {
+  ASSERT_TRUE(try_now("a").grant);
+  table.holds_tries = true;
+  const auto& b = contend("b", true);
+  engine.advance(9s);
+  EXPECT_EQ(b.unreachable_reports.size(), 2U);
+  EXPECT_TRUE(host.losses.empty());
 }
 
 TEST_F(PostgresAdvisoryTrouble, ASilentSessionWithoutLocksIsGivenUpInTime) {

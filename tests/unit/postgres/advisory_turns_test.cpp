@@ -119,6 +119,12 @@ TEST_F(PostgresAdvisoryTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBu
   EXPECT_EQ(sink.word, "busy");
 }
 
+TEST_F(PostgresAdvisoryTurns, WhoeverTakesTurnsIsNotToldAgainAndAgainThatTheLockIsBusy) {
+  wait_for_names_held_elsewhere(6);
+  pass(2min);
+  for (std::size_t i = 0; i < attempts.size(); ++i) EXPECT_LE(attempts[i]->busy_reports, 2) << i;
+}
+
 TEST_F(PostgresAdvisoryTurns, ALockThatIsHeldIsBusyInTheFirstPlace) {
   wait_for_names_held_elsewhere(6);
   table.seize(key("b"));

@@ -75,6 +75,13 @@ TEST_F(PostgresAdvisoryWaiting, ALockLivesWhereItWasGrantedAndIsReleasedThere) {
   EXPECT_EQ(release(a), Released::not_owner);
 }
 
+TEST_F(PostgresAdvisoryWaiting, AnUnlockOfWhatWasNotHeldIsNotOwner) {
+  const auto& a = get_after_waiting("a");
+  table.forget(table.holder(key("a")));
+  EXPECT_EQ(release(a), Released::not_owner);
+  EXPECT_TRUE(host.losses.empty());
+}
+
 TEST_F(PostgresAdvisoryWaiting, AConnectionIsUsedAgain) {
   for (int i = 0; i < 3; ++i) {
     const auto& a = get_after_waiting("a");
@@ -215,6 +222,20 @@ TEST_F(PostgresAdvisoryWaiting, AWaitWhoseConnectionBreaksBeginsAgain) {
   engine.run();
   EXPECT_TRUE(a.grant);
   EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(PostgresAdvisoryWaiting, WhatGoesWrongAfterABusyAnswerBeginsWithAShortPause) {
+  table.seize(key("a"));
+  answer(sql().try_lock, FakeReply::refused("53200"));
+  const auto& a = wait_for("a");
+  engine.advance(5s);  // of longer and longer pauses
+  table.instead = nullptr;
+  engine.advance(2s);
+  ASSERT_EQ(a.busy_reports, 1);
+  const std::size_t tries = count(sql().try_lock);
+  end_slices("53200");
+  engine.advance(50ms);
+  EXPECT_EQ(count(sql().try_lock), tries + 1);
 }
 
 TEST_F(PostgresAdvisoryWaiting, WithItsConnectionALockIsLostAndNoOther) {

@@ -234,6 +234,7 @@ TEST_F(ForUpdateTest, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
   const auto attempt = contend("a", true);
   engine.advance(10s);
   EXPECT_LT(server.queries.size(), 100U);
+  EXPECT_EQ(server.dialled, 1);
   server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
   engine.advance(1s);
   EXPECT_TRUE(attempt->grant);

@@ -335,7 +335,7 @@ TEST_F(ForUpdateTest, SaysWhatItCan) {
   EXPECT_EQ(caps.lease_kind, LeaseKind::session);
   EXPECT_EQ(caps.fencing, FencingDurability::wall_clock);
   EXPECT_FALSE(caps.fair);
-  EXPECT_TRUE(caps.wakes_one);
+  EXPECT_TRUE(caps.wakes_waiters && caps.wakes_one && caps.counts_waiters);
   EXPECT_TRUE(caps.can_inspect && caps.can_list && caps.can_break && caps.can_forget && caps.can_forget_idle);
 }
 

@@ -175,6 +175,14 @@ TEST_F(ForUpdateTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
   EXPECT_EQ(sink.word, "busy");
 }
 
+TEST_F(ForUpdateTurns, WhoeverFindsNoConnectionToWaitOnIsToldOfTheLimit) {
+  const auto waiting = wait_for_names_held_elsewhere(3);  // and one connection is left for questions
+  EXPECT_TRUE(waiting[1]->unreachable_reports.empty());
+  ASSERT_EQ(waiting[2]->unreachable_reports.size(), 1U);
+  EXPECT_EQ(waiting[2]->unreachable_reports[0].code, errc::unavailable);
+  EXPECT_NE(waiting[2]->unreachable_reports[0].detail.find("max_connections=3"), std::string::npos);
+}
+
 TEST_F(ForUpdateTurns, ALockThatIsHeldIsBusyInTheFirstPlace) {
   const auto waiting = wait_for_names_held_elsewhere(2);  // and one connection is left for questions
   take_elsewhere("b");

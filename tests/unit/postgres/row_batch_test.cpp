@@ -53,6 +53,16 @@ TEST_F(PostgresTableBatch, WhatIsAskedInOneTurnIsOneQuery) {
   EXPECT_EQ(rows.rows["x63"].owner, owner(64));
 }
 
+constexpr std::size_t one_piece = 8192;
+
+std::size_t bytes_of(const FakeQuery& query) {
+  std::size_t bytes = 0;
+  for (const Command& command : query.commands) {
+    for (const Parameter& parameter : command.params) bytes += parameter->size();
+  }
+  return bytes;
+}
+
 // 64 requests of each of two kinds for such names do not fit into one piece.
 std::string long_name(std::uint64_t number) {
   return std::string(40, 'x') + std::to_string(number);
@@ -79,11 +89,26 @@ TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsIsSentInOnePiece) {
   }
   engine.run();
   ASSERT_EQ(server.queries.size(), 1U);
-  std::size_t bytes = 0;
-  for (const Command& command : server.queries[0].commands) {
-    for (const Parameter& parameter : command.params) bytes += parameter->size();
+  EXPECT_LT(bytes_of(server.queries[0]), one_piece);
+}
+
+TEST_F(PostgresTableBatch, AQueryOfSeveralCommandsForShortNamesIsSentInOnePiece) {
+  std::uint64_t owner = 0;
+  for (int each = 40; each <= 150; each += 10) {
+    server.queries.clear();
+    for (int i = 0; i < each; ++i) {
+      (void)ask(Kind::release, std::to_string(i), ++owner);
+      (void)ask(Kind::renew, std::to_string(i), ++owner);
+    }
+    engine.run();
+    if (each == 40) {
+      EXPECT_EQ(server.queries.size(), 1U);
+    }
+    for (const FakeQuery& query : server.queries) {
+      if (query.commands.size() == 1) continue;
+      EXPECT_LT(bytes_of(query), one_piece) << each;
+    }
   }
-  EXPECT_LT(bytes, 8192U);
 }
 
 TEST_F(PostgresTableBatch, OfKindsThatNobodyAsksForThereIsNoQuery) {

@@ -112,6 +112,10 @@ TEST_P(PostgresRowLocksTrouble, WhoWasInDoubtAndFindsSomebodyElseIsNotInDoubtAny
   rows.give_to("x", "somebody", 24h);
   engine.advance(1s);
   EXPECT_GE(attempt->busy_reports, 1);
+  rows.rows["x"].locked = true;
+  rows.free("x");
+  engine.advance(3s);
+  EXPECT_EQ(attempt->unreachable_reports.size(), 1U) << "whoever is changing the row now, it is not this one";
   attempt.reset();
   engine.advance(5s);
   EXPECT_EQ(count("release"), 0U);
@@ -183,6 +187,25 @@ TEST_P(PostgresRowLocksTrouble, WhoGivesUpWhileTheServerCannotBeReachedIsCleaned
     EXPECT_FALSE(rows.held("x"));
     EXPECT_EQ(count("release"), in_doubt ? 2U : 0U);
   }
+}
+
+TEST_P(PostgresRowLocksTrouble, WhoGaveUpInDoubtIsForgotten) {
+  const LockRequest request{.name = "x", .owner = client->host.new_owner_id(), .holder = "host:1:test", .lease = 10s};
+  std::optional<TryOutcome> outcome;
+  const auto ask = [&] {
+    client->locks->try_acquire(request, [&](TryOutcome o) { outcome = std::move(o); });
+    engine.advance(1s);  // and a connection is there again
+  };
+  lose_answers_to("acquire");
+  ask();
+  ASSERT_TRUE(outcome);
+  ASSERT_EQ(outcome->failure.code, errc::ambiguous);
+  client->locks->abandon(request);
+  rows.rows["x"].locked = true;
+  outcome.reset();
+  ask();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, TryOutcome::Status::busy) << "nothing is known of this owner any more";
 }
 
 TEST_P(PostgresRowLocksTrouble, WhenWhoWasToldGivesUpTheNextGetsTheLock) {

@@ -249,6 +249,7 @@ TEST_F(PostgresTurns, ALockThatThisClientLetsGoOfIsTriedForAtOnce) {
   start(2, 1);
   held = 2;
   const auto a = wait_for("a", "a");
+  EXPECT_EQ(turns->outside("b"), 0U);
   turns->freed("b");
   turns->freed("a");
   EXPECT_EQ(tries, Names{"a"});
@@ -258,7 +259,11 @@ TEST_F(PostgresTurns, WhereSomebodyIsInsideTheServerWakesThat) {
   start(3, 1);
   const auto a = wait_for("a", "a");
   const auto second = wait_for("a", "second");
+  const auto outside = wait_for("a", "outside");
+  ASSERT_EQ(turns->outside("a"), 1U);
   turns->freed("a");
+  EXPECT_TRUE(tries.empty());
+  engine.advance(10s);
   EXPECT_TRUE(tries.empty());
 }
 
