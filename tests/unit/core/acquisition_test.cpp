@@ -112,6 +112,16 @@ TEST_F(AcquisitionTest, ABusyLockTimesOutAtTheDeadline) {
   EXPECT_EQ(stats().busy, 0U);
 }
 
+TEST_F(AcquisitionTest, ABusyLockTimesOutAtADeadlineBeforeTheResponseTimeout) {
+  const auto outcome = acquire({.wait = 100ms});
+  const TimePoint start = now();
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(1s);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_EQ(outcome->at, start + 100ms);
+}
+
 TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
   engine_->set_busy(true);
   const auto outcome = acquire({.wait = 5s});
@@ -266,6 +276,30 @@ TEST_F(AcquisitionTest, StartingOverDoesNotProlongTheWait) {
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->at, start + 5s);
   EXPECT_EQ(service_->live_contentions(), 0U);
+}
+
+TEST_F(AcquisitionTest, StartingOverAfterTheWaitEndsWithTheAnswerFromInsideTheCall) {
+  const auto outcome = acquire({.wait = 100ms, .lease = 1s});
+  const Grant stale = service_->grant_of(service_->last_contend().request);
+  engine_->advance(1s);
+  service_->on_contend = [](auto& contend) { contend.busy(); };
+  task([&] { service_->last_contend().grant(stale); });
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_EQ(service_->live_contentions(), 0U);
+}
+
+TEST_F(AcquisitionTest, StartingOverAfterTheWaitABusyLockThatIsGrantedInsideTheSameCallIsALease) {
+  const auto outcome = acquire({.wait = 100ms, .lease = 1s});
+  const Grant stale = service_->grant_of(service_->last_contend().request);
+  engine_->advance(1s);
+  service_->on_contend = [this](auto& contend) {
+    contend.busy();
+    contend.grant(service_->grant_of(contend.request));
+  };
+  task([&] { service_->last_contend().grant(stale); });
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_TRUE(outcome->lease.held()) << outcome->failure.detail;
 }
 
 TEST_F(AcquisitionTest, CancellingBetweenAStaleGrantAndTheNewStartEndsTheWait) {

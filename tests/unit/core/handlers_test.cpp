@@ -140,15 +140,15 @@ TEST_F(HandlersTest, EventsThatWaitAreBoundedAndWhatIsDroppedIsCountedAndTold) {
   EXPECT_EQ(stats().events_dropped, 5U);
 }
 
-TEST_F(HandlersTest, AnObserverThatThrowsHearsOfDroppedEventsAllTheSame) {
+TEST_F(HandlersTest, AnObserverThatThrowsHearsOfASingleDroppedEventAllTheSame) {
   bool told = false;
   observer_->on_event = [&] {
     const std::string& detail = observer_->last_warning.reason.detail;
-    told |= detail == "2 events were dropped, because the observer is slower than they come";
+    told |= detail.starts_with("1 event") && detail.ends_with("dropped, because the observer is slower than they come");
     if (detail == "unsafe setting") throw std::runtime_error("oops");
   };
   EXPECT_TRUE(engine_->dispatch([&] {
-    for (std::size_t i = 0; i < 16'384 + 2; ++i) service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
+    for (std::size_t i = 0; i < 16'384 + 1; ++i) service_->host().warn({"", {errc::unavailable, "unsafe setting"}});
   }));
   engine_->run();
   EXPECT_TRUE(told);

@@ -252,6 +252,22 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
 }
 
+TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheProgramWasToldOfTheLossIsNone) {
+  std::shared_ptr<LeaseState> state;
+  core_->acquire("x", {}, [&](AcquireResult result) { state = std::move(result.lease); });
+  grant(service_->last_contend());
+  engine_->advance(12s);
+  ASSERT_EQ(service_->renewals.size(), 1U);
+  ASSERT_TRUE(state->mark_lost());
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
+  EXPECT_EQ(stats().renewed, 0U);
+  EXPECT_EQ(observer_->count("renewed x"), 0U);
+  EXPECT_EQ(stats().lost, 1U);
+  const Lease lease = LeaseState::make_lease(std::move(state));
+  EXPECT_FALSE(lease.held());
+  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+}
+
 TEST_F(HeldLeaseTest, AFixedLengthIsNotRenewedAndEnds) {
   Lease lease = hold({.lease = 10s, .renew = false});
   std::optional<TimePoint> signalled;

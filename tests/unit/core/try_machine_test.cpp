@@ -129,11 +129,13 @@ TEST_F(TryMachineTest, PollsBetweenItsBounds) {
 
 TEST_F(TryMachineTest, BoundsMayBeNeighbours) {
   TryMachine m = waiting({.poll_min = 100ms, .poll_max = 100ms + 1ns});
-  ASSERT_TRUE(m.timer().attempt);
-  const auto wake = m.tried(busy(), kNow).wake;
-  ASSERT_TRUE(wake);
-  EXPECT_GE(*wake, kNow + 100ms);
-  EXPECT_LE(*wake, kNow + 100ms + 1ns);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(m.timer().attempt);
+    const auto wake = m.tried(busy(), kNow).wake;
+    ASSERT_TRUE(wake);
+    EXPECT_GE(*wake, kNow + 100ms);
+    EXPECT_LE(*wake, kNow + 100ms + 1ns);
+  }
 }
 
 TEST_F(TryMachineTest, ATimerThatIsNotWantedAnyMoreDoesNothing) {
