@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <set>
@@ -12,6 +13,7 @@
 #include "backends/file/file_name.hpp"
 #include "backends/file/lock_record.hpp"
 #include "support.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -162,6 +164,13 @@ TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
   EXPECT_EQ(std::filesystem::file_size(path_of("a")), std::uintmax_t{1} << 40U);
 }
 
+TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
+  const util::UniqueFd fd(::open(scratch_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd) GTEST_SKIP() << "no files without a name on this file system";
+  errno = EINTR;
+  EXPECT_TRUE(read_content(fd.get(), "a").ok());
+}
+
 TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
   const auto client = open();
   (void)client.lock("other").acquire().release();
@@ -222,6 +231,13 @@ TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
+TEST_F(FileBackendTest, ATryThatIsRefusedKeepsNoDescriptor) {
+  const auto client = open();
+  write_file(path_of("a"), "not a lock\n");
+  EXPECT_EQ(failure_of([&] { (void)client.lock("a").try_acquire(); }).code, errc::protocol);
+  EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+}
+
 TEST_F(FileBackendTest, AFixedLeaseEndsAndFreesTheLock) {
   const auto clock = std::make_shared<ManualClock>();
   const auto client = open({.clock = clock});
@@ -244,7 +260,7 @@ TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
   EXPECT_TRUE(next.lock("a").try_acquire().has_value());
 }
 
-TEST_F(FileBackendTest, ARetryByTheOwnerIsGrantedTheSameAgain) {
+TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainRenewsAndReleases) {
   OpenBackend open(scratch_.url());
   const LockRequest request{.name = "a", .owner = OwnerId(1, 2), .holder = "h:1:l", .lease = 1s, .wait = false};
   std::vector<TryOutcome> outcomes;
@@ -261,9 +277,19 @@ TEST_F(FileBackendTest, ARetryByTheOwnerIsGrantedTheSameAgain) {
     open.backend->release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
     return status;
   };
+  const auto renewal_by = [&](OwnerId owner) {
+    RenewOutcome::Status status{};
+    Grant grant = outcomes[0].grant;
+    grant.owner = owner;
+    open.backend->renew(grant, [&](const RenewOutcome& outcome) { status = outcome.status; });
+    return status;
+  };
   EXPECT_EQ(release_by(OwnerId(1, 3)), ReleaseOutcome::Status::not_owner);
+  EXPECT_EQ(renewal_by(OwnerId(1, 3)), RenewOutcome::Status::lost);
+  EXPECT_EQ(renewal_by(OwnerId(1, 2)), RenewOutcome::Status::renewed);
   EXPECT_FALSE(open.client.lock("a").try_acquire().has_value());
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::released);
+  EXPECT_EQ(renewal_by(OwnerId(1, 2)), RenewOutcome::Status::lost);
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::not_owner);
 }
 

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -36,8 +37,9 @@ bool let_another_user_write(const std::string& path) {
 
 class FileDiagnosisTest : public testing::Test {
  protected:
-  [[nodiscard]] Finding finding(const std::string& check) const {
-    const auto findings = client_.diagnose();
+  [[nodiscard]] Finding finding(const std::string& check) const { return finding(check, client_); }
+  [[nodiscard]] static Finding finding(const std::string& check, const Client& client) {
+    const auto findings = client.diagnose();
     const auto found =
         std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.check == check; });
     return found != findings.end() ? *found : Finding{Severity::error, check, "there is no such check"};
@@ -119,6 +121,29 @@ TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
   EXPECT_NE(finding("permissions").message.find(file), std::string::npos);
   ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
   EXPECT_EQ(finding("permissions").severity, Severity::ok);
+}
+
+TEST_F(FileDiagnosisTest, WhatIsNoPlainFileIsOpenToNobody) {
+  (void)client_.lock("a").acquire();
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
+  std::filesystem::create_symlink("a.lock", scratch_.locks() + "/link.lock");  // its mode says 0777, as that of each
+  EXPECT_EQ(finding("permissions").severity, Severity::ok) << finding("permissions").message;
+}
+
+TEST_F(FileDiagnosisTest, NotesALimitOfDescriptorsThatLeavesRoomForFewLocks) {
+  EXPECT_WELL(in_child([&] {
+    rlimit limit{};
+    require(::getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+    if (limit.rlim_max < 1024) return;
+    const auto client = connect(scratch_.url());
+    const auto severity_with = [&](rlim_t descriptors) {
+      limit.rlim_cur = descriptors;
+      require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+      return finding("descriptors", client).severity;
+    };
+    require(severity_with(1024) == Severity::ok, "enough is too few");
+    require(severity_with(1023) == Severity::note, "too few are enough");
+  }));
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatWasMovedAway) {

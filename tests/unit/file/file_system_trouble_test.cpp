@@ -191,6 +191,8 @@ TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
     for (const auto& finding : client.diagnose()) {
       if (finding.check == "free space") {
         require(finding.severity == Finding::Severity::warning, "diagnose() does not tell: " + finding.message);
+        require(finding.message.ends_with(", 0 files: new locks will soon be refused"),
+                "not of what: " + finding.message);
       }
     }
   }));
@@ -233,6 +235,17 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
       }
     }
   }));
+}
+
+TEST_F(FileSystemTroubleTest, ADirectoryThatMayNotBeReadDeniesAccess) {
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(locks().c_str(), 0), 0);
+  EXPECT_WELL(in_child([&] {
+    if (::getuid() == 0) become_nobody();
+    const Failure failure = failure_of([&] { (void)connect(scratch_.url()); });
+    require_failure(failure, errc::access_denied, locks(), "Permission denied");
+  }));
+  ASSERT_EQ(::chmod(locks().c_str(), 0755), 0);
 }
 
 TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
@@ -336,6 +349,10 @@ TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
     }
     require_failure(failure, errc::unavailable, locks() + "/l", "Too many open files");
     for (auto& lease : leases) require(lease.held(), "a holder was disturbed");
+    const Failure listing = failure_of([&] { (void)client.list(); });
+    require_failure(listing, errc::unavailable, locks(), "Too many open files");
+    const Failure forgetting = failure_of([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
+    require_failure(forgetting, errc::unavailable, locks(), "Too many open files");
     require(leases.back().release(), "the release failed");
     leases.pop_back();
     require(client.lock("another").try_acquire().has_value(), "did not recover");

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/file/file_name.hpp"
 #include "support.hpp"
 
 namespace dlock::file::test {
@@ -128,6 +129,29 @@ TEST(LockDirectory, IsRefusedWithoutAnAbsolutePathOfUsableLength) {
   }
 }
 
+TEST(LockDirectory, IsRefusedBehindSymbolicLinksThatLeadInACircle) {
+  const ScratchDirectory scratch;
+  fs::create_symlink("circle", scratch.path() + "/circle");
+  const Failure failure = failure_of([&] { const LockDirectory directory(scratch.path() + "/circle/locks", 0700); });
+  EXPECT_EQ(failure.code, errc::invalid_argument);
+  EXPECT_NE(failure.detail.find(scratch.path() + "/circle is a symbolic link"), std::string::npos) << failure.detail;
+}
+
+TEST(LockDirectory, TheLongestPathThatItTakesLeavesRoomForTheLongestFileName) {
+  const ScratchDirectory scratch;
+  const std::string file(max_file_name, 'f');
+  const std::size_t longest = PATH_MAX - 1 - file.size() - 1;  // without the NUL at the end and the '/' between
+  std::string path = scratch.path();
+  while (path.size() + 202 < longest) path += "/" + std::string(200, 'd');
+  path += "/" + std::string(longest - path.size() - 1, 'd');
+  LockDirectory directory(path, 0700);
+  const auto opened = directory.open_or_create(file);
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  EXPECT_EQ(find_file(directory.path_of(file)).value(), opened.value().identity);
+  EXPECT_EQ(failure_of([&] { const LockDirectory longer(path + "d", 0700); }).code, errc::invalid_argument);
+  EXPECT_FALSE(fs::exists(path + "d"));
+}
+
 TEST(LockDirectory, OpensTheSameFileTwiceAndFindsIt) {
   const ScratchDirectory scratch;
   LockDirectory directory(scratch.locks(), 0700);
@@ -139,6 +163,27 @@ TEST(LockDirectory, OpensTheSameFileTwiceAndFindsIt) {
   EXPECT_EQ(first.value().identity, second.value().identity);
   EXPECT_EQ(find_file(directory.path_of("a.lock")).value(), first.value().identity);
   EXPECT_TRUE(directory.open_existing("a.lock").value().has_value());
+}
+
+TEST(LockDirectory, OpensNothingToLockWhereThereIsNoFile) {
+  const ScratchDirectory scratch;
+  const LockDirectory directory(scratch.locks(), 0700);
+  const auto opened = directory.open_to_lock("a.lock");
+  ASSERT_TRUE(opened.ok()) << opened.failure().detail;
+  EXPECT_FALSE(opened.value().fd);
+  EXPECT_FALSE(fs::exists(scratch.locks() + "/a.lock"));
+}
+
+TEST(LockDirectory, AFileIsNotThereWhereThePathToItLeadsToNoDirectory) {
+  const ScratchDirectory scratch;
+  write_file(scratch.path() + "/file", "x");
+  fs::create_symlink("circle", scratch.path() + "/circle");
+  for (const char* path : {"/nowhere/a.lock", "/file/a.lock", "/circle/a.lock"}) {
+    const auto found = find_file(scratch.path() + path);
+    ASSERT_TRUE(found.ok()) << found.failure().detail;
+    EXPECT_FALSE(found.value().has_value()) << path;
+  }
+  EXPECT_FALSE(find_file(scratch.path() + "/" + std::string(300, 'x')).ok()) << "an error says nothing of the file";
 }
 
 TEST(LockDirectory, RefusesWhateverIsNotAPlainFileOfOneName) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace dlock::file {
 namespace {
@@ -108,6 +109,30 @@ TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
   EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + format_name_line("b"))));
   EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + "hello\n")));
   EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record("some other program's file\n")));
+}
+
+TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
+  const std::string good = format_block(kRecord, "a");
+  const auto with = [&](const std::string& key, const std::string& value) {
+    std::string block = good.substr(0, good.find("checksum"));
+    const std::size_t line = block.find("\n" + key + " ") + 1;
+    block.replace(line, block.find('\n', line) - line, key + " " + value);
+    block += "checksum " + to_hex(hash128(block)) + "\n";
+    block.resize(record_block - 1, ' ');
+    return parse_record(block + "\n" + format_name_line("a"));
+  };
+  ASSERT_TRUE(std::holds_alternative<ReadRecord>(with("token", "7")));
+  const std::pair<const char*, const char*> wrong[] = {
+      {"token", ""},       {"token", "x"},  {"token", "7 "}, {"token", "9223372036854775808"},
+      {"owner", "01"},     {"holder", "%"}, {"pid", "many"}, {"since", "ever"},
+      {"name-hash", "9b"},
+  };
+  for (const auto& [key, value] : wrong) {
+    const auto content = with(key, value);
+    const auto* bad = std::get_if<BadRecord>(&content);
+    ASSERT_NE(bad, nullptr) << key << " " << value;
+    EXPECT_EQ(bad->reason, "one of its fields makes no sense") << key << " " << value;
+  }
 }
 
 TEST(LockRecord, KnowsItsLockByTheHashWhenTheNameWasNotWhollyWritten) {

@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "poll_executor.hpp"
 #include "support.hpp"
@@ -147,10 +148,11 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
 // Where inotify is silent: the way to the directory changes. The backend alone, driven step by step on one thread.
 class FilePathTest : public testing::Test {
  protected:
-  OwnerId acquire(const std::string& name) {
+  OwnerId acquire(const std::string& name) { return acquire(backend_, name); }
+  OwnerId acquire(FileBackend& backend, const std::string& name) {
     const LockRequest request{
         .name = name, .owner = host_.new_owner_id(), .holder = "h:1:l", .lease = 1s, .wait = false};
-    backend_.try_acquire(request, [](const TryOutcome& outcome) {
+    backend.try_acquire(request, [](const TryOutcome& outcome) {
       EXPECT_EQ(outcome.status, TryOutcome::Status::granted) << outcome.failure.detail;
     });
     return request.owner;
@@ -162,6 +164,7 @@ class FilePathTest : public testing::Test {
     fs::rename(scratch_.path() + "/up", scratch_.path() + "/moved");
     executor_.run();
   }
+  [[nodiscard]] std::string locks() const { return scratch_.path() + "/up/locks"; }
 
   ScratchDirectory scratch_;
   PollExecutor executor_;
@@ -190,6 +193,75 @@ TEST_F(FilePathTest, ALossIsSignalledWhenAnotherDirectoryFurtherUpTakesItsPlace)
   executor_.advance(1s);
   ASSERT_EQ(host_.losses().size(), 1U);
   EXPECT_NE(host_.losses()[0].detail.find("was replaced"), std::string::npos) << host_.losses()[0].detail;
+}
+
+TEST_F(FilePathTest, NothingIsMadeAnyMoreInADirectoryWhereALeaseWasLost) {
+  (void)acquire("a");
+  rename_further_up();
+  executor_.advance(1s);
+  (void)acquire("b");
+  EXPECT_TRUE(fs::exists(locks() + "/b.lock"));
+  EXPECT_FALSE(fs::exists(scratch_.path() + "/moved/locks/b.lock"));
+}
+
+TEST_F(FilePathTest, QuestionsGoWhereItsPathLeads) {
+  (void)acquire("a");
+  rename_further_up();
+  PollExecutor executor;
+  BareHost host(executor);
+  FileBackend other(host, {.path = locks()});
+  (void)acquire(other, "b");
+  std::vector<std::string> answered;
+  backend_.inspect("b", [&](const Result<LockInfo>& info) {
+    ASSERT_TRUE(info.ok());
+    EXPECT_TRUE(info.value().held);
+    answered.emplace_back("inspect");
+  });
+  backend_.list([&](const Result<std::vector<LockInfo>>& locks) {
+    ASSERT_TRUE(locks.ok());
+    ASSERT_EQ(locks.value().size(), 1U);
+    EXPECT_EQ(locks.value()[0].name, "b");
+    answered.emplace_back("list");
+  });
+  EXPECT_EQ(answered.size(), 2U);
+}
+
+TEST_F(FilePathTest, AQuestionFailsWhereItsPathLeadsToNoDirectory) {
+  (void)acquire("a");
+  rename_further_up();
+  write_file(scratch_.path() + "/up", "no directory");
+  std::vector<Failure> failures;
+  backend_.inspect("a", [&](const Result<LockInfo>& info) {
+    ASSERT_FALSE(info.ok());
+    failures.push_back(info.failure());
+  });
+  backend_.list([&](const Result<std::vector<LockInfo>>& locks) {
+    ASSERT_FALSE(locks.ok());
+    failures.push_back(locks.failure());
+  });
+  ASSERT_EQ(failures.size(), 2U);
+  for (const auto& failure : failures) EXPECT_EQ(failure.code, errc::invalid_argument) << failure.detail;
+}
+
+TEST_F(FilePathTest, ALossIsSignalledAtOnceInADirectoryThatHadToBeMadeAnew) {
+  fs::remove_all(locks());
+  (void)acquire("a");
+  executor_.run();
+  EXPECT_TRUE(host_.losses().empty());
+  fs::remove(locks() + "/a.lock");
+  executor_.run();
+  EXPECT_EQ(host_.losses().size(), 1U);
+}
+
+TEST_F(FilePathTest, ALossIsSignalledAtOnceInADirectoryThatWasAwayForAMoment) {
+  (void)acquire("a");
+  fs::rename(locks(), scratch_.path() + "/away");
+  fs::rename(scratch_.path() + "/away", locks());
+  executor_.run();
+  EXPECT_TRUE(host_.losses().empty());
+  fs::remove(locks() + "/a.lock");
+  executor_.run();
+  EXPECT_EQ(host_.losses().size(), 1U);
 }
 
 TEST_F(FilePathTest, AWaiterBehindALeaseOfItsOwnClientIsWokenByTheLoss) {

@@ -93,18 +93,20 @@ class BareHost final : public BackendHost {
  public:
   explicit BareHost(Executor& executor) : executor_(executor) {}
   [[nodiscard]] const std::vector<Failure>& losses() const noexcept { return losses_; }
+  [[nodiscard]] const std::vector<Failure>& warnings() const noexcept { return warnings_; }
 
   [[nodiscard]] Executor& executor() noexcept override { return executor_; }
   void extended(const OwnerId&, TimePoint) override {}
   void lost(const OwnerId&, Failure why) override { losses_.push_back(std::move(why)); }
   void connection(ConnectionEvent) override {}
-  void warn(WarningEvent) override {}
+  void warn(WarningEvent event) override { warnings_.push_back(std::move(event.reason)); }
   [[nodiscard]] OwnerId new_owner_id() override { return OwnerId(1, ++ids_); }
 
  private:
   Executor& executor_;
   std::uint64_t ids_ = 0;
   std::vector<Failure> losses_;
+  std::vector<Failure> warnings_;
 };
 
 }  // namespace dlock::file::test

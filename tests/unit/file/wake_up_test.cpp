@@ -78,6 +78,37 @@ TEST_F(FileWakeUpTest, IsPassedOnWhenTheWokenWaiterGoesWithoutHavingTried) {
   EXPECT_EQ(second, 1);
 }
 
+TEST_F(FileWakeUpTest, IsNotMadeByAWaiterWhoGoesFromBehind) {
+  int first = 0;
+  int second = 0;
+  const auto one = wait(first);
+  auto two = wait(second);
+  two.reset();
+  executor_.run();
+  EXPECT_EQ(first, 0);
+}
+
+TEST_F(FileWakeUpTest, ComesAtOnceFromAReleaseByItsOwnClientAlsoWithoutInotify) {
+  executor_.refuse_descriptors = true;
+  drop_lock(stranger_.get());
+  ASSERT_EQ(try_lock(false), TryOutcome::Status::granted);
+  int woken = 0;
+  const auto watch = wait(woken);
+  ASSERT_EQ(woken, 0);
+  backend_.release({.name = "a", .owner = OwnerId(1, 1), .token = {}, .valid_until = {}},
+                   [](const ReleaseOutcome& outcome) { EXPECT_EQ(outcome.status, ReleaseOutcome::Status::released); });
+  executor_.run();
+  EXPECT_EQ(woken, 1);
+  EXPECT_EQ(host_.warnings().size(), 1U) << "for the directory and the file";
+}
+
+TEST_F(FileWakeUpTest, IsNothingThatTheUserIsWarnedAboutWhereThereIsInotify) {
+  int woken = 0;
+  const auto watch = wait(woken);
+  EXPECT_EQ(try_lock(true), TryOutcome::Status::busy);
+  EXPECT_TRUE(host_.warnings().empty());
+}
+
 TEST_F(FileWakeUpTest, ComesALittleLaterWhenTheKernelTellsBeforeItRemovesTheLock) {
   // As for a killed holder: the event first, the lock's removal after it and without another event.
   for (const auto delay : {1ms, 4ms, 16ms, 64ms}) {
@@ -109,6 +140,8 @@ TEST_F(FileWakeUpTest, NeverComesFromLooksAtABusyLock) {
     EXPECT_EQ(status, TryOutcome::Status::busy);
     other.inspect("a", [](const Result<LockInfo>& info) { EXPECT_TRUE(info.ok()); });
     other.list([](const Result<std::vector<LockInfo>>& locks) { EXPECT_TRUE(locks.ok()); });
+    other.forget({.name = "a", .idle = least_idle},
+                 [](const Result<std::vector<std::string>>& forgotten) { EXPECT_TRUE(forgotten.ok()); });
   }
   executor_.run();
   EXPECT_EQ(backend_.looks(), looks) << "a busy try made an event";
