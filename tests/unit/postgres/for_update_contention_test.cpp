@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "for_update_fixture.hpp"
 #include "tests/unit/support/reports.hpp"
@@ -156,6 +157,8 @@ TEST_F(ForUpdateTest, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
   EXPECT_EQ(words(server.queries.back()), (Words{"begin", "set_patience", "lock"}));
   free_elsewhere("a");
   EXPECT_TRUE(attempt->grant);
+  using State = ConnectionEvent::State;
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting, State::connected}));
 }
 
 TEST_F(ForUpdateTest, AStandbyIsNotAskedAndThePrimaryIsLookedFor) {

@@ -102,6 +102,7 @@ TEST_F(ForUpdateTest, WhatTheServerRolledBackIsTriedAgainInsideTheTime) {
     engine.advance(500ms);
     EXPECT_TRUE(attempt->grant) << state;
     EXPECT_EQ(release(*attempt->grant).status, Status::released);
+    EXPECT_FALSE(attempt->failure) << "when its time would have been over";
   }
   EXPECT_EQ(server.dialled, 1);
 }

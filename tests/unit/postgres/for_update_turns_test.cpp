@@ -143,6 +143,15 @@ TEST_F(ForUpdateTurns, ManyWhoWaitDoNotAskAllTheTime) {
   EXPECT_LT(server.queries.size() - before, 2000U);
 }
 
+TEST_F(ForUpdateTurns, WhoeverGivesUpMakesRoomForTheNext) {
+  const auto waiting = wait_for_names_held_elsewhere(3);
+  const Statement& lock = locks->statements().lock;
+  ASSERT_EQ(server.count(lock), 2U);
+  waiting[0]->contention.reset();
+  engine.run();
+  EXPECT_EQ(server.count(lock), 3U);
+}
+
 TEST_F(ForUpdateTurns, WaitersOfALockAreServedInTheirOrder) {
   take_elsewhere("a");
   std::vector<std::unique_ptr<test::Attempt>> waiting;
