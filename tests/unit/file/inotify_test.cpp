@@ -129,6 +129,28 @@ TEST_F(InotifyTest, AListenerMayEndItsOwnAndOtherSubscriptions) {
   EXPECT_TRUE(second.events.empty());
 }
 
+TEST_F(InotifyTest, AListenerIsToldByItsOwnExecutorAndNotAfterItsEnd) {
+  const auto a = make_file("a");
+  const util::UniqueFd fd(::open(a.c_str(), O_RDONLY | O_CLOEXEC));
+  Listening reader;
+  Listening listener;
+  Inotify::Subscription of_reader;
+  Inotify::Subscription subscription;
+  PollExecutor other;
+  listen(make_file("b"), IN_CLOSE_WRITE, reader, of_reader);
+  ASSERT_EQ(inotify_->subscribe(other, fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
+  write_file(a, "x");
+  executor_.run();
+  EXPECT_TRUE(listener.events.empty());
+  other.run();
+  EXPECT_EQ(listener.events.size(), 1U);
+  write_file(a, "y");
+  executor_.run();
+  subscription.reset();
+  other.run();
+  EXPECT_EQ(listener.events.size(), 1U);
+}
+
 TEST_F(InotifyTest, AfterAnOverflowEverybodyIsTold) {
   const auto a = make_file("a");
   const auto b = make_file("b");

@@ -243,6 +243,13 @@ TEST_F(FilePathTest, AQuestionFailsWhereItsPathLeadsToNoDirectory) {
   for (const auto& failure : failures) EXPECT_EQ(failure.code, errc::invalid_argument) << failure.detail;
 }
 
+TEST_F(FilePathTest, ALossIsSignalledAtOnceWhenTheDirectoryIsMoved) {
+  (void)acquire("a");
+  fs::rename(locks(), scratch_.path() + "/moved");
+  executor_.run();
+  EXPECT_EQ(host_.losses().size(), 1U);
+}
+
 TEST_F(FilePathTest, ALossIsSignalledAtOnceInADirectoryThatHadToBeMadeAnew) {
   fs::remove_all(locks());
   (void)acquire("a");

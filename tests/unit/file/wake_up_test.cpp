@@ -102,6 +102,25 @@ TEST_F(FileWakeUpTest, ComesAtOnceFromAReleaseByItsOwnClientAlsoWithoutInotify) 
   EXPECT_EQ(host_.warnings().size(), 1U) << "for the directory and the file";
 }
 
+TEST_F(FileWakeUpTest, ComesWithin150MillisecondsWithoutInotify) {
+  executor_.refuse_descriptors = true;
+  int woken = 0;
+  const auto watch = wait(woken);
+  executor_.advance(1s);
+  EXPECT_EQ(woken, 0);
+  stranger_.reset();
+  executor_.advance(150ms);
+  EXPECT_GE(woken, 1);
+}
+
+TEST_F(FileWakeUpTest, IsSavedWhenTheClientHasTakenTheLockMeanwhile) {
+  stranger_.reset();
+  int woken = 0;
+  const auto watch = backend_.watch("a", [&woken] { ++woken; });
+  EXPECT_EQ(try_lock(false), TryOutcome::Status::granted);
+  EXPECT_EQ(woken, 0);
+}
+
 TEST_F(FileWakeUpTest, IsNothingThatTheUserIsWarnedAboutWhereThereIsInotify) {
   int woken = 0;
   const auto watch = wait(woken);
