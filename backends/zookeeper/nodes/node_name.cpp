@@ -15,11 +15,9 @@ std::uint8_t byte_at(std::string_view text, std::size_t at) {
   return static_cast<std::uint8_t>(text[at]);
 }
 
-// How many bytes the code point has that starts here; 1 for what is not UTF-8.
-std::size_t code_point_length(std::string_view text, std::size_t at) {
-  const std::uint8_t lead = byte_at(text, at);
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-  return std::min(length, text.size() - at);
+// How many bytes a code point has that starts with this one; 1 for what is not UTF-8.
+std::size_t code_point_length(std::uint8_t lead) {
+  return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
 // A server takes a path for Java's 16-bit characters and refuses controls, U+D800..U+F8FF and U+FFF0..U+FFFF, so
@@ -50,10 +48,9 @@ void append_encoded(std::string& out, std::string_view bytes) {
   }
 }
 
-// A number as the server writes it: at least ten digits, a sign where it overflowed.
+// A number as the server writes it: at least ten characters, the first one a sign where it overflowed.
 std::optional<std::int64_t> parse_sequence(std::string_view text) noexcept {
-  const std::size_t digits = text.size() - (text.starts_with('-') ? 1 : 0);
-  if (digits < 10) return std::nullopt;
+  if (text.size() < 10) return std::nullopt;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -125,14 +122,13 @@ std::string encode_name(std::string_view name) {
   out.reserve(name.size());
   const bool dots = name == "." || name == "..";
   for (std::size_t at = 0; at < name.size();) {
-    const std::size_t length = code_point_length(name, at);
-    const std::string_view code_point = name.substr(at, length);
+    const std::string_view code_point = name.substr(at, code_point_length(byte_at(name, at)));
     if (dots || code_point == "/" || code_point == "%" || is_refused(code_point)) {
       append_encoded(out, code_point);
     } else {
       out += code_point;
     }
-    at += length;
+    at += code_point.size();
   }
   return out;
 }

@@ -111,6 +111,10 @@ TEST(QueueNodes, AForeignOneIsCalledByWhatItBelongsTo) {
   EXPECT_EQ(curator("_c_x-__WRIT__0000000001").layout, "Curator's read-write lock");
   EXPECT_EQ(curator("_c_x-latch-0000000001").layout, "Curator's leader latch");
   EXPECT_EQ(curator("_c_x-lease-0000000001").layout, "Curator's semaphore");
+  for (const std::string name :
+       {"block-0000000001", "thread-0000000001", "rewrite-0000000001", "a-semaphore-0000000001", "ex-1-0000000001"}) {
+    EXPECT_NE(curator(name).layout.find("unknown program"), std::string_view::npos) << name;
+  }
 }
 
 // Whoever made it has a place in some queue, and may hold what the queue is for.
@@ -142,6 +146,7 @@ TEST(QueueNodes, AnythingElseIsUnknown) {
 // Hazard 11.
 TEST(QueueNodes, NumbersThatOverflowedAreReadAndPoisoned) {
   EXPECT_EQ(curator("_c_x-lock--2147483648").sequence, -2147483648LL);
+  EXPECT_EQ(curator("_c_x-lock--000000001").sequence, -1);
   EXPECT_EQ(curator("_c_x-lock-2147483647").sequence, 2147483647);
   EXPECT_TRUE(is_poisoned(-2147483648LL));
   EXPECT_TRUE(is_poisoned(-1));
