@@ -177,7 +177,7 @@ void SessionLocks::session_ready(bool fresh) {
   if (fresh) warn_of_short_session();
   tombstones_.session_ready(fresh);  // what must go goes before what comes
   sequential_.session_ready();
-  ephemeral_.session_ready(fresh);
+  ephemeral_.session_ready();
   inspection_.session_ready();
   diagnosis_.session_ready();
 }

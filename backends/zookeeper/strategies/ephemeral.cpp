@@ -24,7 +24,7 @@ struct Ephemeral::Attempt {
   LockRequest request;
   TryHandler done;
   std::string path;
-  bool waiting = false;   // for a session
+  bool waiting = true;    // for a session
   bool creating = false;  // a create is under way
   int repeats = 0;
   Timer timer;
@@ -72,10 +72,8 @@ void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
     if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
     no_answer(id, why);
   });
-  attempt->waiting = !requests_.ready();
-  const bool waiting = attempt->waiting;
   attempts_.emplace(id, std::move(attempt));
-  if (!waiting) return begin(id);
+  if (requests_.ready()) return begin(id);
   requests_.session().want();  // session_ready() goes on
 }
 
@@ -254,8 +252,7 @@ void Ephemeral::abandon(const LockRequest& request) {
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
-void Ephemeral::session_ready(bool fresh) {
-  if (fresh) unresolved_.clear();  // with their session
+void Ephemeral::session_ready() {
   for_each_attempt([this](AttemptId id) {
     // The others have been asked for already, and will be answered.
     if (find(id)->waiting && requests_.ready()) begin(id);

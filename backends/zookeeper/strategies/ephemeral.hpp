@@ -43,7 +43,7 @@ class Ephemeral {
   // No try is under way or without an answer, and nobody watches.
   [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty() && watching_.empty(); }
 
-  void session_ready(bool fresh);
+  void session_ready();
   void session_suspended(const Failure& why);
   void session_lost(const Failure& why);
 

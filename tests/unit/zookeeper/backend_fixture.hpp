@@ -108,6 +108,20 @@ class BackendTest : public testing::Test {
       return fate;
     };
   }
+  // The connection breaks when the request has been carried out: its answer is heard of, but behind that news.
+  template <class F>
+  void break_behind(F is_the_one) {
+    ensemble.fate = [this, is_the_one](const FakeRequest& request) {
+      if (!is_the_one(request)) return Fate::answer;
+      ensemble.fate = nullptr;
+      ensemble.disconnect();
+      return Fate::answer;
+    };
+  }
+  void break_behind(Kind kind) {
+    break_behind([kind](const FakeRequest& request) { return request.kind == kind; });
+  }
+  bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
 
   static std::shared_ptr<void> nobody_answers(const Host&, TimePoint, const FourLetterQuestion::Handler&) {
     return nullptr;

@@ -1,6 +1,9 @@
 // strategy=ephemeral: one node, created by whoever holds the lock.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include "backend_fixture.hpp"
@@ -23,7 +26,14 @@ class EphemeralTest : public BackendTest {
     backend.reset();
     backend = make_connected();
   }
+  bool watches_theirs() const { return ensemble.watches() > 1; }  // beside what it holds itself
   void put_theirs() { (void)ensemble.put(parent, "other:2:x", 77); }
+  // Those of tries; the others set a watch.
+  std::size_t looks_since(std::size_t start) const {
+    return static_cast<std::size_t>(
+        std::count_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(start), ensemble.requests.end(),
+                      [](const FakeRequest& request) { return request.kind == Kind::get && request.watch == 0; }));
+  }
 };
 
 TEST_F(EphemeralTest, CreatingTheNodeIsHoldingTheLock) {
@@ -194,6 +204,54 @@ TEST_F(EphemeralTest, ANodeOfAnotherSessionIsNotTakenForOurs) {
   EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
 }
 
+// Whoever has seen that nothing there is its own begins as if it had never asked.
+TEST_F(EphemeralTest, ADoubtThatIsOverCostsNothingMore) {
+  next(Kind::create, Fate::lose_request);
+  const auto attempt = contend(*backend);
+  put_theirs();
+  engine.advance(1s);
+  ASSERT_TRUE(watches_theirs());
+  const std::size_t before = ensemble.requests.size();
+  ensemble.remove(parent);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(ensemble.requests.at(before).kind, Kind::create);
+}
+
+TEST_F(EphemeralTest, SoDoesWhoeverHasSeenThatNothingIsThere) {
+  ensemble.fate = [creates = std::make_shared<int>(0)](const FakeRequest& request) {
+    if (request.kind != Kind::create || ++*creates > 2) return Fate::answer;
+    return *creates == 1 ? Fate::lose_request : Fate::refuse;
+  };
+  const std::size_t before = ensemble.requests.size();
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(looks_since(before), 1U);
+}
+
+TEST_F(EphemeralTest, WhoeverHasFoundItsNodeLeavesNoDoubtBehind) {
+  (void)ensemble.put("/dlock");
+  backend = make_it();
+  next(Kind::create, Fate::lose_answer);
+  auto attempt = contend(*backend);
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->grant);
+  attempt->contention.reset();
+  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
+  EXPECT_TRUE(backend->unused());
+}
+
+TEST_F(EphemeralTest, WhatAnEarlierSessionMayHaveMadeIsNotLookedFor) {
+  next(Kind::create, Fate::lose_answer);
+  const auto attempt = contend(*backend);
+  ensemble.expire();
+  const std::size_t before = ensemble.requests.size();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(looks_since(before), 0U);
+}
+
 // The session ended before the answer, so what was made is not of the session that stands.
 TEST_F(EphemeralTest, WhatAnEarlierSessionMadeIsNoGrant) {
   next(Kind::create, Fate::hold_answer);
@@ -247,6 +305,34 @@ TEST_F(EphemeralTest, AParentThatMayHaveBeenMadeIsNoDoubtAboutTheLock) {
   }
 }
 
+TEST_F(EphemeralTest, ParentsThatAreMadeTooLateMakeNoLock) {
+  backend = make("strategy=ephemeral&prefix=/a/b");
+  ensemble.fate = [](const FakeRequest& request) {
+    return request.kind == Kind::create && request.path == "/a" ? Fate::hold_answer : Fate::answer;
+  };
+  const auto attempt = contend(*backend, false);
+  engine.advance(2s);
+  ASSERT_TRUE(failed(*attempt, errc::unavailable));
+  ensemble.release_answers();
+  engine.run();
+  EXPECT_TRUE(ensemble.exists("/a/b"));
+  EXPECT_FALSE(ensemble.exists("/a/b/lock"));
+}
+
+TEST_F(EphemeralTest, ATryOfALockThatComesAndGoesEnds) {
+  int times = 100;
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (times == 0 || request.path != parent) return Fate::answer;
+    --times;
+    if (request.kind == Kind::create) put_theirs();
+    if (request.kind == Kind::get) ensemble.remove(parent);
+    return Fate::answer;
+  };
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(failed(*attempt, errc::unavailable, "comes and goes"));
+  EXPECT_GT(times, 0);
+}
+
 TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
   next(Kind::create, Fate::lose_answer);
   auto attempt = contend(*backend, false);
@@ -281,6 +367,15 @@ TEST_F(EphemeralTest, GivingUpNeverRemovesAnothersNode) {
   engine.advance(5s);
   EXPECT_TRUE(ensemble.exists(parent));
   EXPECT_EQ(ensemble.stat(parent).created, static_cast<std::int64_t>(holder->grant->token.value()));
+}
+
+TEST_F(EphemeralTest, NorThatOfAnotherSession) {
+  next(Kind::create, Fate::lose_request);
+  auto attempt = contend(*backend);
+  put_theirs();
+  attempt->contention.reset();
+  engine.advance(5s);
+  EXPECT_TRUE(ensemble.exists(parent));
 }
 
 // Two who wait, one whose answer got lost: the node that is being released is nobody's to claim.
@@ -323,6 +418,16 @@ TEST_F(EphemeralTest, ANodeThatIsBeingReleasedIsNotClaimed) {
   }
 }
 
+TEST_F(EphemeralTest, WhileDisconnectedNobodyLooksAtWhatItsCreateFound) {
+  put_theirs();
+  const std::size_t before = ensemble.requests.size();
+  break_behind(Kind::create);
+  const auto attempt = contend(*backend, false);
+  EXPECT_TRUE(disconnected());
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(looks_since(before), 0U);
+}
+
 // Twice the same create could make a node that nobody asks for any more.
 TEST_F(EphemeralTest, AReconnectionRepeatsNothingThatIsUnderWay) {
   put_theirs();
@@ -361,6 +466,27 @@ TEST_F(EphemeralTest, AWaitSurvivesADisconnectionAndTheEndOfItsSession) {
   engine.advance(2s);
   ASSERT_TRUE(waiting->grant);
   EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
+}
+
+TEST_F(EphemeralTest, TroubleThatIsOverMakesNobodySlow) {
+  put_theirs();
+  ensemble.fate = [left = std::make_shared<int>(9)](const FakeRequest& request) {
+    return request.watch != 0 && --*left >= 0 ? Fate::refuse : Fate::answer;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(10s);
+  ASSERT_TRUE(watches_theirs());
+  ensemble.fate = [this](const FakeRequest& request) {
+    if (request.watch == 0) return Fate::answer;
+    ensemble.fate = nullptr;
+    return Fate::refuse;
+  };
+  ensemble.remove(parent);
+  put_theirs();
+  engine.run();
+  ASSERT_FALSE(watches_theirs());
+  engine.advance(50ms);
+  EXPECT_TRUE(watches_theirs());
 }
 
 TEST_F(EphemeralTest, AQueueIsRefused) {

@@ -23,21 +23,6 @@ class SequentialConnectionTest : public BackendTest {
     (void)contend(*backend, true, "warm-up");
   }
 
-  // The connection breaks when the request has been carried out: its answer is heard of, but behind that news.
-  template <class F>
-  void break_behind(F is_the_one) {
-    ensemble.fate = [this, is_the_one](const FakeRequest& request) {
-      if (!is_the_one(request)) return Fate::answer;
-      ensemble.fate = nullptr;
-      ensemble.disconnect();
-      return Fate::answer;
-    };
-  }
-  void break_behind(Kind kind) {
-    break_behind([kind](const FakeRequest& request) { return request.kind == kind; });
-  }
-
-  bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
   // What is due now; answers how much is asked once the backend knows that it is disconnected.
   std::size_t run_and_count_vain_requests() {
     std::optional<std::size_t> before;
