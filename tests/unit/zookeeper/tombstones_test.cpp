@@ -32,6 +32,12 @@ class TombstonesTest : public testing::Test, private Session::User {
   OwnNode node(const std::string& path = "/l/_c_guid-lock-0000000000") {
     return {.lock_path = "/l", .path = path, .guid = "guid", .epoch = session.epoch()};
   }
+  // Whose path others use, too.
+  OwnNode shared(std::int64_t created) {
+    return {.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [=](const Stat& stat) {
+              return stat.created == created;
+            }};
+  }
   std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
   void remove(OwnNode what) {
     tombstones.remove(std::move(what), [this](End how, const Failure& why) {
@@ -85,6 +91,7 @@ TEST_F(TombstonesTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
   engine.advance(100ms);
   EXPECT_EQ(end, End::removed);
   EXPECT_EQ(ensemble.count(Kind::remove), 2U);
+  EXPECT_TRUE(warnings.empty());
 }
 
 // Hazard 10.
@@ -214,6 +221,16 @@ TEST_F(TombstonesTest, AReconnectionRepeatsNothingThatIsUnderWay) {
   EXPECT_EQ(tombstones.size(), 0U);
 }
 
+// Its answer never comes, but the node may.
+TEST_F(TombstonesTest, ACreateIsNotWaitedForBeyondItsSession) {
+  (void)tombstones.await(node(""));
+  const std::string late = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;
+  ensemble.expire();
+  engine.advance(1s);
+  EXPECT_FALSE(ensemble.exists(late));
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
 TEST_F(TombstonesTest, EachHasANumberOfItsOwn) {
   always(Kind::remove, Fate::hold_answer);
   const auto first = tombstones.await(node(""));
@@ -262,6 +279,23 @@ TEST_F(TombstonesTest, WhatALostSessionStillAnswersIsNotBelieved) {
   EXPECT_EQ(tombstones.size(), 0U);
 }
 
+TEST_F(TombstonesTest, NorIsAComparisonThatALostSessionStillAnswers) {
+  const auto made = ensemble.put("/shared", {}, session.id());
+  always(Kind::get, Fate::hold_answer);
+  tombstones.remove(shared(made.stat.created));
+  engine.run();
+  tombstones.session_lost();
+  ensemble.fate = nullptr;
+  ensemble.release_answers();
+  engine.run();
+  EXPECT_EQ(ensemble.count(Kind::remove), 0U);
+  ASSERT_EQ(tombstones.size(), 1U);
+  tombstones.session_ready(false);
+  engine.run();
+  EXPECT_FALSE(ensemble.exists("/shared"));
+  EXPECT_EQ(tombstones.size(), 0U);
+}
+
 TEST_F(TombstonesTest, ACreateThatMayHaveHappenedIsLookedFor) {
   const std::string path = put();
   tombstones.created(tombstones.await(node("")), {.problem = Problem::unknown_outcome, .failure = {}, .sent = {}},
@@ -282,6 +316,14 @@ TEST_F(TombstonesTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
   ensemble.fate = nullptr;
   engine.advance(5s);
   EXPECT_FALSE(ensemble.exists(path));
+}
+
+TEST_F(TombstonesTest, WhatTheServerRefusesIsSaid) {
+  const std::string path = put();
+  (void)ensemble.put(path + "/below");
+  tombstones.remove(node(path));
+  engine.run();
+  EXPECT_EQ(warnings.size(), 1U);
 }
 
 // A server that lags behind may still show a node that is removed already, while another one has its place.
@@ -308,18 +350,28 @@ TEST_F(TombstonesTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
 // Where others use the same path, nothing of theirs is touched.
 TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
   const auto theirs = ensemble.put("/shared", {}, 77);
-  OwnNode ours{.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [](const Stat& stat) {
-                 return stat.created == 1;
-               }};
-  remove(ours);
+  remove(shared(1));
   engine.run();
   EXPECT_EQ(end, End::gone);
   EXPECT_TRUE(ensemble.exists("/shared"));
-  ours.is_this = [&](const Stat& stat) { return stat.created == theirs.stat.created; };
-  remove(ours);
+  remove(shared(theirs.stat.created));
   engine.run();
   EXPECT_EQ(end, End::removed);
   EXPECT_FALSE(ensemble.exists("/shared"));
+}
+
+TEST_F(TombstonesTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
+  for (const Fate fate : {Fate::refuse, Fate::forbid, Fate::lose_answer}) {
+    if (!ensemble.exists("/shared")) (void)ensemble.put("/shared", {}, 77);
+    always(Kind::get, fate);
+    remove(shared(1));
+    engine.run();
+    EXPECT_FALSE(end);
+    ensemble.fate = nullptr;
+    engine.advance(1s);
+    EXPECT_EQ(std::exchange(end, std::nullopt), End::gone);
+    EXPECT_TRUE(ensemble.exists("/shared"));
+  }
 }
 
 TEST_F(TombstonesTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
