@@ -61,7 +61,7 @@ class Handle {
 
   enum class Event {
     connected,     // a session stands, or stands again
-    disconnected,  // the client library looks for a server
+    disconnected,  // the connection broke; the client library looks for a server
     expired,       // the session is over; the handle is of no further use
     auth_failed,   // the server refused what the URL said; as expired
     failed,        // the client library could not begin, because no host has an address for instance; as expired

@@ -215,7 +215,7 @@ bool Session::came_too_late(milliseconds granted) const {
 }
 
 void Session::disconnected() {
-  if (!reconnect_.is_ready() || suspended_) return;
+  if (suspended_) return;  // what came back came too late
   suspended_ = true;
   heartbeat_timer_.disarm();
   problem_ = {errc::unavailable, options_.endpoint() + ": " + handle_->problem().detail};
@@ -352,10 +352,7 @@ void Session::retire_handle() {
 
 void Session::close(std::function<void()> done) {
   reconnect_.stop();
-  attempt_timer_.disarm();
-  connect_timer_.disarm();
-  heartbeat_timer_.disarm();
-  deadline_timer_.disarm();
+  forget_times();
   problem_ = {errc::closed, "the client was closed"};
   closed_ = std::move(done);
   retire_handle();

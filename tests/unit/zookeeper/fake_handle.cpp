@@ -243,7 +243,10 @@ FakeHandle::FakeHandle(FakeEnsemble& ensemble, const Options& options, Listener&
 }
 
 FakeHandle::~FakeHandle() {
-  if (listener_ != nullptr) ++ensemble_.closed;
+  if (listener_ != nullptr) {
+    ++ensemble_.closed;
+    ++ensemble_.dropped;
+  }
   ensemble_.forget(*this);
   if (connected_) ensemble_.end_session(session_);
 }

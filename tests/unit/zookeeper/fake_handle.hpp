@@ -108,6 +108,7 @@ class FakeEnsemble {
   int dialled = 0;                         // handles made
   std::vector<std::string> dialled_first;  // the first host of each
   int closed = 0;                          // handles closed or destroyed
+  int dropped = 0;                         // those that were destroyed without being closed
   // Heartbeats do not count.
   [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
   [[nodiscard]] std::size_t heartbeats() const;

@@ -168,6 +168,7 @@ TEST_F(ReadySessionTest, ClosingEndsTheSessionAtTheServer) {
   EXPECT_TRUE(closed);
   EXPECT_FALSE(ensemble.exists("/a/node"));
   EXPECT_FALSE(session.ready());
+  EXPECT_EQ(session.problem().code, errc::closed);
   engine.advance(1h);
   session.want();
   engine.advance(1h);
@@ -192,6 +193,9 @@ TEST_F(SessionTest, ClosingWhileConnectingOrPausing) {
     other.close([&] { closed = true; });
     engine.run();
     EXPECT_TRUE(closed);
+    user.heard.clear();
+    engine.advance(1min);
+    EXPECT_EQ(user.heard, Words{});
   }
   EXPECT_EQ(ensemble.closed, 2);
 }

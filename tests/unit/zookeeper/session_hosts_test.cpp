@@ -50,6 +50,7 @@ TEST_F(SessionTest, EachHostGetsItsTurn) {
   ASSERT_EQ(ensemble.dialled_first.size(), 4U);
   EXPECT_EQ(std::set(ensemble.dialled_first.begin(), ensemble.dialled_first.end()).size(), 4U);
   EXPECT_EQ(ensemble.closed, 3);
+  EXPECT_EQ(ensemble.dropped, 0) << "what the servers may have made of it yet is ended";
   EXPECT_TRUE(user.heard.empty());
   engine.advance(1ns);
   EXPECT_EQ(user.heard, Words{"suspended"}) << "none of them within the connect timeout";
@@ -162,6 +163,7 @@ TEST_F(SessionTest, AfterALongOutageASessionIsAskedForAnew) {
   EXPECT_EQ(session.valid_until(), lease_valid_until(engine.now(), 9s));
   EXPECT_EQ(session.epoch(), 1U);
   EXPECT_EQ(ensemble.closed, 1) << "the session that came late is ended";
+  EXPECT_EQ(ensemble.dropped, 0);
 }
 
 // Servers that are slow every time: a session that is not valid yet is better than none.

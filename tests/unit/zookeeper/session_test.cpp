@@ -94,6 +94,13 @@ TEST_F(ReadySessionTest, TheHeartbeatIsAWrite) {
   EXPECT_EQ(ensemble.heartbeats(), ensemble.requests.size());
 }
 
+TEST_F(ReadySessionTest, AHeartbeatThatIsNotAnsweredIsNotFollowedByAnother) {
+  answer_with(Fate::hold_answer);
+  const auto before = ensemble.heartbeats();
+  engine.advance(8s);
+  EXPECT_EQ(ensemble.heartbeats(), before + 1);
+}
+
 TEST_F(SessionTest, AHeartbeatNeedsNoRights) {
   ensemble.closed_nodes = {"/"};
   connect();
@@ -258,11 +265,21 @@ TEST_F(ReadySessionTest, WhatIsHeardOfASessionThatIsOverBringsNothingBack) {
   EXPECT_LT(session.valid_until(), engine.now());
 }
 
-TEST_F(ReadySessionTest, AReconnectionPastTheDeadlineComesTooLate) {
+TEST_F(ReadySessionTest, AReconnectionAtTheDeadlineComesTooLate) {
+  ensemble.disconnect();
+  engine.run();
+  engine.manual_clock().advance(session.valid_until() - engine.now());
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
+}
+
+TEST_F(ReadySessionTest, AConnectionThatComesTooLateMayBreakUnheard) {
   ensemble.disconnect();
   engine.run();
   engine.manual_clock().advance(10s);
   ensemble.reconnect();
+  ensemble.disconnect();
   engine.run();
   EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
 }
@@ -378,7 +395,9 @@ TEST_F(SessionTest, ARestEndsAttempts) {
     connect();
     session.rest();
     const int dialled = ensemble.dialled;
+    user.heard.clear();
     engine.advance(1min);
+    EXPECT_EQ(user.heard, Words{});
     EXPECT_EQ(ensemble.dialled, dialled);
     EXPECT_EQ(ensemble.closed, dialled);
   }

@@ -149,6 +149,12 @@ TEST_F(WatchesTest, ANodeThatIsGoneIsNewsForAllWhoWatchIt) {
   EXPECT_EQ(one_changes + other_changes, 2);
 }
 
+TEST_F(WatchesTest, AnInterestMayOutliveTheWatches) {
+  auto others = std::make_unique<Watches>(engine, session, 0);
+  const auto one = others->watch(Watches::Kind::data, "/n", [] {});
+  others.reset();
+}
+
 TEST_F(WatchesTest, TheEndOfTheSessionIsAChange) {
   (void)ensemble.put("/n");
   int changes = 0;
