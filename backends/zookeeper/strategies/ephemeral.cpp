@@ -107,9 +107,7 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
     case Problem::none:
       break;
     case Problem::no_node:
-      if (!first) return again(id);
-      unresolved_.erase(attempt.request.owner);  // it is the latest
-      if (requests_.ready()) return create(id);
+      if (first) unresolved_.erase(attempt.request.owner);  // it is the latest
       return again(id);
     default:
       return fail(id, outcome.failure);
