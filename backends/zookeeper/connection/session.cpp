@@ -329,7 +329,7 @@ void Session::rest() {
 }
 
 void Session::forget_times() {
-  attempt_timer_.disarm();
+  attempt_timer_.disarm();  // there is none to look at
   connect_timer_.disarm();
   heartbeat_timer_.disarm();
   deadline_timer_.disarm();

@@ -23,7 +23,7 @@ QueueNode kazoo(const std::string& name) {
 }
 
 TEST(NodeNames, PlainNamesAreKept) {
-  for (const std::string name : {"orders", "a b", "ä", "日本", "x.y", "...", "-", "lock-0000000001"}) {
+  for (const std::string name : {"orders", "a b", "ä", "日本", "§1", "x.y", "...", "-", "lock-0000000001"}) {
     EXPECT_EQ(encode_name(name), name);
   }
   EXPECT_EQ(lock_path("/dlock", "orders"), "/dlock/orders");
@@ -36,7 +36,8 @@ TEST(NodeNames, WhatAPathCannotSayIsEncoded) {
   EXPECT_EQ(encode_name("."), "%2E");
   EXPECT_EQ(encode_name(".."), "%2E%2E");
   EXPECT_EQ(encode_name("\x7f"), "%7F");
-  EXPECT_EQ(encode_name("\xc2\x85"), "%C2%85");                // a control character
+  EXPECT_EQ(encode_name("\xc2\x85"), "%C2%85");  // a control character
+  EXPECT_EQ(encode_name("\xc2\x85ä"), "%C2%85ä");
   EXPECT_EQ(encode_name("\xee\x80\x80"), "%EE%80%80");         // private use
   EXPECT_EQ(encode_name("\xef\xbf\xbd"), "%EF%BF%BD");         // U+FFFD
   EXPECT_EQ(encode_name("\xf0\x9f\x94\x92"), "%F0%9F%94%92");  // beyond 16 bits

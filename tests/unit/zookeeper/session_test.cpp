@@ -163,8 +163,12 @@ TEST_F(ReadySessionTest, AnsweredWritesStandInForHeartbeats) {
 TEST_F(ReadySessionTest, WhatWasHeardLongAgoTakesNothingBack) {
   engine.advance(3s);
   const TimePoint valid_until = session.valid_until();
+  session.heard(engine.now());
   session.heard(engine.now() - 2s);
   EXPECT_EQ(session.valid_until(), valid_until);
+  const auto before = ensemble.heartbeats();
+  engine.advance(2249ms);
+  EXPECT_EQ(ensemble.heartbeats(), before);
 }
 
 // What the session before was heard of last is nearly as young as the new one's first heartbeat.
@@ -247,10 +251,11 @@ TEST_F(ReadySessionTest, ASessionPastItsDeadlineIsClosedEvenIfTheServerStillKnow
 }
 
 TEST_F(ReadySessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnythingRuns) {
-  engine.manual_clock().advance(10s);
+  const TimePoint deadline = session.valid_until();
+  engine.manual_clock().advance(deadline - engine.now());
   EXPECT_FALSE(session.ready());
   session.heard(engine.now());
-  EXPECT_LT(session.valid_until(), engine.now()) << "nothing is brought back to life";
+  EXPECT_EQ(session.valid_until(), deadline) << "nothing is brought back to life";
   engine.run();
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
 }
@@ -409,6 +414,7 @@ TEST_F(ReadySessionTest, ARestIsNoWayBackFromTheEnd) {
   session.want();
   engine.advance(1min);
   EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_EQ(session.problem().code, errc::closed);
 }
 
 }  // namespace
