@@ -60,7 +60,7 @@ FileWatch::~FileWatch() {
   }
 }
 
-std::unique_ptr<Watch> FileBackend::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> FileBackend::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
   NameState& state = obtain(encode_file_name(name), name);
   if (state.name != name) return nullptr;  // the next try reports the clash
   auto watch = std::make_unique<FileWatch>(state, std::move(changed));

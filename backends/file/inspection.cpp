@@ -61,7 +61,7 @@ std::optional<std::string> lock_name_of(const std::string& file, const RecordCon
 
 }  // namespace
 
-void FileBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+void FileBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
   std::optional<Result<LockInfo>> answer;
   try {
     answer = inspect_file(encode_file_name(name), name);
@@ -84,7 +84,7 @@ Result<LockInfo> FileBackend::inspect_file(const std::string& file, const std::s
   return describe(name, seen.value());
 }
 
-void FileBackend::list(Handler<std::vector<LockInfo>> done) {
+void FileBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
   std::optional<Result<std::vector<LockInfo>>> answer;
   try {
     answer = list_all();
@@ -131,7 +131,7 @@ Result<std::vector<LockInfo>> FileBackend::list_all() {
   return locks;
 }
 
-void FileBackend::break_lock(const std::string& name, Handler<bool> done) {
+void FileBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
   Failure refusal{errc::unsupported, "a kernel lock can be freed by its holder only"};
   try {
     const std::string file = encode_file_name(name);

@@ -25,14 +25,14 @@ class Cleanups {
 
   // What the owner may have in the store: a lease, which ends by itself, or also a place in the queue, which does not.
   enum class Stake { lease, place };
-  void start(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
+  void start(Space space, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
 
   // The owner has been granted the lock, so what is heard of it is no sign of anything left behind, until it gives the
   // lock back or has lost it. Needed only for owners of whom something may yet be heard.
   void keep(const OwnerId& owner) { kept_.insert(owner); }
   void drop(const OwnerId& owner) { kept_.erase(owner); }
   // The store sent something for this owner, who waits for nothing.
-  void heard_of(const std::string& name, const OwnerId& owner);
+  void heard_of(Space space, const std::string& name, const OwnerId& owner);
 
   // Calls done once nothing is left to be confirmed.
   void finish(std::function<void()> done);
@@ -40,6 +40,7 @@ class Cleanups {
  private:
   struct Entry {
     explicit Entry(Executor& executor) : timer(executor) {}
+    Space space = Space::lock;
     std::string name;
     TimePoint moot;      // when there can be nothing left of the owner
     bool again = false;  // something was heard of the owner since the last release was sent
@@ -47,7 +48,7 @@ class Cleanups {
     Timer timer;
   };
 
-  void start_until(const std::string& name, const OwnerId& owner, TimePoint moot);
+  void start_until(Space space, const std::string& name, const OwnerId& owner, TimePoint moot);
   void release(const OwnerId& owner);
   void confirmed(const OwnerId& owner);
   void failed(const OwnerId& owner);

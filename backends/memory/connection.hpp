@@ -27,8 +27,9 @@ class Connection final : private Session {
     Inbox() = default;
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
-    virtual void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) = 0;
-    virtual void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
+    virtual void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+                         TimePoint since) = 0;
+    virtual void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
     virtual void freed(std::uint64_t watch) = 0;
 
    protected:
@@ -89,8 +90,9 @@ class Connection final : private Session {
   std::list<Timer>::iterator schedule(TimePoint at, Executor::Task task);
   [[nodiscard]] Executor::Task while_alive(Executor::Task task) const;
 
-  void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) override;
-  void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
+  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+               TimePoint since) override;
+  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
   void killed() override { killed_.store(true, std::memory_order_relaxed); }
 

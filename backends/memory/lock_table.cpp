@@ -26,7 +26,9 @@ FencingToken next(FencingToken token) {
 void LockTable::detach(Session& session) noexcept {
   const util::MutexLock guard(mutex_);
   for (auto& [name, lock] : locks_) {
-    if (lock.session == &session) lock.session = nullptr;
+    for (Holder& holder : lock.holders) {
+      if (holder.session == &session) holder.session = nullptr;
+    }
     std::erase_if(lock.watches, [&](const auto& watch) { return watch.second == &session; });
     const OwnerId first = lock.queue.first_owner();
     lock.queue.erase_session(session);
@@ -40,9 +42,10 @@ void LockTable::kill(Session& session, const Clock& clock) {
     std::erase_if(lock.watches, [&](const auto& watch) { return watch.second == &session; });
     const OwnerId first = lock.queue.first_owner();
     lock.queue.erase_session(session);
-    if (lock.held && lock.session == &session) {
-      hand_over(lock, clock);
+    if (std::erase_if(lock.holders, [&](const Holder& holder) { return holder.session == &session; }) > 0) {
+      free(lock, first, clock);
     } else {
+      admit(lock, clock);
       tell_first_in_line(lock, first);
     }
   }
@@ -50,39 +53,46 @@ void LockTable::kill(Session& session, const Clock& clock) {
 
 // --- What clients ask ------------------------------------------------------------------------------------------------
 
-LockTable::Answer LockTable::try_acquire(const LockRequest& request, Session& session, const Clock& clock) {
+LockTable::Answer LockTable::try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session,
+                                         const Clock& clock) {
   const util::MutexLock guard(mutex_);
-  return acquire(open(request.name, clock), request, session, clock);
+  Lock& lock = open(request.name, clock);
+  const Answer answer = acquire(lock, request, session, clock);
+  if (!answer.granted && request.wait && space_ == Space::read_write) this->mark(lock, request, mark, clock);
+  return answer;
 }
 
 LockTable::Answer LockTable::enqueue(const LockRequest& request, Session& session, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   Lock& lock = open(request.name, clock);
   Answer answer = acquire(lock, request, session, clock);
-  if (!answer.granted) {
-    lock.queue.push({request.owner, request.holder, request.lease, &session});
+  if (!answer.granted && !answer.other_permits) {
+    lock.queue.push({request.owner, request.holder, request.lease, &session, request.mode});
     answer.first_in_line = lock.queue.first_owner() == request.owner;
   }
   return answer;
 }
 
 LockTable::Answer LockTable::acquire(Lock& lock, const LockRequest& request, Session& session, const Clock& clock) {
-  if (!lock.held) {
-    grant(lock, request.owner, request.holder, &session, request.lease, clock);
-  } else if (lock.owner == request.owner) {
-    lock.lease_ends = saturating_add(clock.now(), request.lease);
-  } else {
-    return {.lease_ends = lock.lease_ends};
+  if (Holder* mine = lock.find(request.owner)) {
+    mine->lease_ends = saturating_add(clock.now(), request.lease);
+    return {.granted = true, .token = mine->token, .lease_ends = mine->lease_ends};
   }
-  return {.granted = true, .token = lock.token, .lease_ends = lock.lease_ends};
+  if (lock.used() && lock.permits != request.permits) return {.other_permits = lock.permits};
+  lock.permits = request.permits;
+  if (marked(lock, request, clock)) return {.lease_ends = lock.marked_until};
+  if (!lock.queue.empty() || !fits(lock, request.mode)) return {.lease_ends = first_end(lock)};
+  const Holder& holder = grant(lock, {request.owner, request.holder, request.lease, &session, request.mode}, clock);
+  return {.granted = true, .token = holder.token, .lease_ends = holder.lease_ends};
 }
 
 bool LockTable::renew(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease,
                       const Clock& clock) {
   const util::MutexLock guard(mutex_);
   Lock* lock = find(name, clock);
-  if (lock == nullptr || !lock->held || lock->owner != owner) return false;
-  lock->lease_ends = saturating_add(clock.now(), lease);
+  Holder* holder = lock == nullptr ? nullptr : lock->find(owner);
+  if (holder == nullptr) return false;
+  holder->lease_ends = saturating_add(clock.now(), lease);
   return true;
 }
 
@@ -90,20 +100,27 @@ bool LockTable::release(const std::string& name, const OwnerId& owner, const Clo
   const util::MutexLock guard(mutex_);
   Lock* lock = find(name, clock);
   if (lock == nullptr) return false;
-  if (lock->held && lock->owner == owner) {
-    hand_over(*lock, clock);
+  const OwnerId first = lock->queue.first_owner();
+  if (Holder* holder = lock->find(owner)) {
+    lock->holders.erase(lock->holders.begin() + (holder - lock->holders.data()));
+    free(*lock, first, clock);
     return true;
   }
-  const OwnerId first = lock->queue.first_owner();
   lock->queue.erase(owner);
-  tell_first_in_line(*lock, first);
+  if (lock->writer == owner && lock->marked_until > clock.now()) {
+    lock->marked_until = {};
+    free(*lock, first, clock);
+  } else {
+    admit(*lock, clock);  // a writer who leaves the line lets the readers behind it in
+    tell_first_in_line(*lock, first);
+  }
   return false;
 }
 
 LockInfo LockTable::inspect(const std::string& name, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   const Lock* lock = find(name, clock);
-  return lock == nullptr ? LockInfo{.name = name, .waiters = 0} : describe(name, *lock, clock);
+  return lock == nullptr ? LockInfo{.name = name, .waiters = 0, .space = space_} : describe(name, *lock, clock);
 }
 
 void LockTable::list(std::vector<LockInfo>& all, const Clock& clock) {
@@ -118,8 +135,9 @@ void LockTable::list(std::vector<LockInfo>& all, const Clock& clock) {
 bool LockTable::break_lock(const std::string& name, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   Lock* lock = find(name, clock);
-  if (lock == nullptr || !lock->held) return false;
-  hand_over(*lock, clock);
+  if (lock == nullptr || lock->holders.empty()) return false;
+  lock->holders.clear();
+  free(*lock, lock->queue.first_owner(), clock);
   return true;
 }
 
@@ -155,7 +173,7 @@ void LockTable::unwatch(const std::string& name, std::uint64_t watch) {
 std::size_t LockTable::residue(const std::string& name, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   const Lock* lock = find(name, clock);
-  return lock == nullptr ? 0 : lock->queue.size() + (lock->held ? 1 : 0);
+  return lock == nullptr ? 0 : lock->queue.size() + lock->holders.size();
 }
 
 std::size_t LockTable::size() const {
@@ -163,39 +181,80 @@ std::size_t LockTable::size() const {
   return locks_.size();
 }
 
-// --- How a lock changes hands ----------------------------------------------------------------------------------------
+// --- Who enters ------------------------------------------------------------------------------------------------------
 
-void LockTable::grant(Lock& lock, const OwnerId& owner, const std::string& holder, Session* session,
-                      std::chrono::nanoseconds lease, const Clock& clock) {
-  lock.held = true;
-  lock.owner = owner;
-  lock.holder = holder;
-  lock.session = session;
-  lock.lease_ends = saturating_add(clock.now(), lease);
+LockTable::Holder* LockTable::Lock::find(const OwnerId& owner) noexcept {
+  const auto found =
+      std::find_if(holders.begin(), holders.end(), [&](const Holder& each) { return each.owner == owner; });
+  return found == holders.end() ? nullptr : &*found;
+}
+
+bool LockTable::fits(const Lock& lock, Mode mode) const noexcept {
+  if (lock.holders.empty()) return true;
+  if (space_ == Space::semaphore) return lock.holders.size() < lock.permits;
+  return mode == Mode::shared && lock.holders.front().mode == Mode::shared;
+}
+
+const LockTable::Holder& LockTable::grant(Lock& lock, Waiter who, const Clock& clock) {
   lock.token = std::max({next(lock.token), next(floor_), wall_token(clock)});
+  if (lock.writer == who.owner) lock.marked_until = {};
+  lock.holders.push_back(
+      {who.owner, std::move(who.holder), who.session, saturating_add(clock.now(), who.lease), lock.token, who.mode});
+  return lock.holders.back();
 }
 
 void LockTable::settle(Lock& lock, const Clock& clock) {
-  if (lock.held && lock.lease_ends <= clock.now()) hand_over(lock, clock);
-}
-
-void LockTable::hand_over(Lock& lock, const Clock& clock) {
-  lock.held = false;
-  if (lock.queue.empty()) {
-    for (const auto& [number, session] : lock.watches) session->freed(number);
-    return;
+  const TimePoint now = clock.now();
+  const OwnerId first = lock.queue.first_owner();
+  if (std::erase_if(lock.holders, [&](const Holder& holder) { return holder.lease_ends <= now; }) > 0) {
+    free(lock, first, clock);
+  } else if (!lock.queue.empty()) {
+    admit(lock, clock);  // whoever stood before may have left with its session
   }
-  const TimePoint since = clock.now();  // not later than what grant() counts from
-  const Waiter next_holder = lock.queue.pop();
-  grant(lock, next_holder.owner, next_holder.holder, next_holder.session, next_holder.lease, clock);
-  next_holder.session->granted(*lock.name, lock.owner, lock.token, since);
-  tell_first_in_line(lock, OwnerId());
 }
 
-void LockTable::tell_first_in_line(const Lock& lock, const OwnerId& first_before) {
+// A holder has gone, or a writer's mark.
+void LockTable::free(Lock& lock, const OwnerId& first_before, const Clock& clock) {
+  admit(lock, clock);
+  tell_first_in_line(lock, first_before);
+  if (!lock.queue.empty() || !fits(lock, Mode::shared)) return;
+  for (const auto& [number, session] : lock.watches) session->freed(number);
+}
+
+// Lets everybody in, in their order, who fits in.
+void LockTable::admit(Lock& lock, const Clock& clock) {
+  while (const Waiter* first = lock.queue.first()) {
+    if (!fits(lock, first->mode)) return;
+    const TimePoint since = clock.now();  // not later than what grant() counts from
+    const Holder& holder = grant(lock, lock.queue.pop(), clock);
+    holder.session->granted(space_, *lock.name, holder.owner, holder.token, since);
+  }
+}
+
+void LockTable::tell_first_in_line(const Lock& lock, const OwnerId& first_before) const {
   const Waiter* first = lock.queue.first();
   if (first == nullptr || first->owner == first_before) return;
-  first->session->first_in_line(*lock.name, first->owner, lock.lease_ends);
+  // One who fits in already asks at once.
+  const TimePoint ask_at = fits(lock, first->mode) ? TimePoint() : first_end(lock);
+  first->session->first_in_line(space_, *lock.name, first->owner, ask_at);
+}
+
+TimePoint LockTable::first_end(const Lock& lock) noexcept {
+  TimePoint first = TimePoint::max();
+  for (const Holder& holder : lock.holders) first = std::min(first, holder.lease_ends);
+  return first;
+}
+
+// Without a line, readers who come and go would keep a waiting writer out for ever. Its mark is dated, because nobody
+// takes it away if the writer goes.
+void LockTable::mark(Lock& lock, const LockRequest& request, std::chrono::nanoseconds length, const Clock& clock) {
+  if (request.mode == Mode::shared || (lock.marked_until > clock.now() && lock.writer != request.owner)) return;
+  lock.writer = request.owner;
+  lock.marked_until = saturating_add(clock.now(), length);
+}
+
+bool LockTable::marked(const Lock& lock, const LockRequest& request, const Clock& clock) {
+  return request.mode == Mode::shared && lock.marked_until > clock.now();
 }
 
 // --- Names -----------------------------------------------------------------------------------------------------------
@@ -236,12 +295,21 @@ LockTable::Locks::iterator LockTable::forget(Locks::iterator entry) {
   return locks_.erase(entry);
 }
 
-LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Clock& clock) {
-  LockInfo info{.name = name, .held = lock.held, .token = lock.token, .waiters = lock.queue.size()};
-  if (lock.held) {
-    info.holder = lock.holder;
-    info.remaining = lock.lease_ends - clock.now();
+LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Clock& clock) const {
+  LockInfo info{
+      .name = name, .held = !lock.holders.empty(), .token = lock.token, .waiters = lock.queue.size(), .space = space_};
+  const TimePoint now = clock.now();
+  for (const Holder& holder : lock.holders) {
+    const std::chrono::nanoseconds remaining = holder.lease_ends - now;
+    if (!info.remaining || remaining > *info.remaining) {
+      info.holder = holder.holder;
+      info.remaining = remaining;
+    }
+    if (space_ == Space::read_write || space_ == Space::semaphore) {
+      info.holders.push_back({holder.holder, holder.mode, holder.token, remaining});
+    }
   }
+  if (space_ == Space::semaphore && lock.used()) info.permits = lock.permits;
   return info;
 }
 

@@ -1,10 +1,14 @@
-// Who holds what and until when, who waits, which token comes next: for a share of a memory store's names.
+// Who holds what and until when, who waits, which token comes next: for a share of a memory store's names of one kind.
+//
+// Whoever fits in beside those who hold the lock enters: alone (a lock, a writer), with other readers, or as long as
+// permits are left; but nobody before those who wait in line. So neighbouring readers enter together.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +16,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/info.hpp>
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/memory/session.hpp"
@@ -25,15 +30,19 @@ class LockTable {
  public:
   struct Answer {
     bool granted = false;
-    FencingToken token = {};    // if granted
-    TimePoint lease_ends = {};  // of the current lease, whoever has it
+    FencingToken token = {};  // if granted
+    // If granted, of this lease; if not, when the first of the current ones ends, or a writer's mark.
+    TimePoint lease_ends = {};
     bool first_in_line = false;
+    std::optional<std::uint32_t> other_permits = std::nullopt;  // refused: others use this number
   };
+
+  explicit LockTable(Space space) noexcept : space_(space) {}
 
   void detach(Session& session) noexcept;
   void kill(Session& session, const Clock& clock);
 
-  Answer try_acquire(const LockRequest& request, Session& session, const Clock& clock);
+  Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock);
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock);
   bool renew(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, const Clock& clock);
   bool release(const std::string& name, const OwnerId& owner, const Clock& clock);
@@ -52,18 +61,29 @@ class LockTable {
  private:
   static constexpr std::size_t most_idle = 64;  // names that are remembered although nobody needs them
 
-  struct Lock {
-    const std::string* name = nullptr;  // the key of locks_
-    bool held = false;
+  struct Holder {
     OwnerId owner;
     std::string holder;
     Session* session = nullptr;  // nullptr: the holder's client is gone
     TimePoint lease_ends;
-    FencingToken token;  // of the current or last lease
+    FencingToken token;
+    Mode mode = Mode::exclusive;
+  };
+
+  struct Lock {
+    const std::string* name = nullptr;  // the key of locks_
+    std::vector<Holder> holders;
+    FencingToken token;         // of the last lease
+    std::uint32_t permits = 1;  // of those who hold it or wait
     WaitQueue queue;
     std::map<std::uint64_t, Session*> watches;
+    // A writer who waits without a place in the line, and until when that keeps readers out.
+    OwnerId writer;
+    TimePoint marked_until;
 
-    [[nodiscard]] bool idle() const noexcept { return !held && queue.empty() && watches.empty(); }
+    [[nodiscard]] bool used() const noexcept { return !holders.empty() || !queue.empty(); }
+    [[nodiscard]] bool idle() const noexcept { return !used() && watches.empty(); }
+    [[nodiscard]] Holder* find(const OwnerId& owner) noexcept;
   };
 
   using Locks = std::unordered_map<std::string, Lock>;
@@ -72,15 +92,20 @@ class LockTable {
   Lock& entry(const std::string& name) DLOCK_REQUIRES(mutex_);
   Lock* find(const std::string& name, const Clock& clock) DLOCK_REQUIRES(mutex_);
   Answer acquire(Lock& lock, const LockRequest& request, Session& session, const Clock& clock) DLOCK_REQUIRES(mutex_);
-  void grant(Lock& lock, const OwnerId& owner, const std::string& holder, Session* session,
-             std::chrono::nanoseconds lease, const Clock& clock) DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] bool fits(const Lock& lock, Mode mode) const noexcept;
+  [[nodiscard]] static bool marked(const Lock& lock, const LockRequest& request, const Clock& clock);
+  static void mark(Lock& lock, const LockRequest& request, std::chrono::nanoseconds length, const Clock& clock);
+  const Holder& grant(Lock& lock, Waiter who, const Clock& clock) DLOCK_REQUIRES(mutex_);
   void settle(Lock& lock, const Clock& clock) DLOCK_REQUIRES(mutex_);
-  void hand_over(Lock& lock, const Clock& clock) DLOCK_REQUIRES(mutex_);
-  static void tell_first_in_line(const Lock& lock, const OwnerId& first_before);
+  void free(Lock& lock, const OwnerId& first_before, const Clock& clock) DLOCK_REQUIRES(mutex_);
+  void admit(Lock& lock, const Clock& clock) DLOCK_REQUIRES(mutex_);
+  void tell_first_in_line(const Lock& lock, const OwnerId& first_before) const;
+  [[nodiscard]] static TimePoint first_end(const Lock& lock) noexcept;
   void forget_idle_names(const Clock& clock) DLOCK_REQUIRES(mutex_);
   Locks::iterator forget(Locks::iterator entry) DLOCK_REQUIRES(mutex_);
-  [[nodiscard]] static LockInfo describe(const std::string& name, const Lock& lock, const Clock& clock);
+  [[nodiscard]] LockInfo describe(const std::string& name, const Lock& lock, const Clock& clock) const;
 
+  const Space space_;
   mutable util::Mutex mutex_;
   Locks locks_ DLOCK_GUARDED_BY(mutex_);
   FencingToken floor_ DLOCK_GUARDED_BY(mutex_);  // no smaller than the token of any forgotten name

@@ -1,7 +1,6 @@
 #include "backends/memory/memory_backend.hpp"
 
 #include <utility>
-#include <variant>
 
 namespace dlock::memory {
 
@@ -24,6 +23,7 @@ MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std
     : TryBackend(host, policy_of(strategy)),
       config_(config),
       strategy_(strategy),
+      mark_(4 * policy_of(strategy).poll_max),
       connection_(host.executor(), std::move(store), config.holder, config.response_timeout, *this),
       cleanups_(connection_),
       queue_(connection_, cleanups_) {}
@@ -42,6 +42,8 @@ Capabilities MemoryBackend::capabilities() const noexcept {
       .wakes_waiters = strategy_ != Strategy::poll,
       .wakes_one = queue,
       .counts_waiters = queue,
+      .read_write_locks = true,
+      .semaphores = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
@@ -86,50 +88,56 @@ void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
   Connection& connection = connection_;
   connection_.request(
       Operation::try_acquire, request.owner, request,
-      [&connection](MemoryStore& store, const LockRequest& asked) {
-        return store.try_acquire(asked, connection.session(), connection.clock());
+      [&connection, mark = mark_](MemoryStore& store, const LockRequest& asked) {
+        return store.try_acquire(asked, mark, connection.session(), connection.clock());
       },
       [this, &clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
                                                                         Result<MemoryStore::Answer> result) {
         using Status = TryOutcome::Status;
         if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
         const MemoryStore::Answer& answer = result.value();
+        if (answer.other_permits) {
+          return done({.status = Status::failed, .failure = other_permits(asked, *answer.other_permits)});
+        }
         if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
         if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
         const TimePoint valid_until = lease_valid_until(sent, asked.lease);
-        done({.status = Status::granted, .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease}});
+        done({.status = Status::granted,
+              .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.space, asked.mode}});
       },
       [this](const LockRequest& asked, const MemoryStore::Answer& answer) {
-        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.name, asked.owner);
+        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.space, asked.name, asked.owner);
       });
 }
 
 void MemoryBackend::abandon(const LockRequest& request) {
-  cleanups_.start(request.name, request.owner, request.lease, Cleanups::Stake::lease);
+  cleanups_.start(request.space, request.name, request.owner, request.lease, Cleanups::Stake::lease);
 }
 
 class MemoryBackend::StoreWatch final : public Watch {
  public:
-  StoreWatch(MemoryBackend& backend, std::string name, std::function<void()> changed)
+  StoreWatch(MemoryBackend& backend, Space space, std::string name, std::function<void()> changed)
       : backend_(backend),
+        space_(space),
         name_(std::move(name)),
-        number_(backend.connection_.store().watch(name_, backend.connection_.session())) {
+        number_(backend.connection_.store().watch(space, name_, backend.connection_.session())) {
     backend_.watches_.emplace(number_, std::move(changed));
   }
   ~StoreWatch() override {
     backend_.watches_.erase(number_);
-    backend_.connection_.store().unwatch(name_, number_);
+    backend_.connection_.store().unwatch(space_, name_, number_);
   }
 
  private:
   MemoryBackend& backend_;
+  const Space space_;
   const std::string name_;
   const std::uint64_t number_;
 };
 
-std::unique_ptr<Watch> MemoryBackend::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> MemoryBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
   if (strategy_ == Strategy::poll) return nullptr;
-  return std::make_unique<StoreWatch>(*this, name, std::move(changed));
+  return std::make_unique<StoreWatch>(*this, space, name, std::move(changed));
 }
 
 // --- While held ------------------------------------------------------------------------------------------------------
@@ -139,7 +147,7 @@ void MemoryBackend::renew(const Grant& grant, RenewHandler done) {
   const Clock& clock = connection_.clock();
   connection_.request(
       Operation::renew, grant.owner, grant,
-      [&clock](MemoryStore& store, const Grant& held) { return store.renew(held.name, held.owner, held.lease, clock); },
+      [&clock](MemoryStore& store, const Grant& held) { return store.renew(held, clock); },
       [this, sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
         using Status = RenewOutcome::Status;
         if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
@@ -156,11 +164,13 @@ void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
   cleanups_.drop(grant.owner);
   connection_.request(
       Operation::release, grant.owner, grant,
-      [&clock](MemoryStore& store, const Grant& held) { return store.release(held.name, held.owner, clock); },
+      [&clock](MemoryStore& store, const Grant& held) {
+        return store.release(held.space, held.name, held.owner, clock);
+      },
       [this, done = std::move(done)](const Grant& held, Result<bool> released) {
         using Status = ReleaseOutcome::Status;
         if (!released.ok()) {
-          cleanups_.start(held.name, held.owner, held.lease, Cleanups::Stake::lease);
+          cleanups_.start(held.space, held.name, held.owner, held.lease, Cleanups::Stake::lease);
           return done({.status = Status::failed, .failure = released.failure()});
         }
         done({.status = released.value() ? Status::released : Status::not_owner});
@@ -169,11 +179,11 @@ void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void MemoryBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+void MemoryBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
       Operation::inspect, OwnerId(), name,
-      [&clock](MemoryStore& store, const std::string& asked) { return store.inspect(asked, clock); },
+      [&clock, space](MemoryStore& store, const std::string& asked) { return store.inspect(space, asked, clock); },
       [strategy = strategy_, done = std::move(done)](const std::string&, Result<LockInfo> info) {
         if (!info.ok()) return done(unanswered_question(info.failure()));
         if (strategy != Strategy::queue) info.value().waiters.reset();  // ours do not stand in the queue
@@ -181,12 +191,11 @@ void MemoryBackend::inspect(const std::string& name, Handler<LockInfo> done) {
       });
 }
 
-void MemoryBackend::list(Handler<std::vector<LockInfo>> done) {
+void MemoryBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
-      Operation::list, OwnerId(), std::monostate(),
-      [&clock](MemoryStore& store, const std::monostate&) { return store.list(clock); },
-      [strategy = strategy_, done = std::move(done)](const std::monostate&, Result<std::vector<LockInfo>> all) {
+      Operation::list, OwnerId(), space, [&clock](MemoryStore& store, Space asked) { return store.list(asked, clock); },
+      [strategy = strategy_, done = std::move(done)](Space, Result<std::vector<LockInfo>> all) {
         if (!all.ok()) return done(unanswered_question(all.failure()));
         for (auto& info : all.value()) {
           if (strategy != Strategy::queue) info.waiters.reset();
@@ -195,11 +204,11 @@ void MemoryBackend::list(Handler<std::vector<LockInfo>> done) {
       });
 }
 
-void MemoryBackend::break_lock(const std::string& name, Handler<bool> done) {
+void MemoryBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
       Operation::break_lock, OwnerId(), name,
-      [&clock](MemoryStore& store, const std::string& asked) { return store.break_lock(asked, clock); },
+      [&clock, space](MemoryStore& store, const std::string& asked) { return store.break_lock(space, asked, clock); },
       [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
 }
 
@@ -214,7 +223,7 @@ void MemoryBackend::forget(const Forgetting& what, Handler<std::vector<std::stri
 }
 
 void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
-  list([done = std::move(done)](Result<std::vector<LockInfo>> all) {
+  list(Space::lock, [done = std::move(done)](Result<std::vector<LockInfo>> all) {
     using enum Finding::Severity;
     if (!all.ok()) return done(std::vector<Finding>{{error, "store", all.failure().detail}});
     done(std::vector<Finding>{
@@ -229,12 +238,13 @@ void MemoryBackend::close(std::function<void()> done) {
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void MemoryBackend::granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) {
-  queue_.granted(name, owner, token, since);
+void MemoryBackend::granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+                            TimePoint since) {
+  queue_.granted(space, name, owner, token, since);
 }
 
-void MemoryBackend::first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  queue_.first_in_line(name, owner, lease_ends);
+void MemoryBackend::first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+  queue_.first_in_line(space, name, owner, lease_ends);
 }
 
 void MemoryBackend::freed(std::uint64_t watch) {

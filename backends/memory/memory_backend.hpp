@@ -35,14 +35,15 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+                                             std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(const std::string& name, Handler<LockInfo> done) override;
-  void list(Handler<std::vector<LockInfo>> done) override;
-  void break_lock(const std::string& name, Handler<bool> done) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
@@ -51,12 +52,14 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   class StoreWatch;
   class Trying;
 
-  void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since) override;
-  void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
+  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+               TimePoint since) override;
+  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
 
   const BackendConfig config_;
   const Strategy strategy_;
+  const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
   std::unordered_map<std::uint64_t, std::function<void()>> watches_;
   std::unordered_set<OwnerId> trying_;  // owners of acquires in progress that may send messages
   Connection connection_;

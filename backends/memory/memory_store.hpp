@@ -5,11 +5,11 @@
 // the end of a lease when next asked about that name.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +32,8 @@ class MemoryStore {
  public:
   using Answer = LockTable::Answer;
 
+  MemoryStore();
+
   // The store that all clients of memory://name share, for as long as somebody holds on to it. In a child made by
   // fork() it is another than in the parent.
   [[nodiscard]] static std::shared_ptr<MemoryStore> named(std::string_view name);
@@ -44,34 +46,37 @@ class MemoryStore {
 
   // --- What clients ask ---------------------------------------------------------------------------------------------
 
-  // The owner of the lock is granted again: same token, a new lease.
-  Answer try_acquire(const LockRequest& request, Session& session, const Clock& clock) {
-    return table(request.name).try_acquire(request, session, clock);
+  // The owner of the lock is granted again: same token, a new lease. A writer who waits and does not get the lock
+  // leaves a mark for so long, which keeps readers out.
+  Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock) {
+    return table(request.space, request.name).try_acquire(request, mark, session, clock);
   }
   // The same, but waits in line if somebody else holds the lock.
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock) {
-    return table(request.name).enqueue(request, session, clock);
+    return table(request.space, request.name).enqueue(request, session, clock);
   }
   // A new lease from now, if the owner's current one is not over. Answers whether that was so.
-  bool renew(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, const Clock& clock) {
-    return table(name).renew(name, owner, lease, clock);
+  bool renew(const Grant& grant, const Clock& clock) {
+    return table(grant.space, grant.name).renew(grant.name, grant.owner, grant.lease, clock);
   }
   // Afterwards this owner neither holds the lock nor waits for it. Answers whether it held it.
-  bool release(const std::string& name, const OwnerId& owner, const Clock& clock) {
-    return table(name).release(name, owner, clock);
+  bool release(Space space, const std::string& name, const OwnerId& owner, const Clock& clock) {
+    return table(space, name).release(name, owner, clock);
   }
 
-  [[nodiscard]] LockInfo inspect(const std::string& name, const Clock& clock) {
-    return table(name).inspect(name, clock);
+  [[nodiscard]] LockInfo inspect(Space space, const std::string& name, const Clock& clock) {
+    return table(space, name).inspect(name, clock);
   }
-  [[nodiscard]] std::vector<LockInfo> list(const Clock& clock);  // sorted by name
-  bool break_lock(const std::string& name, const Clock& clock) { return table(name).break_lock(name, clock); }
+  [[nodiscard]] std::vector<LockInfo> list(Space space, const Clock& clock);  // sorted by name
+  bool break_lock(Space space, const std::string& name, const Clock& clock) {
+    return table(space, name).break_lock(name, clock);
+  }
   [[nodiscard]] std::vector<std::string> forget(const Forgetting& what, const Clock& clock);
 
   // Session::freed(the number) is called whenever the lock becomes free by release or break; the end of a lease goes
   // unnoticed until somebody asks.
-  [[nodiscard]] std::uint64_t watch(const std::string& name, Session& session);
-  void unwatch(const std::string& name, std::uint64_t watch) { table(name).unwatch(name, watch); }
+  [[nodiscard]] std::uint64_t watch(Space space, const std::string& name, Session& session);
+  void unwatch(Space space, const std::string& name, std::uint64_t watch) { table(space, name).unwatch(name, watch); }
 
   // --- For tests ----------------------------------------------------------------------------------------------------
 
@@ -80,21 +85,25 @@ class MemoryStore {
   // watch is gone, and nothing that they send arrives any more.
   void kill_sessions(const std::string& holder, const Clock& clock);
   // How many owners hold this lock or wait for it.
-  [[nodiscard]] std::size_t residue(const std::string& name, const Clock& clock) {
-    return table(name).residue(name, clock);
+  [[nodiscard]] std::size_t residue(const std::string& name, const Clock& clock, Space space = Space::lock) {
+    return table(space, name).residue(name, clock);
   }
   // How many names are remembered.
   [[nodiscard]] std::size_t size() const;
 
  private:
-  // So that threads with locks of different names seldom wait for each other.
+  // So many for each kind, so that threads with locks of different names seldom wait for each other.
   static constexpr std::size_t tables = 16;
-  [[nodiscard]] LockTable& table(std::string_view name) noexcept {
-    return tables_[std::hash<std::string_view>()(name) % tables];
+  [[nodiscard]] LockTable& table(Space space, std::string_view name) noexcept {
+    return tables_[static_cast<std::size_t>(space) * tables + std::hash<std::string_view>()(name) % tables];
+  }
+  template <class F>
+  void for_each_table_of(Space space, F f) {
+    for (std::size_t i = 0; i < tables; ++i) f(tables_[static_cast<std::size_t>(space) * tables + i]);
   }
 
   Faults faults_;
-  std::array<LockTable, tables> tables_;
+  std::deque<LockTable> tables_;
   std::atomic<std::uint64_t> last_watch_{0};
   util::Mutex sessions_mutex_;  // before those of the tables
   std::vector<Session*> sessions_ DLOCK_GUARDED_BY(sessions_mutex_);

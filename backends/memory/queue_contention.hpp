@@ -24,8 +24,8 @@ class QueueClient {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  void granted(const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
-  void first_in_line(const std::string& name, const OwnerId& owner, TimePoint lease_ends);
+  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
+  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
 
  private:
   friend class QueueContention;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock::memory {
@@ -20,6 +21,7 @@ struct Waiter {
   std::string holder;
   std::chrono::nanoseconds lease{};
   Session* session = nullptr;
+  Mode mode = Mode::exclusive;
 };
 
 class WaitQueue {

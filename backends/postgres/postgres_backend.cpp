@@ -50,15 +50,15 @@ PostgresBackend::~PostgresBackend() = default;
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void PostgresBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+void PostgresBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
   inspection_.inspect(name, std::move(done));
 }
 
-void PostgresBackend::list(Handler<std::vector<LockInfo>> done) {
+void PostgresBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
   inspection_.list(std::move(done));
 }
 
-void PostgresBackend::break_lock(const std::string& name, Handler<bool> done) {
+void PostgresBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
   inspection_.break_lock(name, std::move(done));
 }
 

@@ -37,9 +37,9 @@ class PostgresBackend final : public Backend {
   void release(const Grant& grant, ReleaseHandler done) override { locks_->release(grant, std::move(done)); }
   void close(std::function<void()> done) override { locks_->close(std::move(done)); }
 
-  void inspect(const std::string& name, Handler<LockInfo> done) override;
-  void list(Handler<std::vector<LockInfo>> done) override;
-  void break_lock(const std::string& name, Handler<bool> done) override;
+  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override;

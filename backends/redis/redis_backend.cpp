@@ -124,7 +124,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
       });
 }
 
-std::unique_ptr<Watch> RedisBackend::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> RedisBackend::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
   if (options_.strategy == Strategy::poll || subscriber_.is_forbidden()) return nullptr;
   return wake_ups_.watch(lock_key(options_.prefix, name), std::move(changed));
 }
@@ -143,16 +143,16 @@ void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void RedisBackend::inspect(const std::string& name, Handler<LockInfo> done) {
+void RedisBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   redis::inspect(commands_, name, std::move(done));
 }
 
-void RedisBackend::list(Handler<std::vector<LockInfo>> done) {
+void RedisBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
   redis::list(commands_, std::move(done));
 }
 
-void RedisBackend::break_lock(const std::string& name, Handler<bool> done) {
+void RedisBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   redis::break_lock(commands_, name, std::move(done));
 }

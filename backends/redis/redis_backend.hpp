@@ -39,14 +39,15 @@ class RedisBackend final : public TryBackend {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+                                             std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(const std::string& name, Handler<LockInfo> done) override;
-  void list(Handler<std::vector<LockInfo>> done) override;
-  void break_lock(const std::string& name, Handler<bool> done) override;
+  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;

@@ -91,7 +91,7 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   ephemeral_.try_acquire(request, std::move(done));
 }
 
-std::unique_ptr<Watch> SessionLocks::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> SessionLocks::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
   return ephemeral_.watch(name, std::move(changed));
 }
 
@@ -122,16 +122,16 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void SessionLocks::inspect(const std::string& name, Handler<LockInfo> done) {
+void SessionLocks::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   inspection_.inspect(name, std::move(done));
 }
 
-void SessionLocks::list(Handler<std::vector<LockInfo>> done) {
+void SessionLocks::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
   inspection_.list(std::move(done));
 }
 
-void SessionLocks::break_lock(const std::string& name, Handler<bool> done) {
+void SessionLocks::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   inspection_.break_lock(name, std::move(done));
 }

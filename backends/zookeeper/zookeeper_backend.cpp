@@ -145,16 +145,16 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void ZookeeperBackend::inspect(const std::string& name, Handler<LockInfo> done) {
-  first_.inspect(name, std::move(done));
+void ZookeeperBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+  first_.inspect(space, name, std::move(done));
 }
 
-void ZookeeperBackend::list(Handler<std::vector<LockInfo>> done) {
-  first_.list(std::move(done));
+void ZookeeperBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
+  first_.list(space, std::move(done));
 }
 
-void ZookeeperBackend::break_lock(const std::string& name, Handler<bool> done) {
-  first_.break_lock(name, std::move(done));
+void ZookeeperBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+  first_.break_lock(space, name, std::move(done));
 }
 
 void ZookeeperBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {

@@ -25,6 +25,7 @@
 #include <dlock/info.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/result.hpp>
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 #include <dlock/url.hpp>
 
@@ -37,6 +38,11 @@ struct LockRequest {
   std::string holder;                // for people: "host:pid:label"
   std::chrono::nanoseconds lease{};  // within the backend's bounds
   bool wait = false;                 // false: answer busy instead of queueing
+  Space space = Space::lock;         // one that capabilities() has
+  Mode mode = Mode::exclusive;       // `shared` with Space::read_write only
+  // With Space::semaphore: how many hold it at most. Whoever asks while others hold it or wait for it with another
+  // number is refused with errc::invalid_argument, in words that name both.
+  std::uint32_t permits = 1;
 };
 
 // The service's yes.
@@ -48,6 +54,8 @@ struct Grant {
   // it does not run out.
   TimePoint valid_until;
   std::chrono::nanoseconds lease{};
+  Space space = Space::lock;  // this and the mode as in the request
+  Mode mode = Mode::exclusive;
 };
 
 // When a lease must be taken for over: sent + lease, less 1 % and 2 ms for clocks that run at different rates (the
@@ -121,11 +129,21 @@ struct ReleaseOutcome {
 struct Forgetting {
   std::string name;                 // empty: all names
   std::chrono::nanoseconds idle{};  // least_idle or more
+  Space space = Space::lock;
 };
 
 // A token that is minted from a clock is greater than one that was minted so long ago, even if that clock was set back
 // a little in between, so a service need not remember the older one.
 constexpr std::chrono::minutes least_idle{1};
+
+// Interest in changes of a name; ends with its destruction.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+};
 
 class BackendHost;
 
@@ -164,11 +182,16 @@ class Backend {
   // answer within BackendConfig::response_timeout.
   virtual void release(const Grant& grant, ReleaseHandler done) = 0;
 
+  // Calls `changed` (as a task, any number of times) when the lock may have become free, until the Watch is destroyed,
+  // and once when the watch has come into effect, if that takes time. nullptr, the default: the service cannot tell.
+  [[nodiscard]] virtual std::unique_ptr<Watch> watch(Space space, const std::string& name,
+                                                     std::function<void()> changed);
+
   // Questions and administration; must answer within BackendConfig::response_timeout. By default errc::unsupported
-  // (diagnose: no findings).
-  virtual void inspect(const std::string& name, Handler<LockInfo> done);
-  virtual void list(Handler<std::vector<LockInfo>> done);
-  virtual void break_lock(const std::string& name, Handler<bool> done);
+  // (diagnose: no findings). Asked about spaces that capabilities() has, only.
+  virtual void inspect(Space space, const std::string& name, Handler<LockInfo> done);
+  virtual void list(Space space, Handler<std::vector<LockInfo>> done);
+  virtual void break_lock(Space space, const std::string& name, Handler<bool> done);
   // Removes what the service remembers of names, in one step with the check that nobody holds the lock, is about to be
   // granted it, or waits for it, and that its last token is as old as asked for; passes over all others. Later tokens
   // of the name must be greater than the earlier ones all the same, and an acquire that meets the removal must come to
@@ -186,6 +209,9 @@ class Backend {
   // call done; the client waits for a bounded time only. By default done at once.
   virtual void close(std::function<void()> done);
 };
+
+// What an acquire of a semaphore ends with while others use it with another number of permits. Any thread.
+[[nodiscard]] Failure other_permits(const LockRequest& request, std::uint32_t theirs);
 
 // What became of a question that was not answered: unlike an order, it has no effect that could be in doubt, so what is
 // ambiguous elsewhere is unavailable here. Any thread.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <dlock/space.hpp>
+
 namespace dlock {
 
 // Who can take part in a lock.
@@ -44,6 +46,9 @@ struct Capabilities {
   bool counts_waiters = false;  // inspect() knows the number of waiters
   // At most so many locks can be held at the same time through one client; 0: as many as memory allows.
   std::uint32_t max_locks = 0;
+  bool read_write_locks = false;
+  bool semaphores = false;
+  bool elections = false;
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;
@@ -56,6 +61,20 @@ struct Capabilities {
   // Bounds on AcquireOptions::lease; outside them an acquire is refused with invalid_argument.
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);
+
+  [[nodiscard]] constexpr bool has(Space space) const noexcept {
+    switch (space) {
+      case Space::lock:
+        return true;
+      case Space::read_write:
+        return read_write_locks;
+      case Space::semaphore:
+        return semaphores;
+      case Space::election:
+        return elections;
+    }
+    return false;
+  }
 };
 
 [[nodiscard]] std::string_view to_string(Scope scope) noexcept;

@@ -8,6 +8,7 @@
 // destruction and assignment are defined.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@
 #include <dlock/lock.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/options.hpp>
+#include <dlock/read_write_lock.hpp>
+#include <dlock/semaphore.hpp>
+#include <dlock/space.hpp>
 
 namespace dlock {
 
@@ -47,6 +51,16 @@ class Client {
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   DistributedLock lock(std::string name) const&& = delete;
 
+  // The same for the other kinds of locks; see read_write_lock.hpp and semaphore.hpp. Each kind has names of its own.
+  // Throws Error(unsupported), too, where the backend has no such locks (see Capabilities).
+  [[nodiscard]] ReadWriteLock read_write_lock(std::string name) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  ReadWriteLock read_write_lock(std::string name) const&& = delete;
+  // Throws Error(invalid_argument), too, unless there are 1..2^31-1 permits.
+  [[nodiscard]] Semaphore semaphore(std::string name, std::int64_t permits) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  Semaphore semaphore(std::string name, std::int64_t permits) const&& = delete;
+
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;
   // The client's URL as it may be shown: without password.
@@ -55,26 +69,26 @@ class Client {
   [[nodiscard]] const std::string& holder() const noexcept;
 
   // The following ask the service, block for at most ClientOptions::response_timeout, and throw Error (unsupported
-  // where Capabilities says so).
+  // where Capabilities says so). They are about locks of one kind, by default the plain ones.
 
-  [[nodiscard]] LockInfo inspect(std::string_view name) const;
+  [[nodiscard]] LockInfo inspect(std::string_view name, Space space = Space::lock) const;
   // All names that the service knows, sorted: those held, and those it remembers a token of.
-  [[nodiscard]] std::vector<LockInfo> list() const;
-  // Takes the lock away from whoever holds it; the holder finds out through its loss signal. True: somebody held it.
+  [[nodiscard]] std::vector<LockInfo> list(Space space = Space::lock) const;
+  // Takes the lock away from all who hold it; they find out through their loss signals. True: somebody held it.
   // For operators: two programs may be at work until the old holder has noticed.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  bool break_lock(std::string_view name) const;
+  bool break_lock(std::string_view name, Space space = Space::lock) const;
   // Removes what the service remembers of a name that is no longer used. Later leases of that name get greater tokens
   // all the same. True: something was removed. False: the service remembers nothing of it. Safe while locks are in use:
   // throws Error(timed_out), which says why, and removes nothing while the lock is held or waited for, or if its last
   // token is less than a minute old by the service's clock.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  bool forget(std::string_view name) const;
+  bool forget(std::string_view name, Space space = Space::lock) const;
   // The same for all names that were last taken `idle` ago or earlier, a minute at least; a name that is in use stays.
   // Answers with those removed, sorted. A call removes as many as it can in its time: repeat it until none is answered.
   // If it throws, some may have been removed. Throws Error(invalid_argument) for less than a minute.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  std::vector<std::string> forget_idle(Duration idle) const;
+  std::vector<std::string> forget_idle(Duration idle, Space space = Space::lock) const;
   // Reaches the service and looks for settings that endanger locks. Reports an unreachable service as a finding.
   [[nodiscard]] std::vector<Finding> diagnose() const;
   // Makes in the service what locks need there and is missing, such as the tables of a database; safe while locks are
@@ -85,6 +99,7 @@ class Client {
   std::vector<std::string> initialize() const;
 
  private:
+  void require(Space space) const;
   friend Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
   explicit Client(std::shared_ptr<detail::ClientCore> core) noexcept;
 

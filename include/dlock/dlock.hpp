@@ -21,5 +21,8 @@
 #include <dlock/lock.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/options.hpp>
+#include <dlock/read_write_lock.hpp>
 #include <dlock/recursive_lock.hpp>
+#include <dlock/semaphore.hpp>
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>

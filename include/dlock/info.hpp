@@ -9,9 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock {
+
+// One of those who hold a read-write lock or a semaphore.
+struct HolderInfo {
+  std::string holder = {};  // "host:pid:label", empty where unknown
+  Mode mode = Mode::exclusive;
+  FencingToken token = {};
+  std::optional<std::chrono::nanoseconds> remaining = std::nullopt;
+};
 
 // One lock, as the service sees it. Names and holders are what others wrote into the service, byte for byte: whoever
 // may write there decides what they contain. Show them by printable().
@@ -23,6 +32,11 @@ struct LockInfo {
   std::optional<std::chrono::nanoseconds> remaining = std::nullopt;  // until the service frees it by itself
   // Where Capabilities::counts_waiters: those that the service knows of, and those of the client that asks.
   std::optional<std::uint64_t> waiters = std::nullopt;
+  Space space = Space::lock;
+  // Of a read-write lock or a semaphore: all who hold it; then `holder` and `remaining` are those of who holds it
+  // longest from now, unless it is renewed.
+  std::vector<HolderInfo> holders = {};
+  std::uint32_t permits = 0;  // of a semaphore that is held or waited for
 };
 
 // One result of Client::diagnose().

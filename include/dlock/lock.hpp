@@ -20,6 +20,7 @@
 #include <utility>
 
 #include <dlock/detail/completion.hpp>
+#include <dlock/detail/with_lock.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
@@ -112,13 +113,4 @@ class DistributedLock {
   std::unique_ptr<detail::LockImpl> impl_;
 };
 
-// Runs f(lease) while holding the lock and releases it; returns what f returns. Throws what acquire(), f
-// and release() throw, or Error(lost) if the lease was lost before f ended normally: success means "held throughout".
-//
-//   int rows = dlock::with_lock(lock, {.wait = 5s}, [&](const dlock::Lease& lease) { return copy(lease.token()); });
-template <class F>
-auto with_lock(DistributedLock& lock, const AcquireOptions& options, F&& f);
-
 }  // namespace dlock
-
-#include <dlock/detail/with_lock.hpp>

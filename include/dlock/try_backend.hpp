@@ -4,7 +4,8 @@
 //
 //   class MyBackend : public dlock::TryBackend {
 //     void try_acquire(const dlock::LockRequest& request, TryHandler done) override;
-//     std::unique_ptr<dlock::Watch> watch(const std::string& name, std::function<void()> changed) override;
+//     std::unique_ptr<dlock::Watch> watch(dlock::Space, const std::string& name, std::function<void()> changed)
+//     override;
 //     ...
 //   };
 //
@@ -35,15 +36,6 @@ struct TryOutcome {
   Failure failure = {};
 };
 
-// Interest in changes of a name; ends with its destruction.
-class Watch {
- public:
-  Watch() = default;
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  virtual ~Watch() = default;
-};
-
 // How the ready-made contention paces itself. Every time is drawn at random between its bounds (jitter).
 struct TryPolicy {
   // Between tries while busy, when nothing wakes us: the safety net under a watch, or plain polling without one.
@@ -64,10 +56,7 @@ class TryBackend : public Backend {
   // One try, one round trip; must answer within BackendConfig::response_timeout, with errc::ambiguous if nothing came.
   virtual void try_acquire(const LockRequest& request, TryHandler done) = 0;
 
-  // Calls `changed` (as a task, any number of times) when the lock may have become free, until the Watch is destroyed,
-  // and once when the watch has come into effect, if that takes time. nullptr: the service cannot tell; the contention
-  // polls.
-  [[nodiscard]] virtual std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) = 0;
+  // A contention waits by Backend::watch(), and polls where that answers nullptr.
 
   // Makes sure that this owner id does not hold, and will not come to hold, the lock: a try of it ended ambiguous and
   // nobody will try again. Goes on by itself until that is certain or the lease is over. Default: release() by owner.

@@ -56,7 +56,7 @@ class CoreTest : public testing::Test {
 
   std::shared_ptr<Outcome> acquire(const AcquireOptions& options = {}, const std::string& name = "x") {
     auto outcome = std::make_shared<Outcome>();
-    (void)core_->acquire(name, options, [outcome, engine = engine_.get()](detail::AcquireResult result) {
+    (void)core_->acquire({name}, options, [outcome, engine = engine_.get()](detail::AcquireResult result) {
       ++outcome->calls;
       outcome->at = engine->now();
       outcome->failure = std::move(result.failure);

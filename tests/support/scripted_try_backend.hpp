@@ -43,7 +43,8 @@ class ScriptedTryBackend final : public TryBackend {
     if (on_try) return on_try(std::move(done));
     tries.push_back(std::move(done));
   }
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string&, std::function<void()> changed) override {
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string&,
+                                             std::function<void()> changed) override {
     if (!can_watch) return nullptr;
     watches.push_back(changed);
     if (on_watch) on_watch();

@@ -90,7 +90,8 @@ class SimpleBackend : public TryBackend {
           .grant = {request.name, request.owner, FencingToken(token), valid_until(now, request.lease), request.lease}});
   }
 
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override {
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+                                             std::function<void()> changed) override {
     // A release may come from another client's thread: pass it on as a task of ours.
     auto alive = std::make_shared<bool>(true);
     auto wake = std::make_shared<std::function<void()>>(

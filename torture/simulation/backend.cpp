@@ -108,7 +108,7 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (goes_wrong(Mutation::release_waits_for_lease, 1)) return done({.status = Status::released});
   if (goes_wrong(Mutation::blind_release, 1)) {
-    const bool freed = service_.store->break_lock(grant.name, service_.clock);
+    const bool freed = service_.store->break_lock(Space::lock, grant.name, service_.clock);
     return done({.status = freed ? Status::released : Status::not_owner});
   }
   memory_.release(for_service(grant), std::move(done));
@@ -117,9 +117,10 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
 // Takes the lock back without a word to whoever has it.
 void SimulatedBackend::revive(const Grant& grant) {
   const LockRequest request{.name = grant.name, .owner = grant.owner, .holder = {}, .lease = grant.lease};
-  while (service_.store->break_lock(grant.name, service_.clock)) {  // those who wait are granted it in between
+  while (service_.store->break_lock(Space::lock, grant.name,
+                                    service_.clock)) {  // those who wait are granted it in between
   }
-  (void)service_.store->try_acquire(request, service_.nobody, service_.clock);
+  (void)service_.store->try_acquire(request, {}, service_.nobody, service_.clock);
 }
 
 nanoseconds SimulatedBackend::kept_for(nanoseconds lease) const {

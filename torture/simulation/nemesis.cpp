@@ -124,7 +124,7 @@ void Nemesis::heal() {
 
 SimulatedProcess* Nemesis::holder() {
   const std::string lock(1, static_cast<char>('a' + world_.dice.below(plan_.locks)));
-  const LockInfo info = service_.store->inspect(lock, service_.clock);
+  const LockInfo info = service_.store->inspect(Space::lock, lock, service_.clock);
   if (!info.held) return nullptr;
   const int number = process_of(info.holder);
   const auto found =

@@ -142,7 +142,7 @@ void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void(
 
 void SimulatedProcess::acquire(const std::string& lock, const AcquireOptions& options,
                                std::function<void(std::error_code, Lease)> handler) {
-  (void)core_->acquire(lock, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+  (void)core_->acquire({lock}, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
     core->context().notifier->complete([handler, result = std::move(result)] {
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });

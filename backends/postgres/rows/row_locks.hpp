@@ -28,7 +28,8 @@ class RowLocks final : public TryBackend {
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+                                             std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;

@@ -1,7 +1,9 @@
 #include <dlock/client.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <dlock/backend.hpp>
@@ -49,7 +51,7 @@ T value_or_throw(Result<T> result) {
 
 // Why the service still remembers a name; nothing if it does not.
 std::optional<Failure> why_kept(const LockInfo& info) {
-  const std::string lock = "lock " + util::quoted(info.name);
+  const std::string lock = std::string(to_string(info.space)) + " " + util::quoted(info.name);
   if (info.held)
     return Failure{errc::timed_out, lock + " is held by " + (info.holder.empty() ? "somebody" : info.holder)};
   if (info.waiters.value_or(0) > 0) return Failure{errc::timed_out, lock + " is waited for"};
@@ -87,6 +89,33 @@ DistributedLock Client::lock(std::string name) const& {
   return DistributedLock(std::make_unique<detail::LockImpl>(shard, std::move(name)));
 }
 
+ReadWriteLock Client::read_write_lock(std::string name) const& {
+  require_good_name(name);
+  require(Space::read_write);
+  const auto& shard = core_->shard_of(name);
+  return ReadWriteLock(std::make_unique<detail::LockImpl>(shard, std::move(name), Space::read_write));
+}
+
+Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
+  require_good_name(name);
+  require(Space::semaphore);
+  if (permits < 1 || permits > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(errc::invalid_argument,
+                "permits: " + std::to_string(permits) + " is not a number from 1 to 2147483647");
+  }
+  const auto& shard = core_->shard_of(name);
+  return Semaphore(std::make_unique<detail::LockImpl>(shard, std::move(name), Space::semaphore,
+                                                      static_cast<std::uint32_t>(permits)));
+}
+
+void Client::require(Space space) const {
+  const Capabilities& can = core_->context().capabilities;
+  if (can.has(space)) return;
+  std::string what = "backend \"" + std::string(can.backend) + "\"";
+  if (!can.strategy.empty()) what += " with strategy \"" + std::string(can.strategy) + "\"";
+  throw Error(errc::unsupported, what + " has no " + std::string(to_string(space)) + "s");
+}
+
 Capabilities Client::capabilities() const noexcept {
   return core_->context().capabilities;
 }
@@ -103,38 +132,45 @@ const std::string& Client::holder() const noexcept {
   return core_->context().holder;
 }
 
-LockInfo Client::inspect(std::string_view name) const {
+LockInfo Client::inspect(std::string_view name, Space space) const {
   require_good_name(name);
-  return value_or_throw(ask<LockInfo>(
-      *core_, [name = std::string(name)](Backend& backend, auto done) { backend.inspect(name, std::move(done)); }));
+  require(space);
+  return value_or_throw(ask<LockInfo>(*core_, [space, name = std::string(name)](Backend& backend, auto done) {
+    backend.inspect(space, name, std::move(done));
+  }));
 }
 
-std::vector<LockInfo> Client::list() const {
-  auto locks = value_or_throw(
-      ask<std::vector<LockInfo>>(*core_, [](Backend& backend, auto done) { backend.list(std::move(done)); }));
+std::vector<LockInfo> Client::list(Space space) const {
+  require(space);
+  auto locks = value_or_throw(ask<std::vector<LockInfo>>(
+      *core_, [space](Backend& backend, auto done) { backend.list(space, std::move(done)); }));
   std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
   return locks;
 }
 
-bool Client::break_lock(std::string_view name) const {
+bool Client::break_lock(std::string_view name, Space space) const {
   require_good_name(name);
-  return value_or_throw(ask<bool>(
-      *core_, [name = std::string(name)](Backend& backend, auto done) { backend.break_lock(name, std::move(done)); }));
+  require(space);
+  return value_or_throw(ask<bool>(*core_, [space, name = std::string(name)](Backend& backend, auto done) {
+    backend.break_lock(space, name, std::move(done));
+  }));
 }
 
-bool Client::forget(std::string_view name) const {
+bool Client::forget(std::string_view name, Space space) const {
   require_good_name(name);
-  const Forgetting what{.name = std::string(name), .idle = least_idle};
+  require(space);
+  const Forgetting what{.name = std::string(name), .idle = least_idle, .space = space};
   const auto removed = value_or_throw(ask<std::vector<std::string>>(
       *core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); }));
   if (!removed.empty()) return true;
   if (!capabilities().can_inspect) return false;
-  if (const auto reason = why_kept(inspect(name))) throw Error(*reason);
+  if (const auto reason = why_kept(inspect(name, space))) throw Error(*reason);
   return false;
 }
 
-std::vector<std::string> Client::forget_idle(Duration idle) const {
-  const Forgetting what{.name = {}, .idle = idle.value()};
+std::vector<std::string> Client::forget_idle(Duration idle, Space space) const {
+  require(space);
+  const Forgetting what{.name = {}, .idle = idle.value(), .space = space};
   if (what.idle < least_idle) {
     throw Error(errc::invalid_argument, "idle: names can be forgotten when they were not taken for a minute or longer");
   }

@@ -109,9 +109,9 @@ Stats ClientCore::stats() const noexcept {
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-std::shared_ptr<Acquisition> ClientCore::acquire(const std::string& name, const AcquireOptions& options,
+std::shared_ptr<Acquisition> ClientCore::acquire(const Target& target, const AcquireOptions& options,
                                                  AcquireCompletion done) {
-  auto acquisition = std::make_shared<Acquisition>(shard_of(name), name, options, std::move(done));
+  auto acquisition = std::make_shared<Acquisition>(shard_of(target.name), target, options, std::move(done));
   acquisition->begin(engine::IfBusy::leave_task);
   return acquisition;
 }

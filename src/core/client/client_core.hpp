@@ -40,7 +40,7 @@ class ClientCore final {
 
   // Starts an acquire; `done` runs exactly once, as a task, or right here when options are wrong or the client is
   // closed.
-  std::shared_ptr<Acquisition> acquire(const std::string& name, const AcquireOptions& options, AcquireCompletion done);
+  std::shared_ptr<Acquisition> acquire(const Target& target, const AcquireOptions& options, AcquireCompletion done);
   // Runs f(backend) as a task; f(nullptr), right here, if the client is closed.
   void with_backend(std::function<void(Backend*)> f);
   // See ~Client. At most one call.

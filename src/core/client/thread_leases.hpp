@@ -1,4 +1,4 @@
-// One lease a thread, with a hold count: what turns leases into something with lock() and unlock().
+// One lease a thread, with a hold count and the mode: what turns leases into something with lock() and unlock().
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <dlock/lease.hpp>
+#include <dlock/space.hpp>
 
 #include "core/client/livelock_backoff.hpp"
 #include "util/immortal.hpp"
@@ -36,10 +37,10 @@ class ThreadLeases {
   }
 
   // Keeps a new lease for this thread, with count 1. The thread must have none.
-  void put(Lease lease) {
+  void put(Lease lease, Mode mode = Mode::exclusive) {
     LivelockBackoff::of_this_thread().entered(std::chrono::steady_clock::now());
     const util::MutexLock lock(mutex_);
-    entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), 1});
+    entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), mode, 1});
   }
 
   void increment() noexcept {
@@ -48,11 +49,13 @@ class ThreadLeases {
     if (found != entries_.end()) ++found->second.count;
   }
 
-  // Counts down; hands out the lease when the count reaches 0. nullopt while it does not, or if there is none.
-  [[nodiscard]] std::optional<Lease> decrement() noexcept {
+  // Counts down; hands out the lease when the count reaches 0. nullopt while it does not, or if there is none, or none
+  // in this mode.
+  [[nodiscard]] std::optional<Lease> decrement(std::optional<Mode> mode = std::nullopt) noexcept {
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
-    if (found == entries_.end() || --found->second.count != 0) return std::nullopt;
+    if (found == entries_.end() || (mode && found->second.mode != *mode)) return std::nullopt;
+    if (--found->second.count != 0) return std::nullopt;
     LivelockBackoff::of_this_thread().left();
     std::optional<Lease> out(std::move(found->second.lease));
     entries_.erase(found);
@@ -62,6 +65,7 @@ class ThreadLeases {
  private:
   struct Entry {
     Lease lease;
+    Mode mode;
     std::size_t count;
   };
   mutable util::Mutex mutex_;

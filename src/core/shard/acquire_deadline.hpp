@@ -38,11 +38,11 @@ class AcquireDeadline {
   [[nodiscard]] TimePoint wake() const noexcept { return answered_ ? deadline_ : first_answer_by_; }
   [[nodiscard]] bool over(TimePoint now) const noexcept { return now >= wake(); }
 
-  // Why the wait ended. Call when over().
-  [[nodiscard]] Failure verdict(const std::string& name) const {
+  // Why the wait for a lock, described, ended. Call when over().
+  [[nodiscard]] Failure verdict(const std::string& lock) const {
     if (problem_) return *problem_;
-    if (answered_) return {errc::timed_out, "lock \"" + name + "\" is held by somebody else"};
-    return {errc::unavailable, "the service did not answer about lock \"" + name + "\" in time"};
+    if (answered_) return {errc::timed_out, lock + " is held by somebody else"};
+    return {errc::unavailable, "the service did not answer about " + lock + " in time"};
   }
   [[nodiscard]] bool was_busy() const noexcept { return answered_ && !problem_; }
 

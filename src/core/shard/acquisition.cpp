@@ -9,14 +9,17 @@
 
 namespace dlock::detail {
 
-Acquisition::Acquisition(std::shared_ptr<Shard> shard, const std::string& name, AcquireOptions options,
+Acquisition::Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options,
                          AcquireCompletion done)
     : shard_(std::move(shard)),
-      request_{.name = name,
+      request_{.name = target.name,
                .owner = {},
                .holder = shard_->context().holder,
                .lease = options.lease ? options.lease->value() : shard_->context().lease,
-               .wait = options.wait > Duration()},
+               .wait = options.wait > Duration(),
+               .space = target.space,
+               .mode = target.mode,
+               .permits = target.permits},
       options_(std::move(options)),
       done_(std::move(done)),
       started_(shard_->executor().now()),
@@ -51,7 +54,8 @@ void Acquisition::start() {
   if (shard_->closing()) return answer({nullptr, failures::closed()});
   add(shard_->counters().waiting);
   if (options_.cancel.stop_requested()) {
-    return finish({nullptr, {errc::cancelled, "the wait for lock \"" + request_.name + "\" was cancelled"}});
+    return finish(
+        {nullptr, {errc::cancelled, "the wait for " + described(request_.space, request_.name) + " was cancelled"}});
   }
   contend();
   if (finished_) return end_contention();
@@ -101,7 +105,8 @@ void Acquisition::granted(Grant grant) {
     // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
     shard_->leases().release_unwanted(grant);
     if (!request_.wait) {
-      return abort({errc::unavailable, "the grant of lock \"" + request_.name + "\" came after its lease was over"});
+      return abort({errc::unavailable,
+                    "the grant of " + described(request_.space, request_.name) + " came after its lease was over"});
     }
     shard_->executor().post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->restart();
@@ -116,7 +121,7 @@ void Acquisition::busy() {
   if (finished_) return;
   deadline_.busy();
   if (!request_.wait) {
-    finish({nullptr, deadline_.verdict(request_.name)});
+    finish({nullptr, deadline_.verdict(described(request_.space, request_.name))});
     return;
   }
   check_deadline();
@@ -140,7 +145,7 @@ void Acquisition::failed(Failure why) {
 void Acquisition::check_deadline() {
   if (contending_ || finished_) return;  // start() looks once the contention exists
   if (deadline_.over(shard_->executor().now())) {
-    finish({nullptr, deadline_.verdict(request_.name)});
+    finish({nullptr, deadline_.verdict(described(request_.space, request_.name))});
   } else {
     arm_deadline();
   }

@@ -29,11 +29,19 @@ struct AcquireResult {
 };
 using AcquireCompletion = Callback<AcquireResult>;
 
+// What is to be acquired.
+struct Target {
+  const std::string& name;
+  Space space = Space::lock;
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;
+};
+
 class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
  public:
   // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
   // options are wrong or the client is closed; without one the result is to be waited for.
-  Acquisition(std::shared_ptr<Shard> shard, const std::string& name, AcquireOptions options, AcquireCompletion done);
+  Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options, AcquireCompletion done);
   ~Acquisition();
 
   // --- Any thread ---

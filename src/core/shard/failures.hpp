@@ -6,8 +6,16 @@
 #include <system_error>
 
 #include <dlock/error.hpp>
+#include <dlock/space.hpp>
 
-namespace dlock::detail::failures {
+namespace dlock::detail {
+
+// As messages name it: lock "a".
+[[nodiscard]] inline std::string described(Space space, const std::string& name) {
+  return std::string(to_string(space)) + " \"" + name + "\"";
+}
+
+namespace failures {
 
 [[nodiscard]] inline Failure closed() {
   return {errc::closed, "the client was closed"};
@@ -21,4 +29,6 @@ namespace dlock::detail::failures {
           std::to_string(count) + " events were dropped, because the observer is slower than they come"};
 }
 
-}  // namespace dlock::detail::failures
+}  // namespace failures
+
+}  // namespace dlock::detail

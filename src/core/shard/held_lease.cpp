@@ -65,8 +65,7 @@ bool HeldLease::over_for_program() {
 }
 
 void HeldLease::lose() {
-  shard_.leases().lose(state_,
-                       {errc::lost, "the lease of lock \"" + state_.name() + "\" ran out before it was renewed"});
+  shard_.leases().lose(state_, {errc::lost, "the lease of " + state_.described() + " ran out before it was renewed"});
 }
 
 void HeldLease::follow(LeaseKeeper::Step step) {

@@ -69,7 +69,7 @@ bool Lease::release() {
   if (!state || !begin_release(state)) return false;
   const detail::ClientContext& context = state->shard().context();
   if (!detail::block_until(context, state->release_ended(), detail::response_limit(context))) {
-    throw Error(errc::unavailable, "the release of lock \"" + state->name() + "\" was not confirmed in time");
+    throw Error(errc::unavailable, "the release of " + state->described() + " was not confirmed in time");
   }
   if (state->release_failure().code) throw Error(state->release_failure());
   return state->was_ours();

@@ -60,7 +60,7 @@ void LeaseTable::gone(const OwnerId& owner, Failure why) {
   const auto lease = find(owner);
   if (!lease) return;
   lease->kept->set_gone_from_backend();
-  if (!why.code) why = {errc::lost, "lock \"" + lease->name() + "\" is no longer ours"};
+  if (!why.code) why = {errc::lost, lease->described() + " is no longer ours"};
   lose(*lease, std::move(why));
 }
 
@@ -96,8 +96,7 @@ void LeaseTable::give_back(const std::shared_ptr<LeaseState>& lease) {
     lease->set_gone();
     return lease->answer_release({}, false);
   }
-  if (was_lost)
-    lose(*lease, {errc::lost, "the lease of lock \"" + lease->name() + "\" had run out when it was released"});
+  if (was_lost) lose(*lease, {errc::lost, "the lease of " + lease->described() + " had run out when it was released"});
   if (!lease->kept->lost()) subtract(shard_.counters().held);
   const bool in_backend = lease->kept->in_backend();
   lease->kept.reset();
@@ -148,7 +147,7 @@ void LeaseTable::close() {
   for (const auto& [owner, lease] : leases) {
     const bool in_backend = lease->kept->in_backend();
     lease->kept->set_gone_from_backend();
-    lose(*lease, {errc::closed, "the client was closed while it held lock \"" + lease->name() + "\""});
+    lose(*lease, {errc::closed, "the client was closed while it held " + lease->described()});
     lease->kept.reset();
     if (in_backend) release_unwanted(lease->grant());
   }

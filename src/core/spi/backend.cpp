@@ -1,5 +1,9 @@
 #include <dlock/backend.hpp>
 
+#include <string>
+
+#include "util/names.hpp"
+
 namespace dlock {
 
 namespace {
@@ -10,8 +14,18 @@ Failure unsupported(const Backend& backend, const char* what) {
 
 }  // namespace
 
+std::unique_ptr<Watch> Backend::watch(Space /*space*/, const std::string& /*name*/, std::function<void()> /*changed*/) {
+  return nullptr;
+}
+
 std::unique_ptr<Backend> Backend::another(BackendHost& /*host*/) const {
   return nullptr;
+}
+
+Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
+  return {errc::invalid_argument, "semaphore " + util::quoted(request.name) + " is in use with " +
+                                      std::to_string(theirs) + " permits, and was asked for with " +
+                                      std::to_string(request.permits)};
 }
 
 Failure unanswered_question(Failure why) {
@@ -19,15 +33,15 @@ Failure unanswered_question(Failure why) {
   return why;
 }
 
-void Backend::inspect(const std::string& /*name*/, Handler<LockInfo> done) {
+void Backend::inspect(Space /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }
 
-void Backend::list(Handler<std::vector<LockInfo>> done) {
+void Backend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
   done(unsupported(*this, "list its locks"));
 }
 
-void Backend::break_lock(const std::string& /*name*/, Handler<bool> done) {
+void Backend::break_lock(Space /*space*/, const std::string& /*name*/, Handler<bool> done) {
   done(unsupported(*this, "break a lock"));
 }
 

@@ -76,7 +76,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   }
 
   void start_watch() {
-    watch_ = backend_.watch(request_.name, [weak = weak_from_this()] {
+    watch_ = backend_.watch(request_.space, request_.name, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self && !self->given_up_) self->carry_out(self->machine_.changed());
     });

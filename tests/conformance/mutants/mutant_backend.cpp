@@ -28,11 +28,15 @@ class MutantBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-  void inspect(const std::string& name, Handler<LockInfo> done) override { correct_->inspect(key(name), done); }
-  void list(Handler<std::vector<LockInfo>> done) override { correct_->list(std::move(done)); }
-  void break_lock(const std::string& name, Handler<bool> done) override { correct_->break_lock(key(name), done); }
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override {
+    correct_->inspect(space, key(name), done);
+  }
+  void list(Space space, Handler<std::vector<LockInfo>> done) override { correct_->list(space, std::move(done)); }
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override {
+    correct_->break_lock(space, key(name), done);
+  }
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
-    correct_->forget({.name = what.name.empty() ? "" : key(what.name), .idle = what.idle}, done);
+    correct_->forget({.name = what.name.empty() ? "" : key(what.name), .idle = what.idle, .space = what.space}, done);
   }
   void close(std::function<void()> done) override { correct_->close(std::move(done)); }
 
@@ -189,7 +193,7 @@ void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (is(Mutation::release_waits_for_lease)) return done({Status::released, {}});
   if (is(Mutation::blind_release)) {
-    return correct_->break_lock(grant.name, [done = std::move(done)](const Result<bool>&) {
+    return correct_->break_lock(grant.space, grant.name, [done = std::move(done)](const Result<bool>&) {
       done({Status::released, {}});
     });
   }

@@ -129,7 +129,7 @@ class Simulation {
       attempt->end_by = saturating_add(attempt->started, std::max(options.wait.value(), nanoseconds(2s)));
     }
     attempts_.push_back(attempt);
-    (void)core_->acquire("x", options, [this, attempt](AcquireResult result) { ended(*attempt, std::move(result)); });
+    (void)core_->acquire({"x"}, options, [this, attempt](AcquireResult result) { ended(*attempt, std::move(result)); });
   }
 
   void ended(Attempt& attempt, AcquireResult result) {

@@ -159,7 +159,7 @@ TEST_F(HandlersTest, AcquiringInsideAHandlerWorksWhenTheBackendAnswersAtOnce) {
   core_->context().notifier->complete([&] {
     const LockImpl lock(core_->shard_of("y"), "y");
     Failure failure;
-    Lease lease = lock.acquire({}, failure);
+    Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     EXPECT_FALSE(failure.code);
     EXPECT_TRUE(lease.held());
     EXPECT_TRUE(lease.release());
@@ -175,7 +175,7 @@ TEST_F(HandlersTest, AcquiringInsideAHandlerIsRefusedWhenItWouldHaveToWait) {
   core_->context().notifier->complete([&] {
     const LockImpl lock(core_->shard_of("y"), "y");
     Failure failure;
-    const Lease lease = lock.acquire({}, failure);
+    const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
     EXPECT_FALSE(lease.has_value());
     done = true;
@@ -191,7 +191,7 @@ TEST_F(HandlersTest, AGrantThatBeatsTheRefusalInsideAHandlerIsReleased) {
   core_->context().notifier->complete([&] {
     const LockImpl lock(core_->shard_of("y"), "y");
     Failure failure;
-    const Lease lease = lock.acquire({}, failure);
+    const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     // The answer is already there when the cancellation comes.
     (void)engine_->dispatch(
         [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
@@ -234,7 +234,7 @@ TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
   std::function<void()> again = [&] {
     deepest = std::max(deepest, ++depth);
     if (++rounds < 10000) {
-      core_->acquire("y", {}, [&](AcquireResult result) {
+      core_->acquire({"y"}, {}, [&](AcquireResult result) {
         core_->context().notifier->complete(
             [&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
               (void)lease->release();
@@ -271,7 +271,7 @@ TEST_F(HandlersTest, ASynchronousAcquireWaitsUntilItIsGranted) {
   const LockImpl lock(core_->shard_of("y"), "y");
   Failure failure;
   const TimePoint start = now();
-  const Lease lease = lock.acquire({}, failure);
+  const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
   EXPECT_FALSE(failure.code);
   EXPECT_TRUE(lease.held());
   EXPECT_EQ(now(), start + 3s);

@@ -238,7 +238,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   const auto outcome = acquire();
   const auto state = [&] {
     std::shared_ptr<LeaseState> out;
-    core_->acquire("y", {}, [&](AcquireResult result) { out = std::move(result.lease); });
+    core_->acquire({"y"}, {}, [&](AcquireResult result) { out = std::move(result.lease); });
     grant(*service_->contends[1]);
     return out;
   }();
@@ -254,7 +254,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
 
 TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheProgramWasToldOfTheLossIsNone) {
   std::shared_ptr<LeaseState> state;
-  core_->acquire("x", {}, [&](AcquireResult result) { state = std::move(result.lease); });
+  core_->acquire({"x"}, {}, [&](AcquireResult result) { state = std::move(result.lease); });
   grant(service_->last_contend());
   engine_->advance(12s);
   ASSERT_EQ(service_->renewals.size(), 1U);

@@ -212,12 +212,12 @@ TEST_F(FilePathTest, QuestionsGoWhereItsPathLeads) {
   FileBackend other(host, {.path = locks()});
   (void)acquire(other, "b");
   std::vector<std::string> answered;
-  backend_.inspect("b", [&](const Result<LockInfo>& info) {
+  backend_.inspect(Space::lock, "b", [&](const Result<LockInfo>& info) {
     ASSERT_TRUE(info.ok());
     EXPECT_TRUE(info.value().held);
     answered.emplace_back("inspect");
   });
-  backend_.list([&](const Result<std::vector<LockInfo>>& locks) {
+  backend_.list(Space::lock, [&](const Result<std::vector<LockInfo>>& locks) {
     ASSERT_TRUE(locks.ok());
     ASSERT_EQ(locks.value().size(), 1U);
     EXPECT_EQ(locks.value()[0].name, "b");
@@ -231,11 +231,11 @@ TEST_F(FilePathTest, AQuestionFailsWhereItsPathLeadsToNoDirectory) {
   rename_further_up();
   write_file(scratch_.path() + "/up", "no directory");
   std::vector<Failure> failures;
-  backend_.inspect("a", [&](const Result<LockInfo>& info) {
+  backend_.inspect(Space::lock, "a", [&](const Result<LockInfo>& info) {
     ASSERT_FALSE(info.ok());
     failures.push_back(info.failure());
   });
-  backend_.list([&](const Result<std::vector<LockInfo>>& locks) {
+  backend_.list(Space::lock, [&](const Result<std::vector<LockInfo>>& locks) {
     ASSERT_FALSE(locks.ok());
     failures.push_back(locks.failure());
   });
@@ -274,7 +274,7 @@ TEST_F(FilePathTest, ALossIsSignalledAtOnceInADirectoryThatWasAwayForAMoment) {
 TEST_F(FilePathTest, AWaiterBehindALeaseOfItsOwnClientIsWokenByTheLoss) {
   (void)acquire("a");
   int woken = 0;
-  const auto watch = backend_.watch("a", [&woken] { ++woken; });
+  const auto watch = backend_.watch(Space::lock, "a", [&woken] { ++woken; });
   rename_further_up();
   EXPECT_EQ(woken, 0);
   executor_.advance(1s);

@@ -28,7 +28,7 @@ TEST(MemoryFork, TheLocksAndWaitersOfTheParentAreNotTheChilds) {
   const ManualClock clock;
   RecordingSession session(*store, "host:1:parent");
   const LockRequest request{.name = "x", .owner = OwnerId(0, 1), .holder = "host:1:parent", .lease = 30s};
-  ASSERT_TRUE(store->try_acquire(request, session, clock).granted);
+  ASSERT_TRUE(store->try_acquire(request, 0s, session, clock).granted);
   LockRequest waiting = request;
   waiting.owner = OwnerId(0, 2);
   ASSERT_FALSE(store->enqueue(waiting, session, clock).granted);

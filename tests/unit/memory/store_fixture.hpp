@@ -21,12 +21,14 @@ struct RecordingSession final : Session {
   }
   ~RecordingSession() { store_.detach(*this); }
 
-  void granted(const std::string& /*name*/, const OwnerId& owner, FencingToken token, TimePoint since) override {
+  void granted(Space /*space*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
+               TimePoint since) override {
     news.push_back("granted " + std::to_string(owner.low()));
     last_token = token;
     last_since = since;
   }
-  void first_in_line(const std::string& /*name*/, const OwnerId& owner, TimePoint lease_ends) override {
+  void first_in_line(Space /*space*/, const std::string& /*name*/, const OwnerId& owner,
+                     TimePoint lease_ends) override {
     news.push_back("first " + std::to_string(owner.low()));
     last_lease_ends = lease_ends;
   }
@@ -48,14 +50,15 @@ class MemoryStoreTest : public testing::Test {
     return {.name = std::move(name), .owner = OwnerId(0, owner), .holder = "host:1:a", .lease = lease};
   }
   MemoryStore::Answer try_acquire(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.try_acquire(request(owner, lease), a, clock);
+    return store.try_acquire(request(owner, lease), 0s, a, clock);
   }
   MemoryStore::Answer enqueue(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.enqueue(request(owner, lease), a, clock);
   }
-  bool release(std::uint64_t owner) { return store.release("lock", OwnerId(0, owner), clock); }
+  bool release(std::uint64_t owner) { return store.release(Space::lock, "lock", OwnerId(0, owner), clock); }
   bool renew(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.renew("lock", OwnerId(0, owner), lease, clock);
+    return store.renew({.name = "lock", .owner = OwnerId(0, owner), .token = {}, .valid_until = {}, .lease = lease},
+                       clock);
   }
 
   ManualClock clock;

@@ -26,13 +26,13 @@ class InspectionTest : public BackendTest {
     return answer;
   }
   Answer<LockInfo> inspect(const std::string& name = "lock") {
-    return answer_to<LockInfo>([&](auto done) { backend->inspect(name, std::move(done)); });
+    return answer_to<LockInfo>([&](auto done) { backend->inspect(Space::lock, name, std::move(done)); });
   }
   Answer<std::vector<LockInfo>> list() {
-    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(std::move(done)); });
+    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(Space::lock, std::move(done)); });
   }
   Answer<bool> break_lock(const std::string& name = "lock") {
-    return answer_to<bool>([&](auto done) { backend->break_lock(name, std::move(done)); });
+    return answer_to<bool>([&](auto done) { backend->break_lock(Space::lock, name, std::move(done)); });
   }
   using Names = std::vector<std::string>;
   Answer<Names> forget(const std::string& name = "lock") {
@@ -141,11 +141,11 @@ TEST_F(InspectionTest, AQueueThatMakesNoSenseIsReported) {
 TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   Answer<LockInfo> info;
-  backend->inspect("lock", [&](Result<LockInfo> result) { info = std::move(result); });
+  backend->inspect(Space::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
   Answer<std::vector<LockInfo>> infos;
-  backend->list([&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
+  backend->list(Space::lock, [&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
   Answer<bool> broken;
-  backend->break_lock("lock", [&](Result<bool> result) { broken = std::move(result); });
+  backend->break_lock(Space::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
   engine.advance(1999ms);
   EXPECT_FALSE(info || infos || broken);
   engine.advance(1ms);

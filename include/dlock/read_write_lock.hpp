@@ -1,0 +1,150 @@
+// ReadWriteLock: a name that many may hold together to read, or one alone to write.
+//
+//   dlock::ReadWriteLock prices = client.read_write_lock("prices");  // nothing is sent yet
+//   dlock::Lease reading = prices.acquire_shared();                   // waits while somebody writes
+//   dlock::Lease writing = prices.acquire();                          // waits until it is alone
+//   std::shared_lock reader(prices);                                  // it is a Cpp17SharedTimedLockable, too
+//
+//   held           | acquire_shared()       | acquire()
+//   ---------------+------------------------+------------
+//   by nobody      | enters                 | enters
+//   to read        | enters, unless others  | waits
+//                  | wait before it         |
+//   to write       | waits                  | waits
+//
+// Where waiters are served in the order of their arrival (Capabilities::fair), readers who wait next to each other
+// enter together, and nobody enters before those who came earlier: a try to read is busy while a writer waits.
+// Elsewhere a writer who waits keeps new readers out by a mark that is at most a few tries old. Either way readers who
+// come and go do not keep a writer out.
+//
+// A lease of one does not become one of the other: release it and acquire again. Tokens: a writer's is greater than all
+// earlier ones of the name, a reader's greater than that of every earlier writer; what the lock protects should refuse
+// a write whose token is smaller than any that it has seen, and a read whose token is smaller than the greatest
+// writer's. The rest is as for DistributedLock (lock.hpp): what its functions say, holds for those of the same name
+// here.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <dlock/detail/completion.hpp>
+#include <dlock/detail/with_lock.hpp>
+#include <dlock/duration.hpp>
+#include <dlock/lease.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock {
+
+namespace detail {
+class LockImpl;
+}
+
+class ReadWriteLock {
+ public:
+  ReadWriteLock(ReadWriteLock&&) noexcept;
+  // Releases the leases that lock() and lock_shared() left in this object.
+  ReadWriteLock& operator=(ReadWriteLock&&) noexcept;
+  ~ReadWriteLock();
+
+  [[nodiscard]] const std::string& name() const noexcept;
+
+  // --- To write: alone ----------------------------------------------------------------------------------------------
+
+  Lease acquire(const AcquireOptions& options = {});
+  Lease acquire(const AcquireOptions& options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
+  template <class Handler>
+  void async_acquire(const AcquireOptions& options, Handler&& handler) {
+    start_acquire(options, detail::completion<Lease>(std::forward<Handler>(handler)));
+  }
+
+  // --- To read: together with others --------------------------------------------------------------------------------
+
+  Lease acquire_shared(const AcquireOptions& options = {});
+  Lease acquire_shared(const AcquireOptions& options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire_shared(AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire_shared(AcquireOptions options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire_shared_for(Duration wait, AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire_shared_for(Duration wait, AcquireOptions options, std::error_code& ec);
+  template <class Handler>
+  void async_acquire_shared(const AcquireOptions& options, Handler&& handler) {
+    start_acquire_shared(options, detail::completion<Lease>(std::forward<Handler>(handler)));
+  }
+
+  // --- SharedTimedMutex ---------------------------------------------------------------------------------------------
+  // Each thread's lease, of either kind, is kept in this object until that thread unlocks it. lock() and lock_shared()
+  // on a thread that holds either already throw std::errc::resource_deadlock_would_occur, the tries answer false.
+  // unlock() gives back what lock() took, unlock_shared() what lock_shared() took; the wrong one has no effect. None of
+  // them compiles on a temporary.
+
+  void lock() &;
+  void lock() && = delete;
+  [[nodiscard]] bool try_lock() &;
+  bool try_lock() && = delete;
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) & {
+    return try_lock_within(wait);
+  }
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) && = delete;
+  template <class AnyClock, class AnyDuration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) & {
+    return try_lock_within(detail::time_left(deadline, AnyClock::now()));
+  }
+  template <class AnyClock, class AnyDuration>
+  bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
+  void unlock() noexcept;
+
+  void lock_shared() &;
+  void lock_shared() && = delete;
+  [[nodiscard]] bool try_lock_shared() &;
+  bool try_lock_shared() && = delete;
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) & {
+    return try_lock_shared_within(wait);
+  }
+  template <class Rep, class Period>
+  bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) && = delete;
+  template <class AnyClock, class AnyDuration>
+  [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) & {
+    return try_lock_shared_within(detail::time_left(deadline, AnyClock::now()));
+  }
+  template <class AnyClock, class AnyDuration>
+  bool try_lock_shared_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
+  void unlock_shared() noexcept;
+
+  // The lease that this thread's lock() or lock_shared() took; empty if there is none. Valid until it is unlocked.
+  [[nodiscard]] const Lease& lease() const& noexcept;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  const Lease& lease() const&& = delete;
+
+  // Options that lock(), lock_shared(), their tries and timed forms use (their `wait` is given by the call).
+  void set_defaults(const AcquireOptions& options) &;
+  void set_defaults(const AcquireOptions& options) && = delete;
+  [[nodiscard]] AcquireOptions defaults() const;
+
+ private:
+  friend class Client;
+  explicit ReadWriteLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
+  void start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler);
+  void start_acquire_shared(const AcquireOptions& options, detail::Completion<Lease> handler);
+  bool try_lock_within(Duration wait);
+  bool try_lock_shared_within(Duration wait);
+
+  std::unique_ptr<detail::LockImpl> impl_;
+};
+
+// Runs f(lease) while holding the lock to read, as with_lock() does while holding it to write.
+template <class F>
+auto with_shared_lock(ReadWriteLock& lock, const AcquireOptions& options, F&& f) {
+  return detail::with_lease(lock.acquire_shared(options), std::forward<F>(f));
+}
+
+}  // namespace dlock

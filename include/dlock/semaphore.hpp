@@ -1,0 +1,67 @@
+// Semaphore: a name that so many may hold at the same time. A permit is a Lease: it has an owner, is renewed, and comes
+// back by itself when its holder dies.
+//
+//   dlock::Semaphore uploads = client.semaphore("uploads", 8);  // nothing is sent yet
+//   dlock::Lease permit = uploads.acquire();                     // waits while all 8 are taken
+//
+//   permits taken      | acquire()                         | release() of a permit
+//   -------------------+-----------------------------------+----------------------------
+//   fewer than n       | enters, unless others wait before | one is free again
+//   n                  | waits                             | the first who waits enters
+//
+// All who use a name at the same time must give the same number: whoever comes with another one while the semaphore is
+// held or waited for is refused with invalid_argument, which names both. While nobody uses it, any number will do. An
+// acquire takes one permit. A permit's token tells it from others of that name, but it does not fence: several are
+// valid at once. The rest is as for DistributedLock (lock.hpp): what its functions say, holds for those of the same
+// name here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <dlock/detail/completion.hpp>
+#include <dlock/detail/with_lock.hpp>
+#include <dlock/duration.hpp>
+#include <dlock/lease.hpp>
+#include <dlock/options.hpp>
+
+namespace dlock {
+
+namespace detail {
+class LockImpl;
+}
+
+class Semaphore {
+ public:
+  Semaphore(Semaphore&&) noexcept;
+  Semaphore& operator=(Semaphore&&) noexcept;
+  ~Semaphore();
+
+  [[nodiscard]] const std::string& name() const noexcept;
+  // How many may hold it at the same time.
+  [[nodiscard]] std::uint32_t max() const noexcept;
+
+  Lease acquire(const AcquireOptions& options = {});
+  Lease acquire(const AcquireOptions& options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
+  template <class Handler>
+  void async_acquire(const AcquireOptions& options, Handler&& handler) {
+    start_acquire(options, detail::completion<Lease>(std::forward<Handler>(handler)));
+  }
+
+ private:
+  friend class Client;
+  explicit Semaphore(std::unique_ptr<detail::LockImpl> impl) noexcept;
+  void start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler);
+
+  std::unique_ptr<detail::LockImpl> impl_;
+};
+
+}  // namespace dlock

@@ -1,0 +1,103 @@
+#include "core/client/lock_impl.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <dlock/error.hpp>
+
+#include "core/shard/acquisition.hpp"
+#include "core/shard/blocking.hpp"
+#include "core/shard/failures.hpp"
+#include "core/shard/lease_state.hpp"
+
+namespace dlock::detail {
+
+Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, Failure& failure) const {
+  const auto acquisition = std::make_shared<Acquisition>(shard, Target{name, space, mode, permits}, options, nullptr);
+  acquisition->begin(shard->if_busy());
+  if (!acquisition->ended().is_set()) {
+    if (shard->engine().must_not_block()) {
+      acquisition->cancel();
+      failure = would_deadlock();
+      return {};
+    }
+    shard->engine().wait(acquisition->ended());
+  }
+  failure = acquisition->take_failure();
+  return acquisition->take_lease();
+}
+
+Lease LockImpl::acquire(Mode mode, const AcquireOptions& options) const {
+  Failure failure;
+  Lease lease = acquire(mode, options, failure);
+  if (failure.code) throw Error(failure);
+  return lease;
+}
+
+Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, std::error_code& ec) const {
+  Failure failure;
+  Lease lease = acquire(mode, options, failure);
+  ec = failure.code;
+  return lease;
+}
+
+std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const {
+  options.wait = wait;
+  Failure failure;
+  Lease lease = acquire(mode, options, failure);
+  if (!failure.code) return lease;
+  if (failure.code == errc::timed_out) return std::nullopt;
+  throw Error(failure);
+}
+
+std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options,
+                                               std::error_code& ec) const {
+  options.wait = wait;
+  Failure failure;
+  Lease lease = acquire(mode, options, failure);
+  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
+  if (failure.code) return std::nullopt;
+  return lease;
+}
+
+void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
+  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  const auto acquisition = std::make_shared<Acquisition>(
+      shard, Target{name, space, mode, permits}, options,
+      [shard = shard, handler = std::move(handler)](AcquireResult result) mutable {
+        shard->notifier().complete([handler = std::move(handler), result = std::move(result)] {
+          handler(result.failure, result.lease ? LeaseState::make_lease(result.lease) : Lease());
+        });
+      });
+  acquisition->begin(engine::IfBusy::leave_task);
+}
+
+void LockImpl::lock(Mode mode) {
+  if (mine().held()) {
+    throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                        "this thread holds " + described(space, name) + " already"});
+  }
+  (void)leases_.decrement();  // a lost lease that this thread did not unlock
+  LivelockBackoff::of_this_thread().pause(&leases_);
+  auto options = defaults();
+  options.wait = forever;
+  leases_.put(acquire(mode, options), mode);
+}
+
+bool LockImpl::try_lock_within(Mode mode, Duration wait) {
+  if (mine().held()) return false;
+  (void)leases_.decrement();
+  auto lease = try_acquire_for(mode, std::max(wait, Duration()), defaults());
+  if (!lease) {
+    LivelockBackoff::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
+    return false;
+  }
+  leases_.put(*std::move(lease), mode);
+  return true;
+}
+
+void LockImpl::unlock(Mode mode) noexcept {
+  const auto lease = leases_.decrement(mode);  // released when it goes out of scope
+}
+
+}  // namespace dlock::detail
