@@ -41,7 +41,7 @@ std::shared_ptr<ManualClock> FileFixture::clock() {
   return clock_;
 }
 
-void FileFixture::kill_hold(const std::string& name) {
+void FileFixture::kill_hold(Space /*space*/, const std::string& name) {
   const std::string copy = directory.path() + "/copy";
   const std::string lock_file = locks_ + "/" + file::encode_file_name(name);
   std::filesystem::copy_file(lock_file, copy, std::filesystem::copy_options::overwrite_existing);

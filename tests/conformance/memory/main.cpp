@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     conformance::add_subject({.name = "memory_" + strategy,
                               .make = [strategy] { return std::make_unique<conformance::MemoryFixture>(strategy); },
                               .client_tests = strategy == "queue",
+                              .spaces = {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore},
                               .untested = std::vector<std::string>()});
   }
   return conformance::run(argc, argv);

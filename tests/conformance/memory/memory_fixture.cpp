@@ -101,8 +101,8 @@ const Clock& MemoryFixture::service_clock() const {
   return *real_clock_;
 }
 
-void MemoryFixture::kill_hold(const std::string& name) {
-  (void)store_->break_lock(name, service_clock());
+void MemoryFixture::kill_hold(Space space, const std::string& name) {
+  (void)store_->break_lock(space, name, service_clock());
 }
 void MemoryFixture::kill_session(Client& client) {
   store_->kill_sessions(client.holder(), service_clock());
@@ -139,8 +139,8 @@ void MemoryFixture::lose_next_answer() {
   store_->faults().inject(disturbance_);
 }
 
-std::size_t MemoryFixture::residue(const std::string& name) {
-  return store_->residue(name, service_clock());
+std::size_t MemoryFixture::residue(Space space, const std::string& name) {
+  return store_->residue(name, service_clock(), space);
 }
 
 std::uint64_t MemoryFixture::requests() {

@@ -23,7 +23,7 @@ class MemoryFixture final : public Fixture {
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
   [[nodiscard]] std::shared_ptr<ManualClock> clock() override;
-  void kill_hold(const std::string& name) override;
+  void kill_hold(Space space, const std::string& name) override;
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
@@ -31,7 +31,7 @@ class MemoryFixture final : public Fixture {
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(const std::string& name) override;
+  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
 
  private:

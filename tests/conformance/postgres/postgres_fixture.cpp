@@ -71,7 +71,7 @@ std::optional<Missing> PostgresFixture::missing(Feature feature) const {
   }
 }
 
-void PostgresFixture::kill_hold(const std::string& name) {
+void PostgresFixture::kill_hold(Space /*space*/, const std::string& name) {
   service_.server().run(PostgresLock(strategy_, name).take_away());
 }
 
@@ -113,7 +113,7 @@ void PostgresFixture::lose_next_answer() {
   disturbed_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
 }
 
-std::size_t PostgresFixture::residue(const std::string& name) {
+std::size_t PostgresFixture::residue(Space /*space*/, const std::string& name) {
   return std::stoul(service_.server().value(PostgresLock(strategy_, name).residue()));
 }
 

@@ -68,7 +68,7 @@ std::optional<Missing> RedisFixture::missing(Feature feature) const {
   }
 }
 
-void RedisFixture::kill_hold(const std::string& name) {
+void RedisFixture::kill_hold(Space /*space*/, const std::string& name) {
   (void)server_.command({"DEL", redis::keys_of(prefix, name).lock});
 }
 
@@ -97,7 +97,7 @@ void RedisFixture::lose_next_answer() {
   proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
 }
 
-std::size_t RedisFixture::residue(const std::string& name) {
+std::size_t RedisFixture::residue(Space /*space*/, const std::string& name) {
   const redis::Keys keys = redis::keys_of(prefix, name);
   return static_cast<std::size_t>(server_.command({"EXISTS", keys.lock}).integer +
                                   server_.command({"ZCARD", keys.queue}).integer);

@@ -75,7 +75,7 @@ TEST_P(Contract, C04_TokensGrowAfterAKilledHold) {
   DLOCK_NEEDS(kill_hold);
   Lock& lock = lock_of(client());
   const Lease killed = take(lock);
-  fixture().kill_hold(name());
+  kill_hold(name());
   Lock& next_lock = lock_of(client());
   EXPECT_GT(take(next_lock).token(), killed.token());
 }

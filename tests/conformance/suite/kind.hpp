@@ -14,6 +14,9 @@
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/read_write_lock.hpp>
+#include <dlock/semaphore.hpp>
+#include <dlock/space.hpp>
 
 namespace dlock::conformance {
 
@@ -30,12 +33,15 @@ class Lock {
   virtual Lease acquire(const AcquireOptions& options, std::error_code& ec) = 0;
   [[nodiscard]] virtual std::optional<Lease> try_acquire() = 0;
   [[nodiscard]] virtual std::optional<Lease> try_acquire(const AcquireOptions& options, std::error_code& ec) = 0;
+  [[nodiscard]] virtual std::optional<Lease> try_acquire_for(Duration wait, std::error_code& ec) = 0;
   virtual void async_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler) = 0;
 };
 
+// Over any of the library's own, as it is held by one at a time.
+template <class Of>
 class ExclusiveLock final : public Lock {
  public:
-  explicit ExclusiveLock(DistributedLock lock) : lock_(std::move(lock)) {}
+  explicit ExclusiveLock(Of lock) : lock_(std::move(lock)) {}
 
   [[nodiscard]] const std::string& name() const noexcept override { return lock_.name(); }
   Lease acquire(const AcquireOptions& options) override { return lock_.acquire(options); }
@@ -44,24 +50,37 @@ class ExclusiveLock final : public Lock {
   [[nodiscard]] std::optional<Lease> try_acquire(const AcquireOptions& options, std::error_code& ec) override {
     return lock_.try_acquire(options, ec);
   }
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, std::error_code& ec) override {
+    return lock_.try_acquire_for(wait, {}, ec);
+  }
   void async_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler) override {
     lock_.async_acquire(options, std::move(handler));
   }
 
  private:
-  DistributedLock lock_;
+  Of lock_;
 };
 
 struct Kind {
   std::string name;  // becomes part of the tests' names; empty: the plain lock
+  Space space = Space::lock;
   std::function<std::unique_ptr<Lock>(const Client&, const std::string& name)> make;
 };
 
 // The plain lock comes first.
 [[nodiscard]] inline const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{{"", [](const Client& client, const std::string& name) {
-                                        return std::make_unique<ExclusiveLock>(client.lock(name));
-                                      }}};
+  static const std::vector<Kind> all{
+      {"", Space::lock,
+       [](const Client& client, const std::string& name) {
+         return std::make_unique<ExclusiveLock<DistributedLock>>(client.lock(name));
+       }},
+      {"to_write", Space::read_write,
+       [](const Client& client, const std::string& name) {
+         return std::make_unique<ExclusiveLock<ReadWriteLock>>(client.read_write_lock(name));
+       }},
+      {"one_permit", Space::semaphore, [](const Client& client, const std::string& name) {
+         return std::make_unique<ExclusiveLock<Semaphore>>(client.semaphore(name, 1));
+       }}};
   return all;
 }
 

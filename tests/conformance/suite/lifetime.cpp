@@ -80,9 +80,9 @@ TEST_P(ClientContract, C15_ALockMayOutliveItsClient) {
 TEST_P(Contract, C15_ClosingAClientFreesItsLocks) {
   Client& gone = client();
   Lock& one = lock_of(gone, name("one"));
-  DistributedLock two = gone.lock(name("two"));
+  Lock& two = lock_of(gone, name("two"));
   const Lease first = take(one);
-  two.lock();
+  const Lease second = take(two);
   close(gone);
   EXPECT_TRUE(is_free(name("one")));
   EXPECT_TRUE(is_free(name("two")));

@@ -15,7 +15,7 @@ TEST_P(Contract, C03_AKilledHoldIsSignalled) {
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   const TimePoint valid_until = lease.valid_until();
-  fixture().kill_hold(name());
+  kill_hold(name());
   const TimePoint killed = now();
   pass_until(loss.event(), "the loss of a killed hold is not signalled");
   EXPECT_FALSE(lease.held());
@@ -32,7 +32,7 @@ TEST_P(Contract, C03_AKilledHoldIsSignalledWithinItsLease) {
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
   const TimePoint valid_until = lease.valid_until();
-  fixture().kill_hold(name());
+  kill_hold(name());
   step(valid_until - now());
   loss.event().wait("the loss of a killed hold is not signalled by the end of its lease");
 }
@@ -110,7 +110,7 @@ TEST_P(Contract, C03_ALossBeforeTheFirstLookIsSeenAtOnce) {
   const auto observer = std::make_shared<RecordingObserver>();
   Lock& lock = lock_of(client({.observer = observer}));
   const Lease lease = take(lock, renewed());
-  fixture().kill_hold(name());
+  kill_hold(name());
   pass_until(observer->losses(name()), "the observer is not told of a loss");
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());
@@ -132,7 +132,7 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsToken) {
   const auto observer = std::make_shared<RecordingObserver>();
   Lock& lock = lock_of(client({.observer = observer}));
   Lease lease = take(lock, renewed());
-  fixture().kill_hold(name());
+  kill_hold(name());
   pass_until(observer->losses(name()), "the observer is not told of a loss");
   if (stepping()) step(2 * this->lease());
   EXPECT_FALSE(lease.release());

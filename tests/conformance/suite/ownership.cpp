@@ -12,7 +12,7 @@ TEST_P(Contract, C05_StaleReleaseNeverFreesTheNextHolder) {
   Lock& stale_lock = lock_of(client());
   Lock& next_lock = lock_of(client());
   Lease stale = take(stale_lock);
-  fixture().kill_hold(name());
+  kill_hold(name());
   Lease next = take(next_lock);
   EXPECT_FALSE(stale.release());
   EXPECT_TRUE(next.held());
@@ -39,7 +39,7 @@ TEST_P(Contract, C05_DestroyingAStaleLeaseNeverFreesTheNextHolder) {
   Lock& stale_lock = lock_of(client());
   Lock& next_lock = lock_of(client());
   std::optional<Lease> stale = take(stale_lock);
-  fixture().kill_hold(name());
+  kill_hold(name());
   Lease next = take(next_lock);
   stale.reset();
   EXPECT_FALSE(is_free(name()));
@@ -53,7 +53,7 @@ TEST_P(Contract, C05_StaleRenewalNeverTouchesTheNextHolder) {
   Lock& next_lock = lock_of(client());
   const Lease stale = take(stale_lock, renewed());
   const LossEvent loss(stale);
-  fixture().kill_hold(name());
+  kill_hold(name());
   Lease next = take(next_lock);
   pass_until(loss.event(), "a renewal after the next holder has entered is not refused");
   EXPECT_FALSE(stale.held());

@@ -33,7 +33,7 @@ TEST_P(Contract, C13_AReleaseOfAKilledHoldSaysNo) {
   DLOCK_NEEDS(kill_hold);
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
-  fixture().kill_hold(name());
+  kill_hold(name());
   EXPECT_FALSE(lease.release());
   EXPECT_FALSE(lease.held());
 }
@@ -119,6 +119,7 @@ TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
 }
 
 TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
+  DLOCK_APPLIES_IF(kind().space == Space::lock, "plain locks show it");
   DLOCK_NEEDS(stall);
   DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
   lock.lock();

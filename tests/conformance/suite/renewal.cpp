@@ -99,7 +99,7 @@ TEST_P(Contract, C10_RenewalNeverTakesAKilledHoldBack) {
   Lock& lock = lock_of(client());
   const Lease lease = take(lock, renewed());
   const LossEvent loss(lease);
-  fixture().kill_hold(name());
+  kill_hold(name());
   pass_until(loss.event(), "a hold that was killed goes on");
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(is_free(name()));

@@ -14,6 +14,7 @@
 #include "suite/contract.hpp"
 #include "suite/plain_lock.hpp"
 #include "suite/report.hpp"
+#include "suite/sharing.hpp"
 #include "suite/watchdog.hpp"
 
 namespace dlock::conformance {
@@ -36,13 +37,15 @@ void link_lifetime();
 void link_reentrancy();
 void link_options();
 void link_plain_lock();
+void link_sharing();
 
 namespace {
 
 void link_all_tests() {
-  for (const auto link : {link_exclusion, link_validity, link_loss, link_fencing, link_ownership, link_residue,
-                          link_crash, link_deadlines, link_outcomes, link_renewal, link_waking, link_release,
-                          link_names, link_threads, link_lifetime, link_reentrancy, link_options, link_plain_lock}) {
+  for (const auto link :
+       {link_exclusion, link_validity, link_loss, link_fencing, link_ownership, link_residue, link_crash,
+        link_deadlines, link_outcomes, link_renewal, link_waking, link_release, link_names, link_threads, link_lifetime,
+        link_reentrancy, link_options, link_plain_lock, link_sharing}) {
     link();
   }
 }
@@ -94,6 +97,23 @@ std::vector<Subject> client_subjects() {
   return some;
 }
 
+// Each with the kinds that it has.
+std::vector<Contract::ParamType> of_their_kinds(const std::vector<Subject>& some) {
+  std::vector<Contract::ParamType> all;
+  for (const Subject& subject : some) {
+    for (const Kind& kind : kinds()) {
+      if (std::ranges::find(subject.spaces, kind.space) != subject.spaces.end()) all.emplace_back(subject, kind);
+    }
+  }
+  return all;
+}
+
+std::vector<Subject> subjects_with(Space space) {
+  std::vector<Subject> some = subjects();
+  std::erase_if(some, [&](const Subject& each) { return std::ranges::find(each.spaces, space) == each.spaces.end(); });
+  return some;
+}
+
 // What other lock types add to the first is the client's.
 std::vector<PlainLock::ParamType> plain_locks() {
   std::vector<PlainLock::ParamType> all;
@@ -108,18 +128,22 @@ constexpr auto name_of = [](const auto& info) {
   const auto& [subject, variant] = info.param;
   return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
 };
+constexpr auto name_of_subject = [](const auto& info) { return info.param.name; };
 
 }  // namespace
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Contract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClientContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReadWriteContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PermitContract);
 
-using ::testing::Combine;
 using ::testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(, Contract, Combine(ValuesIn(subjects()), ValuesIn(kinds())), name_of);
-INSTANTIATE_TEST_SUITE_P(, ClientContract, Combine(ValuesIn(client_subjects()), ValuesIn(kinds())), name_of);
+INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ValuesIn(subjects_with(Space::read_write)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, PermitContract, ValuesIn(subjects_with(Space::semaphore)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, Contract, ValuesIn(of_their_kinds(subjects())), name_of);
+INSTANTIATE_TEST_SUITE_P(, ClientContract, ValuesIn(of_their_kinds(client_subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, PlainLock, ValuesIn(plain_locks()), name_of);
 
 }  // namespace dlock::conformance

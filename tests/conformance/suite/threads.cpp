@@ -69,9 +69,9 @@ TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
     std::vector<Thread> threads;
     for (std::size_t i = 0; i < errors.size(); ++i) {
       threads.emplace_back([&, i] {
-        DistributedLock lock = shared.lock(name(std::to_string(i)));
+        const auto lock = kind().make(shared, name(std::to_string(i)));
         for (int k = 0; k < 20 && !errors[i]; ++k) {
-          if (auto lease = lock.try_acquire({}, errors[i]); lease && lease->release(errors[i])) granted.fetch_add(1);
+          if (auto lease = lock->try_acquire({}, errors[i]); lease && lease->release(errors[i])) granted.fetch_add(1);
         }
       });
     }

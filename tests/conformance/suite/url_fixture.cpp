@@ -66,8 +66,8 @@ std::optional<Missing> UrlFixture::missing(Feature feature) const {
   return untested("unknown to this fixture");
 }
 
-void UrlFixture::kill_hold(const std::string& name) {
-  (void)admin().break_lock(name);
+void UrlFixture::kill_hold(Space space, const std::string& name) {
+  (void)admin().break_lock(name, space);
 }
 
 }  // namespace dlock::conformance

@@ -77,7 +77,7 @@ TEST_P(Contract, C11_AWaiterIsWokenWhenAHoldIsKilled) {
   const Lease lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));
-  fixture().kill_hold(name());
+  kill_hold(name());
   EXPECT_TRUE(waiting.lease().held());
 }
 

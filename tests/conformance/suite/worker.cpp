@@ -33,7 +33,7 @@ void wait_for_state_change(pid_t pid, int options) {
 
 }  // namespace
 
-Worker::Worker(const std::string& url, const std::string& label) {
+Worker::Worker(const std::string& url, const std::string& label, const Kind& kind) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw failure("socketpair");
   socket_ = ends[0];
@@ -41,9 +41,9 @@ Worker::Worker(const std::string& url, const std::string& label) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::array<std::string, 4> arguments{"/proc/self/exe", "--dlock-conformance-worker", url, label};
-  std::array<char*, 5> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(),
-                            nullptr};
+  std::array<std::string, 5> arguments{"/proc/self/exe", "--dlock-conformance-worker", url, label, kind.name};
+  std::array<char*, 6> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(),
+                            arguments[3].data(), arguments[4].data(), nullptr};
   errno = posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   const int error = errno;
   posix_spawn_file_actions_destroy(&actions);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "suite/kind.hpp"
+
 namespace dlock::conformance {
 
 // Command               | answer
@@ -22,7 +24,8 @@ namespace dlock::conformance {
 // Any of them may be answered by "error TEXT".
 class Worker {
  public:
-  Worker(const std::string& url, const std::string& label);
+  // Its locks are of that kind.
+  Worker(const std::string& url, const std::string& label, const Kind& kind);
   Worker(Worker&& other) noexcept;
   Worker& operator=(Worker&&) = delete;
   // Kills it, if it is still there.

@@ -3,6 +3,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
@@ -18,13 +19,16 @@
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
+#include "suite/kind.hpp"
+
 namespace dlock::conformance {
 
 namespace {
 
 class Servant {
  public:
-  Servant(const std::string& url, const std::string& label) : client_(connect(url, {.label = label})) {}
+  Servant(const std::string& url, const std::string& label, const Kind& kind)
+      : kind_(kind), client_(connect(url, {.label = label})) {}
 
   std::string serve(const std::string& line) {
     std::istringstream words(line);
@@ -46,8 +50,8 @@ class Servant {
     words >> name >> lease_ms;
     AcquireOptions options;
     if (lease_ms > 0) options.lease = std::chrono::milliseconds(lease_ms);
-    DistributedLock lock = client_.lock(name);
-    lease_ = lock.acquire(options);
+    const auto lock = kind_.make(client_, name);
+    lease_ = lock->acquire(options);
     return "granted " + std::to_string(lease_.token().value());
   }
 
@@ -55,10 +59,10 @@ class Servant {
     std::string name;
     int times = 0;
     words >> name >> times;
-    DistributedLock lock = client_.lock(name);
+    const auto lock = kind_.make(client_, name);
     std::string answer = "tokens";
     for (int i = 0; i < times; ++i) {
-      const Lease lease = lock.acquire();
+      const Lease lease = lock->acquire({});
       answer += " " + std::to_string(lease.token().value());
     }
     return answer;
@@ -69,9 +73,9 @@ class Servant {
     std::string file;
     int times = 0;
     words >> name >> file >> times;
-    DistributedLock lock = client_.lock(name);
+    const auto lock = kind_.make(client_, name);
     for (int i = 0; i < times; ++i) {
-      const Lease lease = lock.acquire();
+      const Lease lease = lock->acquire({});
       long value = 0;
       std::ifstream(file) >> value;
       std::ofstream(file) << value + 1;
@@ -88,15 +92,19 @@ class Servant {
     return "spawned " + std::to_string(pid);
   }
 
+  const Kind& kind_;
   Client client_;
   Lease lease_;
 };
 
-int serve(const std::string& url, const std::string& label) {
+int serve(const std::string& url, const std::string& label, const std::string& kind_name) {
+  const auto kind =
+      std::find_if(kinds().begin(), kinds().end(), [&](const Kind& each) { return each.name == kind_name; });
+  if (kind == kinds().end()) return 1;
   std::optional<Servant> servant;
   for (std::string line; std::getline(std::cin, line);) {
     try {
-      if (!servant) servant.emplace(url, label);
+      if (!servant) servant.emplace(url, label, *kind);
       std::cout << servant->serve(line) << std::endl;
     } catch (const std::exception& e) {
       std::cout << "error " << e.what() << std::endl;
@@ -118,7 +126,9 @@ int idle() {
 
 std::optional<int> run_as_helper(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
-  if (argc == 4 && arguments[1] == "--dlock-conformance-worker") return serve(arguments[2], arguments[3]);
+  if (argc == 5 && arguments[1] == "--dlock-conformance-worker") {
+    return serve(arguments[2], arguments[3], arguments[4]);
+  }
   if (argc == 2 && arguments[1] == "--dlock-conformance-idle") return idle();
   return std::nullopt;
 }

@@ -102,7 +102,7 @@ std::optional<std::string> ZooKeeperFixture::holder_path(const std::string& name
   return path + "/" + *first;
 }
 
-void ZooKeeperFixture::kill_hold(const std::string& name) {
+void ZooKeeperFixture::kill_hold(Space /*space*/, const std::string& name) {
   if (const auto path = holder_path(name)) (void)service_.session().remove(*path);
 }
 
@@ -155,7 +155,7 @@ void ZooKeeperFixture::lose_next_answer() {
   for (const auto& each : disturbed_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
 }
 
-std::size_t ZooKeeperFixture::residue(const std::string& name) {
+std::size_t ZooKeeperFixture::residue(Space /*space*/, const std::string& name) {
   ZooKeeperClient& session = service_.session();
   const std::string path = zookeeper::lock_path(prefix, name);
   const auto node = session.get(path);

@@ -23,6 +23,7 @@
 #include <dlock/client.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/space.hpp>
 
 namespace dlock::conformance {
 
@@ -74,8 +75,8 @@ class Fixture {
   // A clock for ClientOptions::clock; when all clients of the fixture use it, leases in the service run out by it too.
   [[nodiscard]] virtual std::shared_ptr<ManualClock> clock() { return nullptr; }
 
-  // Takes the lock away from its holder, in the service and without telling the client.
-  virtual void kill_hold(const std::string& /*name*/) {}
+  // Takes the lock away from all who hold it, in the service and without telling the client.
+  virtual void kill_hold(Space /*space*/, const std::string& /*name*/) {}
   // Ends everything that the service knows of a client, as if its machine had died.
   virtual void kill_session(Client& /*client*/) {}
 
@@ -95,7 +96,7 @@ class Fixture {
 
   // How many entries (holders, waiters, queue nodes, rows) the service keeps that could delay others at this name.
   // What only remembers a token does not count.
-  [[nodiscard]] virtual std::size_t residue(const std::string& /*name*/) { return 0; }
+  [[nodiscard]] virtual std::size_t residue(Space /*space*/, const std::string& /*name*/) { return 0; }
   // How many requests the service has carried out so far.
   [[nodiscard]] virtual std::uint64_t requests() { return 0; }
   // Stops the service cleanly and starts it again, with the data that it keeps across restarts.
@@ -112,7 +113,7 @@ class UrlFixture : public Fixture {
   [[nodiscard]] std::string url() const override { return url_; }
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
-  void kill_hold(const std::string& name) override;
+  void kill_hold(Space space, const std::string& name) override;
 
  protected:
   // A client of the fixture itself.
