@@ -19,6 +19,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/info.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/multi_lock.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/options.hpp>
 #include <dlock/read_write_lock.hpp>
@@ -50,6 +51,11 @@ class Client {
   [[nodiscard]] DistributedLock lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   DistributedLock lock(std::string name) const&& = delete;
+  // Several locks as one; see multi_lock.hpp. Sends nothing. Throws Error(invalid_argument) for a name that is no good,
+  // the same name twice, or none at all.
+  [[nodiscard]] MultiLock multi_lock(std::vector<std::string> names) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  MultiLock multi_lock(std::vector<std::string> names) const&& = delete;
 
   // The same for the other kinds of locks; see read_write_lock.hpp and semaphore.hpp. Each kind has names of its own.
   // Throws Error(unsupported), too, where the backend has no such locks (see Capabilities).

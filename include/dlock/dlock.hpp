@@ -19,6 +19,8 @@
 #include <dlock/info.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/multi_lease.hpp>
+#include <dlock/multi_lock.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/options.hpp>
 #include <dlock/read_write_lock.hpp>

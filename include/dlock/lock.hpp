@@ -106,6 +106,7 @@ class DistributedLock {
 
  private:
   friend class Client;
+  friend class MultiLock;
   explicit DistributedLock(std::unique_ptr<detail::LockImpl> impl) noexcept;
   void start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler);
   bool try_lock_within(Duration wait);

@@ -144,7 +144,7 @@ class ReadWriteLock {
 // Runs f(lease) while holding the lock to read, as with_lock() does while holding it to write.
 template <class F>
 auto with_shared_lock(ReadWriteLock& lock, const AcquireOptions& options, F&& f) {
-  return detail::with_lease(lock.acquire_shared(options), std::forward<F>(f));
+  return detail::run_and_release(lock.acquire_shared(options), std::forward<F>(f));
 }
 
 }  // namespace dlock

@@ -30,8 +30,8 @@ template <class Result, class Handler>
   } else {
     static_assert(
         std::is_invocable_v<Kept&, const Failure&, Result>,
-        "the handler must take (std::error_code, R) or (const dlock::Failure&, R), where R is dlock::Lease for "
-        "async_acquire() and bool for async_release()");
+        "the handler must take (std::error_code, R) or (const dlock::Failure&, R), where R is dlock::Lease (of a "
+        "MultiLock: dlock::MultiLease) for async_acquire() and bool for async_release()");
     return {};
   }
 }

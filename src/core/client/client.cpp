@@ -86,14 +86,14 @@ Client::~Client() {
 DistributedLock Client::lock(std::string name) const& {
   require_good_name(name);
   const auto& shard = core_->shard_of(name);
-  return DistributedLock(std::make_unique<detail::LockImpl>(shard, std::move(name)));
+  return DistributedLock(std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name)}));
 }
 
 ReadWriteLock Client::read_write_lock(std::string name) const& {
   require_good_name(name);
   require(Space::read_write);
   const auto& shard = core_->shard_of(name);
-  return ReadWriteLock(std::make_unique<detail::LockImpl>(shard, std::move(name), Space::read_write));
+  return ReadWriteLock(std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), Space::read_write}));
 }
 
 Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
@@ -104,8 +104,8 @@ Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
                 "permits: " + std::to_string(permits) + " is not a number from 1 to 2147483647");
   }
   const auto& shard = core_->shard_of(name);
-  return Semaphore(std::make_unique<detail::LockImpl>(shard, std::move(name), Space::semaphore,
-                                                      static_cast<std::uint32_t>(permits)));
+  return Semaphore(std::make_unique<detail::LockImpl>(
+      detail::LockPlace{shard, std::move(name), Space::semaphore, static_cast<std::uint32_t>(permits)}));
 }
 
 void Client::require(Space space) const {
@@ -114,6 +114,13 @@ void Client::require(Space space) const {
   std::string what = "backend \"" + std::string(can.backend) + "\"";
   if (!can.strategy.empty()) what += " with strategy \"" + std::string(can.strategy) + "\"";
   throw Error(errc::unsupported, what + " has no " + std::string(to_string(space)) + "s");
+}
+
+MultiLock Client::multi_lock(std::vector<std::string> names) const& {
+  std::vector<DistributedLock> locks;
+  locks.reserve(names.size());
+  for (std::string& name : names) locks.push_back(lock(std::move(name)));
+  return MultiLock(std::move(locks));
 }
 
 Capabilities Client::capabilities() const noexcept {

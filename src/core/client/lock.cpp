@@ -64,11 +64,11 @@ const Lease& DistributedLock::lease() const& noexcept {
 }
 
 void DistributedLock::set_defaults(const AcquireOptions& options) & {
-  impl_->set_defaults(options);
+  impl_->defaults.set(options);
 }
 
 AcquireOptions DistributedLock::defaults() const {
-  return impl_->defaults();
+  return impl_->defaults.get();
 }
 
 }  // namespace dlock

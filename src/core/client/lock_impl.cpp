@@ -12,8 +12,8 @@
 
 namespace dlock::detail {
 
-Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, Failure& failure) const {
-  const auto acquisition = std::make_shared<Acquisition>(shard, Target{name, space, mode, permits}, options, nullptr);
+Lease LockPlace::acquire(Mode mode, const AcquireOptions& options, Failure& failure) const {
+  const auto acquisition = std::make_shared<Acquisition>(shard, target(mode), options, nullptr);
   acquisition->begin(shard->if_busy());
   if (!acquisition->ended().is_set()) {
     if (shard->engine().must_not_block()) {
@@ -63,7 +63,7 @@ std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, Acquire
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
   const auto acquisition = std::make_shared<Acquisition>(
-      shard, Target{name, space, mode, permits}, options,
+      shard, target(mode), options,
       [shard = shard, handler = std::move(handler)](AcquireResult result) mutable {
         shard->notifier().complete([handler = std::move(handler), result = std::move(result)] {
           handler(result.failure, result.lease ? LeaseState::make_lease(result.lease) : Lease());
@@ -79,7 +79,7 @@ void LockImpl::lock(Mode mode) {
   }
   (void)leases_.decrement();  // a lost lease that this thread did not unlock
   LivelockBackoff::of_this_thread().pause(&leases_);
-  auto options = defaults();
+  auto options = defaults.get();
   options.wait = forever;
   leases_.put(acquire(mode, options), mode);
 }
@@ -87,7 +87,7 @@ void LockImpl::lock(Mode mode) {
 bool LockImpl::try_lock_within(Mode mode, Duration wait) {
   if (mine().held()) return false;
   (void)leases_.decrement();
-  auto lease = try_acquire_for(mode, std::max(wait, Duration()), defaults());
+  auto lease = try_acquire_for(mode, std::max(wait, Duration()), defaults.get());
   if (!lease) {
     LivelockBackoff::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
     return false;

@@ -1,7 +1,6 @@
 // What locks of all kinds consist of.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,19 +12,18 @@
 #include <dlock/options.hpp>
 #include <dlock/space.hpp>
 
+#include "core/client/default_options.hpp"
+#include "core/client/lock_place.hpp"
 #include "core/client/thread_leases.hpp"
-#include "core/shard/shard.hpp"
 
 namespace dlock::detail {
 
 // What DistributedLock says of its functions holds for those of the same name.
-class LockImpl {
+class LockImpl : public LockPlace {
  public:
-  LockImpl(std::shared_ptr<Shard> of, std::string lock_name, Space of_space = Space::lock, std::uint32_t of_permits = 1)
-      : shard(std::move(of)), name(std::move(lock_name)), space(of_space), permits(of_permits) {}
+  explicit LockImpl(LockPlace place) : LockPlace(std::move(place)) {}
 
-  // An empty lease means that `failure` has a code.
-  [[nodiscard]] Lease acquire(Mode mode, const AcquireOptions& options, Failure& failure) const;
+  using LockPlace::acquire;
   Lease acquire(Mode mode, const AcquireOptions& options) const;
   Lease acquire(Mode mode, const AcquireOptions& options, std::error_code& ec) const;
   [[nodiscard]] std::optional<Lease> try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const;
@@ -40,24 +38,10 @@ class LockImpl {
   void unlock(Mode mode) noexcept;
   [[nodiscard]] const Lease& mine() const noexcept { return leases_.mine(); }
 
-  [[nodiscard]] AcquireOptions defaults() const {
-    const util::MutexLock lock(defaults_mutex_);
-    return defaults_;
-  }
-  void set_defaults(const AcquireOptions& options) {
-    const util::MutexLock lock(defaults_mutex_);
-    defaults_ = options;
-  }
-
-  const std::shared_ptr<Shard> shard;
-  const std::string name;
-  const Space space;
-  const std::uint32_t permits;
+  DefaultOptions defaults;
 
  private:
   ThreadLeases leases_;
-  mutable util::Mutex defaults_mutex_;
-  AcquireOptions defaults_ DLOCK_GUARDED_BY(defaults_mutex_);
 };
 
 }  // namespace dlock::detail

@@ -114,11 +114,11 @@ const Lease& ReadWriteLock::lease() const& noexcept {
 }
 
 void ReadWriteLock::set_defaults(const AcquireOptions& options) & {
-  impl_->set_defaults(options);
+  impl_->defaults.set(options);
 }
 
 AcquireOptions ReadWriteLock::defaults() const {
-  return impl_->defaults();
+  return impl_->defaults.get();
 }
 
 }  // namespace dlock

@@ -20,11 +20,12 @@ namespace dlock::detail {
 // Any thread. A reference to a thread's lease stays valid until that thread takes it out, whatever other threads do.
 // Keeping them apart by thread matters after a loss: the thread that lost the lock still has its dead lease when the
 // next one enters, and its unlock() must not release the newcomer's.
-class ThreadLeases {
+template <class AnyLease>
+class BasicThreadLeases {
  public:
   // This thread's lease; an empty one if there is none.
-  [[nodiscard]] const Lease& mine() const noexcept {
-    static const util::Immortal<Lease> empty;
+  [[nodiscard]] const AnyLease& mine() const noexcept {
+    static const util::Immortal<AnyLease> empty;
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
     return found == entries_.end() ? *empty : found->second.lease;
@@ -37,7 +38,7 @@ class ThreadLeases {
   }
 
   // Keeps a new lease for this thread, with count 1. The thread must have none.
-  void put(Lease lease, Mode mode = Mode::exclusive) {
+  void put(AnyLease lease, Mode mode = Mode::exclusive) {
     LivelockBackoff::of_this_thread().entered(std::chrono::steady_clock::now());
     const util::MutexLock lock(mutex_);
     entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), mode, 1});
@@ -51,25 +52,27 @@ class ThreadLeases {
 
   // Counts down; hands out the lease when the count reaches 0. nullopt while it does not, or if there is none, or none
   // in this mode.
-  [[nodiscard]] std::optional<Lease> decrement(std::optional<Mode> mode = std::nullopt) noexcept {
+  [[nodiscard]] std::optional<AnyLease> decrement(std::optional<Mode> mode = std::nullopt) noexcept {
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
     if (found == entries_.end() || (mode && found->second.mode != *mode)) return std::nullopt;
     if (--found->second.count != 0) return std::nullopt;
     LivelockBackoff::of_this_thread().left();
-    std::optional<Lease> out(std::move(found->second.lease));
+    std::optional<AnyLease> out(std::move(found->second.lease));
     entries_.erase(found);
     return out;
   }
 
  private:
   struct Entry {
-    Lease lease;
+    AnyLease lease;
     Mode mode;
     std::size_t count;
   };
   mutable util::Mutex mutex_;
   std::unordered_map<std::thread::id, Entry> entries_ DLOCK_GUARDED_BY(mutex_);
 };
+
+using ThreadLeases = BasicThreadLeases<Lease>;
 
 }  // namespace dlock::detail

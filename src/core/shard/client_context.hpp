@@ -24,12 +24,16 @@ struct ClientContext {
 
   // Whether the backend can keep such a lease.
   [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds wanted) const;
+  // Where the client's locks are: the same text for all clients that go there, if their URLs name hosts and ports the
+  // same way. Of the URL that is hosts and path; no credentials, no parameters.
+  [[nodiscard]] std::string endpoint() const;
   // In a child made by fork() the client is the parent's business.
   [[nodiscard]] bool foreign_process() const noexcept;
 
   const std::shared_ptr<engine::Engine> engine;
   const std::shared_ptr<const Clock> clock;
   const std::string redacted_url;
+  const std::string place;  // of the endpoint
   const std::string holder;
   const std::chrono::nanoseconds lease;
   const std::chrono::nanoseconds response_timeout;

@@ -16,9 +16,7 @@ namespace {
 
 // Answers whether release_ended() is to be waited for.
 bool begin_release(const std::shared_ptr<detail::LeaseState>& state) noexcept {
-  return detail::LeaseState::release(
-      state, [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
-      state->shard().if_busy());
+  return detail::LeaseState::release_and_tell(state, state->shard().if_busy());
 }
 
 // Gives the lease back on the way out: waits for the service's word for a bounded time, and never on the engine thread.

@@ -30,6 +30,25 @@ bool LeaseState::foreign_process() const noexcept {
   return shard_->context().foreign_process();
 }
 
+// Of a loss and a join() at the same time, the second to look sees both.
+void LeaseState::fire_lost() {
+  if (phase_.load() != Phase::lost) return;
+  lost_.request_stop();
+  if (joined_.load()) signal_of_all_.request_stop();
+}
+
+void LeaseState::join(std::stop_source signal_of_all) {
+  signal_of_all_ = std::move(signal_of_all);
+  joined_.store(true);
+  fire_lost();
+}
+
+bool LeaseState::release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept {
+  return release(
+      state, [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
+      if_busy);
+}
+
 bool LeaseState::release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
                          engine::IfBusy if_busy) noexcept {
   if (state->foreign_process()) return false;

@@ -43,6 +43,8 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   ~LeaseState();
 
   [[nodiscard]] static Lease make_lease(std::shared_ptr<LeaseState> state) noexcept { return Lease(std::move(state)); }
+  // nullptr for an empty lease.
+  [[nodiscard]] static const std::shared_ptr<LeaseState>& of(const Lease& lease) noexcept { return lease.state_; }
 
   // --- Any thread ---
 
@@ -56,10 +58,10 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   bool mark_lost() noexcept { return leave_held(Phase::lost); }
 
   // Runs stop callbacks on this thread, if it was lost.
-  void fire_lost() {
-    if (phase() == Phase::lost) lost_.request_stop();
-  }
+  void fire_lost();
   [[nodiscard]] std::stop_token lost_token() const noexcept { return lost_.get_token(); }
+  // One of several leases: its loss fires their signal, too. At most one call.
+  void join(std::stop_source signal_of_all);
 
   // Gives it back. True: `done` runs exactly once, as a task, or right here if the client is closed. False: it was lost
   // or given back before, and `done` does not run. Never fails for want of memory: what cannot be left to the engine
@@ -67,6 +69,8 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
                       engine::IfBusy if_busy) noexcept;
 
+  // The same for a caller that waits: true where release_ended() will be set.
+  static bool release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept;
   // For a release() with a completion that calls end_release(): what came of it, once this is set.
   [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }
   [[nodiscard]] const Failure& release_failure() const noexcept { return release_failure_; }
@@ -96,7 +100,7 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
  private:
   bool leave_held(Phase to) noexcept {
     Phase expected = Phase::held;
-    return phase_.compare_exchange_strong(expected, to, std::memory_order_acq_rel);
+    return phase_.compare_exchange_strong(expected, to);  // in one order with joined_
   }
 
   const std::shared_ptr<Shard> shard_;
@@ -105,6 +109,8 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   std::atomic<TimePoint> valid_until_;
   std::atomic<Phase> phase_{Phase::held};
   std::stop_source lost_;
+  std::stop_source signal_of_all_{std::nostopstate};  // written once, before joined_
+  std::atomic<bool> joined_{false};
 
   ReleaseCompletion release_done_;  // set while giving_back; the tasks' afterwards
   Failure release_failure_;

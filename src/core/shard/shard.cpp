@@ -70,7 +70,7 @@ OwnerId Shard::new_owner_id() {
 // --- Close -----------------------------------------------------------------------------------------------------------
 
 void Shard::begin_close(Task closed) {
-  closing_ = true;
+  closing_.store(true, std::memory_order_release);
   const auto acquisitions = std::exchange(acquisitions_, {});
   for (const auto& [number, acquisition] : acquisitions) acquisition->abort(failures::closed());
   // Before the backend is told to close.

@@ -2,6 +2,7 @@
 // A name belongs to one shard of a client, and most clients have only one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -28,6 +29,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   [[nodiscard]] Notifier& notifier() const noexcept { return *context_->notifier; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] bool closing() const noexcept { return closing_.load(std::memory_order_acquire); }
   // What a synchronous caller does where the engine is busy.
   [[nodiscard]] engine::IfBusy if_busy() const noexcept {
     return context_->capabilities.immediate ? engine::IfBusy::wait_for_turn : engine::IfBusy::leave_task;
@@ -45,7 +47,6 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   void set_backend(std::unique_ptr<Backend> backend) noexcept { backend_ = std::move(backend); }
   [[nodiscard]] Backend& backend() noexcept { return *backend_; }
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
-  [[nodiscard]] bool closing() const noexcept { return closing_; }
 
   // An acquire that is under way, until its contention is given up.
   void keep(std::shared_ptr<Acquisition> acquisition);
@@ -62,6 +63,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   const std::shared_ptr<ClientContext> context_;
   const std::shared_ptr<engine::Engine> engine_;
   Counters counters_;
+  std::atomic<bool> closing_{false};  // set before the leases are lost
 
   // The rest belongs to the engine's tasks.
   std::unique_ptr<Backend> backend_;
@@ -69,8 +71,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   std::uint64_t last_acquisition_ = 0;
   LeaseTable leases_{*this};
   bool interrupted_ = false;  // the connection was lost, and has not been reported as back
-  bool closing_ = false;
-  Task closed_;  // set while the releases of begin_close() are under way
+  Task closed_;               // set while the releases of begin_close() are under way
 };
 
 }  // namespace dlock::detail

@@ -53,6 +53,28 @@ TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
   EXPECT_TRUE(lease->release());
 }
 
+TEST_F(ForkTest, SeveralLeasesAreNotHeldInTheChild) {
+  MultiLock lock = client_->multi_lock({"x", "y"});
+  std::optional<MultiLease> leases = lock.acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              child.check(!leases->held());
+              child.check(!leases->lost().stop_requested());
+              std::error_code ec;
+              child.check(!lock.acquire({}, ec).has_value());
+              child.check(ec == errc::closed);
+              int handlers = 0;
+              lock.async_acquire({}, [&](std::error_code why, const MultiLease&) { handlers += why == errc::closed; });
+              leases->async_release([&](std::error_code, bool were_ours) { handlers += !were_ours; });
+              child.check(handlers == 2);
+              child.check(!leases->release());
+              leases.reset();
+              child.check(service_->held("x") && service_->held("y"));
+            }),
+            "good");
+  EXPECT_TRUE(leases->held());
+  EXPECT_TRUE(leases->release());
+}
+
 TEST_F(ForkTest, EverythingElseAnswersClosedInTheChild) {
   DistributedLock lock = client_->lock("x");
   EXPECT_EQ(Child::run([&](Child& child) {

@@ -1,0 +1,141 @@
+#include <dlock/multi_lock.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/error.hpp>
+
+#include "core/client/lock_impl.hpp"
+#include "core/client/multi_lock_impl.hpp"
+#include "core/shard/blocking.hpp"
+
+namespace dlock {
+
+namespace detail {
+
+MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failure) const {
+  MultiAttempt attempt(locks, options);
+  const auto fail = [&](Failure why) {
+    failure = std::move(why);
+    attempt.end();
+    attempt.leases()->let_go();
+    return MultiLease();
+  };
+  if (auto why = attempt.problem()) return fail(*std::move(why));
+  while (!attempt.complete()) {
+    Failure why;
+    Lease lease = attempt.next().acquire(attempt.next_options(), why);
+    if (why.code) return fail(attempt.failed(std::move(why)));
+    attempt.got(std::move(lease));
+  }
+  if (auto why = attempt.loss()) return fail(*std::move(why));
+  attempt.end();
+  return MultiLeaseState::make_lease(attempt.take_leases());
+}
+
+}  // namespace detail
+
+MultiLock::MultiLock(std::vector<DistributedLock> locks) {
+  std::vector<detail::LockPlace> places;
+  places.reserve(locks.size());
+  for (const DistributedLock& lock : locks) places.push_back(*lock.impl_);
+  impl_ = std::make_unique<detail::MultiLockImpl>(std::move(places));
+}
+
+MultiLock::MultiLock(MultiLock&&) noexcept = default;
+MultiLock& MultiLock::operator=(MultiLock&&) noexcept = default;
+MultiLock::~MultiLock() = default;
+
+const std::vector<std::string>& MultiLock::names() const noexcept {
+  return impl_->locks->names;
+}
+
+MultiLease MultiLock::acquire(const AcquireOptions& options) {
+  Failure failure;
+  MultiLease leases = impl_->acquire(options, failure);
+  if (failure.code) throw Error(failure);
+  return leases;
+}
+
+MultiLease MultiLock::acquire(const AcquireOptions& options, std::error_code& ec) {
+  Failure failure;
+  MultiLease leases = impl_->acquire(options, failure);
+  ec = failure.code;
+  return leases;
+}
+
+std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options) {
+  return try_acquire_for(Duration(), std::move(options));
+}
+
+std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options, std::error_code& ec) {
+  return try_acquire_for(Duration(), std::move(options), ec);
+}
+
+std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options) {
+  options.wait = wait;
+  Failure failure;
+  MultiLease leases = impl_->acquire(options, failure);
+  if (!failure.code) return leases;
+  if (failure.code == errc::timed_out) return std::nullopt;
+  throw Error(failure);
+}
+
+std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
+  options.wait = wait;
+  Failure failure;
+  MultiLease leases = impl_->acquire(options, failure);
+  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
+  if (failure.code) return std::nullopt;
+  return leases;
+}
+
+void MultiLock::start_acquire(const AcquireOptions& options, detail::Completion<MultiLease> handler) {
+  std::make_shared<detail::MultiAcquisition>(impl_->locks, options, std::move(handler))->begin();
+}
+
+void MultiLock::lock() & {
+  auto options = impl_->defaults.get();
+  options.wait = forever;
+  if (impl_->leases.mine().held()) {
+    throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                        "this thread holds lock \"" + names().front() + "\" and those with it already"});
+  }
+  (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
+  detail::LivelockBackoff::of_this_thread().pause(&impl_->leases);
+  impl_->leases.put(acquire(options));
+}
+
+bool MultiLock::try_lock() & {
+  return try_lock_within(Duration());
+}
+
+bool MultiLock::try_lock_within(Duration wait) {
+  if (impl_->leases.mine().held()) return false;
+  (void)impl_->leases.decrement();
+  auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults.get());
+  if (!lease) {
+    detail::LivelockBackoff::of_this_thread().tried_in_vain(&impl_->leases, std::chrono::steady_clock::now());
+    return false;
+  }
+  impl_->leases.put(*std::move(lease));
+  return true;
+}
+
+void MultiLock::unlock() noexcept {
+  const auto lease = impl_->leases.decrement();  // released when it goes out of scope
+}
+
+const MultiLease& MultiLock::lease() const& noexcept {
+  return impl_->leases.mine();
+}
+
+void MultiLock::set_defaults(const AcquireOptions& options) & {
+  impl_->defaults.set(options);
+}
+
+AcquireOptions MultiLock::defaults() const {
+  return impl_->defaults.get();
+}
+
+}  // namespace dlock

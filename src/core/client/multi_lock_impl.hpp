@@ -1,0 +1,29 @@
+// What a MultiLock consists of.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <dlock/multi_lease.hpp>
+
+#include "core/client/default_options.hpp"
+#include "core/client/multi_acquisition.hpp"
+#include "core/client/thread_leases.hpp"
+
+namespace dlock::detail {
+
+class MultiLockImpl {
+ public:
+  explicit MultiLockImpl(std::vector<LockPlace> places)
+      : locks(std::make_shared<const LockPlaces>(std::move(places))) {}
+
+  // Waits for the end of an acquire. An empty lease means that `failure` has a code.
+  [[nodiscard]] MultiLease acquire(const AcquireOptions& options, Failure& failure) const;
+
+  const std::shared_ptr<const LockPlaces> locks;
+  BasicThreadLeases<MultiLease> leases;
+  DefaultOptions defaults;
+};
+
+}  // namespace dlock::detail

@@ -1,0 +1,574 @@
+// The acquire of several locks, and what becomes of their leases, step by step.
+#include "core/client/multi_acquisition.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/client/multi_lock_impl.hpp"
+#include "tests/support/core_fixture.hpp"
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
+using ReleaseStatus = ReleaseOutcome::Status;
+
+class MultiAcquisitionTest : public test::CoreTest {
+ protected:
+  struct AllOutcome {
+    int calls = 0;
+    Failure failure;
+    MultiLease leases;
+    TimePoint at;
+  };
+
+  void SetUp() override {
+    open();
+    service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+  }
+
+  static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
+    std::vector<LockPlace> places;
+    places.reserve(names.size());
+    for (const std::string& name : names) places.push_back({core.shard_of(name), name});
+    return std::make_shared<const LockPlaces>(std::move(places));
+  }
+  std::shared_ptr<AllOutcome> acquire_all(std::shared_ptr<const LockPlaces> locks, const AcquireOptions& options = {}) {
+    auto outcome = std::make_shared<AllOutcome>();
+    std::make_shared<MultiAcquisition>(std::move(locks), options,
+                                       [this, outcome](const Failure& failure, MultiLease leases) {
+                                         EXPECT_FALSE(engine_->inside_task());
+                                         ++outcome->calls;
+                                         outcome->failure = failure;
+                                         outcome->leases = std::move(leases);
+                                         outcome->at = engine_->now();
+                                       })
+        ->begin();
+    engine_->run();
+    return outcome;
+  }
+  std::shared_ptr<AllOutcome> acquire_all(const Names& names, const AcquireOptions& options = {}) {
+    return acquire_all(locks(*core_, names), options);
+  }
+  MultiLease hold_all(const Names& names, const AcquireOptions& options = {}) {
+    const auto outcome = acquire_all(names, options);
+    while (outcome->calls == 0) grant(service_->last_contend());
+    EXPECT_FALSE(outcome->failure.code) << outcome->failure.detail;
+    return std::move(outcome->leases);
+  }
+  [[nodiscard]] const std::string& asked_last() const { return service_->last_contend().request.name; }
+  [[nodiscard]] Names released() const {
+    Names names;
+    for (const Grant& grant : service_->released) names.push_back(grant.name);
+    return names;
+  }
+  void expect_nothing_left() const {
+    EXPECT_EQ(service_->live_contentions(), 0U);
+    EXPECT_EQ(stats().held, 0U);
+    EXPECT_EQ(stats().waiting, 0U);
+    EXPECT_EQ(engine_->pending_timers(), 0U);
+  }
+};
+
+// --- Acquiring -------------------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, AsksForOneAfterTheOtherInTheOrderOfNames) {
+  const auto outcome = acquire_all({"c", "a", "b"});
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_EQ(service_->live_contentions(), 1U);
+    EXPECT_EQ(asked_last(), name);
+    EXPECT_EQ(outcome->calls, 0);
+    grant(service_->last_contend());
+  }
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_FALSE(outcome->failure.code);
+  ASSERT_EQ(outcome->leases.size(), 3U);
+  EXPECT_TRUE(outcome->leases.held());
+  EXPECT_EQ(outcome->leases[0].name(), "c") << "in the order in which they were named";
+  EXPECT_EQ(outcome->leases.token(0), FencingToken(3));
+  EXPECT_EQ(outcome->leases[1].name(), "a");
+  EXPECT_EQ(outcome->leases.token(1), FencingToken(1));
+}
+
+// One row for each way to fail; each is tried at each of three locks.
+TEST_F(MultiAcquisitionTest, AFailureAtAnyOfThemLeavesNothing) {
+  struct Way {
+    const char* name;
+    AcquireOptions options;
+    std::error_code expected;
+    std::function<void()> fail;
+  };
+  std::stop_source stop;
+  const std::vector<Way> ways = {
+      {"busy", {.wait = 0s}, errc::timed_out, [&] { task([&] { service_->last_contend().busy(); }); }},
+      {"timed out",
+       {.wait = 5s},
+       errc::timed_out,
+       [&] {
+         task([&] { service_->last_contend().busy(); });
+         engine_->advance(5s);
+       }},
+      {"unreachable", {.wait = 5s}, errc::unavailable, [&] { engine_->advance(5s); }},
+      {"failed",
+       {},
+       errc::access_denied,
+       [&] { task([&] {
+               service_->last_contend().fail({errc::access_denied, "no such right"});
+             }); }},
+      {"cancelled",
+       {},
+       errc::cancelled,
+       [&] {
+         stop.request_stop();
+         engine_->run();
+       }},
+  };
+  const Names names{"a", "b", "c"};
+  for (const Way& way : ways) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      SCOPED_TRACE(std::string(way.name) + " at " + names[k]);
+      service_->released.clear();
+      stop = {};
+      AcquireOptions options = way.options;
+      options.cancel = stop.get_token();
+      const auto outcome = acquire_all(names, options);
+      for (std::size_t i = 0; i < k; ++i) grant(service_->last_contend());
+      way.fail();
+      ASSERT_EQ(outcome->calls, 1);
+      EXPECT_EQ(outcome->failure.code, way.expected);
+      EXPECT_NE(outcome->failure.detail.find('"' + names[k] + '"'), std::string::npos) << outcome->failure.detail;
+      EXPECT_FALSE(outcome->leases.has_value());
+      EXPECT_EQ(released(), Names(names.rend() - static_cast<std::ptrdiff_t>(k), names.rend())) << "in reverse order";
+      expect_nothing_left();
+    }
+  }
+}
+
+TEST_F(MultiAcquisitionTest, TheDeadlineIsOneForAll) {
+  const TimePoint start = now();
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 5s});
+  engine_->advance(3s);
+  grant(service_->last_contend());
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(10s);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_EQ(outcome->at, start + 5s);
+}
+
+TEST_F(MultiAcquisitionTest, WhatIsAskedForAtTheDeadlineIsTriedOnce) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 1s});
+  EXPECT_TRUE(service_->last_contend().request.wait);
+  engine_->sleep_through(1s);  // nothing was heard of the service yet
+  grant(service_->last_contend());
+  ASSERT_EQ(asked_last(), "b");
+  EXPECT_FALSE(service_->last_contend().request.wait);
+  grant(service_->last_contend());
+  EXPECT_TRUE(outcome->leases.held());
+}
+
+TEST_F(MultiAcquisitionTest, AWaitWithoutLimitHasNone) {
+  const auto outcome = acquire_all({"a", "b"});
+  grant(service_->last_contend());
+  service_->answer_everything();  // of the first lease, the renewals
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(24h);
+  EXPECT_EQ(outcome->calls, 0);
+  grant(service_->last_contend());
+  EXPECT_TRUE(outcome->leases.held());
+}
+
+TEST_F(MultiAcquisitionTest, WrongOptionsAreRefusedBeforeAnythingIsAsked) {
+  for (const AcquireOptions& wrong : {AcquireOptions{.wait = -1s}, AcquireOptions{.lease = 1ms}}) {
+    const auto outcome = acquire_all({"a", "b"}, wrong);
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
+  }
+  EXPECT_TRUE(service_->contends.empty());
+}
+
+TEST_F(MultiAcquisitionTest, WhatIsCancelledBeforehandAsksForNothing) {
+  std::stop_source stop;
+  stop.request_stop();
+  const auto outcome = acquire_all({"a", "b"}, {.cancel = stop.get_token()});
+  EXPECT_EQ(outcome->failure.code, errc::cancelled);
+  EXPECT_TRUE(service_->contends.empty());
+}
+
+TEST_F(MultiAcquisitionTest, CancellingAfterTheGrantHasNoEffect) {
+  std::stop_source stop;
+  const MultiLease leases = hold_all({"a", "b"}, {.cancel = stop.get_token()});
+  stop.request_stop();
+  engine_->run();
+  EXPECT_TRUE(leases.held());
+  EXPECT_FALSE(leases.lost().stop_requested());
+}
+
+// --- A loss on the way -----------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, AFirstLeaseThatRunsOutEndsTheWaitForTheLast) {
+  const auto outcome = acquire_all({"a", "b", "c"}, {.lease = 10s, .renew = false});
+  grant(service_->last_contend());
+  engine_->advance(5s);
+  grant(service_->last_contend());
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(10s);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::lost);
+  EXPECT_EQ(outcome->failure.detail, "lock \"a\" was lost before the wait for lock \"c\" was over");
+  EXPECT_EQ(released(), (Names{"b", "a"}));
+  expect_nothing_left();
+}
+
+// The process was stopped, and the last grant arrives before any timer.
+TEST_F(MultiAcquisitionTest, AFirstLeaseThatRanOutUnnoticedIsAFailure) {
+  const auto outcome = acquire_all({"a", "b"}, {.lease = 10s, .renew = false});
+  grant(service_->last_contend());
+  engine_->manual_clock().advance(11s);
+  grant(service_->last_contend());
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::lost);
+  EXPECT_NE(outcome->failure.detail.find("\"a\""), std::string::npos);
+  EXPECT_EQ(released(), (Names{"b", "a"}));
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, AStolenLockEndsTheWaitForTheLast) {
+  const auto outcome = acquire_all({"a", "b"});
+  const OwnerId owner = service_->last_contend().request.owner;
+  grant(service_->last_contend());
+  task([&] { service_->host().lost(owner, {errc::lost, "stolen"}); });
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::lost);
+  EXPECT_TRUE(released().empty()) << "it is somebody else's by now";
+  expect_nothing_left();
+}
+
+// --- Close -----------------------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, ClosingTheClientEndsItAtAnyLock) {
+  for (std::size_t k = 0; k < 3; ++k) {
+    if (k > 0) {
+      engine_ = std::make_shared<test::ManualEngine>();
+      service_ = std::make_shared<test::FakeService>();
+      SetUp();
+    }
+    const auto outcome = acquire_all({"a", "b", "c"});
+    for (std::size_t i = 0; i < k; ++i) grant(service_->last_contend());
+    EXPECT_EQ(outcome->calls, 0);
+    close();
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
+    EXPECT_EQ(service_->released.size(), k);
+  }
+}
+
+// Two clients, each with an engine and a service of its own.
+class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
+ protected:
+  void SetUp() override {
+    MultiAcquisitionTest::SetUp();
+    other_service_->on_release = service_->on_release;
+    other_core_ = ClientCore::create(other_engine_, Url::parse("fake://other"), options_, other_service_->factory());
+  }
+  void TearDown() override {
+    if (other_core_) close_other();
+    MultiAcquisitionTest::TearDown();
+  }
+  void close_other() {
+    other_core_->close();
+    run();
+    other_core_.reset();
+  }
+  void run() {
+    for (int i = 0; i < 3; ++i) {
+      engine_->run();
+      other_engine_->run();
+    }
+  }
+  // "a" here, "b" there, "c" here.
+  std::shared_ptr<AllOutcome> begin() {
+    auto outcome = acquire_all(std::make_shared<const LockPlaces>(std::vector<LockPlace>{
+        {core_->shard_of("c"), "c"}, {other_core_->shard_of("b"), "b"}, {core_->shard_of("a"), "a"}}));
+    run();
+    return outcome;
+  }
+  void grant_here() {
+    grant(service_->last_contend());
+    run();
+  }
+  void grant_there() {
+    EXPECT_TRUE(other_engine_->dispatch([&] {
+      auto& contend = other_service_->last_contend();
+      contend.grant(other_service_->grant_of(contend.request));
+    }));
+    run();
+  }
+
+  std::shared_ptr<test::ManualEngine> other_engine_ = std::make_shared<test::ManualEngine>(2, engine_->shared_clock());
+  std::shared_ptr<test::FakeService> other_service_ = std::make_shared<test::FakeService>();
+  std::shared_ptr<ClientCore> other_core_;
+};
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, TakesLocksOfBoth) {
+  const auto outcome = begin();
+  grant_here();
+  grant_there();
+  EXPECT_EQ(outcome->calls, 0);
+  grant_here();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_TRUE(outcome->leases.held());
+  outcome->leases = MultiLease();
+  EXPECT_EQ(released(), (Names{"c", "a"}));
+  EXPECT_EQ(other_service_->released.size(), 1U);
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, ALossAtOneClientEndsTheWaitAtTheOther) {
+  const auto outcome = begin();
+  const OwnerId owner = service_->last_contend().request.owner;
+  grant_here();
+  task([&] { service_->host().lost(owner, {errc::lost, "stolen"}); });
+  run();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::lost);
+  EXPECT_EQ(other_service_->live_contentions(), 0U);
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, ClosingTheOneThatHoldsEndsTheWaitAtTheOther) {
+  const auto outcome = begin();
+  grant_here();
+  ASSERT_EQ(other_service_->live_contentions(), 1U);
+  close();
+  run();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  EXPECT_NE(outcome->failure.detail.find("\"a\""), std::string::npos);
+  EXPECT_EQ(other_service_->live_contentions(), 0U);
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, ClosingTheOneThatIsWaitedForGivesBackWhatTheOtherHolds) {
+  const auto outcome = begin();
+  grant_here();
+  close_other();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  EXPECT_NE(outcome->failure.detail.find("\"b\""), std::string::npos);
+  EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+// The refusal comes inside the task that granted the lock before; the handler (see acquire_all) runs outside of it.
+TEST_F(MultiAcquisitionOfTwoClientsTest, AClientThatWasClosedBeforeItsTurnIsReportedOutsideTasks) {
+  const auto outcome = begin();
+  EXPECT_EQ(outcome->calls, 0);
+  close_other();
+  EXPECT_EQ(outcome->calls, 0) << "its lock was not asked for yet";
+  grant_here();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+// --- Held ------------------------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, AreValidUntilTheEarliest) {
+  const auto outcome = acquire_all({"a", "b"});
+  grant(service_->last_contend());
+  engine_->advance(5s);
+  grant(service_->last_contend());
+  const MultiLease& leases = outcome->leases;
+  EXPECT_LT(leases[0].valid_until(), leases[1].valid_until());
+  EXPECT_EQ(leases.valid_until(), leases[0].valid_until());
+}
+
+TEST_F(MultiAcquisitionTest, TheLossOfOneIsALossAndLeavesTheOthersToBeGivenBack) {
+  MultiLease leases = hold_all({"a", "b", "c"});
+  int fired = 0;
+  const std::stop_callback on_loss(leases.lost(), [&] { ++fired; });
+  task([&] { service_->host().lost(leases[1].owner(), {errc::lost, "stolen"}); });
+  EXPECT_EQ(fired, 1);
+  EXPECT_FALSE(leases.held());
+  EXPECT_TRUE(leases[0].held());
+  EXPECT_FALSE(leases[1].held());
+  EXPECT_TRUE(leases[2].held());
+  EXPECT_TRUE(released().empty());
+  EXPECT_FALSE(leases.release());
+  EXPECT_EQ(released(), (Names{"c", "a"}));
+  EXPECT_FALSE(leases.release());
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, ALossThatNobodyHasSignalledIsSeenByTheFirstLook) {
+  const MultiLease leases = hold_all({"a", "b"}, {.lease = 10s, .renew = false});
+  engine_->manual_clock().advance(11s);
+  EXPECT_FALSE(leases.held());
+  EXPECT_TRUE(leases.lost().stop_requested());
+}
+
+TEST_F(MultiAcquisitionTest, AReleaseIsNoLoss) {
+  MultiLease leases = hold_all({"a", "b"});
+  const std::stop_token lost = leases.lost();
+  EXPECT_TRUE(leases.release());
+  EXPECT_FALSE(leases.held());
+  engine_->advance(60s);
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_FALSE(leases.lost().stop_requested());
+}
+
+TEST_F(MultiAcquisitionTest, ACallbackOfALossMayDestroyTheLease) {
+  std::optional<MultiLease> leases = hold_all({"a", "b"});
+  const std::stop_callback on_loss(leases->lost(), [&] { leases.reset(); });
+  task([&] { service_->host().lost((*leases)[0].owner(), {errc::lost, "stolen"}); });
+  EXPECT_FALSE(leases.has_value());
+  EXPECT_EQ(released(), Names{"b"});
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, MayOutliveTheClient) {
+  MultiLease leases = hold_all({"a", "b"});
+  close();
+  EXPECT_FALSE(leases.held());
+  EXPECT_TRUE(leases.lost().stop_requested());
+  EXPECT_EQ(leases[1].name(), "b");
+  EXPECT_FALSE(leases.release());
+}
+
+// --- Release ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, AReleaseGoesOnPastAFailureAndNamesTheLock) {
+  MultiLease leases = hold_all({"b", "a", "c"});
+  service_->on_release = [](auto& release) {
+    if (release.grant.name == "b") {
+      release.done({.status = ReleaseStatus::failed, .failure = {errc::ambiguous, "no answer"}});
+    } else {
+      release.done({.status = ReleaseStatus::released});
+    }
+  };
+  try {
+    (void)leases.release();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::ambiguous);
+    EXPECT_EQ(e.detail(), "lock \"b\": no answer");
+  }
+  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, AReleaseThatIsNotAnsweredEndsInTimeForAllTogether) {
+  MultiLease leases = hold_all({"a", "b", "c"});
+  service_->on_release = nullptr;
+  const TimePoint start = now();
+  std::error_code ec;
+  EXPECT_FALSE(leases.release(ec));
+  EXPECT_EQ(ec, errc::unavailable);
+  EXPECT_EQ(now(), start + 2500ms);
+  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+}
+
+TEST_F(MultiAcquisitionTest, ADestructorWaitsForTheCloseTimeoutForAllTogether) {
+  std::optional<MultiLease> leases = hold_all({"a", "b", "c"});
+  service_->on_release = nullptr;
+  const TimePoint start = now();
+  leases.reset();
+  EXPECT_EQ(now(), start + 2s);
+  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+}
+
+TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseAnswersOnceWhenAllWereAnswered) {
+  MultiLease leases = hold_all({"a", "b"});
+  service_->on_release = nullptr;
+  int calls = 0;
+  bool ours = false;
+  leases.async_release([&](std::error_code ec, bool were_ours) {
+    EXPECT_FALSE(ec);
+    EXPECT_FALSE(engine_->inside_task());
+    ours = were_ours;
+    ++calls;
+  });
+  EXPECT_FALSE(leases.held());
+  engine_->run();
+  answer_release({.status = ReleaseStatus::released});
+  EXPECT_EQ(calls, 0);
+  answer_release({.status = ReleaseStatus::released});
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(ours);
+  const TimePoint start = now();
+  leases = MultiLease();
+  EXPECT_EQ(now(), start) << "nothing is left to wait for";
+}
+
+TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseOfWhatIsNotHeldAnswersFalse) {
+  MultiLease leases = hold_all({"a", "b"});
+  task([&] { service_->host().lost(leases[0].owner(), {errc::lost, "stolen"}); });
+  std::vector<bool> answers;
+  const auto handler = [&](std::error_code ec, bool were_ours) {
+    EXPECT_FALSE(ec);
+    answers.push_back(were_ours);
+  };
+  leases.async_release(handler);
+  engine_->run();
+  leases.async_release(handler);
+  engine_->run();
+  MultiLease().async_release(handler);
+  EXPECT_EQ(answers, (std::vector{false, false, false}));
+  EXPECT_EQ(released(), Names{"b"});
+}
+
+// --- Waiting for all -------------------------------------------------------------------------------------------------
+
+TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerWorksWhereTheBackendAnswersAtOnce) {
+  service_->answer_everything();
+  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}});
+  core_->context().notifier->complete([&] {
+    Failure failure;
+    MultiLease leases = lock.acquire({}, failure);
+    EXPECT_FALSE(failure.code);
+    EXPECT_TRUE(leases.release());
+  });
+  engine_->run();
+  EXPECT_EQ(stats().released, 2U);
+}
+
+TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerIsRefusedWhereItWouldHaveToWait) {
+  service_->on_contend = [this](auto& contend) {
+    if (contend.request.name == "a") contend.grant(service_->grant_of(contend.request));
+  };
+  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}});
+  core_->context().notifier->complete([&] {
+    Failure failure;
+    EXPECT_FALSE(lock.acquire({}, failure).has_value());
+    EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
+  });
+  engine_->run();
+  EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutForAllTogether) {
+  service_->on_release = nullptr;
+  service_->on_contend = [this](auto& contend) {
+    if (contend.request.name == "c") return contend.busy();
+    contend.grant(service_->grant_of(contend.request));
+  };
+  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}, {core_->shard_of("c"), "c"}});
+  const TimePoint start = now();
+  Failure failure;
+  EXPECT_FALSE(lock.acquire({.wait = 0s}, failure).has_value());
+  EXPECT_EQ(failure.code, errc::timed_out);
+  EXPECT_EQ(failure.detail, "lock \"c\" is held by somebody else");
+  EXPECT_EQ(now(), start + 2s);
+}
+
+}  // namespace
+}  // namespace dlock::detail
