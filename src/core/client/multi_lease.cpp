@@ -63,6 +63,11 @@ std::stop_token MultiLeaseState::look_for_loss() const {
   return lost_.get_token();
 }
 
+bool MultiLeaseState::must_not_block() const noexcept {
+  return std::ranges::any_of(locks_->places,
+                             [](const LockPlace& place) { return place.shard->context().engine->must_not_block(); });
+}
+
 bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
   if (released_.exchange(true)) return false;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
@@ -100,6 +105,7 @@ class MultiLeaseState::WaitInAll {
 };
 
 Failure MultiLeaseState::await_release(bool& ours) {
+  const bool may_wait = !must_not_block();
   WaitInAll all;
   Failure first;
   ours = true;
@@ -109,7 +115,7 @@ Failure MultiLeaseState::await_release(bool& ours) {
     bool was_ours = false;
     if (!begun_[i]) {
       // It was lost, or somebody has released it already.
-    } else if (!lease.release_ended().is_set() && lease.shard().context().engine->must_not_block()) {
+    } else if (!may_wait && !lease.release_ended().is_set()) {
       failure = would_deadlock();
     } else if (!all.wait(lease, response_limit(lease.shard().context()))) {
       failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
@@ -124,13 +130,12 @@ Failure MultiLeaseState::await_release(bool& ours) {
 }
 
 void MultiLeaseState::let_go() noexcept {
-  if (!begin_release(true)) return;
+  if (!begin_release(true) || must_not_block()) return;
   WaitInAll all;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
     LeaseState& lease = *LeaseState::of(leases_[i]);
-    const ClientContext& context = lease.shard().context();
-    if (!context.engine->must_not_block()) (void)all.wait(lease, context.close_timeout);
+    (void)all.wait(lease, lease.shard().context().close_timeout);
   }
 }
 

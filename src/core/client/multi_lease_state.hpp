@@ -66,6 +66,9 @@ class MultiLeaseState {
   class WaitInAll;
   class Ending;
 
+  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
+  [[nodiscard]] bool must_not_block() const noexcept;
+
   const std::shared_ptr<const LockPlaces> locks_;
   std::vector<Lease> leases_;  // as named; empty where there is none yet
   std::vector<bool> begun_;    // whose release was ours to begin

@@ -38,7 +38,7 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
 MultiLock::MultiLock(std::vector<DistributedLock> locks) {
   std::vector<detail::LockPlace> places;
   places.reserve(locks.size());
-  for (const DistributedLock& lock : locks) places.push_back(*lock.impl_);
+  for (const DistributedLock& lock : locks) places.push_back({lock.impl_->shard, lock.impl_->name});
   impl_ = std::make_unique<detail::MultiLockImpl>(std::move(places));
 }
 

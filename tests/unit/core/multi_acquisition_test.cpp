@@ -379,6 +379,31 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, AClientThatWasClosedBeforeItsTurnIsRepo
   expect_nothing_left();
 }
 
+TEST_F(MultiAcquisitionOfTwoClientsTest, NothingWaitsOnTheEngineThreadOfEither) {
+  for (const bool by_destructor : {false, true}) {
+    service_->on_release = nullptr;
+    other_service_->on_release = nullptr;
+    const auto outcome = begin();
+    grant_here();
+    grant_there();
+    grant_here();
+    ASSERT_TRUE(outcome->leases.held());
+    const TimePoint start = now();
+    core_->context().notifier->complete([&] {
+      if (by_destructor) {
+        outcome->leases = MultiLease();
+      } else {
+        std::error_code ec;
+        EXPECT_FALSE(outcome->leases.release(ec));
+        EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
+      }
+    });
+    run();
+    EXPECT_EQ(now(), start);
+    EXPECT_FALSE(outcome->leases.held());
+  }
+}
+
 // --- Held ------------------------------------------------------------------------------------------------------------
 
 TEST_F(MultiAcquisitionTest, AreValidUntilTheEarliest) {
