@@ -1,10 +1,9 @@
 // MultiLock: several locks as one, of one client or of several.
 //
-//   dlock::MultiLock both = client.multi_lock({"accounts/1", "accounts/2"});   // nothing is sent yet
-//   dlock::MultiLease leases = both.acquire({.wait = 5s});                      // both, or none; throws dlock::Error
-//   transfer(leases.token(0), leases.token(1));                                 // in the order in which they were
-//   named std::scoped_lock guard(both);                                               // it is a Cpp17TimedLockable,
-//   too
+//   dlock::MultiLock both = client.multi_lock({"accounts/1", "accounts/2"});  // nothing is sent yet
+//   dlock::MultiLease leases = both.acquire({.wait = 5s});                     // both, or none; throws dlock::Error
+//   transfer(leases.token(0), leases.token(1));                                // in the order of the names
+//   std::scoped_lock guard(both);                                              // it is a Cpp17TimedLockable, too
 //
 // The locks are taken one after the other, always in the same order, whatever the order in which they were named: by
 // name, byte by byte, and locks of one name by where their clients go (the backend, hosts and path of the URL). So two

@@ -46,8 +46,8 @@ auto run_and_release(AnyLease lease, F&& f) {
 }  // namespace detail
 
 // Runs f(lease) while holding the lock (a DistributedLock, a Semaphore, a MultiLock, or a ReadWriteLock to write) and
-// releases it; returns what f returns. Throws what acquire(), f and release() throw, or Error(lost) if the lease was lost before f
-// ended normally: success means "held throughout".
+// releases it; returns what f returns. Throws what acquire(), f and release() throw, or Error(lost) if the lease was
+// lost before f ended normally: success means "held throughout".
 //
 //   int rows = dlock::with_lock(lock, {.wait = 5s}, [&](const dlock::Lease& lease) { return copy(lease.token()); });
 template <class Lock, class F>

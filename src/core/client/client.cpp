@@ -93,7 +93,8 @@ ReadWriteLock Client::read_write_lock(std::string name) const& {
   require_good_name(name);
   require(Space::read_write);
   const auto& shard = core_->shard_of(name);
-  return ReadWriteLock(std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), Space::read_write}));
+  return ReadWriteLock(
+      std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), Space::read_write}));
 }
 
 Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {

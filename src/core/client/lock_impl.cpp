@@ -63,8 +63,7 @@ std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, Acquire
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
   // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
   const auto acquisition = std::make_shared<Acquisition>(
-      shard, target(mode), options,
-      [shard = shard, handler = std::move(handler)](AcquireResult result) mutable {
+      shard, target(mode), options, [shard = shard, handler = std::move(handler)](AcquireResult result) mutable {
         shard->notifier().complete([handler = std::move(handler), result = std::move(result)] {
           handler(result.failure, result.lease ? LeaseState::make_lease(result.lease) : Lease());
         });

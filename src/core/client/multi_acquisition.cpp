@@ -98,7 +98,7 @@ void MultiAcquisition::ask() {
   const auto self = shared_from_this();
   const LockPlace& place = attempt_.next();
   const auto acquisition =
-      std::make_shared<Acquisition>(place.shard, place.name, attempt_.next_options(),
+      std::make_shared<Acquisition>(place.shard, place.target(), attempt_.next_options(),
                                     [self](AcquireResult result) { self->answered(std::move(result)); });
   std::thread::id here = std::this_thread::get_id();
   asking_ = here;

@@ -24,7 +24,7 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
   if (auto why = attempt.problem()) return fail(*std::move(why));
   while (!attempt.complete()) {
     Failure why;
-    Lease lease = attempt.next().acquire(attempt.next_options(), why);
+    Lease lease = attempt.next().acquire(Mode::exclusive, attempt.next_options(), why);
     if (why.code) return fail(attempt.failed(std::move(why)));
     attempt.got(std::move(lease));
   }

@@ -84,7 +84,7 @@ TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBa
   ASSERT_TRUE(leases.held());
   const auto lost = std::make_shared<Event>();
   const std::stop_callback on_loss(leases.lost(), [lost] { lost->set(); });
-  fixture().kill_hold(name("a"));
+  fixture().kill_hold(Space::lock, name("a"));
   pass_until(*lost, "the loss of one of several locks is not signalled");
   EXPECT_FALSE(leases.held());
   EXPECT_FALSE(leases.release());

@@ -157,7 +157,7 @@ TEST_F(HandlersTest, AnObserverThatThrowsHearsOfASingleDroppedEventAllTheSame) {
 TEST_F(HandlersTest, AcquiringInsideAHandlerWorksWhenTheBackendAnswersAtOnce) {
   bool done = false;
   core_->context().notifier->complete([&] {
-    const LockImpl lock(core_->shard_of("y"), "y");
+    const LockImpl lock({core_->shard_of("y"), "y"});
     Failure failure;
     Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     EXPECT_FALSE(failure.code);
@@ -173,7 +173,7 @@ TEST_F(HandlersTest, AcquiringInsideAHandlerIsRefusedWhenItWouldHaveToWait) {
   service_->on_contend = nullptr;
   bool done = false;
   core_->context().notifier->complete([&] {
-    const LockImpl lock(core_->shard_of("y"), "y");
+    const LockImpl lock({core_->shard_of("y"), "y"});
     Failure failure;
     const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
@@ -189,7 +189,7 @@ TEST_F(HandlersTest, AcquiringInsideAHandlerIsRefusedWhenItWouldHaveToWait) {
 TEST_F(HandlersTest, AGrantThatBeatsTheRefusalInsideAHandlerIsReleased) {
   service_->on_contend = nullptr;
   core_->context().notifier->complete([&] {
-    const LockImpl lock(core_->shard_of("y"), "y");
+    const LockImpl lock({core_->shard_of("y"), "y"});
     Failure failure;
     const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
     // The answer is already there when the cancellation comes.
@@ -268,7 +268,7 @@ TEST_F(HandlersTest, ASynchronousAcquireWaitsUntilItIsGranted) {
     timer.arm(now() + 3s,
               [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
   });
-  const LockImpl lock(core_->shard_of("y"), "y");
+  const LockImpl lock({core_->shard_of("y"), "y"});
   Failure failure;
   const TimePoint start = now();
   const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
