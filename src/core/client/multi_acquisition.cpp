@@ -32,10 +32,6 @@ MultiAttempt::MultiAttempt(std::shared_ptr<const LockPlaces> locks, AcquireOptio
   on_loss_.emplace(leases_->lost_token(), stopping(stop_));
 }
 
-MultiAttempt::~MultiAttempt() {
-  if (leases_) (void)leases_->begin_release(false);
-}
-
 std::optional<Failure> MultiAttempt::problem() const {
   if (!options_.lease) return std::nullopt;
   for (const LockPlace& place : locks_->places) {

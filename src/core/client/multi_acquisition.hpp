@@ -28,8 +28,7 @@ class MultiAttempt {
   MultiAttempt(std::shared_ptr<const LockPlaces> locks, AcquireOptions options);
   MultiAttempt(const MultiAttempt&) = delete;
   MultiAttempt& operator=(const MultiAttempt&) = delete;
-  // Begins to give back what was got, unless leases() were taken.
-  ~MultiAttempt();
+  ~MultiAttempt() = default;
 
   // Why nothing should be asked for at all.
   [[nodiscard]] std::optional<Failure> problem() const;

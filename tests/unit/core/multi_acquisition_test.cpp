@@ -278,6 +278,7 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
   void SetUp() override {
     MultiAcquisitionTest::SetUp();
     other_service_->on_release = service_->on_release;
+    other_service_->capabilities.max_lease = 1h;
     other_core_ = ClientCore::create(other_engine_, Url::parse("fake://other"), options_, other_service_->factory());
   }
   void TearDown() override {
@@ -330,6 +331,31 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, TakesLocksOfBoth) {
   outcome->leases = MultiLease();
   EXPECT_EQ(released(), (Names{"c", "a"}));
   EXPECT_EQ(other_service_->released.size(), 1U);
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedBeforeAnythingIsAsked) {
+  const auto outcome = acquire_all(std::make_shared<const LockPlaces>(std::vector<LockPlace>{
+                                       {core_->shard_of("a"), "a"}, {other_core_->shard_of("b"), "b"}}),
+                                   {.lease = 2h});
+  run();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
+  EXPECT_NE(outcome->failure.detail.find("lock \"b\": lease"), std::string::npos) << outcome->failure.detail;
+  EXPECT_TRUE(service_->contends.empty());
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneNameAreTakenInTheOrderOfTheirPlaces) {
+  const LockPlace here{core_->shard_of("x"), "x"};  // fake://host comes before fake://other
+  const LockPlace there{other_core_->shard_of("x"), "x"};
+  for (const bool here_first : {true, false}) {
+    const auto outcome = acquire_all(std::make_shared<const LockPlaces>(
+        here_first ? std::vector<LockPlace>{here, there} : std::vector<LockPlace>{there, here}));
+    EXPECT_EQ(service_->live_contentions(), 1U);
+    EXPECT_EQ(other_service_->live_contentions(), 0U);
+    grant_here();
+    grant_there();
+    EXPECT_TRUE(outcome->leases.held());
+  }
 }
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, ALossAtOneClientEndsTheWaitAtTheOther) {
@@ -438,6 +464,14 @@ TEST_F(MultiAcquisitionTest, ALossThatNobodyHasSignalledIsSeenByTheFirstLook) {
   engine_->manual_clock().advance(11s);
   EXPECT_FALSE(leases.held());
   EXPECT_TRUE(leases.lost().stop_requested());
+}
+
+TEST_F(MultiAcquisitionTest, ALeaseThatWasLostBeforeItBecameOneOfSeveralIsALoss) {
+  const Lease lease = hold();
+  task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  const std::stop_source signal_of_all;
+  LeaseState::of(lease)->join(signal_of_all);
+  EXPECT_TRUE(signal_of_all.stop_requested());
 }
 
 TEST_F(MultiAcquisitionTest, AReleaseIsNoLoss) {
@@ -577,6 +611,20 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerIsRefusedWhereItWouldHave
   });
   engine_->run();
   EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFailure) {
+  service_->on_contend = [this](auto& contend) {
+    if (contend.request.name == "b") engine_->manual_clock().advance(11s);
+    contend.grant(service_->grant_of(contend.request));
+  };
+  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}});
+  Failure failure;
+  EXPECT_FALSE(lock.acquire({.lease = 10s, .renew = false}, failure).has_value());
+  EXPECT_EQ(failure.code, errc::lost);
+  EXPECT_EQ(failure.detail, "lock \"a\" was lost before all locks were got");
+  EXPECT_EQ(released(), (Names{"b", "a"}));
   expect_nothing_left();
 }
 
