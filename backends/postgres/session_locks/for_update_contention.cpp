@@ -345,7 +345,6 @@ void RowContention::again_later(const Failure& why, Tell tell) {
 
 void RowContention::fail(Failure why) {
   leave(Stage::over);
-  locks_.transactions().leave(*this);
   locks_.turns().leave(*this);
   let_go(true);
   sink_.failed(std::move(why));

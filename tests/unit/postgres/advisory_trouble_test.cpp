@@ -243,6 +243,19 @@ TEST_F(PostgresAdvisoryTrouble, ASchemaThatIsMissingEvenThenIsFinal) {
   EXPECT_EQ(set_ups, 1);
 }
 
+TEST_F(PostgresAdvisoryTrouble, ASchemaThatGoesMissingDuringAWaitIsMadeAgain) {
+  table.seize(key("a"));
+  const auto& a = wait_for("a");
+  refuse(sql().lock_slice, "42P01");
+  server.release();
+  engine.run();
+  EXPECT_FALSE(a.failure);
+  EXPECT_EQ(set_ups, 1);
+  table.give_back(key("a"));
+  engine.run();
+  EXPECT_TRUE(a.grant);
+}
+
 TEST_F(PostgresAdvisoryTrouble, ASchemaThatMayNotBeMadeIsFinal) {
   set_up_fails = Failure{errc::access_denied, "run \"dlock init\""};
   refuse(sql().try_lock, "3F000", 100);

@@ -148,6 +148,16 @@ TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
   EXPECT_GT(attempts_to_make_it, 0);
 }
 
+TEST_F(ForUpdateTest, ATryWaitsNoLongerForTheSchemaThanForAnAnswer) {
+  server.reply = [this](const FakeQuery&) {
+    server.dialling = FakeServer::Dialling::silence;
+    return FakeReply::refused("42P01", 1);
+  };
+  const auto attempt = contend("a", false);
+  engine.advance(options.response_timeout);
+  ASSERT_TRUE(failed(*attempt, errc::unavailable));
+}
+
 TEST_F(ForUpdateTest, ASchemaThatIsMissingEvenThenIsFinal) {
   const SchemaStatements catalogue = schema_statements(options.schema);
   int refusals = 0;

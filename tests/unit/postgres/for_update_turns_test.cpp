@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "for_update_fixture.hpp"
 #include "reports.hpp"
+#include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
@@ -152,6 +154,23 @@ TEST_F(ForUpdateTurns, WhoeverGivesUpMakesRoomForTheNext) {
   EXPECT_EQ(server.count(lock), 3U);
 }
 
+TEST_F(ForUpdateTurns, WhoeverFailsMakesRoomForTheNext) {
+  const auto waiting = wait_for_names_held_elsewhere(3);
+  const Statement& lock = locks->statements().lock;
+  ASSERT_EQ(server.count(lock), 2U);
+  server.reply = [&](const FakeQuery& query) {
+    const bool first = query.uses(lock) && query.param(0) == waiting[0]->request.name;
+    return first ? FakeReply::refused("42501", 3) : rows.reply(query);
+  };
+  server.release();
+  engine.run();
+  ASSERT_TRUE(failed(*waiting[0], errc::access_denied));
+  EXPECT_EQ(std::count_if(
+                server.queries.begin(), server.queries.end(),
+                [&](const FakeQuery& query) { return query.uses(lock) && query.param(0) == waiting[2]->request.name; }),
+            1);
+}
+
 TEST_F(ForUpdateTurns, WaitersOfALockAreServedInTheirOrder) {
   take_elsewhere("a");
   std::vector<std::unique_ptr<test::Attempt>> waiting;
@@ -210,6 +229,50 @@ TEST_F(ForUpdateTurns, AReleaseNeedsNoOtherConnection) {
   engine.run();
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->status, ReleaseOutcome::Status::released);
+}
+
+// Two wait, the first of them for a lock that somebody else has, and all connections hold locks but the one that comes
+// free in the end. The first one had its turn before, and lost its connection.
+class ForUpdateTurnsOfTwo : public ForUpdateTurns {
+ protected:
+  ForUpdateTurnsOfTwo() {
+    const Statement& lock = locks->statements().lock;
+    take_elsewhere("d");
+    first = wait_for("d");
+    server.reply = [&](const FakeQuery& query) {
+      if (!query.uses(lock)) return rows.reply(query);
+      rows.forget(query.connection);
+      return FakeReply::refused("40P01", 3);
+    };
+    server.release();
+    engine.run();
+    server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
+    holding = take_all();
+    pass(1s);
+    second = wait_for("e");
+    EXPECT_FALSE(second->grant);
+    release_soon(*holding[0]->grant);
+    engine.run();
+  }
+
+  std::unique_ptr<test::Attempt> first;
+  std::unique_ptr<test::Attempt> second;
+  std::array<std::unique_ptr<test::Attempt>, 3> holding;
+};
+
+TEST_F(ForUpdateTurnsOfTwo, WhoeverStandsInTheServersQueueGivesItsConnectionToWhoeverHasNone) {
+  EXPECT_TRUE(second->grant);
+  EXPECT_FALSE(first->failure);
+}
+
+TEST_F(ForUpdateTurnsOfTwo, WhoeverGaveItsConnectionUpStandsInNoQueueUntilItsTurn) {
+  ASSERT_TRUE(second->grant);
+  release_soon(*second->grant);
+  const std::size_t tries = server.count(locks->statements().try_lock);
+  const std::size_t waits = server.count(locks->statements().lock);
+  pass(3s);
+  EXPECT_GT(server.count(locks->statements().try_lock), tries);
+  EXPECT_EQ(server.count(locks->statements().lock), waits);
 }
 
 // --- A server without connections ------------------------------------------------------------------------------------
