@@ -44,9 +44,9 @@ namespace {
 
 void link_all_tests() {
   for (const auto link :
-       {link_exclusion, link_validity, link_loss, link_fencing, link_ownership, link_residue, link_crash,
-        link_deadlines, link_outcomes, link_renewal, link_waking, link_release, link_names, link_threads, link_lifetime,
-        link_reentrancy, link_options, link_plain_lock, link_several, link_sharing}) {
+       {link_exclusion, link_validity,   link_loss,    link_fencing,    link_ownership, link_residue, link_crash,
+        link_deadlines, link_outcomes,   link_renewal, link_waking,     link_release,   link_names,   link_threads,
+        link_lifetime,  link_reentrancy, link_options, link_plain_lock, link_several,   link_sharing}) {
     link();
   }
 }
