@@ -26,7 +26,9 @@ class AskedBackend final : public Backend {
   AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked)
       : capabilities_(capabilities), asked_(asked) {}
   [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
-  void inspect(const std::string& /*name*/, Question done) override { asked_.set_value(std::move(done)); }
+  void inspect(Space /*space*/, const std::string& /*name*/, Question done) override {
+    asked_.set_value(std::move(done));
+  }
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& /*sink*/) override {
     ADD_FAILURE() << "nobody takes a lock here";
