@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/postgres/sql/advisory_key.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "explained.hpp"
@@ -77,6 +78,22 @@ TEST_P(PostgresAdvisoryInspectionTest, AnotherProgramsLockIsSeenWithoutTables) {
   EXPECT_TRUE(info.held);
   EXPECT_EQ(info.holder, "migration");
   EXPECT_EQ(info.waiters, 0U);
+}
+
+TEST_P(PostgresAdvisoryInspectionTest, ListsHowManyWaitForEachOfThem) {
+  LiveServices services(server.url(strategy()));
+  ASSERT_FALSE(services.set_up());
+  const HeldLock wanted_by_nobody(server.url(), GetParam(), "a");
+  const HeldLock wanted(server.url(), GetParam(), "b");
+  PostgresConnection other(server.admin_conninfo());
+  other.send("SELECT pg_advisory_lock(" + std::to_string(postgres::advisory_key({}, "dlock", "b").number) + ")");
+  server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
+  const auto infos = services.list().value();
+  ASSERT_EQ(infos.size(), 2U);
+  EXPECT_EQ(infos[0].name, "a");
+  EXPECT_EQ(infos[0].waiters, 0U);
+  EXPECT_EQ(infos[1].name, "b");
+  EXPECT_EQ(infos[1].waiters, 1U);
 }
 
 TEST_P(PostgresInspectionTest, SaysWhoHolds) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/postgres/sql/statements.hpp"
+#include "held_lock.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 
@@ -275,6 +276,32 @@ TEST_P(PostgresOurRaceTest, TokensGrowAlthoughTheClockStandsBack) {
   server.run(std::string("UPDATE ") + table_of(taking) + " SET token = 9000000000000000000");
   Locker locker(server, taking);
   EXPECT_EQ(locker.take("us"), 9000000000000000001);
+}
+
+// Whoever sees the same version for the time of a lease takes the holder for dead.
+TEST_F(PostgresRaceTest, NoVersionOfARowComesBack) {
+  std::int64_t last = 0;
+  const auto expect_greater = [&](const std::string& after) {
+    const std::int64_t version = std::stoll(server.value("SELECT version FROM dlock.optimistic"));
+    EXPECT_GT(version, last) << after;
+    last = version;
+  };
+  Locker one(server, ours(true, false));
+  Locker many(server, ours(true, true));
+  HeldLock lock(server.url(), postgres::Strategy::optimistic, "lock", "us");
+  expect_greater("the first grant");
+  EXPECT_TRUE(lock.renew());
+  expect_greater("a renewal");
+  EXPECT_TRUE(one.take("us"));
+  expect_greater("a grant to whoever has it");
+  EXPECT_TRUE(many.take("us"));
+  expect_greater("such a grant among many");
+  EXPECT_TRUE(lock.release());
+  expect_greater("a release");
+  EXPECT_TRUE(many.take("them"));
+  expect_greater("a grant to somebody else");
+  EXPECT_TRUE(LiveServices(server.url("strategy=optimistic")).break_lock("lock").value());
+  expect_greater("a break");
 }
 
 // --- One of many gets it ---------------------------------------------------------------------------------------------

@@ -275,6 +275,32 @@ TEST_P(PostgresRowsTest, ARowKnowsTheOrderOfThoseWhoWait) {
   expect_named("c");  // whoever was there when the last mark ran out waits no longer
 }
 
+// --- Many names at once ----------------------------------------------------------------------------------------------
+
+TEST_P(PostgresRowsTest, OfManyNamesAskedForAtOnceEachHasItsAnswer) {
+  LiveServices services(server.url(strategy()));
+  ASSERT_FALSE(services.set_up());
+  const auto use = GetParam() == Strategy::table ? postgres::table_statements("dlock", postgres::Durability::sync)
+                                                 : postgres::optimistic_statements("dlock", postgres::Durability::sync);
+  EXPECT_TRUE(HeldLock(server.url(), GetParam(), "was held", "before").release());
+  const HeldLock held(server.url(), GetParam(), "is held", "other");
+  std::vector<postgres::Parameter> params = {R"({"was held","is held","new"})", "{a,b,c}", "{me,me,me}",
+                                             "{60000,60000,60000}"};
+  if (optimistic()) params.insert(params.end(), {R"({"","",""})", "{0,0,0}"});
+  const auto answer = services.run(use.acquire_many, std::move(params));
+  ASSERT_EQ(answer->outcome().problem, postgres::Problem::none) << answer->outcome().failure.detail;
+  const postgres::Rows& rows = answer->results().at(0);
+  ASSERT_EQ(rows.size(), 3U);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const std::string owner = rows.text(row, 0);
+    EXPECT_EQ(rows.number(row, 1).has_value(), owner != "b") << owner;
+    if (owner != "b") continue;
+    EXPECT_EQ(rows.text(row, 2), optimistic() ? "other" : "");
+    EXPECT_GT(rows.number(row, 4).value_or(0), 20'000) << "how long its lease is, or what is left of it";
+    EXPECT_LE(rows.number(row, 4).value_or(0), 30'000);
+  }
+}
+
 class Renewals final : public Observer {
  public:
   explicit Renewals(std::string name) : name_(std::move(name)) {}

@@ -65,6 +65,15 @@ TEST_P(TokensTest, GrowWhenTheSchemaIsMadeAnew) {
   EXPECT_GT(take(lock).token(), last);
 }
 
+TEST_P(TokensTest, GrowAlthoughTheClockStandsBack) {
+  const Client client = steady(patient());
+  DistributedLock lock = client.lock("counted");
+  (void)take(lock).release();
+  await_no_residue("counted");
+  server.run("UPDATE " + table() + " SET token = 9000000000000000000");
+  EXPECT_EQ(take(lock).token().value(), 9'000'000'000'000'000'001U);
+}
+
 TEST_P(TokensTest, GrowAcrossACrash) {
   const Client client = steady(impatient(short_lease));
   DistributedLock lock = client.lock("counted");
