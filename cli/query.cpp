@@ -173,6 +173,8 @@ Json capabilities_json(const Capabilities& c) {
           {"can_break", c.can_break},
           {"can_forget", c.can_forget},
           {"can_forget_idle", c.can_forget_idle},
+          {"read_write_locks", c.read_write_locks},
+          {"semaphores", c.semaphores},
           {"close_on_exec", c.close_on_exec}};
 }
 

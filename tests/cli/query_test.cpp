@@ -189,6 +189,7 @@ TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
   EXPECT_EQ(json["capabilities"]["can_break"], false);
   EXPECT_EQ(json["capabilities"]["can_forget"], true);
   EXPECT_EQ(json["capabilities"]["can_forget_idle"], true);
+  EXPECT_EQ(json["capabilities"]["read_write_locks"], false);
   EXPECT_EQ(json["capabilities"]["close_on_exec"], true);
   ASSERT_FALSE(json["findings"].empty());
   for (const Json& finding : json["findings"]) {
