@@ -6,6 +6,7 @@
 #include <chrono>
 #include <concepts>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include <dlock/dlock.hpp>
+
+#include "tests/support/simple_backend.hpp"
 
 namespace dlock {
 namespace {
@@ -270,15 +273,19 @@ TEST(KindsArgumentsTest, NamesAreCheckedAsThoseOfLocks) {
 }
 
 TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
-  const Client client = connect("memory://");
-  ASSERT_FALSE(client.capabilities().has(Space::election));
-  const Failure refused = failure_of([&] { (void)client.inspect("a", Space::election); });
+  const auto service = std::make_shared<test::SimpleService>();
+  const Client client = connect("simple://", {}, service->factory());
+  ASSERT_FALSE(client.capabilities().has(Space::read_write));
+  ASSERT_FALSE(client.capabilities().has(Space::semaphore));
+  const Failure refused = failure_of([&] { (void)client.read_write_lock("a"); });
   EXPECT_EQ(refused.code, errc::unsupported);
-  EXPECT_THAT(refused.detail, HasSubstr("backend \"memory\" with strategy \"queue\" has no elections"));
-  EXPECT_EQ(failure_of([&] { (void)client.list(Space::election); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", Space::election); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget("a", Space::election); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, Space::election); }).code, errc::unsupported);
+  EXPECT_THAT(refused.detail, HasSubstr("has no read-write locks"));
+  EXPECT_THAT(failure_of([&] { (void)client.semaphore("a", 1); }).detail, HasSubstr("has no semaphores"));
+  EXPECT_EQ(failure_of([&] { (void)client.inspect("a", Space::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.list(Space::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", Space::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.forget("a", Space::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, Space::semaphore); }).code, errc::unsupported);
 }
 
 }  // namespace
