@@ -352,6 +352,19 @@ TEST_F(ReadySessionTest, WhoeverWantsALostSessionBackWaitsForItsTurn) {
   EXPECT_EQ(ensemble.dialled, 2);
 }
 
+TEST_F(ReadySessionTest, OnceALostSessionHadItsTurnAWishEndsThePause) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
+  ensemble.expire();
+  engine.advance(60s);  // by now the pauses are long
+  const int left = ensemble.closed;
+  for (int i = 0; i < 60'000 && ensemble.closed == left; ++i) engine.advance(1ms);
+  ASSERT_GT(ensemble.closed, left) << "a silent host is left";
+  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  session.want();
+  engine.advance(50ms);
+  EXPECT_TRUE(session.ready());
+}
+
 TEST_F(SessionTest, ASessionThatKeepsEndingIsNotMadeAnewWithoutPause) {
   answer_with(Fate::hold_answer);  // no heartbeat is ever answered
   connect();
@@ -390,6 +403,14 @@ TEST_F(ReadySessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
   EXPECT_TRUE(session.ready());
   EXPECT_GT(session.epoch(), epoch);
   EXPECT_EQ(user.heard, Words{"new"});
+}
+
+TEST_F(ReadySessionTest, AWishAfterARestIsHeardThoughTheSessionHadJustBeenLost) {
+  ensemble.expire();
+  engine.run();
+  session.rest();
+  connect();
+  EXPECT_TRUE(session.ready());
 }
 
 TEST_F(SessionTest, ARestEndsAttempts) {
