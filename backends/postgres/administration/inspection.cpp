@@ -94,7 +94,7 @@ std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& op
                      std::move(statements.forget),
                      {}};
   };
-  const auto advisory = [&](AdvisoryKey::Space space) {
+  const auto advisory = [&](AdvisoryKey::KeySpace space) {
     auto statements = advisory_statements(options.schema, options.durability, space);
     Statement without_tables = std::move(statements.inspect_without_tables);
     Questions questions = ask(std::move(statements));
@@ -111,8 +111,8 @@ std::array<Inspection::Questions, 3> Inspection::questions_for(const Options& op
     case Strategy::advisory:
       break;
   }
-  using Space = AdvisoryKey::Space;
-  return {advisory(Space::bigint), advisory(Space::pair), advisory(Space::server)};
+  using KeySpace = AdvisoryKey::KeySpace;
+  return {advisory(KeySpace::bigint), advisory(KeySpace::pair), advisory(KeySpace::server)};
 }
 
 const Inspection::Questions& Inspection::questions_about(const std::string& name) const {

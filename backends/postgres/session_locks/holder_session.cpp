@@ -113,15 +113,15 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
 }
 
 void HolderSession::send_tries(std::vector<Group> groups) {
-  std::map<Space, std::vector<Group>> together;
+  std::map<KeySpace, std::vector<Group>> together;
   for (Group& group : groups) {
-    const Space space = group.key.space;
+    const KeySpace space = group.key.space;
     together[space].push_back(std::move(group));
   }
   for (auto& [space, some] : together) send_tries(space, std::move(some));
 }
 
-void HolderSession::send_tries(Space space, std::vector<Group> groups) {
+void HolderSession::send_tries(KeySpace space, std::vector<Group> groups) {
   const AdvisoryStatements& statements = sql_.of(space);
   Command command;
   if (groups.size() == 1) {

@@ -78,7 +78,7 @@ class HolderSession final : private Session::User {
   [[nodiscard]] bool quiet() const noexcept { return flights_.empty() && unlocks_.empty() && pending_.empty(); }
 
  private:
-  using Space = AdvisoryKey::Space;
+  using KeySpace = AdvisoryKey::KeySpace;
   using FlightId = std::uint64_t;
 
   struct Try {
@@ -116,7 +116,7 @@ class HolderSession final : private Session::User {
   void pump();
   [[nodiscard]] std::vector<Group> next_groups();
   void send_tries(std::vector<Group> groups);
-  void send_tries(Space space, std::vector<Group> groups);
+  void send_tries(KeySpace space, std::vector<Group> groups);
   void tries_answered(FlightId id, const Outcome& outcome, const Results& results);
   void take_rows(const Flight& flight, TimePoint sent, const Results& results);
   void take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column, TimePoint sent);
@@ -129,7 +129,7 @@ class HolderSession final : private Session::User {
 
   void unlock_later(Unlock unlock);
   void send_unlocks();
-  void send_unlocks(Space space, std::vector<Unlock> unlocks);
+  void send_unlocks(KeySpace space, std::vector<Unlock> unlocks);
   [[nodiscard]] static std::set<std::string> freed_by(const Flight& flight, const Outcome& outcome,
                                                       const Results& results);
   void unlocks_answered(FlightId id, const Outcome& outcome, const Results& results);

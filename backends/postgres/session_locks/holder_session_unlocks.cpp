@@ -26,15 +26,15 @@ void HolderSession::unlock_later(Unlock unlock) {
 }
 
 void HolderSession::send_unlocks() {
-  std::map<Space, std::vector<Unlock>> by_space;
+  std::map<KeySpace, std::vector<Unlock>> by_space;
   for (Unlock& unlock : std::exchange(unlocks_, {})) {
-    const Space space = unlock.key.space;
+    const KeySpace space = unlock.key.space;
     by_space[space].push_back(std::move(unlock));
   }
   for (auto& [space, unlocks] : by_space) send_unlocks(space, std::move(unlocks));
 }
 
-void HolderSession::send_unlocks(Space space, std::vector<Unlock> unlocks) {
+void HolderSession::send_unlocks(KeySpace space, std::vector<Unlock> unlocks) {
   const AdvisoryStatements& statements = sql_.of(space);
   Command command;
   if (unlocks.size() == 1) {

@@ -11,7 +11,7 @@ namespace dlock::postgres {
 namespace {
 
 using Kind = KeyScheme::Kind;
-using Space = AdvisoryKey::Space;
+using KeySpace = AdvisoryKey::KeySpace;
 
 constexpr std::uint32_t low_31_bits = 0x7fffffff;
 
@@ -49,7 +49,7 @@ std::optional<AdvisoryKey> as_short_ascii(std::string_view name) noexcept {
   }
   number <<= 1U;
   for (std::size_t i = name.size(); i < most_characters; ++i) number = number << bits | all_ones;
-  return AdvisoryKey{Space::pair, static_cast<std::int64_t>(number)};
+  return AdvisoryKey{KeySpace::pair, static_cast<std::int64_t>(number)};
 }
 
 // "0123456789abcdef" is a number, "01234567,89abcdef" a pair.
@@ -62,7 +62,7 @@ std::optional<AdvisoryKey> as_hexadecimal(std::string_view name) noexcept {
   const auto second = parse_number<std::uint32_t>(name.substr(name.size() - half), 16);
   if (!first || !second) return std::nullopt;
   AdvisoryKey key = AdvisoryKey::of(static_cast<std::int32_t>(*first), static_cast<std::int32_t>(*second));
-  key.space = pair ? Space::pair : Space::bigint;
+  key.space = pair ? KeySpace::pair : KeySpace::bigint;
   return key;
 }
 
@@ -114,7 +114,7 @@ std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
 
 AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
   const auto upper = static_cast<std::uint64_t>(static_cast<std::uint32_t>(first)) << 32U;
-  return {Space::pair, static_cast<std::int64_t>(upper | static_cast<std::uint32_t>(second))};
+  return {KeySpace::pair, static_cast<std::int64_t>(upper | static_cast<std::uint32_t>(second))};
 }
 
 AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name) {
@@ -132,19 +132,19 @@ AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::
     case Kind::hashtextextended:
       break;
   }
-  return {Space::server, 0};
+  return {KeySpace::server, 0};
 }
 
-std::optional<Space> space_of(const KeyScheme& scheme) noexcept {
+std::optional<KeySpace> space_of(const KeyScheme& scheme) noexcept {
   switch (scheme.kind) {
     case Kind::sha256:
     case Kind::int64:
-      return Space::bigint;
+      return KeySpace::bigint;
     case Kind::pair:
     case Kind::crc32pair:
-      return Space::pair;
+      return KeySpace::pair;
     case Kind::hashtextextended:
-      return Space::server;
+      return KeySpace::server;
     case Kind::medallion:
       break;
   }
@@ -152,18 +152,18 @@ std::optional<Space> space_of(const KeyScheme& scheme) noexcept {
 }
 
 std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
-  return key.space == Space::server ? std::string(name) : std::to_string(key.number);
+  return key.space == KeySpace::server ? std::string(name) : std::to_string(key.number);
 }
 
 std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name) {
   std::string row(name);
   if (scheme.kind == Kind::sha256) return row;
   switch (key.space) {
-    case Space::bigint:
+    case KeySpace::bigint:
       return row + "\tint64:" + std::to_string(key.number);
-    case Space::pair:
+    case KeySpace::pair:
       return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
-    case Space::server:
+    case KeySpace::server:
       break;
   }
   return row + "\thashtextextended";

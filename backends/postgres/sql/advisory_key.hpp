@@ -33,15 +33,15 @@ struct KeyScheme {
 [[nodiscard]] std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept;
 
 struct AdvisoryKey {
-  enum class Space {
+  enum class KeySpace {
     bigint,  // pg_advisory_lock(bigint); objsubid 1 in pg_locks
     pair,    // pg_advisory_lock(integer, integer); objsubid 2
     server,  // bigint, and only the server knows which
   };
-  Space space = Space::bigint;
+  KeySpace space = KeySpace::bigint;
   std::int64_t number = 0;  // of a pair, the first in the upper half and the second in the lower one
 
-  [[nodiscard]] static AdvisoryKey of(std::int64_t number) noexcept { return {Space::bigint, number}; }
+  [[nodiscard]] static AdvisoryKey of(std::int64_t number) noexcept { return {KeySpace::bigint, number}; }
   [[nodiscard]] static AdvisoryKey of(std::int32_t first, std::int32_t second) noexcept;
   [[nodiscard]] std::int32_t first() const noexcept { return static_cast<std::int32_t>(number >> 32U); }
   [[nodiscard]] std::int32_t second() const noexcept { return static_cast<std::int32_t>(number); }
@@ -54,7 +54,7 @@ struct AdvisoryKey {
 [[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name);
 
 // The space of all keys of the scheme, where they are all in one; medallion has keys in both.
-[[nodiscard]] std::optional<AdvisoryKey::Space> space_of(const KeyScheme& scheme) noexcept;
+[[nodiscard]] std::optional<AdvisoryKey::KeySpace> space_of(const KeyScheme& scheme) noexcept;
 
 // The parameter "key" of the statements for advisory locks of that space: the number, or the name where the server
 // computes it.

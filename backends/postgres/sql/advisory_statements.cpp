@@ -8,7 +8,7 @@ namespace dlock::postgres {
 
 namespace {
 
-using Space = AdvisoryKey::Space;
+using KeySpace = AdvisoryKey::KeySpace;
 
 // How to get the lock is column "ok" of a, and {granted} says whether it was got. What follows happens after that, so
 // that the order of tokens is that of the grants. Whoever has the lock is alone with the row.
@@ -140,17 +140,17 @@ constexpr std::string_view forget = R"sql(
 )sql";
 
 // The key as one number, and as the lock functions take it, from where the parameter is.
-Fillings key_fillings(Space space, const std::string& parameter) {
+Fillings key_fillings(KeySpace space, const std::string& parameter) {
   const Fillings where = {{"p", parameter}};
   const auto expression = [&](std::string_view text) { return fill(text, where); };
   switch (space) {
-    case Space::bigint:
+    case KeySpace::bigint:
       return {{"key", expression("{p}::{int8}")}, {"arguments", expression("{p}::{int8}")}, {"space", "1"}};
-    case Space::pair:
+    case KeySpace::pair:
       return {{"key", expression("{p}::{int8}")},
               {"arguments", expression("({p}::{int8} {>>} 32)::{int4}, (({p}::{int8} {<<} 32) {>>} 32)::{int4}")},
               {"space", "2"}};
-    case Space::server: {
+    case KeySpace::server: {
       const std::string hash = expression("pg_catalog.hashtextextended({p}::{text}, 0)");
       return {{"key", hash}, {"arguments", hash}, {"space", "1"}};
     }
@@ -160,7 +160,7 @@ Fillings key_fillings(Space space, const std::string& parameter) {
 
 class Builder {
  public:
-  Builder(std::string_view schema, Durability durability, Space space)
+  Builder(std::string_view schema, Durability durability, KeySpace space)
       : fillings_(common_fillings(schema, durability)), space_(space) {
     fillings_.emplace_back("locks", fill(locks, fillings_));
     fillings_.emplace_back("whose", fill(whose, fillings_));
@@ -196,13 +196,13 @@ class Builder {
   }
 
   Fillings fillings_;
-  Space space_;
+  KeySpace space_;
   std::string commit_;
 };
 
 }  // namespace
 
-AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, Space space) {
+AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space) {
   const Builder build(schema, durability, space);
   return {
       .try_lock = build.tried("pg_try_advisory_lock", build.commit()),

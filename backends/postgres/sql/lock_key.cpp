@@ -13,10 +13,10 @@ std::string token_row(const Options& options, std::string_view name) {
 }
 
 AdvisorySql::AdvisorySql(const Options& options) {
-  using Space = AdvisoryKey::Space;
+  using KeySpace = AdvisoryKey::KeySpace;
   const auto only = space_of(options.key);
-  for (const Space space : {Space::bigint, Space::pair, Space::server}) {
-    if (only ? space != *only : space == Space::server) continue;
+  for (const KeySpace space : {KeySpace::bigint, KeySpace::pair, KeySpace::server}) {
+    if (only ? space != *only : space == KeySpace::server) continue;
     by_space_.emplace(space, advisory_statements(options.schema, options.durability, space));
   }
 }

@@ -18,7 +18,7 @@
 namespace dlock::postgres {
 
 struct LockKey {
-  AdvisoryKey::Space space = AdvisoryKey::Space::bigint;
+  AdvisoryKey::KeySpace space = AdvisoryKey::KeySpace::bigint;
   std::string parameter = {};  // key_parameter()
 
   friend auto operator<=>(const LockKey&, const LockKey&) = default;
@@ -32,10 +32,10 @@ struct LockKey {
 class AdvisorySql {
  public:
   explicit AdvisorySql(const Options& options);
-  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::Space space) const { return by_space_.at(space); }
+  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space) const { return by_space_.at(space); }
 
  private:
-  std::map<AdvisoryKey::Space, AdvisoryStatements> by_space_;
+  std::map<AdvisoryKey::KeySpace, AdvisoryStatements> by_space_;
 };
 
 }  // namespace dlock::postgres

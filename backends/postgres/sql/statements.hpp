@@ -159,6 +159,6 @@ enum class Queue { in_the_row, none };
                                                   Queue queue = Queue::in_the_row);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
-                                                     AdvisoryKey::Space space);
+                                                     AdvisoryKey::KeySpace space);
 
 }  // namespace dlock::postgres

@@ -118,7 +118,7 @@ class HeldLock {
   const postgres::ForUpdateStatements for_update_ =
       postgres::for_update_statements(schema_, postgres::Durability::sync);
   const postgres::AdvisoryStatements advisory_ =
-      postgres::advisory_statements(schema_, postgres::Durability::sync, postgres::AdvisoryKey::Space::bigint);
+      postgres::advisory_statements(schema_, postgres::Durability::sync, postgres::AdvisoryKey::KeySpace::bigint);
   std::optional<std::int64_t> token_;
   std::string sqlstate_;
   std::string failure_;

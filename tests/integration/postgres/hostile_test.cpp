@@ -234,7 +234,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
       EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
     }
-    const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::Space::bigint);
+    const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::KeySpace::bigint);
     EXPECT_EQ(column(connection->ask(s.list.sql, {"1000"})->results().back(), 0), names) << scheme;
   }
 }

@@ -52,7 +52,7 @@ postgres::Statement list_statement(Strategy strategy) {
     case Strategy::advisory:
       break;
   }
-  return postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint).list;
+  return postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint).list;
 }
 
 TEST_P(PostgresInspectionTest, NothingIsHeldWhereThereIsNoSchema) {

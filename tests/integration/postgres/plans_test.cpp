@@ -88,7 +88,7 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
 
 // It costs more than the statements themselves.
 TEST_F(PlansTest, AreNotCompiled) {
-  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint);
+  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint);
   prepare("forget", use.forget, "'7', 60000000, 100");
   prepare("list", use.list, "10");
   expect_few_rows_looked_at();
@@ -109,7 +109,7 @@ TEST_F(PlansTest, OfForUpdateAreGoodForAnyNumberOfRows) {
 }
 
 TEST_F(PlansTest, OfAdvisoryAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint);
+  const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint);
   prepare("try_lock", use.try_lock, "'7', '7', 'me'");
   prepare("try_many", use.try_many, "'{7,8}', '{7,8}', '{me,me}'");
   prepare("inspect", use.inspect, "'7', '7'");

@@ -128,7 +128,7 @@ TEST_F(PostgresQuietTest, TriesForARowThatIsBeingChangedWriteNothing) {
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForSessionsLocksWriteNothing) {
-  const auto a = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::Space::bigint);
+  const auto a = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint);
   server.run("SELECT pg_advisory_lock(5)");
   expect_silence("a try", a.try_lock, "5, 'lock', 'holder'");
   expect_silence("tries", a.try_many, "ARRAY['5'], ARRAY['lock'], ARRAY['holder']");

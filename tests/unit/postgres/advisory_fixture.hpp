@@ -55,7 +55,8 @@ class FakeLocks {
   bool entered_twice = false;  // a session was given what it had
   std::int64_t last_token = 100;
 
-  [[nodiscard]] const AdvisoryStatements& statements(AdvisoryKey::Space space = AdvisoryKey::Space::bigint) const {
+  [[nodiscard]] const AdvisoryStatements& statements(
+      AdvisoryKey::KeySpace space = AdvisoryKey::KeySpace::bigint) const {
     return sql->of(space);
   }
   // Takes the lock, as an error does that comes after the grant.

@@ -16,7 +16,7 @@ namespace dlock::postgres {
 namespace {
 
 using Kind = KeyScheme::Kind;
-using Space = AdvisoryKey::Space;
+using KeySpace = AdvisoryKey::KeySpace;
 
 AdvisoryKey medallion(std::string_view name) {
   return advisory_key({.kind = Kind::medallion}, "dlock", name);
@@ -51,7 +51,7 @@ TEST(PostgresAdvisoryKey, NumbersAreTakenAsTheyAre) {
   constexpr auto smallest = std::numeric_limits<std::int64_t>::min();
   EXPECT_EQ(advisory_key({.kind = Kind::int64, .number = smallest}, "dlock", "x"), AdvisoryKey::of(smallest));
   const AdvisoryKey pair = advisory_key({.kind = Kind::pair, .first = 3, .second = -1}, "dlock", "x");
-  EXPECT_EQ(pair.space, Space::pair);
+  EXPECT_EQ(pair.space, KeySpace::pair);
   EXPECT_EQ(pair.first(), 3);
   EXPECT_EQ(pair.second(), -1);
   EXPECT_EQ(pair.number, 0x3ffffffffLL);
@@ -72,7 +72,7 @@ TEST(PostgresAdvisoryKey, HalvesOfAPairAreFoundAgain) {
 TEST(PostgresAdvisoryKey, LongNamesAreHashedAsDistributedLockDoesIt) {
   EXPECT_EQ(medallion(repeated("\u6f22", 18)), AdvisoryKey::of(std::int64_t{-5707277204051710361}));
   EXPECT_EQ(medallion("some very long name"), AdvisoryKey::of(std::int64_t{1765484347666752899}));
-  EXPECT_EQ(medallion("\u6f22").space, Space::bigint) << "short, but not ASCII";
+  EXPECT_EQ(medallion("\u6f22").space, KeySpace::bigint) << "short, but not ASCII";
 }
 
 TEST(PostgresAdvisoryKey, ShortNamesArePackedAsDistributedLockDoesIt) {
@@ -80,12 +80,12 @@ TEST(PostgresAdvisoryKey, ShortNamesArePackedAsDistributedLockDoesIt) {
   EXPECT_EQ(medallion("base38"), AdvisoryKey::of(-980967850, 1847590911));
   EXPECT_EQ(medallion("ASCII"), AdvisoryKey::of(-2092032871, 805306367));
   EXPECT_EQ(medallion("orders/42"), AdvisoryKey::of(-540334498, 1557640292));
-  EXPECT_EQ(medallion("orders/421").space, Space::bigint) << "ten characters";
+  EXPECT_EQ(medallion("orders/421").space, KeySpace::bigint) << "ten characters";
   std::set<std::int64_t> numbers;
   for (char c = ' '; c <= '~'; ++c) {
     for (std::size_t length = 1; length <= 9; ++length) {
       const AdvisoryKey key = medallion(std::string(length, c));
-      EXPECT_EQ(key.space, Space::pair);
+      EXPECT_EQ(key.space, KeySpace::pair);
       EXPECT_TRUE(numbers.insert(key.number).second) << std::string(length, c);
     }
   }
@@ -98,7 +98,7 @@ TEST(PostgresAdvisoryKey, HexadecimalNamesAreNumbersAsInDistributedLock) {
   for (const char* name : {"000000000000000g", "+000000000000001", "-000000000000001", " 000000000000001",
                            "0x00000000000001", "00000003;ffffffff", "0000003,fffffffff"}) {
     const AdvisoryKey key = medallion(name);
-    EXPECT_EQ(key.space, Space::bigint) << name;
+    EXPECT_EQ(key.space, KeySpace::bigint) << name;
     EXPECT_TRUE(key.number > 0xffff || key.number < -0xffff) << name << " is to be hashed";
   }
 }
@@ -111,7 +111,7 @@ TEST(PostgresAdvisoryKey, OfWithAdvisoryLockIsAChecksumAndAPrefix) {
 
 TEST(PostgresAdvisoryKey, MayBeLeftToTheServer) {
   const AdvisoryKey key = advisory_key({.kind = Kind::hashtextextended}, "dlock", "orders/42");
-  EXPECT_EQ(key.space, Space::server);
+  EXPECT_EQ(key.space, KeySpace::server);
   EXPECT_EQ(key_parameter(key, "orders/42"), "orders/42");
 }
 

@@ -66,9 +66,9 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
   add("for_update.list", f.list);
   add("for_update.break_lock", f.break_lock);
   add("for_update.forget", f.forget);
-  using Space = AdvisoryKey::Space;
-  for (const auto& [space, name] :
-       {std::pair{Space::bigint, "bigint"}, std::pair{Space::pair, "pair"}, std::pair{Space::server, "server"}}) {
+  using KeySpace = AdvisoryKey::KeySpace;
+  for (const auto& [space, name] : {std::pair{KeySpace::bigint, "bigint"}, std::pair{KeySpace::pair, "pair"},
+                                    std::pair{KeySpace::server, "server"}}) {
     const auto a = advisory_statements(schema, durability, space);
     const std::string start = std::string("advisory.") + name + ".";
     add(start + "try_lock", a.try_lock);

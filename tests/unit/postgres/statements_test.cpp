@@ -173,7 +173,7 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   const auto for_update = for_update_statements("dlock", Durability::async);
   EXPECT_TRUE(without_waiting(for_update.lock.sql));
   EXPECT_TRUE(without_waiting(for_update.try_lock.sql));
-  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::bigint);
+  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::KeySpace::bigint);
   for (const Statement* s : {&advisory.try_lock, &advisory.lock_slice, &advisory.try_many}) {
     EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
   }
@@ -185,7 +185,7 @@ TEST(PostgresStatements, ThoseThatWaitForARowCountAllWaitsTogether) {
   EXPECT_NE(use.set_patience.sql.find("'statement_timeout', $1"), std::string::npos);
   EXPECT_NE(use.lock.sql.find("set_config('statement_timeout', '0', true)"), std::string::npos)
       << "what follows in the holder's transaction has all the time it needs";
-  const auto advisory = advisory_statements("dlock", Durability::sync, AdvisoryKey::Space::bigint);
+  const auto advisory = advisory_statements("dlock", Durability::sync, AdvisoryKey::KeySpace::bigint);
   EXPECT_NE(advisory.lock_slice.sql.find("set_config('lock_timeout', '250', true)"), std::string::npos)
       << "whoever has the lock does not wait for the row as long as for the lock";
 }
@@ -206,7 +206,7 @@ TEST(PostgresStatements, WaitOnlyForAMomentForSomebodyWhoInsertsTheSameRow) {
 
 TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
   const auto for_update = for_update_statements("dlock", Durability::async);
-  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::Space::pair);
+  const auto advisory = advisory_statements("dlock", Durability::async, AdvisoryKey::KeySpace::pair);
   for (const Statement* s :
        {&for_update.try_in_transaction, &for_update.lock_in_transaction, &for_update.ensure_in_transaction,
         &advisory.try_in_transaction, &advisory.lock_in_transaction}) {
@@ -223,13 +223,13 @@ TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
 }
 
 TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
-  using Space = AdvisoryKey::Space;
-  const auto unlock = [](Space space) { return advisory_statements("dlock", Durability::sync, space).unlock.sql; };
-  EXPECT_EQ(unlock(Space::bigint), "SELECT pg_catalog.pg_advisory_unlock($1::pg_catalog.int8)");
-  EXPECT_EQ(unlock(Space::pair),
+  using KeySpace = AdvisoryKey::KeySpace;
+  const auto unlock = [](KeySpace space) { return advisory_statements("dlock", Durability::sync, space).unlock.sql; };
+  EXPECT_EQ(unlock(KeySpace::bigint), "SELECT pg_catalog.pg_advisory_unlock($1::pg_catalog.int8)");
+  EXPECT_EQ(unlock(KeySpace::pair),
             "SELECT pg_catalog.pg_advisory_unlock(($1::pg_catalog.int8 OPERATOR(pg_catalog.>>) 32)::pg_catalog.int4, "
             "(($1::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.>>) 32)::pg_catalog.int4)");
-  EXPECT_EQ(unlock(Space::server),
+  EXPECT_EQ(unlock(KeySpace::server),
             "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended($1::pg_catalog.text, 0))");
 }
 
