@@ -180,8 +180,8 @@ TEST_P(KindsTest, NoMoreThanAllPermitsAreOut) {
 
 TEST_P(KindsTest, AWriterGetsInAmongReadersWhoComeAndGo) {
   std::atomic<bool> done{false};
-  std::vector<std::jthread> readers;
   std::atomic<int> reads{0};
+  std::vector<std::jthread> readers;
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back([&] {
       ReadWriteLock rw = client_.read_write_lock("a");

@@ -347,10 +347,10 @@ TEST_F(RedisWaitingTest, HoweverOftenAWaiterWasNotHeardItSoonIsWhereConnectionsL
 }
 
 TEST_F(RedisWaitingTest, AWaiterThatCannotFindOutAnyMoreWhetherItIsHeardCountsOnNobody) {
+  bool lost_its_place = true;
   set({.acquire = busy(30'000, 30)});
   const auto attempt = contend(true);
   ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
-  bool lost_its_place = true;
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
     if (command.front() == "PING") return "+PONG\r\n";
     if (command.front() == "PUBLISH") return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
