@@ -16,6 +16,7 @@ namespace dlock::conformance {
 DLOCK_CONFORMANCE_TESTS(several)
 
 TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
+  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
   const std::vector<std::string> names{name("c"), name("a"), name("b")};
   MultiLock all = client().multi_lock(names);
   Lock& others = lock_of(client(), name("c"));
@@ -39,6 +40,7 @@ TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
 }
 
 TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
+  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
   constexpr std::size_t contenders = 4;
   constexpr int times = 10;
   Client& one = client();
@@ -66,6 +68,7 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
 }
 
 TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBack) {
+  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   MultiLock both = client().multi_lock({name("a"), name("b")});
