@@ -53,12 +53,12 @@ void LockTable::kill(Session& session, const Clock& clock) {
 
 // --- What clients ask ------------------------------------------------------------------------------------------------
 
-LockTable::Answer LockTable::try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session,
-                                         const Clock& clock) {
+LockTable::Answer LockTable::try_acquire(const LockRequest& request, std::chrono::nanoseconds mark_length,
+                                         Session& session, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   Lock& lock = open(request.name, clock);
   const Answer answer = acquire(lock, request, session, clock);
-  if (!answer.granted && request.wait && space_ == Space::read_write) this->mark(lock, request, mark, clock);
+  if (!answer.granted && request.wait && space_ == Space::read_write) mark(lock, request, mark_length, clock);
   return answer;
 }
 

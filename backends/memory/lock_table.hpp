@@ -42,7 +42,8 @@ class LockTable {
   void detach(Session& session) noexcept;
   void kill(Session& session, const Clock& clock);
 
-  Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock);
+  Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark_length, Session& session,
+                     const Clock& clock);
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock);
   bool renew(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, const Clock& clock);
   bool release(const std::string& name, const OwnerId& owner, const Clock& clock);
