@@ -60,14 +60,14 @@ class SimulatedBackend::Attempt final : public Contention {
     asked.lease = backend.kept_for(request.lease);
     contention_ = backend.memory_.contend(asked, *translator_);
   }
-  explicit Attempt(Attempt& other)
+  Attempt(Attempt&& other) noexcept
       : backend_(other.backend_),
         translator_(std::move(other.translator_)),
         contention_(std::move(other.contention_)) {}
   ~Attempt() override {
     if (!contention_ || translator_->done() || !backend_.goes_wrong(Mutation::residue_on_give_up, 1)) return;
     translator_->mute();
-    backend_.left_behind_.push_back(std::make_unique<Attempt>(*this));
+    backend_.left_behind_.push_back(std::make_unique<Attempt>(std::move(*this)));
   }
 
  private:
