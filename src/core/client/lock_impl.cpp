@@ -1,10 +1,10 @@
 #include "core/client/lock_impl.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include <dlock/error.hpp>
 
+#include "core/client/outcome.hpp"
 #include "core/shard/acquisition.hpp"
 #include "core/shard/blocking.hpp"
 #include "core/shard/failures.hpp"
@@ -28,36 +28,22 @@ Lease LockPlace::acquire(Mode mode, const AcquireOptions& options, Failure& fail
 }
 
 Lease LockImpl::acquire(Mode mode, const AcquireOptions& options) const {
-  Failure failure;
-  Lease lease = acquire(mode, options, failure);
-  if (failure.code) throw Error(failure);
-  return lease;
+  return lease_or_throw([&](Failure& failure) { return acquire(mode, options, failure); });
 }
 
 Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, std::error_code& ec) const {
-  Failure failure;
-  Lease lease = acquire(mode, options, failure);
-  ec = failure.code;
-  return lease;
+  return lease_or_code([&](Failure& failure) { return acquire(mode, options, failure); }, ec);
 }
 
 std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const {
   options.wait = wait;
-  Failure failure;
-  Lease lease = acquire(mode, options, failure);
-  if (!failure.code) return lease;
-  if (failure.code == errc::timed_out) return std::nullopt;
-  throw Error(failure);
+  return lease_unless_busy([&](Failure& failure) { return acquire(mode, options, failure); });
 }
 
 std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options,
                                                std::error_code& ec) const {
   options.wait = wait;
-  Failure failure;
-  Lease lease = acquire(mode, options, failure);
-  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
-  if (failure.code) return std::nullopt;
-  return lease;
+  return lease_unless_busy([&](Failure& failure) { return acquire(mode, options, failure); }, ec);
 }
 
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
@@ -76,23 +62,14 @@ void LockImpl::lock(Mode mode) {
     throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
                         "this thread holds " + described(space, name) + " already"});
   }
-  (void)leases_.decrement();  // a lost lease that this thread did not unlock
-  LivelockBackoff::of_this_thread().pause(&leases_);
   auto options = defaults.get();
   options.wait = forever;
-  leases_.put(acquire(mode, options), mode);
+  leases_.enter([&] { return acquire(mode, options); }, mode);
 }
 
 bool LockImpl::try_lock_within(Mode mode, Duration wait) {
   if (mine().held()) return false;
-  (void)leases_.decrement();
-  auto lease = try_acquire_for(mode, std::max(wait, Duration()), defaults.get());
-  if (!lease) {
-    LivelockBackoff::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
-    return false;
-  }
-  leases_.put(*std::move(lease), mode);
-  return true;
+  return leases_.try_enter([&] { return try_acquire_for(mode, std::max(wait, Duration()), defaults.get()); }, mode);
 }
 
 void LockImpl::unlock(Mode mode) noexcept {

@@ -7,6 +7,7 @@
 
 #include "core/client/lock_impl.hpp"
 #include "core/client/multi_lock_impl.hpp"
+#include "core/client/outcome.hpp"
 #include "core/shard/blocking.hpp"
 
 namespace dlock {
@@ -38,7 +39,7 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
 MultiLock::MultiLock(std::vector<DistributedLock> locks) {
   std::vector<detail::LockPlace> places;
   places.reserve(locks.size());
-  for (const DistributedLock& lock : locks) places.push_back({lock.impl_->shard, lock.impl_->name});
+  for (const DistributedLock& lock : locks) places.push_back(*lock.impl_);
   impl_ = std::make_unique<detail::MultiLockImpl>(std::move(places));
 }
 
@@ -51,17 +52,11 @@ const std::vector<std::string>& MultiLock::names() const noexcept {
 }
 
 MultiLease MultiLock::acquire(const AcquireOptions& options) {
-  Failure failure;
-  MultiLease leases = impl_->acquire(options, failure);
-  if (failure.code) throw Error(failure);
-  return leases;
+  return detail::lease_or_throw([&](Failure& failure) { return impl_->acquire(options, failure); });
 }
 
 MultiLease MultiLock::acquire(const AcquireOptions& options, std::error_code& ec) {
-  Failure failure;
-  MultiLease leases = impl_->acquire(options, failure);
-  ec = failure.code;
-  return leases;
+  return detail::lease_or_code([&](Failure& failure) { return impl_->acquire(options, failure); }, ec);
 }
 
 std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options) {
@@ -74,20 +69,12 @@ std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options, std::er
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options) {
   options.wait = wait;
-  Failure failure;
-  MultiLease leases = impl_->acquire(options, failure);
-  if (!failure.code) return leases;
-  if (failure.code == errc::timed_out) return std::nullopt;
-  throw Error(failure);
+  return detail::lease_unless_busy([&](Failure& failure) { return impl_->acquire(options, failure); });
 }
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
   options.wait = wait;
-  Failure failure;
-  MultiLease leases = impl_->acquire(options, failure);
-  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
-  if (failure.code) return std::nullopt;
-  return leases;
+  return detail::lease_unless_busy([&](Failure& failure) { return impl_->acquire(options, failure); }, ec);
 }
 
 void MultiLock::start_acquire(const AcquireOptions& options, detail::Completion<MultiLease> handler) {
@@ -101,9 +88,7 @@ void MultiLock::lock() & {
     throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
                         "this thread holds lock \"" + names().front() + "\" and those with it already"});
   }
-  (void)impl_->leases.decrement();  // a lost lease that this thread did not unlock
-  detail::LivelockBackoff::of_this_thread().pause(&impl_->leases);
-  impl_->leases.put(acquire(options));
+  impl_->leases.enter([&] { return acquire(options); });
 }
 
 bool MultiLock::try_lock() & {
@@ -112,14 +97,7 @@ bool MultiLock::try_lock() & {
 
 bool MultiLock::try_lock_within(Duration wait) {
   if (impl_->leases.mine().held()) return false;
-  (void)impl_->leases.decrement();
-  auto lease = try_acquire_for(std::max(wait, Duration()), impl_->defaults.get());
-  if (!lease) {
-    detail::LivelockBackoff::of_this_thread().tried_in_vain(&impl_->leases, std::chrono::steady_clock::now());
-    return false;
-  }
-  impl_->leases.put(*std::move(lease));
-  return true;
+  return impl_->leases.try_enter([&] { return try_acquire_for(std::max(wait, Duration()), impl_->defaults.get()); });
 }
 
 void MultiLock::unlock() noexcept {

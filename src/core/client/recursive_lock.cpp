@@ -16,22 +16,15 @@ class RecursiveLock::Impl {
   // Waits without limit; this thread holds the lock afterwards, or it throws.
   void enter() {
     if (enter_again()) return;
-    detail::LivelockBackoff::of_this_thread().pause(&leases_);
     auto options = lock_.defaults();
     options.wait = forever;
-    leases_.put(lock_.acquire(options));
+    leases_.enter([&] { return lock_.acquire(options); });
   }
 
   // True when this thread holds the lock afterwards.
   bool try_enter(Duration wait) {
     if (enter_again()) return true;
-    auto lease = lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults());
-    if (!lease) {
-      detail::LivelockBackoff::of_this_thread().tried_in_vain(&leases_, std::chrono::steady_clock::now());
-      return false;
-    }
-    leases_.put(*std::move(lease));
-    return true;
+    return leases_.try_enter([&] { return lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults()); });
   }
 
   void leave() noexcept {

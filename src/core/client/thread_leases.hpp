@@ -44,6 +44,28 @@ class BasicThreadLeases {
     entries_.emplace(std::this_thread::get_id(), Entry{std::move(lease), mode, 1});
   }
 
+  // Takes the lock by acquire() and keeps its lease. This thread must hold none; one that it lost, and did not unlock,
+  // is dropped.
+  template <class Acquire>
+  void enter(Acquire acquire, Mode mode = Mode::exclusive) {
+    (void)decrement();
+    LivelockBackoff::of_this_thread().pause(this);
+    put(acquire(), mode);
+  }
+
+  // The same by a try, which answers nullopt for busy. Answers whether this thread holds the lock now.
+  template <class TryAcquire>
+  bool try_enter(TryAcquire try_acquire, Mode mode = Mode::exclusive) {
+    (void)decrement();
+    std::optional<AnyLease> lease = try_acquire();
+    if (!lease) {
+      LivelockBackoff::of_this_thread().tried_in_vain(this, std::chrono::steady_clock::now());
+      return false;
+    }
+    put(*std::move(lease), mode);
+    return true;
+  }
+
   void increment() noexcept {
     const util::MutexLock lock(mutex_);
     const auto found = entries_.find(std::this_thread::get_id());
