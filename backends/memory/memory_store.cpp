@@ -9,7 +9,7 @@
 namespace dlock::memory {
 
 MemoryStore::MemoryStore() {
-  for (const Space space : {Space::lock, Space::read_write, Space::semaphore}) {
+  for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
     for (std::size_t i = 0; i < tables; ++i) tables_.emplace_back(space);
   }
 }

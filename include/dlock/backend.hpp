@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/capabilities.hpp>
@@ -43,6 +44,9 @@ struct LockRequest {
   // With Space::semaphore: how many hold it at most. Whoever asks while others hold it or wait for it with another
   // number is refused with errc::invalid_argument, in words that name both.
   std::uint32_t permits = 1;
+  // With Space::election, which is otherwise a lock that one at a time holds: what LockInfo::value shows while this
+  // owner does; at most 1 KiB of UTF-8.
+  std::string value = {};
 };
 
 // The service's yes.
@@ -183,7 +187,8 @@ class Backend {
   virtual void release(const Grant& grant, ReleaseHandler done) = 0;
 
   // Calls `changed` (as a task, any number of times) when the lock may have become free, until the Watch is destroyed,
-  // and once when the watch has come into effect, if that takes time. nullptr, the default: the service cannot tell.
+  // and once when the watch has come into effect, if that takes time. With Space::election also when somebody has got
+  // it, where the service can tell that. nullptr, the default: the service cannot tell.
   [[nodiscard]] virtual std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                                      std::function<void()> changed);
 
@@ -212,6 +217,12 @@ class Backend {
 
 // What an acquire of a semaphore ends with while others use it with another number of permits. Any thread.
 [[nodiscard]] Failure other_permits(const LockRequest& request, std::uint32_t theirs);
+
+// For services that keep one text for each owner: the holder, which has no control characters, and with Space::election
+// a line feed and the value. set_holder() reads it into what inspect() and list() answer, whose `space` is set. Any
+// thread.
+[[nodiscard]] std::string holder_text(const LockRequest& request);
+void set_holder(LockInfo& info, std::string_view text);
 
 // What became of a question that was not answered: unlike an order, it has no effect that could be in doubt, so what is
 // ambiguous elsewhere is unavailable here. Any thread.

@@ -48,6 +48,7 @@ struct Capabilities {
   std::uint32_t max_locks = 0;
   bool read_write_locks = false;
   bool semaphores = false;
+  bool elections = false;
   bool can_inspect = false;
   bool can_list = false;
   bool can_break = false;
@@ -69,6 +70,8 @@ struct Capabilities {
         return read_write_locks;
       case Space::semaphore:
         return semaphores;
+      case Space::election:
+        return elections;
     }
     return false;
   }

@@ -37,6 +37,7 @@ struct LockInfo {
   // longest from now, unless it is renewed.
   std::vector<HolderInfo> holders = {};
   std::uint32_t permits = 0;  // of a semaphore that is held or waited for
+  std::string value = {};     // of an election that is held: what the leader says of itself, byte for byte
 };
 
 // One result of Client::diagnose().

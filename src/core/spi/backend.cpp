@@ -28,6 +28,17 @@ Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
                                       std::to_string(request.permits)};
 }
 
+std::string holder_text(const LockRequest& request) {
+  if (request.space != Space::election) return request.holder;
+  return request.holder + '\n' + request.value;
+}
+
+void set_holder(LockInfo& info, std::string_view text) {
+  const std::size_t end = info.space == Space::election ? text.find('\n') : text.npos;
+  info.holder = text.substr(0, end);
+  if (end != text.npos) info.value = text.substr(end + 1);
+}
+
 Failure unanswered_question(Failure why) {
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   return why;
