@@ -175,6 +175,7 @@ Json capabilities_json(const Capabilities& c) {
           {"can_forget_idle", c.can_forget_idle},
           {"read_write_locks", c.read_write_locks},
           {"semaphores", c.semaphores},
+          {"elections", c.elections},
           {"close_on_exec", c.close_on_exec}};
 }
 

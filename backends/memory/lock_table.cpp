@@ -67,7 +67,7 @@ LockTable::Answer LockTable::enqueue(const LockRequest& request, Session& sessio
   Lock& lock = open(request.name, clock);
   Answer answer = acquire(lock, request, session, clock);
   if (!answer.granted && !answer.other_permits) {
-    lock.queue.push({request.owner, request.holder, request.lease, &session, request.mode});
+    lock.queue.push({request.owner, holder_text(request), request.lease, &session, request.mode});
     answer.first_in_line = lock.queue.first_owner() == request.owner;
   }
   return answer;
@@ -82,7 +82,8 @@ LockTable::Answer LockTable::acquire(Lock& lock, const LockRequest& request, Ses
   lock.permits = request.permits;
   if (marked(lock, request, clock)) return {.lease_ends = lock.marked_until};
   if (!lock.queue.empty() || !fits(lock, request.mode)) return {.lease_ends = first_end(lock)};
-  const Holder& holder = grant(lock, {request.owner, request.holder, request.lease, &session, request.mode}, clock);
+  const Holder& holder =
+      grant(lock, {request.owner, holder_text(request), request.lease, &session, request.mode}, clock);
   return {.granted = true, .token = holder.token, .lease_ends = holder.lease_ends};
 }
 
@@ -200,6 +201,9 @@ const LockTable::Holder& LockTable::grant(Lock& lock, Waiter who, const Clock& c
   if (lock.writer == who.owner) lock.marked_until = {};
   lock.holders.push_back(
       {who.owner, std::move(who.holder), who.session, saturating_add(clock.now(), who.lease), lock.token, who.mode});
+  if (space_ == Space::election) {
+    for (const auto& [number, session] : lock.watches) session->freed(number);
+  }
   return lock.holders.back();
 }
 
@@ -302,7 +306,7 @@ LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Cl
   for (const Holder& holder : lock.holders) {
     const std::chrono::nanoseconds remaining = holder.lease_ends - now;
     if (!info.remaining || remaining > *info.remaining) {
-      info.holder = holder.holder;
+      set_holder(info, holder.holder);
       info.remaining = remaining;
     }
     if (space_ == Space::read_write || space_ == Space::semaphore) {

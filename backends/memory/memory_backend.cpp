@@ -44,6 +44,7 @@ Capabilities MemoryBackend::capabilities() const noexcept {
       .counts_waiters = queue,
       .read_write_locks = true,
       .semaphores = true,
+      .elections = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,

@@ -73,8 +73,8 @@ class MemoryStore {
   }
   [[nodiscard]] std::vector<std::string> forget(const Forgetting& what, const Clock& clock);
 
-  // Session::freed(the number) is called whenever the lock becomes free by release or break; the end of a lease goes
-  // unnoticed until somebody asks.
+  // Session::freed(the number) is called whenever the lock becomes free by release or break, and when somebody has got
+  // an election; the end of a lease goes unnoticed until somebody asks.
   [[nodiscard]] std::uint64_t watch(Space space, const std::string& name, Session& session);
   void unwatch(Space space, const std::string& name, std::uint64_t watch) { table(space, name).unwatch(name, watch); }
 

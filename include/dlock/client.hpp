@@ -17,6 +17,7 @@
 
 #include <dlock/capabilities.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/election.hpp>
 #include <dlock/info.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/multi_lock.hpp>
@@ -57,8 +58,8 @@ class Client {
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   MultiLock multi_lock(std::vector<std::string> names) const&& = delete;
 
-  // The same for the other kinds of locks; see read_write_lock.hpp and semaphore.hpp. Each kind has names of its own.
-  // Throws Error(unsupported), too, where the backend has no such locks (see Capabilities).
+  // The same for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind has names
+  // of its own. Throws Error(unsupported), too, where the backend has no such locks (see Capabilities).
   [[nodiscard]] ReadWriteLock read_write_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   ReadWriteLock read_write_lock(std::string name) const&& = delete;
@@ -66,6 +67,9 @@ class Client {
   [[nodiscard]] Semaphore semaphore(std::string name, std::int64_t permits) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   Semaphore semaphore(std::string name, std::int64_t permits) const&& = delete;
+  [[nodiscard]] Election election(std::string name) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  Election election(std::string name) const&& = delete;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;

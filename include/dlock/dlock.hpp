@@ -15,6 +15,7 @@
 #include <dlock/client.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/election.hpp>
 #include <dlock/error.hpp>
 #include <dlock/info.hpp>
 #include <dlock/lease.hpp>

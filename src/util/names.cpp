@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t max_name_bytes = 512;
 constexpr std::size_t max_label_bytes = 64;
+constexpr std::size_t max_value_bytes = 1024;
 constexpr std::size_t max_quoted_bytes = 80;
 
 struct Decoded {
@@ -70,7 +71,6 @@ std::string take_printable(std::string_view& text) {
 
 std::optional<std::string> problem_with_text(std::string_view text, std::string_view what, std::size_t max_bytes) {
   const auto problem = [&](std::string_view why) { return std::string(what) + " " + std::string(why); };
-  if (text.empty()) return problem("is empty");
   if (text.size() > max_bytes) {
     return problem("is " + std::to_string(text.size()) + " bytes long; at most " + std::to_string(max_bytes) +
                    " are allowed");
@@ -91,11 +91,17 @@ std::optional<std::string> problem_with_text(std::string_view text, std::string_
 }  // namespace
 
 std::optional<std::string> problem_with_name(std::string_view name) {
+  if (name.empty()) return "lock name is empty";
   return problem_with_text(name, "lock name", max_name_bytes);
 }
 
 std::optional<std::string> problem_with_label(std::string_view label) {
+  if (label.empty()) return "label is empty";
   return problem_with_text(label, "label", max_label_bytes);
+}
+
+std::optional<std::string> problem_with_value(std::string_view value) {
+  return problem_with_text(value, "value", max_value_bytes);
 }
 
 bool is_scheme(std::string_view text) noexcept {

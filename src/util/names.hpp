@@ -14,6 +14,9 @@ namespace dlock::util {
 // The same for a client's label, 1..64 bytes.
 [[nodiscard]] std::optional<std::string> problem_with_label(std::string_view label);
 
+// The same for what a candidate of an election says of itself, 0..1024 bytes.
+[[nodiscard]] std::optional<std::string> problem_with_value(std::string_view value);
+
 // Whether it is a URL scheme by RFC 3986 section 3.1, in lower case.
 [[nodiscard]] bool is_scheme(std::string_view text) noexcept;
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -81,6 +82,10 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
     return static_cast<std::size_t>(
         std::count_if(contends.begin(), contends.end(), [](const auto& c) { return c->sink != nullptr; }));
   }
+  // As a service tells its watchers. In tasks only.
+  void change() {
+    for (const auto& changed : std::vector(watches.begin(), watches.end())) (*changed)();
+  }
   // Grants, renews and confirms everything at once.
   void answer_everything() {
     on_contend = [this](Contend& c) { c.grant(grant_of(c.request)); };
@@ -100,12 +105,16 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   std::function<void(Contend&)> on_contend;
   std::function<void(Renewal&)> on_renew;
   std::function<void(Release&)> on_release;
+  std::function<Result<LockInfo>(const std::string& name)> on_inspect;
   std::function<void(std::function<void()>)> on_close;  // default: done at once
   std::function<void()> on_destruction;
 
   std::vector<std::shared_ptr<Contend>> contends;
   std::vector<Renewal> renewals;  // all that were not answered by a hook
   std::vector<Release> releases;
+  std::vector<Backend::Handler<LockInfo>> questions;  // of inspect()
+  std::uint64_t asked = 0;
+  std::list<std::shared_ptr<std::function<void()>>> watches;
   std::vector<Grant> released;  // every grant that a release was asked for, in order
   std::uint64_t renewals_asked = 0;
   bool close_asked = false;
@@ -170,6 +179,23 @@ class FakeBackend final : public Backend {
     }
   }
 
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override {
+    service_->require_task();
+    if (!service_->capabilities.can_inspect) return Backend::inspect(space, name, std::move(done));
+    ++service_->asked;
+    if (service_->on_inspect) {
+      done(service_->on_inspect(name));
+    } else {
+      service_->questions.push_back(std::move(done));
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& /*name*/,
+                                             std::function<void()> changed) override {
+    service_->require_task();
+    return std::make_unique<FakeWatch>(service_, std::move(changed));
+  }
+
   void close(std::function<void()> done) override {
     service_->require_task();
     EXPECT_EQ(service_->live_contentions(), 0U) << "close() before the contentions were given up";
@@ -196,6 +222,23 @@ class FakeBackend final : public Backend {
    private:
     std::shared_ptr<FakeService> service_;
     std::shared_ptr<FakeService::Contend> contend_;
+  };
+
+  class FakeWatch final : public Watch {
+   public:
+    FakeWatch(std::shared_ptr<FakeService> service, std::function<void()> changed)
+        : service_(std::move(service)), changed_(std::make_shared<std::function<void()>>(std::move(changed))) {
+      service_->watches.push_back(changed_);
+    }
+    ~FakeWatch() override {
+      service_->require_task();
+      EXPECT_TRUE(service_->has_backend()) << "the backend goes before a watch";
+      service_->watches.remove(changed_);
+    }
+
+   private:
+    std::shared_ptr<FakeService> service_;
+    std::shared_ptr<std::function<void()>> changed_;
   };
 
   std::shared_ptr<FakeService> service_;

@@ -9,45 +9,14 @@
 #include <dlock/backend.hpp>
 
 #include "core/client/client_core.hpp"
+#include "core/client/election_impl.hpp"
 #include "core/client/lock_impl.hpp"
-#include "core/shard/blocking.hpp"
-#include "core/shard/failures.hpp"
+#include "core/client/question.hpp"
 #include "util/names.hpp"
 
 namespace dlock {
 
 namespace {
-
-// Asks the backend something and waits for the answer.
-template <class T>
-Result<T> ask(detail::ClientCore& core, std::function<void(Backend&, Backend::Handler<T>)> question) {
-  struct Answer {
-    util::Event arrived;
-    std::optional<Result<T>> result;
-  };
-  const auto answer = std::make_shared<Answer>();
-  const Backend::Handler<T> done = [answer](Result<T> result) {
-    answer->result = std::move(result);
-    answer->arrived.set();
-  };
-  core.with_backend([question = std::move(question), done](Backend* backend) {
-    if (backend == nullptr) {
-      done(detail::failures::closed());
-    } else {
-      question(*backend, done);
-    }
-  });
-  if (!detail::block_until(core.context(), answer->arrived, detail::response_limit(core.context()))) {
-    return Failure{errc::unavailable, "the service did not answer in time"};
-  }
-  return *std::move(answer->result);
-}
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw Error(result.failure());
-  return std::move(result.value());
-}
 
 // Why the service still remembers a name; nothing if it does not.
 std::optional<Failure> why_kept(const LockInfo& info) {
@@ -109,6 +78,13 @@ Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
       detail::LockPlace{shard, std::move(name), Space::semaphore, static_cast<std::uint32_t>(permits)}));
 }
 
+Election Client::election(std::string name) const& {
+  require_good_name(name);
+  require(Space::election);
+  const auto& shard = core_->shard_of(name);
+  return Election(std::make_unique<detail::ElectionImpl>(detail::ElectionImpl{core_->main(), shard, std::move(name)}));
+}
+
 void Client::require(Space space) const {
   const Capabilities& can = core_->context().capabilities;
   if (can.has(space)) return;
@@ -143,15 +119,15 @@ const std::string& Client::holder() const noexcept {
 LockInfo Client::inspect(std::string_view name, Space space) const {
   require_good_name(name);
   require(space);
-  return value_or_throw(ask<LockInfo>(*core_, [space, name = std::string(name)](Backend& backend, auto done) {
+  return detail::ask_or_throw<LockInfo>(core_->main(), [space, name = std::string(name)](Backend& backend, auto done) {
     backend.inspect(space, name, std::move(done));
-  }));
+  });
 }
 
 std::vector<LockInfo> Client::list(Space space) const {
   require(space);
-  auto locks = value_or_throw(ask<std::vector<LockInfo>>(
-      *core_, [space](Backend& backend, auto done) { backend.list(space, std::move(done)); }));
+  auto locks = detail::ask_or_throw<std::vector<LockInfo>>(
+      core_->main(), [space](Backend& backend, auto done) { backend.list(space, std::move(done)); });
   std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
   return locks;
 }
@@ -159,17 +135,17 @@ std::vector<LockInfo> Client::list(Space space) const {
 bool Client::break_lock(std::string_view name, Space space) const {
   require_good_name(name);
   require(space);
-  return value_or_throw(ask<bool>(*core_, [space, name = std::string(name)](Backend& backend, auto done) {
+  return detail::ask_or_throw<bool>(core_->main(), [space, name = std::string(name)](Backend& backend, auto done) {
     backend.break_lock(space, name, std::move(done));
-  }));
+  });
 }
 
 bool Client::forget(std::string_view name, Space space) const {
   require_good_name(name);
   require(space);
   const Forgetting what{.name = std::string(name), .idle = least_idle, .space = space};
-  const auto removed = value_or_throw(ask<std::vector<std::string>>(
-      *core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); }));
+  const auto removed = detail::ask_or_throw<std::vector<std::string>>(
+      core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
   if (!removed.empty()) return true;
   if (!capabilities().can_inspect) return false;
   if (const auto reason = why_kept(inspect(name, space))) throw Error(*reason);
@@ -182,23 +158,24 @@ std::vector<std::string> Client::forget_idle(Duration idle, Space space) const {
   if (what.idle < least_idle) {
     throw Error(errc::invalid_argument, "idle: names can be forgotten when they were not taken for a minute or longer");
   }
-  auto removed = value_or_throw(ask<std::vector<std::string>>(
-      *core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); }));
+  auto removed = detail::ask_or_throw<std::vector<std::string>>(
+      core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
   std::sort(removed.begin(), removed.end());
   return removed;
 }
 
 std::vector<Finding> Client::diagnose() const {
-  auto result =
-      ask<std::vector<Finding>>(*core_, [](Backend& backend, auto done) { backend.diagnose(std::move(done)); });
+  auto result = detail::ask<std::vector<Finding>>(
+      core_->main(), [](Backend& backend, auto done) { backend.diagnose(std::move(done)); });
   if (result.ok()) return std::move(result.value());
-  if (result.failure().code == errc::closed) throw Error(result.failure());
+  const auto& code = result.failure().code;
+  if (code == errc::closed || code == std::errc::resource_deadlock_would_occur) throw Error(result.failure());
   return {{Finding::Severity::error, "service", Error(result.failure()).what()}};
 }
 
 std::vector<std::string> Client::initialize() const {
-  return value_or_throw(
-      ask<std::vector<std::string>>(*core_, [](Backend& backend, auto done) { backend.initialize(std::move(done)); }));
+  return detail::ask_or_throw<std::vector<std::string>>(
+      core_->main(), [](Backend& backend, auto done) { backend.initialize(std::move(done)); });
 }
 
 }  // namespace dlock

@@ -116,15 +116,6 @@ std::shared_ptr<Acquisition> ClientCore::acquire(const Target& target, const Acq
   return acquisition;
 }
 
-void ClientCore::with_backend(std::function<void(Backend*)> f) {
-  if (context_->foreign_process()) {
-    f(nullptr);
-    return;
-  }
-  const bool accepted = engine().dispatch([main = main_, f] { f(main->closing() ? nullptr : &main->backend()); });
-  if (!accepted) f(nullptr);
-}
-
 // --- Close -----------------------------------------------------------------------------------------------------------
 
 // What ends a client; shared by tasks of all its engines.

@@ -35,14 +35,14 @@ class ClientCore final {
   [[nodiscard]] engine::Engine& engine() const noexcept { return *context_->engine; }
   [[nodiscard]] Stats stats() const noexcept;
 
+  // The one whose backend answers questions.
+  [[nodiscard]] const std::shared_ptr<Shard>& main() const noexcept { return main_; }
   // Where a name belongs: always the same one. Made when it is first asked for.
   [[nodiscard]] const std::shared_ptr<Shard>& shard_of(std::string_view name);
 
   // Starts an acquire; `done` runs exactly once, as a task, or right here when options are wrong or the client is
   // closed.
   std::shared_ptr<Acquisition> acquire(const Target& target, const AcquireOptions& options, AcquireCompletion done);
-  // Runs f(backend) as a task; f(nullptr), right here, if the client is closed.
-  void with_backend(std::function<void(Backend*)> f);
   // See ~Client. At most one call.
   void close() noexcept;
 

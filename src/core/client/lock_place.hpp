@@ -18,12 +18,15 @@ namespace dlock::detail {
 struct LockPlace {
   // Waits for the end of an acquire. An empty lease means that `failure` has a code.
   [[nodiscard]] Lease acquire(Mode mode, const AcquireOptions& options, Failure& failure) const;
-  [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept { return {name, space, mode, permits}; }
+  [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept {
+    return {name, space, mode, permits, value};
+  }
 
   const std::shared_ptr<Shard> shard;
   const std::string name;
   const Space space = Space::lock;
   const std::uint32_t permits = 1;
+  const std::string value = {};
 };
 
 }  // namespace dlock::detail

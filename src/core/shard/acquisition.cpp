@@ -5,6 +5,7 @@
 #include "core/shard/failures.hpp"
 #include "core/shard/lease_state.hpp"
 #include "core/shard/shard.hpp"
+#include "util/names.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {
@@ -19,7 +20,8 @@ Acquisition::Acquisition(std::shared_ptr<Shard> shard, const Target& target, Acq
                .wait = options.wait > Duration(),
                .space = target.space,
                .mode = target.mode,
-               .permits = target.permits},
+               .permits = target.permits,
+               .value = std::string(target.value)},
       options_(std::move(options)),
       done_(std::move(done)),
       started_(shard_->executor().now()),
@@ -33,6 +35,9 @@ Acquisition::~Acquisition() = default;
 std::optional<Failure> Acquisition::problem() const {
   if (shard_->context().foreign_process()) return failures::forked();
   if (options_.wait < Duration()) return Failure{errc::invalid_argument, "wait: negative or not a number"};
+  if (auto problem = util::problem_with_value(request_.value)) {
+    return Failure{errc::invalid_argument, *std::move(problem)};
+  }
   return options_.lease ? shard_->context().problem_with_lease(options_.lease->value()) : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include <dlock/backend.hpp>
 #include <dlock/lease.hpp>
@@ -35,6 +36,7 @@ struct Target {
   Space space = Space::lock;
   Mode mode = Mode::exclusive;
   std::uint32_t permits = 1;
+  std::string_view value = {};
 };
 
 class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/shard/failures.hpp"
+#include "core/shard/leader_observer.hpp"
 
 namespace dlock::detail {
 
@@ -43,6 +44,17 @@ void Shard::forget_later(Acquisition& acquisition) {
   });
 }
 
+// --- Observers of elections ------------------------------------------------------------------------------------------
+
+void Shard::keep(std::shared_ptr<LeaderObserver> observer) {
+  LeaderObserver* const key = observer.get();
+  observers_.emplace(key, std::move(observer));
+}
+
+void Shard::forget(LeaderObserver& observer) noexcept {
+  observers_.erase(&observer);
+}
+
 // --- The backend's host ----------------------------------------------------------------------------------------------
 
 void Shard::connection(ConnectionEvent event) {
@@ -75,6 +87,8 @@ void Shard::begin_close(Task closed) {
   for (const auto& [number, acquisition] : acquisitions) acquisition->abort(failures::closed());
   // Before the backend is told to close.
   for (const auto& [number, acquisition] : acquisitions) acquisition->end_contention();
+  const auto observers = std::exchange(observers_, {});
+  for (const auto& [key, observer] : observers) observer->end();
   leases_.close();
   closed_ = std::move(closed);  // only now: a release that is answered at once must not end what others still need
   release_answered();

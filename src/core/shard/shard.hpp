@@ -17,6 +17,8 @@
 
 namespace dlock::detail {
 
+class LeaderObserver;
+
 // Shared by the client, its locks and its leases. After close() it is an empty shell that answers `closed`.
 class Shard final : public BackendHost, public std::enable_shared_from_this<Shard> {
  public:
@@ -52,6 +54,9 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   void keep(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition) noexcept;
   void forget_later(Acquisition& acquisition);
+  // What looks on for the program, until it is given up.
+  void keep(std::shared_ptr<LeaderObserver> observer);
+  void forget(LeaderObserver& observer) noexcept;
   void acquire_ended(const AcquireResult& result, bool waited) noexcept;
 
   // Ends all acquires and leases, then has the backend finish what it cleans up and calls `closed`.
@@ -69,6 +74,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   std::unique_ptr<Backend> backend_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  // by their numbers
   std::uint64_t last_acquisition_ = 0;
+  std::unordered_map<LeaderObserver*, std::shared_ptr<LeaderObserver>> observers_;
   LeaseTable leases_{*this};
   bool interrupted_ = false;  // the connection was lost, and has not been reported as back
   Task closed_;               // set while the releases of begin_close() are under way

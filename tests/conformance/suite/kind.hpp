@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dlock/client.hpp>
+#include <dlock/election.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
@@ -61,6 +62,41 @@ class ExclusiveLock final : public Lock {
   Of lock_;
 };
 
+// Of an election: a campaign is an acquire.
+class Candidate final {
+ public:
+  explicit Candidate(Election election) : election_(std::move(election)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept { return election_.name(); }
+  Lease acquire(const AcquireOptions& options) { return election_.campaign(campaign(options)); }
+  Lease acquire(const AcquireOptions& options, std::error_code& ec) {
+    return election_.campaign(campaign(options), ec);
+  }
+  [[nodiscard]] std::optional<Lease> try_acquire() { return election_.try_campaign(); }
+  [[nodiscard]] std::optional<Lease> try_acquire(const AcquireOptions& options, std::error_code& ec) {
+    return election_.try_campaign(campaign(options), ec);
+  }
+  [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, const AcquireOptions& options,
+                                                     std::error_code& ec) {
+    return election_.try_campaign_for(wait, campaign(options), ec);
+  }
+  template <class Handler>
+  void async_acquire(const AcquireOptions& options, Handler&& handler) {
+    election_.async_campaign(campaign(options), std::forward<Handler>(handler));
+  }
+
+ private:
+  [[nodiscard]] static CampaignOptions campaign(const AcquireOptions& options) {
+    return {.value = "a candidate",
+            .wait = options.wait,
+            .lease = options.lease,
+            .renew = options.renew,
+            .cancel = options.cancel};
+  }
+
+  Election election_;
+};
+
 struct Kind {
   std::string name;  // becomes part of the tests' names; empty: the plain lock
   Space space = Space::lock;
@@ -78,8 +114,12 @@ struct Kind {
        [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<ReadWriteLock>>(client.read_write_lock(name));
        }},
-      {"one_permit", Space::semaphore, [](const Client& client, const std::string& name) {
+      {"one_permit", Space::semaphore,
+       [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<Semaphore>>(client.semaphore(name, 1));
+       }},
+      {"to_lead", Space::election, [](const Client& client, const std::string& name) {
+         return std::make_unique<ExclusiveLock<Candidate>>(Candidate(client.election(name)));
        }}};
   return all;
 }

@@ -1,4 +1,4 @@
-// Tests of locks that several may hold, for subjects that have them.
+// Tests of the other kinds of locks, for subjects that have them.
 #pragma once
 
 #include <string>
@@ -20,6 +20,11 @@ class ReadWriteContract : public ContractBase, public ::testing::WithParamInterf
 };
 
 class PermitContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
+ private:
+  [[nodiscard]] const Subject& subject() const override { return GetParam(); }
+};
+
+class ElectionContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
  private:
   [[nodiscard]] const Subject& subject() const override { return GetParam(); }
 };

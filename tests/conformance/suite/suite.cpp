@@ -39,6 +39,7 @@ void link_several();
 void link_options();
 void link_plain_lock();
 void link_sharing();
+void link_election();
 
 namespace {
 
@@ -46,7 +47,7 @@ void link_all_tests() {
   for (const auto link :
        {link_exclusion, link_validity,   link_loss,    link_fencing,    link_ownership, link_residue, link_crash,
         link_deadlines, link_outcomes,   link_renewal, link_waking,     link_release,   link_names,   link_threads,
-        link_lifetime,  link_reentrancy, link_options, link_plain_lock, link_several,   link_sharing}) {
+        link_lifetime,  link_reentrancy, link_options, link_plain_lock, link_several,   link_sharing, link_election}) {
     link();
   }
 }
@@ -138,11 +139,13 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClientContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReadWriteContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PermitContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ElectionContract);
 
 using ::testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ValuesIn(subjects_with(Space::read_write)), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, PermitContract, ValuesIn(subjects_with(Space::semaphore)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, ElectionContract, ValuesIn(subjects_with(Space::election)), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, Contract, ValuesIn(of_their_kinds(subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, ClientContract, ValuesIn(of_their_kinds(client_subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, PlainLock, ValuesIn(plain_locks()), name_of);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/client/question.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
@@ -167,12 +168,9 @@ TEST_F(ClosingTest, AfterwardsEverythingAnswersClosedAtOnce) {
   const auto outcome = acquire();
   EXPECT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::closed);
-  bool asked = false;
-  core->with_backend([&](Backend* backend) {
-    asked = true;
-    EXPECT_EQ(backend, nullptr);
-  });
-  EXPECT_TRUE(asked);
+  const auto answer = ask<LockInfo>(core->main(), [](Backend&, const auto&) { FAIL() << "it is closed"; });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.failure().code, errc::closed);
   const auto released = release(lease);
   EXPECT_EQ(released->calls, 1);
   EXPECT_FALSE(released->was_ours);

@@ -149,6 +149,14 @@ TEST(Names, QuotingShowsWhatCannotBePrintedAndNothingTooLong) {
   EXPECT_EQ(problem_with_name(util::quoted(wide)), std::nullopt) << "not cut inside a character";
 }
 
+TEST(Names, ValuesMayBeEmptyAndLonger) {
+  EXPECT_EQ(problem_with_value(""), std::nullopt);
+  EXPECT_EQ(problem_with_value(std::string(1024, 'x')), std::nullopt);
+  EXPECT_EQ(problem_with_value(std::string(1025, 'x')), "value is 1025 bytes long; at most 1024 are allowed");
+  EXPECT_EQ(problem_with_value("a\nb"), "value \"a\\x0ab\" has a control character at byte 1");
+  EXPECT_EQ(problem_with_value("\xff"), "value \"\\xff\" is not valid UTF-8 at byte 0");
+}
+
 TEST(Printable, LeavesWhatPeopleCanRead) {
   for (const std::string_view text : {"", "plain \\ text", "\u00e4\u6f22\U0001f512", "a\u200db"}) {
     EXPECT_EQ(printable(text), text);

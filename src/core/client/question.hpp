@@ -1,0 +1,54 @@
+// Asks a backend something and waits for the answer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <dlock/backend.hpp>
+
+#include "core/shard/blocking.hpp"
+#include "core/shard/failures.hpp"
+#include "core/shard/shard.hpp"
+#include "util/event.hpp"
+
+namespace dlock::detail {
+
+// question(backend, done) runs as a task. Blocks for at most response_limit(). The shard is the client's first.
+template <class T, class Question>
+[[nodiscard]] Result<T> ask(const std::shared_ptr<Shard>& shard, Question question) {
+  struct Answer {
+    util::Event arrived;
+    std::optional<Result<T>> result;
+  };
+  if (shard->context().foreign_process()) return failures::closed();
+  const auto answer = std::make_shared<Answer>();
+  const Backend::Handler<T> done = [answer](Result<T> result) {
+    answer->result = std::move(result);
+    answer->arrived.set();
+  };
+  const bool accepted = shard->engine().dispatch([shard, question = std::move(question), done] {
+    if (shard->closing()) {
+      done(failures::closed());
+    } else {
+      question(shard->backend(), done);
+    }
+  });
+  if (!accepted) return failures::closed();
+  if (!answer->arrived.is_set() && shard->engine().must_not_block()) return would_deadlock();
+  if (!shard->engine().wait(answer->arrived, response_limit(shard->context()))) {
+    return Failure{errc::unavailable, "the service did not answer in time"};
+  }
+  return *std::move(answer->result);
+}
+
+// The value, or Error.
+template <class T, class Question>
+[[nodiscard]] T ask_or_throw(const std::shared_ptr<Shard>& shard, Question question) {
+  Result<T> result = ask<T>(shard, std::move(question));
+  if (!result.ok()) throw Error(result.failure());
+  return std::move(result.value());
+}
+
+}  // namespace dlock::detail

@@ -1,0 +1,201 @@
+// What holds of elections beyond what holds of every lock: who leads is seen, and what it says of itself.
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+
+#include "suite/sharing.hpp"
+
+namespace dlock::conformance {
+
+DLOCK_CONFORMANCE_TESTS(election)
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// What an observer was told: an event for each leader, by its value.
+class Seen {
+ public:
+  [[nodiscard]] Observation observe(const Election& election) {
+    return election.observe([this](const std::optional<Leader>& leader) { of(leader ? leader->value : "").set(); });
+  }
+  [[nodiscard]] Event& leader(const std::string& value) { return of(value); }
+  [[nodiscard]] Event& nobody() { return of(""); }
+
+ private:
+  Event& of(const std::string& value) {
+    const std::scoped_lock lock(mutex_);
+    return events_[value];
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Event> events_;
+};
+
+Lease lead(Election& election, CampaignOptions options) {
+  options.wait = guard();
+  return election.campaign(options);
+}
+
+}  // namespace
+
+TEST_P(ElectionContract, C01_OneLeadsAndAllSeeItsValue) {
+  Election one = client({.label = "one"}).election(name());
+  Election two = client({.label = "two"}).election(name());
+  EXPECT_EQ(two.leader(), std::nullopt);
+  Lease leading = lead(one, {.value = "10.0.0.7:80"});
+  EXPECT_FALSE(two.try_campaign({.value = "10.0.0.8:80"}).has_value());
+  const std::optional<Leader> leader = two.leader();
+  ASSERT_TRUE(leader.has_value());
+  EXPECT_EQ(leader->value, "10.0.0.7:80");
+  EXPECT_TRUE(leader->holder.ends_with(":one")) << leader->holder;
+  EXPECT_EQ(leader->token, leading.token());
+  EXPECT_TRUE(leading.release());
+  EXPECT_EQ(two.leader(), std::nullopt);
+  const Lease next = lead(two, {.value = "10.0.0.8:80"});
+  ASSERT_TRUE(one.leader().has_value());
+  EXPECT_EQ(one.leader()->value, "10.0.0.8:80");
+}
+
+TEST_P(ElectionContract, C01_RunNeverOverlapsAndEndsWhenItIsStopped) {
+  Client& first = client();
+  Client& second = client();
+  std::atomic<int> inside{0};
+  std::atomic<int> wrong{0};
+  Event led;
+  std::stop_source stop;
+  {
+    std::vector<Thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        Election election = (i % 2 == 0 ? first : second).election(name());
+        election.run(stop.get_token(), [&](const Lease& lease) {
+          if (inside.fetch_add(1) != 0 || !lease.held()) wrong.fetch_add(1);
+          std::this_thread::yield();
+          inside.fetch_sub(1);
+          led.set();
+        });
+      });
+    }
+    led.wait("candidates do not lead one after the other", 12);
+    stop.request_stop();
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  await_no_residue(name());
+  EXPECT_EQ(first.election(name()).leader(), std::nullopt);
+}
+
+TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
+  DLOCK_NEEDS(kill_hold);
+  Election election = client().election(name());
+  Event led;
+  std::stop_source stop;
+  const Thread candidate([&] {
+    election.run(stop.get_token(), {.value = "a", .lease = lease()}, [&](const Lease& lease) {
+      const LossEvent loss(lease);
+      led.set();
+      while (!stop.stop_requested() && !loss.event().wait_for(1ms)) {
+      }
+    });
+  });
+  led.wait("a candidate does not lead");
+  fixture().kill_hold(Space::election, name());
+  led.wait("a candidate that lost the lead does not lead again", 2);
+  stop.request_stop();
+}
+
+TEST_P(ElectionContract, C07_WhenALeaderDiesTheNextOneLeadsAndIsSeen) {
+  DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
+  step_time_if_possible();
+  Election dying = client().election(name());
+  Election living = client().election(name());
+  Seen seen;
+  const Observation observation = seen.observe(client().election(name()));
+  const Lease leading = lead(dying, {.value = "dying", .lease = lease(), .renew = false});
+  pass_until(seen.leader("dying"), "a leader is not seen");
+  std::optional<Lease> next;
+  Event won;
+  living.async_campaign({.value = "living"}, [&](std::error_code, Lease lease) {
+    next = std::move(lease);
+    won.set();
+  });
+  pass_until(won, "nobody leads after a leader has died");
+  EXPECT_TRUE(next->held());
+  EXPECT_FALSE(leading.held());
+  pass_until(seen.leader("living"), "the next leader is not seen");
+}
+
+TEST_P(ElectionContract, C12_ObserversSeeWhoComesAndGoes) {
+  Client& candidates = client();
+  Election one = candidates.election(name());
+  Election two = candidates.election(name());
+  Seen seen;
+  const Observation observation = seen.observe(client().election(name()));
+  seen.nobody().wait("an observer is not told that nobody leads");
+  for (int round = 0; round < 3; ++round) {
+    Election& election = round % 2 == 0 ? one : two;
+    const std::string value = "round " + std::to_string(round);
+    const Lease leading = lead(election, {.value = value});
+    seen.leader(value).wait("a leader is not seen");
+  }
+  seen.nobody().wait("it is not seen that the leader has gone", 2);
+}
+
+TEST_P(ElectionContract, C12_AnObserverThatWasCutOffSeesTheNewest) {
+  DLOCK_NEEDS(cut);
+  Election election = client().election(name());
+  Seen seen;
+  const Observation observation = seen.observe(client(impatient(), Link::disturbed).election(name()));
+  std::optional<Lease> leading = lead(election, {.value = "before"});
+  seen.leader("before").wait("a leader is not seen");
+  fixture().cut();
+  leading.reset();
+  leading = lead(election, {.value = "after"});
+  fixture().heal();
+  seen.leader("after").wait("an observer that was cut off does not see the newest leader");
+}
+
+TEST_P(ElectionContract, C12_AnObserverIsToldNothingAfterItsEnd) {
+  Election election = client().election(name());
+  Seen ended;
+  Seen other;
+  std::optional<Observation> observation(ended.observe(election));
+  const Observation others = other.observe(election);
+  ended.nobody().wait("an observer is not told that nobody leads");
+  observation.reset();
+  const Lease leading = lead(election, {.value = "a"});
+  other.leader("a").wait("a leader is not seen");
+  EXPECT_FALSE(ended.leader("a").happened());
+}
+
+TEST_P(ElectionContract, C14_ValuesAreData) {
+  DLOCK_APPLIES_IF(caps().can_inspect, "locks cannot be inspected");
+  Client& asking = client();
+  Election election = asking.election(name());
+  for (const std::string& value :
+       {std::string(), std::string("a\\b'\"$1:{x}%;--"), std::string("Ünï 鍵 🔒"), std::string(1024, 'x')}) {
+    const Lease leading = lead(election, {.value = value});
+    const LockInfo info = asking.inspect(name(), Space::election);
+    EXPECT_EQ(info.space, Space::election);
+    EXPECT_EQ(info.value, value);
+    EXPECT_EQ(info.holder, asking.holder());
+    EXPECT_FALSE(asking.inspect(name()).held) << "kinds do not touch each other";
+  }
+}
+
+TEST_P(ElectionContract, C14_ValuesThatAreNoGoodLeaveNothing) {
+  Election election = client().election(name());
+  for (const std::string& value : {std::string(1025, 'x'), std::string("a\nb"), std::string("\xff")}) {
+    std::error_code error;
+    EXPECT_FALSE(election.campaign({.value = value}, error).has_value());
+    EXPECT_EQ(error, errc::invalid_argument);
+  }
+  await_no_residue(name());
+  EXPECT_EQ(election.leader(), std::nullopt);
+}
+
+}  // namespace dlock::conformance

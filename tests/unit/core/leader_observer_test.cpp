@@ -1,0 +1,207 @@
+#include "core/shard/leader_observer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/core_fixture.hpp"
+
+namespace dlock::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class LeaderObserverTest : public test::CoreTest {
+ protected:
+  void SetUp() override {
+    service_->capabilities.can_inspect = true;
+    service_->capabilities.elections = true;
+    open();
+  }
+  void TearDown() override {
+    if (observing_) stop();
+    CoreTest::TearDown();
+  }
+
+  void observe(LeaderObserver::Handler handler = nullptr) {
+    if (!handler)
+      handler = [this](const std::optional<Leader>& leader) { told_.push_back(leader ? leader->value : ""); };
+    observing_ = std::make_shared<LeaderObserver>(core_->main(), "x", std::move(handler));
+    observing_->begin();
+    engine_->run();
+  }
+  void stop() {
+    std::exchange(observing_, nullptr)->stop();
+    engine_->run();
+  }
+  static LockInfo led_by(const std::string& value, std::uint64_t token = 1) {
+    return {.name = "x",
+            .held = !value.empty(),
+            .holder = "h",
+            .token = FencingToken(token),
+            .space = Space::election,
+            .value = value};
+  }
+  void answer(Result<LockInfo> answer) {
+    ASSERT_EQ(service_->questions.size(), 1U) << "one question at a time";
+    const auto done = std::move(service_->questions.back());
+    service_->questions.pop_back();
+    task([&] { done(std::move(answer)); });
+  }
+
+  std::shared_ptr<LeaderObserver> observing_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(LeaderObserverTest, TellsWhoLeadsAtFirstAndWhatChanges) {
+  observe();
+  EXPECT_THAT(told_, ElementsAre());
+  answer(led_by(""));
+  EXPECT_THAT(told_, ElementsAre(""));
+  task([&] { service_->change(); });
+  answer(led_by("a"));
+  task([&] { service_->change(); });
+  answer(led_by("a"));
+  EXPECT_THAT(told_, ElementsAre("", "a"));
+  task([&] { service_->change(); });
+  answer(led_by("a", 2));  // the same one, elected again
+  task([&] { service_->change(); });
+  answer(led_by("b", 3));
+  EXPECT_THAT(told_, ElementsAre("", "a", "a", "b"));
+}
+
+TEST_F(LeaderObserverTest, AsksNowAndThenWhenNothingIsHeard) {
+  observe();
+  answer(led_by("a"));
+  engine_->advance(499ms);
+  EXPECT_EQ(service_->asked, 1U);
+  engine_->advance(501ms);
+  EXPECT_EQ(service_->asked, 2U);
+  answer(led_by("b"));
+  EXPECT_THAT(told_, ElementsAre("a", "b"));
+}
+
+TEST_F(LeaderObserverTest, AChangeDuringAQuestionIsAskedAboutAfterwards) {
+  observe();
+  task([&] { service_->change(); });
+  task([&] { service_->change(); });
+  EXPECT_EQ(service_->asked, 1U);
+  answer(led_by("a"));
+  EXPECT_EQ(service_->asked, 2U);
+  answer(led_by("b"));
+  EXPECT_EQ(service_->asked, 2U);
+  EXPECT_THAT(told_, ElementsAre("a", "b"));
+}
+
+TEST_F(LeaderObserverTest, OfChangesThatTheProgramIsSlowToHearTheNewestIsTold) {
+  std::vector<Result<LockInfo>> answers{led_by("c"), led_by("b"), led_by("a")};
+  service_->on_inspect = [&](const std::string&) {
+    Result<LockInfo> next = std::move(answers.back());
+    answers.pop_back();
+    return next;
+  };
+  observe();
+  task([&] {  // the engine runs handlers after the task
+    service_->change();
+    service_->change();
+  });
+  EXPECT_THAT(told_, ElementsAre("a", "c"));
+}
+
+TEST_F(LeaderObserverTest, WhatItCannotAskIsWarnedOfOnceAndAskedAgainLater) {
+  observe();
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  EXPECT_THAT(observer_->last_warning.reason.detail, HasSubstr("out of reach"));
+  engine_->advance(1s);
+  task([&] { service_->change(); });
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(service_->asked, 2U) << "what follows a failure is not asked at once";
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  engine_->advance(1s);
+  answer(led_by("a"));
+  EXPECT_THAT(told_, ElementsAre("a"));
+  task([&] { service_->change(); });
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(observer_->count("warning x"), 2U);
+}
+
+TEST_F(LeaderObserverTest, AfterItsEndNothingIsAskedAndNothingTold) {
+  observe();
+  answer(led_by("a"));
+  task([&] { service_->change(); });
+  stop();
+  EXPECT_TRUE(service_->watches.empty());
+  EXPECT_EQ(engine_->pending_timers(), 0U);
+  answer(led_by("b"));
+  engine_->advance(10s);
+  EXPECT_EQ(service_->asked, 2U);
+  EXPECT_THAT(told_, ElementsAre("a"));
+}
+
+TEST_F(LeaderObserverTest, TheClientMayBeClosedFirst) {
+  observe();
+  answer(led_by("a"));
+  close();
+  stop();
+  EXPECT_THAT(told_, ElementsAre("a"));
+}
+
+TEST_F(LeaderObserverTest, OfAClosedClientNothingIsTold) {
+  const auto shard = core_->main();
+  close();
+  bool told = false;
+  const auto late = std::make_shared<LeaderObserver>(shard, "x", [&](const std::optional<Leader>&) { told = true; });
+  late->begin();
+  engine_->run();
+  late->stop();
+  EXPECT_FALSE(told);
+}
+
+TEST_F(LeaderObserverTest, AHandlerMayEndItself) {
+  auto owned = std::make_shared<int>(0);
+  const std::weak_ptr<int> captured = owned;
+  observe([this, owned = std::move(owned)](const std::optional<Leader>&) {
+    ++*owned;
+    std::exchange(observing_, nullptr)->stop();
+    EXPECT_EQ(*owned, 1);  // it is still there
+  });
+  answer(led_by("a"));
+  EXPECT_TRUE(captured.expired());
+  EXPECT_TRUE(service_->watches.empty());
+}
+
+TEST_F(LeaderObserverTest, WhatAHandlerCapturedIsNotDestroyedInATask) {
+  struct Captured {
+    explicit Captured(test::ManualEngine& of) : engine(of) {}
+    ~Captured() { EXPECT_FALSE(engine.inside_task()); }
+    test::ManualEngine& engine;
+  };
+  observe([captured = std::make_shared<Captured>(*engine_)](const std::optional<Leader>&) {});
+  answer(led_by("a"));
+  stop();
+}
+
+TEST_F(LeaderObserverTest, AnExceptionOfAHandlerIsCounted) {
+  observe([this](const std::optional<Leader>& leader) {
+    told_.push_back(leader->value);
+    throw std::runtime_error("no");
+  });
+  answer(led_by("a"));
+  EXPECT_EQ(stats().callback_exceptions, 1U);
+  task([&] { service_->change(); });
+  answer(led_by("b"));
+  EXPECT_THAT(told_, ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace dlock::detail
