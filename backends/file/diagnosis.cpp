@@ -11,13 +11,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "backends/file/file_backend.hpp"
 #include "backends/file/file_system_type.hpp"
+#include "backends/file/lock_space.hpp"
 
 namespace dlock::file {
 
@@ -144,24 +144,23 @@ Finding check_descriptors() {
 
 }  // namespace
 
-void FileBackend::diagnose(Handler<std::vector<Finding>> done) {
+std::vector<Finding> LockSpace::diagnose() {
   std::vector<Finding> findings;
-  try {
-    findings.push_back(check_directory(directory_));
-    findings.push_back(check_file_system(directory_));
-    findings.push_back(check_inotify());
-    findings.push_back(check_space(directory_));
-    findings.push_back(check_descriptors());
-    findings.push_back(check_lock_files());
-    findings.push_back(check_permissions());
-  } catch (const std::exception& e) {  // out of memory
-    done(Failure{errc::unavailable, e.what()});
-    return;
-  }
-  done(std::move(findings));
+  findings.push_back(check_directory(directory_));
+  findings.push_back(check_file_system(directory_));
+  findings.push_back(check_inotify());
+  findings.push_back(check_space(directory_));
+  findings.push_back(check_descriptors());
+  findings.push_back(check_lock_files());
+  findings.push_back(check_permissions());
+  return findings;
 }
 
-Finding FileBackend::check_inotify() {
+std::vector<Finding> LockSpace::diagnose_directory() {
+  return {check_directory(directory_), check_lock_files(), check_permissions()};
+}
+
+Finding LockSpace::check_inotify() {
   watch_directory();
   if (directory_subscription_.active()) {
     return {Severity::ok, "inotify", "available: waiters are woken, a removed lock file is noticed at once"};
@@ -172,7 +171,7 @@ Finding FileBackend::check_inotify() {
               "fs.inotify.max_user_instances or max_user_watches"};
 }
 
-Finding FileBackend::check_lock_files() {
+Finding LockSpace::check_lock_files() {
   auto files = entries();
   if (!files.ok()) return {Severity::error, "lock files", files.failure().detail};
   std::size_t unreadable = 0;
@@ -183,7 +182,7 @@ Finding FileBackend::check_lock_files() {
     const std::string path = directory_.path_of(file);
     std::optional<Failure> problem;
     if (existing.ok()) {
-      auto content = read_content(existing.value()->get(), path);
+      auto content = read_content(existing.value()->get(), path, space_);
       const bool bad = content.ok() && std::holds_alternative<BadRecord>(content.value().record);
       if (bad) problem = problem_with(content.value().record, {}, path);
     } else {
@@ -200,7 +199,7 @@ Finding FileBackend::check_lock_files() {
 
 // Who may open a lock file may lock it, for reading at least, which keeps holders out as well. Who may write to it may
 // write a token of his own. Its owner may close it to all others.
-Finding FileBackend::check_permissions() {
+Finding LockSpace::check_permissions() {
   struct stat directory {};
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
   auto files = entries();

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/file/file_backend.hpp"
 #include "backends/file/file_name.hpp"
+#include "backends/file/lock_space.hpp"
 
 namespace dlock::file {
 
@@ -22,6 +22,8 @@ using std::chrono::milliseconds;
 // Every clean release closes a writable descriptor, and so does the kernel for a holder that dies.
 constexpr std::uint32_t file_replaced = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t file_events = IN_CLOSE_WRITE | file_replaced;
+// So that those who want to know who leads are told.
+constexpr std::uint32_t election_events = file_events | IN_MODIFY;
 constexpr std::uint32_t directory_gone = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t directory_events = IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | directory_gone | IN_ONLYDIR;
 constexpr std::uint32_t watch_gone = IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
@@ -41,34 +43,44 @@ constexpr milliseconds between_batches(1);
 // --- The queue of waiters ---
 
 void NameState::on_event(std::uint32_t mask, std::string_view /*entry*/) {
-  backend.file_event(*this, mask);
+  locks.file_event(*this, mask);
 }
 
-FileWatch::FileWatch(NameState& state, std::function<void()> changed)
-    : state_(state),
+bool NameState::writer_waits() const noexcept {
+  return std::ranges::any_of(waiters, [](const FileWatch* each) { return each->mode() == Mode::exclusive; });
+}
+
+FileWatch::FileWatch(NameState& state, Mode mode, std::function<void()> changed)
+    : woken_in_round(state.locks.wake_round_),
+      state_(state),
+      mode_(mode),
       changed_(std::make_shared<const std::function<void()>>(std::move(changed))),
       place_(state.waiters.insert(state.waiters.end(), this)) {}
 
 FileWatch::~FileWatch() {
   const bool first = place_ == state_.waiters.begin();
   state_.waiters.erase(place_);
+  LockSpace& locks = state_.locks;
+  const bool opens_gate = state_.gate && !state_.writer_waits();
+  if (opens_gate) locks.drop_file(state_);  // which tells those whom it kept out
   if (state_.waiters.empty()) {
-    state_.backend.stop_waiting(state_);
-  } else if (first && !state_.lease) {
-    // It may have been woken and not have tried: the next in line does.
-    state_.backend.wake_first(state_);
+    locks.stop_waiting(state_);
+  } else if ((first || opens_gate) && !locks.closed(state_)) {
+    // It may have been woken and not have tried: the next in line does. If it entered, others may fit in beside it.
+    locks.wake_first(state_);
   }
 }
 
-std::unique_ptr<Watch> FileBackend::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> LockSpace::watch(const std::string& name, std::function<void()> changed) {
   NameState& state = obtain(encode_file_name(name), name);
   if (state.name != name) return nullptr;  // the next try reports the clash
-  auto watch = std::make_unique<FileWatch>(state, std::move(changed));
+  // A contention asks for its watch right after it found the lock busy.
+  auto watch = std::make_unique<FileWatch>(state, state.last_try, std::move(changed));
   if (state.waiters.size() == 1) start_waiting(state);
   return watch;
 }
 
-void FileBackend::start_waiting(NameState& state) {
+void LockSpace::start_waiting(NameState& state) {
   if (open_file(state).has_value()) {
     // The waiter's next try meets the same obstacle and reports it.
     arm_poll(state);
@@ -77,20 +89,21 @@ void FileBackend::start_waiting(NameState& state) {
   }
   if (!state.subscription.active()) subscribe(state);
   // Whatever happened between the waiter's try and now made no event.
-  if (!state.lease) check(state);
+  if (!closed(state)) check(state);
 }
 
-void FileBackend::stop_waiting(NameState& state) {
+void LockSpace::stop_waiting(NameState& state) {
   state.subscription.reset();
   state.recheck.disarm();
   state.poll.disarm();
   settle(state);
 }
 
-void FileBackend::subscribe(NameState& state) {
+void LockSpace::subscribe(NameState& state) {
   // A second subscription to the same file is the first one, so replacing it misses nothing.
   Inotify::Subscription fresh;
-  const int error = shared_->inotify->subscribe(host().executor(), state.fd.get(), file_events, state, fresh);
+  const int error = shared_->inotify->subscribe(
+      host().executor(), state.fd.get(), space_ == Space::election ? election_events : file_events, state, fresh);
   state.subscription = std::move(fresh);
   if (error == 0) {
     state.poll.disarm();
@@ -100,65 +113,94 @@ void FileBackend::subscribe(NameState& state) {
   arm_poll(state);
 }
 
-void FileBackend::file_event(NameState& state, std::uint32_t mask) {
+void LockSpace::file_event(NameState& state, std::uint32_t mask) {
   if ((mask & (file_replaced | watch_gone)) != 0) revalidate(state);
+  if ((mask & IN_MODIFY) != 0) wake_first(state);
   check(state);
   settle(state);
 }
 
-void FileBackend::check(NameState& state) {
+void LockSpace::check(NameState& state) {
   state.recheck_step = 0;
   state.recheck.disarm();
   look(state);
 }
 
-void FileBackend::look(NameState& state) {
-  if (state.lease || state.waiters.empty()) return;
+void LockSpace::look(NameState& state) {
+  if (closed(state) || state.waiters.empty()) return;
   if (!state.fd) {
     wake_first(state);
     return;
   }
   ++shared_->looks;
-  auto lock = look_at_lock(state.fd.get(), state.path);
+  auto lock = look_for_waiters(state);
   if (!lock.ok() || lock.value() == LockState::free) {
     wake_first(state);  // an error is found again, and reported, by the try
     return;
   }
   if (state.recheck_step == recheck_delays.size()) return;
   const auto delay = recheck_delays[state.recheck_step++];
-  state.recheck.arm(saturating_add(host().executor().now(), delay), [this, &state] { look(state); });
+  state.recheck.arm(saturating_add(now(), delay), [this, &state] { look(state); });
 }
 
-void FileBackend::wake_first(NameState& state) {
+void LockSpace::look_again_soon(NameState& state) {
+  if (state.waiters.empty()) return;
+  const auto delay = recheck_delays[std::min(state.recheck_step, recheck_delays.size() - 1)];
+  state.recheck_step = std::min(state.recheck_step + 1, recheck_delays.size());
+  state.recheck.arm(saturating_add(now(), delay), [this, &state] { look(state); });
+}
+
+void LockSpace::wake_first(NameState& state) {
   if (std::exchange(state.wake_posted, true)) return;
-  post_for(state.file, &FileBackend::deliver_wake);
+  post_for(state.file, &LockSpace::deliver_wake);
 }
 
-void FileBackend::deliver_wake(NameState& state) {
+void LockSpace::deliver_wake(NameState& state) {
   state.wake_posted = false;
-  if (state.lease || state.waiters.empty()) return;
+  if (state.waiters.empty()) return;
+  if (space_ == Space::election) return wake_all(state);
+  if (closed(state)) return;
   ++shared_->wake_ups;
-  const auto changed = state.waiters.front()->changed();
+  // Where a writer keeps readers out, nobody else can enter.
+  const auto next =
+      state.gate ? std::ranges::find(state.waiters, Mode::exclusive, &FileWatch::mode) : state.waiters.begin();
+  const auto changed = (*next)->changed();
   (*changed)();  // may try, be granted, give up: nothing here is touched afterwards
+}
+
+// Some of them only want to know who leads, and pass nothing on.
+void LockSpace::wake_all(NameState& state) {
+  const std::string file = state.file;
+  const std::uint64_t round = ++wake_round_;
+  for (NameState* here = &state; here != nullptr; here = find(file)) {
+    const auto next =
+        std::ranges::find_if(here->waiters, [&](const FileWatch* each) { return each->woken_in_round < round; });
+    if (next == here->waiters.end()) return;
+    ++shared_->wake_ups;
+    (*next)->woken_in_round = round;
+    const auto changed = (*next)->changed();
+    (*changed)();  // may end any watch, and be the last one of the name
+  }
 }
 
 // --- Without inotify ---
 
-void FileBackend::arm_poll(NameState& state) {
+void LockSpace::arm_poll(NameState& state) {
   const auto spread = static_cast<std::uint64_t>((poll_max - poll_min).count()) + 1;
   const auto delay = poll_min + milliseconds(host().executor().random() % spread);
-  state.poll.arm(saturating_add(host().executor().now(), delay), [this, &state] { poll(state); });
+  state.poll.arm(saturating_add(now(), delay), [this, &state] { poll(state); });
 }
 
-void FileBackend::poll(NameState& state) {
+void LockSpace::poll(NameState& state) {
   arm_poll(state);
   revalidate(state);
   state.recheck_step = recheck_delays.size();  // the next poll is soon enough
   look(state);
+  if (space_ == Space::election) wake_first(state);  // a new leader shows in no look
   settle(state);
 }
 
-void FileBackend::warn_of_polling(int error) {
+void LockSpace::warn_of_polling(int error) {
   inotify_error_ = error;
   if (shared_->warned_of_polling.exchange(true)) return;
   host().warn({"",
@@ -169,14 +211,14 @@ void FileBackend::warn_of_polling(int error) {
 
 // --- Loss ---
 
-void FileBackend::watch_directory() {
+void LockSpace::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;
   const int error = shared_->inotify->subscribe(host().executor(), directory_.fd(), directory_events,
                                                 directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
 }
 
-void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
+void LockSpace::directory_event(std::uint32_t mask, std::string_view entry) {
   if ((mask & (directory_gone | watch_gone)) != 0) {
     directory_suspect_ = true;
     if ((mask & (IN_IGNORED | IN_UNMOUNT)) != 0) directory_subscription_.reset();
@@ -190,21 +232,31 @@ void FileBackend::directory_event(std::uint32_t mask, std::string_view entry) {
   }
 }
 
-void FileBackend::revalidate(NameState& state) {
-  if (!state.fd) return;
+void LockSpace::revalidate(NameState& state) {
+  if (!state.fd && state.leases.empty()) return;
   ++shared_->path_looks;
   auto found = find_file(state.path);
   if (!found.ok() || found.value() == state.identity) return;  // an error says nothing about the file
   drop_file(state);
   directory_suspect_ = true;
-  if (!state.lease) return;
-  const OwnerId owner = state.lease->owner;
-  end_lease(state);
-  host().lost(owner, {errc::lost, "the file of lock \"" + state.name + "\", " + state.path +
-                                      (found.value() ? ", was replaced" : ", was removed")});
+  lose(state, found.value().has_value());
 }
 
-void FileBackend::revalidate_all() {
+void LockSpace::lose(NameState& state, bool replaced) {
+  if (state.leases.empty()) return;
+  const Failure why{errc::lost, "the file of " + std::string(to_string(space_)) + " \"" + state.name + "\", " +
+                                    state.path + (replaced ? ", was replaced" : ", was removed")};
+  std::vector<OwnerId> owners;
+  owners.reserve(state.leases.size());
+  while (!state.leases.empty()) {
+    HeldLock& lease = *state.leases.find(state.leases.first().owner);
+    owners.push_back(lease.owner);
+    end_lease(state, lease);
+  }
+  for (const OwnerId& owner : owners) host().lost(owner, why);
+}
+
+void LockSpace::revalidate_all() {
   std::vector<std::string> files;
   files.reserve(names_.size());
   for (const auto& entry : names_) files.emplace_back(entry.first);
@@ -217,13 +269,13 @@ void FileBackend::revalidate_all() {
   }
 }
 
-void FileBackend::arm_loss_check() {
+void LockSpace::arm_loss_check() {
   // A release leaves it armed: arming it anew with each acquire would cost more than a look in vain a second.
   if (loss_check_.armed()) return;
-  loss_check_.arm(saturating_add(host().executor().now(), loss_check), [this] { check_leases(); });
+  loss_check_.arm(saturating_add(now(), loss_check), [this] { check_leases(); });
 }
 
-void FileBackend::check_leases() {
+void LockSpace::check_leases() {
   if (unchecked_ == 0) {
     if (held_.empty()) return;  // the next grant arms the timer again
     watch_directory();          // if it is not watched yet, there may be room for it by now
@@ -237,10 +289,10 @@ void FileBackend::check_leases() {
     held_.splice(held_.end(), held_, held_.begin());
     revalidate(state);
     // Letting go of the file is what tells those who wait for it; without inotify, they poll.
-    if (!state.lease) settle(state);
+    if (state.leases.empty()) settle(state);
   }
   const milliseconds pause = unchecked_ > 0 ? between_batches : loss_check;
-  loss_check_.arm(saturating_add(host().executor().now(), pause), [this] { check_leases(); });
+  loss_check_.arm(saturating_add(now(), pause), [this] { check_leases(); });
 }
 
 }  // namespace dlock::file

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <memory>
 #include <utility>
 
-#include "backends/file/file_backend.hpp"
 #include "backends/file/file_name.hpp"
+#include "backends/file/lock_space.hpp"
 #include "backends/file/system_failure.hpp"
 #include "util/names.hpp"
 
@@ -22,35 +21,6 @@ struct CloseDirectory {
   void operator()(DIR* directory) const noexcept { (void)::closedir(directory); }  // it was only read
 };
 
-struct Glimpse {
-  bool held = false;
-  RecordContent record;
-};
-
-Result<Glimpse> glimpse(int fd, const std::string& path) {
-  constexpr int attempts = 3;  // a holder that is just writing its record may be caught half-way
-  Glimpse seen;
-  for (int i = 0; i < attempts; ++i) {
-    auto lock = look_at_lock(fd, path);
-    if (!lock.ok()) return lock.failure();
-    seen.held = lock.value() == LockState::busy;
-    auto content = read_content(fd, path);
-    if (!content.ok()) return content.failure();
-    seen.record = std::move(content.value().record);
-    if (!std::holds_alternative<BadRecord>(seen.record)) break;
-  }
-  return seen;
-}
-
-LockInfo describe(std::string name, const Glimpse& seen) {
-  LockInfo info{.name = std::move(name), .held = seen.held};
-  if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
-    info.token = FencingToken(read->record.token);
-    if (seen.held) info.holder = read->record.holder;
-  }
-  return info;
-}
-
 // The name of the lock that a file belongs to; nullopt for a stranger's file.
 std::optional<std::string> lock_name_of(const std::string& file, const RecordContent& content) {
   const auto* read = std::get_if<ReadRecord>(&content);
@@ -61,22 +31,64 @@ std::optional<std::string> lock_name_of(const std::string& file, const RecordCon
 
 }  // namespace
 
-void FileBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
-  std::optional<Result<LockInfo>> answer;
-  try {
-    answer = inspect_file(encode_file_name(name), name);
-  } catch (const std::exception& e) {  // out of memory
-    answer = Failure{errc::unavailable, e.what()};
+Result<LockSpace::Glimpse> LockSpace::glimpse(int fd, const std::string& path) {
+  constexpr int attempts = 3;  // a holder that is just writing its record may be caught half-way
+  Glimpse seen;
+  for (int i = 0; i < attempts; ++i) {
+    if (auto problem = look_at_holders(fd, path, seen)) return *problem;
+    auto content = read_content(fd, path, space_);
+    if (!content.ok()) return content.failure();
+    seen.record = std::move(content.value().record);
+    if (std::holds_alternative<BadRecord>(seen.record)) continue;
+    const auto* const read = std::get_if<ReadRecord>(&seen.record);
+    if (space_ != Space::election || !seen.held || read == nullptr) break;
+    auto value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
+    if (!value) continue;
+    seen.value = *std::move(value);
+    break;
   }
-  done(std::move(*answer));
+  return seen;
 }
 
-Result<LockInfo> FileBackend::inspect_file(const std::string& file, const std::string& name) {
+std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& path, Glimpse& seen) const {
+  if (several()) {
+    auto holders = holders_in_slots(fd, path, space_);
+    if (!holders.ok()) return holders.failure();
+    seen.holders = std::move(holders.value());
+    seen.held = !seen.holders.empty();
+    if (space_ != Space::semaphore) return std::nullopt;
+    auto use = look_at_lock(fd, path, LockType::write, whole_byte);
+    if (!use.ok()) return use.failure();
+    seen.permits_in_use = use.value() == LockState::busy;
+    return std::nullopt;
+  }
+  auto lock = look_at_lock(fd, path);
+  if (!lock.ok()) return lock.failure();
+  seen.held = lock.value() == LockState::busy;
+  return std::nullopt;
+}
+
+LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
+  LockInfo info{.name = std::move(name), .held = seen.held, .space = space_};
+  for (const SlotHolder& each : seen.holders) info.holders.push_back(each.info);
+  if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
+    info.token = FencingToken(read->record.token);
+    if (seen.held) info.holder = read->record.holder;
+    if (seen.permits_in_use) info.permits = read->record.permits;
+  }
+  // Nobody's lease runs out by itself; who has been there for the longest time stands for all.
+  if (!info.holders.empty()) info.holder = info.holders.front().holder;
+  info.value = seen.value;
+  return info;
+}
+
+Result<LockInfo> LockSpace::inspect(const std::string& name) {
+  const std::string file = encode_file_name(name);
   if (!directory_.is_current()) directory_suspect_ = true;
   if (auto problem = follow_directory()) return *problem;
   auto existing = directory_.open_existing(file);
   if (!existing.ok()) return existing.failure();
-  if (!existing.value()) return LockInfo{.name = name};
+  if (!existing.value()) return LockInfo{.name = name, .space = space_};
   const std::string path = directory_.path_of(file);
   auto seen = glimpse(existing.value()->get(), path);
   if (!seen.ok()) return seen.failure();
@@ -84,17 +96,7 @@ Result<LockInfo> FileBackend::inspect_file(const std::string& file, const std::s
   return describe(name, seen.value());
 }
 
-void FileBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
-  std::optional<Result<std::vector<LockInfo>>> answer;
-  try {
-    answer = list_all();
-  } catch (const std::exception& e) {  // out of memory
-    answer = Failure{errc::unavailable, e.what()};
-  }
-  done(std::move(*answer));
-}
-
-Result<std::vector<std::string>> FileBackend::entries() {
+Result<std::vector<std::string>> LockSpace::entries() {
   if (!directory_.is_current()) directory_suspect_ = true;
   if (auto problem = follow_directory()) return *problem;
   util::UniqueFd fd(::openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -114,7 +116,7 @@ Result<std::vector<std::string>> FileBackend::entries() {
   return files;
 }
 
-Result<std::vector<LockInfo>> FileBackend::list_all() {
+Result<std::vector<LockInfo>> LockSpace::list() {
   auto files = entries();
   if (!files.ok()) return files.failure();
   std::vector<LockInfo> locks;
@@ -131,36 +133,24 @@ Result<std::vector<LockInfo>> FileBackend::list_all() {
   return locks;
 }
 
-void FileBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
-  Failure refusal{errc::unsupported, "a kernel lock can be freed by its holder only"};
-  try {
-    const std::string file = encode_file_name(name);
-    auto existing = directory_.open_existing(file);
-    if (existing.ok() && existing.value()) {
-      auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
-      const auto* read = seen.ok() && seen.value().held ? std::get_if<ReadRecord>(&seen.value().record) : nullptr;
-      if (read != nullptr && read->belongs_to(name)) {
-        refusal.detail += "; lock \"" + name + "\" is held by process " + std::to_string(read->record.pid) + " (" +
-                          read->record.holder + "), which has to end or release it";
-      }
-    }
-  } catch (const std::exception&) {
-    // Out of memory for the details: the refusal stands without them.
+std::string LockSpace::who_holds(const std::string& name) {
+  const std::string file = encode_file_name(name);
+  auto existing = directory_.open_existing(file);
+  if (!existing.ok() || !existing.value()) return {};
+  auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
+  const auto* read = seen.ok() && seen.value().held ? std::get_if<ReadRecord>(&seen.value().record) : nullptr;
+  if (read == nullptr || !read->belongs_to(name)) return {};
+  std::vector<SlotHolder>& holders = seen.value().holders;
+  if (!several()) holders.push_back({.info = {.holder = read->record.holder}, .pid = read->record.pid});
+  std::string text = "; " + std::string(to_string(space_)) + " \"" + name + "\" is held by ";
+  for (const SlotHolder& each : holders) {
+    if (&each != holders.data()) text += ", ";
+    text += "process " + std::to_string(each.pid) + " (" + each.info.holder + ")";
   }
-  done(std::move(refusal));
+  return text + (holders.size() == 1 ? ", which has" : ", which have") + " to end or release it";
 }
 
-void FileBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  std::optional<Result<std::vector<std::string>>> answer;
-  try {
-    answer = forget_files(what);
-  } catch (const std::exception& e) {  // out of memory
-    answer = Failure{errc::unavailable, e.what()};
-  }
-  done(std::move(*answer));
-}
-
-Result<std::vector<std::string>> FileBackend::forget_files(const Forgetting& what) {
+Result<std::vector<std::string>> LockSpace::forget(const Forgetting& what) {
   constexpr std::size_t most = 1000;  // in one call, which holds up everything else that this client does
   if (!directory_.is_current()) directory_suspect_ = true;
   if (auto problem = follow_directory()) return *problem;
@@ -185,7 +175,7 @@ Result<std::vector<std::string>> FileBackend::forget_files(const Forgetting& wha
 // Whoever has opened the file before it goes is granted nothing on it: once the lock of it is theirs, they look whether
 // its path still leads to it, and try again. A try that comes in the moment when the lock is ours finds it busy, so
 // nothing is locked that is not likely to be removed.
-Result<std::optional<std::string>> FileBackend::forget_file(const std::string& file, std::int64_t newest) {
+Result<std::optional<std::string>> LockSpace::forget_file(const std::string& file, std::int64_t newest) {
   const std::optional<std::string> nothing;
   const std::string path = directory_.path_of(file);
   const auto name_in = [&](const RecordContent& content) {
@@ -208,7 +198,7 @@ Result<std::optional<std::string>> FileBackend::forget_file(const std::string& f
   auto found = find_file(path);
   if (!found.ok()) return found.failure();
   if (lock.value() == LockState::busy || found.value() != opened.value().identity) return nothing;
-  auto content = read_content(opened.value().fd.get(), path);
+  auto content = read_content(opened.value().fd.get(), path, space_);
   if (!content.ok()) return content.failure();
   auto name = name_in(content.value().record);
   if (!name) return nothing;

@@ -55,18 +55,34 @@ Failure directory_failure(int parent, const std::string& name, const std::string
   return system_failure("cannot open directory", path, error);
 }
 
+// The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
+// the file's own group consists of others. Past the umask: whoever asks for a mode means it.
+bool give_access(int fd, const Access& access) noexcept {
+  mode_t mode = access.mode;
+  struct stat status {};
+  if (mode != private_file && ::fstat(fd, &status) == 0 && status.st_gid != access.group &&
+      ::fchown(fd, static_cast<uid_t>(-1), access.group) != 0) {
+    mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | ((mode & S_IRWXO) << 3U);
+  }
+  return ::fchmod(fd, mode) == 0;
+}
+
 // Makes a directory and opens it; somebody else may be doing the same.
-Result<util::UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode) {
+Result<util::UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode,
+                                      bool below) {
+  struct stat above {};
+  if (below && ::fstat(parent, &above) != 0) return system_failure("cannot examine the directory of", path, errno);
+  if (below) mode = above.st_mode & 07777;
   const bool made = ::mkdirat(parent, name.c_str(), mode & 0777) == 0;
   if (!made && errno != EEXIST) return system_failure("cannot make directory", path, errno);
   util::UniqueFd fd(::openat(parent, name.c_str(), directory_flags));
   if (!fd) return directory_failure(parent, name, path, errno);
-  // Past the umask: whoever asks for a mode means it.
-  if (made && ::fchmod(fd.get(), mode) != 0) return system_failure("cannot set the mode of", path, errno);
+  const bool set = !made || (below ? give_access(fd.get(), {mode, above.st_gid}) : ::fchmod(fd.get(), mode) == 0);
+  if (!set) return system_failure("cannot set the mode of", path, errno);
   return fd;
 }
 
-Result<util::UniqueFd> open_or_make(const std::string& path, mode_t mode) {
+Result<util::UniqueFd> open_or_make(const std::string& path, mode_t mode, bool below) {
   util::UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!at) return system_failure("cannot open directory", "/", errno);
   const auto components = components_of(path);
@@ -75,11 +91,12 @@ Result<util::UniqueFd> open_or_make(const std::string& path, mode_t mode) {
     const std::string& name = components[i];
     here.append("/").append(name);
     const bool last = i + 1 == components.size();
-    // The way there may lead over links (/var/run); the directory itself must be one.
-    util::UniqueFd next(::openat(at.get(), name.c_str(), last ? directory_flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+    // The way there may lead over links (/var/run); the directory itself must be one, and what is below it.
+    const bool ours = last || (below && i + 2 == components.size());
+    util::UniqueFd next(::openat(at.get(), name.c_str(), ours ? directory_flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!next) {
       if (errno != ENOENT) return directory_failure(at.get(), name, here, errno);
-      auto made = make_directory(at.get(), name, here, mode);
+      auto made = make_directory(at.get(), name, here, mode, last && below);
       if (!made.ok()) return made.failure();
       next = std::move(made.value());
     }
@@ -121,7 +138,8 @@ mode_t new_file_mode(mode_t directory) noexcept {
   return private_file | (to_group ? group_bits : 0U) | (to_others ? others_bits : 0U);
 }
 
-LockDirectory::LockDirectory(std::string path, mode_t mode) : path_(join(components_of(path))), mode_(mode) {
+LockDirectory::LockDirectory(std::string path, mode_t mode, bool below)
+    : path_(join(components_of(path))), mode_(mode), below_(below) {
   if (!path.starts_with('/') || path_.empty()) {
     throw Error(errc::invalid_argument, "\"" + path + "\" is not the absolute path of a directory for locks");
   }
@@ -139,7 +157,7 @@ bool LockDirectory::is_current() const noexcept {
 }
 
 std::optional<Failure> LockDirectory::reopen() {
-  auto opened = open_or_make(path_, mode_);
+  auto opened = open_or_make(path_, mode_, below_);
   if (!opened.ok()) return opened.failure();
   fd_ = std::move(opened.value());
   ++generation_;
@@ -193,22 +211,10 @@ std::optional<Failure> LockDirectory::identify(OpenFile& opened, const std::stri
   return std::nullopt;
 }
 
-LockDirectory::Access LockDirectory::access_of_new_files() const noexcept {
+Access LockDirectory::access_of_new_files() const noexcept {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return {};  // an open directory can always be examined
   return {.mode = new_file_mode(status.st_mode), .group = status.st_gid};
-}
-
-// The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
-// the file's own group consists of others.
-bool LockDirectory::give_access(int fd, const Access& access) noexcept {
-  mode_t mode = access.mode;
-  struct stat status {};
-  if (mode != private_file && ::fstat(fd, &status) == 0 && status.st_gid != access.group &&
-      ::fchown(fd, static_cast<uid_t>(-1), access.group) != 0) {
-    mode = (mode & ~group_bits) | ((mode & others_bits) << 3U);
-  }
-  return ::fchmod(fd, mode) == 0;  // past the umask
 }
 
 GuardedFd LockDirectory::create(const std::string& file) const {

@@ -24,11 +24,18 @@ struct OpenFile {
   FileIdentity identity;
 };
 
+// Whom a new file or directory is for.
+struct Access {
+  mode_t mode = 0600;
+  gid_t group = 0;
+};
+
 class LockDirectory {
  public:
   // Opens the directory, making what is missing of the path with exactly these permissions; they have no effect on a
-  // directory that exists. Throws Error. The path must be absolute.
-  LockDirectory(std::string path, mode_t mode);
+  // directory that exists. Throws Error. The path must be absolute. `below`: it is for those who use the directory
+  // above it, whose permissions and group it is made with.
+  LockDirectory(std::string path, mode_t mode, bool below = false);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
@@ -52,13 +59,7 @@ class LockDirectory {
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
 
  private:
-  // Whom a new file is for.
-  struct Access {
-    mode_t mode = 0600;
-    gid_t group = 0;
-  };
   [[nodiscard]] Access access_of_new_files() const noexcept;
-  [[nodiscard]] static bool give_access(int fd, const Access& access) noexcept;
   [[nodiscard]] GuardedFd open_writable(const std::string& file) const;
   [[nodiscard]] std::optional<Failure> identify(OpenFile& opened, const std::string& file) const;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
@@ -66,6 +67,7 @@ class LockDirectory {
 
   std::string path_;
   mode_t mode_;
+  bool below_;
   util::UniqueFd fd_;
   std::uint64_t generation_ = 0;
 };

@@ -12,16 +12,21 @@ namespace dlock::file {
 
 namespace {
 
-struct flock whole_file(short type) noexcept {
-  struct flock range {};
-  range.l_type = type;
-  range.l_whence = SEEK_SET;
-  return range;  // start 0, length 0: all of it; pid 0, as open-file-description locks require
+struct flock lock_of(short type, ByteRange range) noexcept {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = range.begin;
+  lock.l_len = range.length;
+  return lock;  // pid 0, as open-file-description locks require
+}
+
+short kernel_type(LockType type) noexcept {
+  return type == LockType::read ? F_RDLCK : F_WRLCK;
 }
 
 // 0 or an error number.
-[[nodiscard]] int write_all(int fd, std::string_view bytes) noexcept {
-  off_t offset = 0;
+[[nodiscard]] int write_all(int fd, std::string_view bytes, off_t offset = 0) noexcept {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
     if (written < 0) {
@@ -37,25 +42,33 @@ struct flock whole_file(short type) noexcept {
 
 }  // namespace
 
-Result<LockState> take_lock(int fd, const std::string& path) {
-  struct flock range = whole_file(F_WRLCK);
-  if (::fcntl(fd, F_OFD_SETLK, &range) == 0) return LockState::free;
+Result<LockState> take_lock(int fd, const std::string& path, LockType type, ByteRange range) {
+  struct flock lock = lock_of(kernel_type(type), range);
+  if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return LockState::free;
   if (errno == EAGAIN || errno == EACCES) return LockState::busy;
   return system_failure("cannot lock", path, errno);
 }
 
-Result<LockState> look_at_lock(int fd, const std::string& path) {
-  struct flock range = whole_file(F_WRLCK);
-  if (::fcntl(fd, F_OFD_GETLK, &range) != 0) return system_failure("cannot look at the lock of", path, errno);
-  return range.l_type == F_UNLCK ? LockState::free : LockState::busy;
+Result<std::optional<FoundLock>> find_lock(int fd, const std::string& path, LockType type, ByteRange range) {
+  struct flock lock = lock_of(kernel_type(type), range);
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return system_failure("cannot look at the lock of", path, errno);
+  if (lock.l_type == F_UNLCK) return std::optional<FoundLock>();
+  return std::optional<FoundLock>({.type = lock.l_type == F_RDLCK ? LockType::read : LockType::write,
+                                   .range = {.begin = lock.l_start, .length = lock.l_len}});
 }
 
-void drop_lock(int fd) noexcept {
-  struct flock range = whole_file(F_UNLCK);
-  (void)::fcntl(fd, F_OFD_SETLK, &range);  // giving back all there is cannot fail; closing would do it anyway
+Result<LockState> look_at_lock(int fd, const std::string& path, LockType type, ByteRange range) {
+  auto found = find_lock(fd, path, type, range);
+  if (!found.ok()) return found.failure();
+  return found.value() ? LockState::busy : LockState::free;
 }
 
-Result<FileContent> read_content(int fd, const std::string& path) {
+void drop_lock(int fd, ByteRange range) noexcept {
+  struct flock lock = lock_of(F_UNLCK, range);
+  (void)::fcntl(fd, F_OFD_SETLK, &lock);  // giving back what there is cannot fail; closing would do it anyway
+}
+
+Result<FileContent> read_content(int fd, const std::string& path, Space space) {
   FileContent content;
   content.bytes.resize(max_record + 1);
   ssize_t got = 0;
@@ -64,8 +77,15 @@ Result<FileContent> read_content(int fd, const std::string& path) {
   } while (got < 0 && errno == EINTR);
   if (got < 0) return system_failure("cannot read", path, errno);
   content.bytes.resize(static_cast<std::size_t>(got));
-  content.record = parse_record(content.bytes);
+  content.record = parse_record(content.bytes, space);
   return content;
+}
+
+std::string read_text(int fd, off_t begin, std::size_t most) {
+  std::string text(most, '\0');
+  const ssize_t got = ::pread(fd, text.data(), text.size(), begin);  // of a local file: not interrupted
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
 }
 
 std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name, const std::string& path) {
@@ -81,16 +101,19 @@ std::optional<Failure> problem_with(const RecordContent& content, std::string_vi
 }
 
 std::optional<Failure> write_record(int fd, const std::string& path, const FileContent& before,
-                                    const LockRecord& record, std::string_view lock_name) {
+                                    const LockRecord& record, std::string_view lock_name, Space space,
+                                    const BesideRecord& beside) {
   const auto* old = std::get_if<ReadRecord>(&before.record);
-  std::string text = format_block(record, lock_name);
+  std::string text = format_block(record, lock_name, space);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
-  const int error = write_all(fd, text);
+  int error = write_all(fd, beside.text, beside.begin);
+  const bool touched = error == 0;
+  if (touched) error = write_all(fd, text);
   if (error == 0) return std::nullopt;
   // Neither needs room that the file does not have already; should it fail all the same, the next acquire says so.
   if (old == nullptr) {
     (void)!::ftruncate(fd, 0);
-  } else {
+  } else if (touched) {
     (void)write_all(fd, before.bytes);
   }
   return system_failure("cannot write", path, error);

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <dlock/backend.hpp>
+#include <dlock/space.hpp>
 
 #include "backends/file/lock_record.hpp"
 
@@ -23,27 +26,54 @@ struct FileIdentity {
 
 enum class LockState { free, busy };
 
-// Takes the whole file's write lock for this open file description: `free` means that it is ours now. Two descriptors
-// from two calls of open() exclude each other, in one process as in two; descriptors of one open() do not.
-[[nodiscard]] Result<LockState> take_lock(int fd, const std::string& path);
+struct ByteRange {
+  off_t begin = 0;
+  off_t length = 0;  // 0: to the end of all files
+};
+// The read lock of a range is shared, the write lock excludes both.
+enum class LockType : short { read, write };
+
+// Takes the lock of those bytes, whether the file has them or not, for this open file description: `free` means that it
+// is ours now. Two descriptors from two calls of open() exclude each other, in one process as in two; descriptors of
+// one open() do not. What the description has of those bytes already is turned into the type asked for.
+[[nodiscard]] Result<LockState> take_lock(int fd, const std::string& path, LockType type = LockType::write,
+                                          ByteRange range = {});
 // Looks without taking. Works on a read-only descriptor, whose closing wakes nobody.
-[[nodiscard]] Result<LockState> look_at_lock(int fd, const std::string& path);
-void drop_lock(int fd) noexcept;
+[[nodiscard]] Result<LockState> look_at_lock(int fd, const std::string& path, LockType type = LockType::write,
+                                             ByteRange range = {});
+void drop_lock(int fd, ByteRange range = {}) noexcept;
+
+struct FoundLock {
+  LockType type;
+  ByteRange range;
+};
+// A lock of another description that keeps this one from being taken; nullopt: there is none.
+[[nodiscard]] Result<std::optional<FoundLock>> find_lock(int fd, const std::string& path, LockType type,
+                                                         ByteRange range);
 
 struct FileContent {
   std::string bytes;
   RecordContent record;
 };
 
-[[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path);
+[[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, Space space = Space::lock);
+// What stands at that place, as far as there is so much; empty if it cannot be read.
+[[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
 // What read_content() found, as an error if it is not a record of this lock. To be reported, never repaired: the file
 // may be somebody's data.
 [[nodiscard]] std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name,
                                                   const std::string& path);
 
+// What is written first, because the record vouches for it: a slot, or a value. Nothing if there is no text.
+struct BesideRecord {
+  off_t begin = 0;
+  std::string text = {};
+};
+
 // Writes the record over `before`, which must be a record of this lock or none. On failure the old content is put back.
 [[nodiscard]] std::optional<Failure> write_record(int fd, const std::string& path, const FileContent& before,
-                                                  const LockRecord& record, std::string_view lock_name);
+                                                  const LockRecord& record, std::string_view lock_name,
+                                                  Space space = Space::lock, const BesideRecord& beside = {});
 
 }  // namespace dlock::file

@@ -15,9 +15,22 @@ namespace dlock::file {
 
 namespace {
 
-constexpr std::string_view first_line = "dlock lock file, version 1";
 constexpr std::size_t max_holder = 200;  // bytes, encoded
 constexpr auto max_token = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
+constexpr std::string_view first_line(Space space) noexcept {
+  switch (space) {
+    case Space::lock:
+      return "dlock lock file, version 1";
+    case Space::read_write:
+      return "dlock read-write lock file, version 1";
+    case Space::semaphore:
+      return "dlock semaphore file, version 1";
+    case Space::election:
+      return "dlock election file, version 1";
+  }
+  return {};
+}
 
 bool plain_in_record(unsigned char c) noexcept {
   return c > ' ' && c != '%' && c != 0x7f;
@@ -87,6 +100,8 @@ bool all_zero(std::string_view content) noexcept {
 
 // The name behind the block; nullopt when it was not or not wholly written, an error when it is something else.
 std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view tail, const Hash128& expected_hash) {
+  // Behind a name there may be a hole, and then more.
+  tail = tail.substr(0, tail.find_last_not_of('\0') + 1);
   const bool cut = tail.find('\0') != std::string_view::npos || !tail.ends_with('\n');
   if (cut) return std::nullopt;
   Lines lines(tail);
@@ -103,15 +118,16 @@ bool ReadRecord::belongs_to(std::string_view lock_name) const {
   return name ? *name == lock_name : name_hash == hash128(lock_name);
 }
 
-std::string format_block(const LockRecord& record, std::string_view lock_name) {
+std::string format_block(const LockRecord& record, std::string_view lock_name, Space space) {
   std::string block;
   block.reserve(record_block);
-  block.append(first_line).append("\n");
+  block.append(first_line(space)).append("\n");
   add_line(block, "token", record.token);
   add_line(block, "owner", record.owner.to_string());
   add_line(block, "holder", encode_holder(record.holder));
   add_line(block, "pid", record.pid);
   add_line(block, "since", record.since);
+  if (space == Space::semaphore) add_line(block, "permits", record.permits);
   add_line(block, "name-hash", to_hex(hash128(lock_name)));
   add_line(block, "checksum", to_hex(hash128(block)));
   block.resize(record_block - 1, ' ');
@@ -125,24 +141,27 @@ std::string format_name_line(std::string_view lock_name) {
   return line;
 }
 
-RecordContent parse_record(std::string_view content) {
+RecordContent parse_record(std::string_view content, Space space) {
   if (all_zero(content)) return NoRecord{};
   if (content.size() < record_block) return BadRecord{"it is shorter than a record"};
   const std::string_view block = content.substr(0, record_block);
   Lines lines(block);
   ReadRecord read;
   LockRecord& record = read.record;
-  if (lines.next() != first_line) return BadRecord{"it does not begin with \"" + std::string(first_line) + "\""};
+  if (lines.next() != first_line(space)) {
+    return BadRecord{"it does not begin with \"" + std::string(first_line(space)) + "\""};
+  }
   const bool token = parse_number(lines.value("token"), record.token);
   const auto owner = OwnerId::parse(lines.value("owner").value_or(""));
   const auto holder = lines.value("holder");
   const bool pid = parse_number(lines.value("pid"), record.pid);
   const bool since = parse_number(lines.value("since"), record.since);
+  const bool permits = space != Space::semaphore || parse_number(lines.value("permits"), record.permits);
   const auto name_hash = parse_hash(lines.value("name-hash").value_or(""));
   const auto checked = block.substr(0, block.size() - lines.rest().size());
   if (parse_hash(lines.value("checksum").value_or("")) != hash128(checked)) return BadRecord{"its checksum is wrong"};
   auto holder_text = holder ? util::percent_decode(*holder) : std::nullopt;
-  if (!token || record.token > max_token || !owner || !holder_text || !pid || !since || !name_hash) {
+  if (!token || record.token > max_token || !owner || !holder_text || !pid || !since || !permits || !name_hash) {
     return BadRecord{"one of its fields makes no sense"};
   }
   record.owner = *owner;
@@ -152,6 +171,24 @@ RecordContent parse_record(std::string_view content) {
   if (auto* const bad = std::get_if<BadRecord>(&name)) return std::move(*bad);
   read.name = std::move(std::get<0>(name));
   return read;
+}
+
+std::string format_value(const OwnerId& owner, std::string_view value) {
+  std::string text;
+  add_line(text, "owner", owner.to_string());
+  add_line(text, "value", percent_encode(value, plain_in_record));
+  add_line(text, "checksum", to_hex(hash128(text)));
+  return text;
+}
+
+std::optional<std::string> parse_value(std::string_view text, const OwnerId& owner) {
+  Lines lines(text);
+  const auto whose = OwnerId::parse(lines.value("owner").value_or(""));
+  const auto value = lines.value("value");
+  const auto checked = text.substr(0, text.size() - lines.rest().size());
+  const bool whole = parse_hash(lines.value("checksum").value_or("")) == hash128(checked);
+  if (!whose || *whose != owner || !value || !whole) return std::nullopt;
+  return util::percent_decode(*value);
 }
 
 std::int64_t microseconds(std::chrono::system_clock::time_point wall) noexcept {

@@ -2,7 +2,9 @@
 // own. docs/backends/file.md shows one and promises the format.
 //
 // The block is one sector, so a disk that loses power keeps the old one or the new one. The name is written once, when
-// the file gets its first record. No I/O here; plain functions, any thread.
+// the file gets its first record. The first line says which kind of lock it is. Where several hold a lock, the block is
+// the last one's, and each of them has another of the same form in a slot of its own. No I/O here; plain functions, any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -13,6 +15,7 @@
 #include <string_view>
 #include <variant>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/file/hash.hpp"
@@ -22,13 +25,19 @@ namespace dlock::file {
 inline constexpr std::size_t record_block = 512;
 // No record is longer: the block and a name of 512 bytes, each of them escaped.
 inline constexpr std::size_t max_record = record_block + 5 + 3 * 512 + 1;
+// What follows the record stands here: slots, or the value of an election.
+inline constexpr std::size_t record_end = 4096;
+// The longest value of an election, in bytes, and what is written of it.
+inline constexpr std::size_t max_value = 1024;
+inline constexpr std::size_t max_value_text = 6 + 32 + 1 + 6 + 3 * max_value + 1 + 9 + 32 + 1;
 
 struct LockRecord {
   std::uint64_t token = 0;
   OwnerId owner = {};
   std::string holder = {};
   std::int64_t pid = 0;
-  std::int64_t since = 0;  // microseconds of wall time
+  std::int64_t since = 0;     // microseconds of wall time
+  std::uint32_t permits = 0;  // of a semaphore
 };
 
 struct NoRecord {};  // never granted: empty, or nothing but zero bytes, as a power failure leaves a new file
@@ -46,10 +55,15 @@ struct ReadRecord {
 using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
 
 // Exactly record_block bytes. A holder too long for the block is cut at a whole character.
-[[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name);
+[[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name, Space space = Space::lock);
 [[nodiscard]] std::string format_name_line(std::string_view lock_name);
 
-[[nodiscard]] RecordContent parse_record(std::string_view content);
+[[nodiscard]] RecordContent parse_record(std::string_view content, Space space = Space::lock);
+
+// What a leader says of itself, beside the record with the same owner.
+[[nodiscard]] std::string format_value(const OwnerId& owner, std::string_view value);
+// nullopt: nobody's, this owner's not, or just being written.
+[[nodiscard]] std::optional<std::string> parse_value(std::string_view text, const OwnerId& owner);
 
 // max(stored + 1, wall clock in microseconds), so that tokens grow even when the file was deleted in between; nullopt
 // when that would leave the range below 2^63.

@@ -1,0 +1,131 @@
+// A client of the file backend that the test drives step by step: each has an executor of its own, so several of them
+// are as good as several processes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/try_backend.hpp>
+
+#include "backends/file/file_backend.hpp"
+#include "poll_executor.hpp"
+
+namespace dlock::file::test {
+
+class Member {
+ public:
+  Member(const std::string& locks, Space space, std::uint64_t number)
+      : backend(host, {.path = locks}), space_(space), number_(number) {}
+
+  [[nodiscard]] LockRequest request(Mode mode = Mode::exclusive, bool wait = false) {
+    return {.name = "a",
+            .owner = OwnerId(number_, ++asked_),
+            .holder = "host:" + std::to_string(number_) + ":l",
+            .lease = std::chrono::seconds(1),
+            .wait = wait,
+            .space = space_,
+            .mode = mode,
+            .permits = permits,
+            .value = value};
+  }
+  TryOutcome ask(const LockRequest& request) {
+    TryOutcome answer{.status = TryOutcome::Status::busy};
+    backend.try_acquire(request, [&](TryOutcome outcome) { answer = std::move(outcome); });
+    return answer;
+  }
+  // Tries once, and keeps what was granted.
+  bool enter(Mode mode = Mode::exclusive) {
+    TryOutcome outcome = ask(request(mode));
+    EXPECT_NE(outcome.status, TryOutcome::Status::failed) << outcome.failure.detail;
+    const bool granted = outcome.status == TryOutcome::Status::granted;
+    if (granted) grants.push_back(std::move(outcome.grant));
+    return granted;
+  }
+  bool read() { return enter(Mode::shared); }
+  bool release(const Grant& grant) {
+    bool ours = false;
+    backend.release(grant,
+                    [&](const ReleaseOutcome& outcome) { ours = outcome.status == ReleaseOutcome::Status::released; });
+    return ours;
+  }
+  // What it got first.
+  bool leave() {
+    const Grant first = grants.front();
+    grants.erase(grants.begin());
+    return release(first);
+  }
+  [[nodiscard]] LockInfo inspect() {
+    LockInfo info;
+    backend.inspect(space_, "a", [&](Result<LockInfo> answer) {
+      EXPECT_TRUE(answer.ok()) << answer.failure().detail;
+      if (answer.ok()) info = std::move(answer.value());
+    });
+    return info;
+  }
+  [[nodiscard]] std::vector<std::string> forget() {
+    std::vector<std::string> names;
+    backend.forget({.name = "a", .idle = {}, .space = space_}, [&](Result<std::vector<std::string>> answer) {
+      if (answer.ok()) names = std::move(answer.value());
+    });
+    return names;
+  }
+
+  PollExecutor executor;
+  BareHost host{executor};
+  FileBackend backend;
+  std::uint32_t permits = 1;
+  std::string value;
+  std::vector<Grant> grants;
+
+ private:
+  const Space space_;
+  const std::uint64_t number_;
+  std::uint64_t asked_ = 0;
+};
+
+// An acquire that waits: tries, watches, and tries again whenever it is woken, as the ready-made contention does, but
+// without its polling.
+class Waiting {
+ public:
+  explicit Waiting(Member& member, Mode mode = Mode::exclusive)
+      : member_(member), request_(member.request(mode, true)) {
+    attempt();
+    if (outcome.status != TryOutcome::Status::busy) return;
+    watch_ = member_.backend.watch(request_.space, request_.name, [this] {
+      ++woken;
+      attempt();
+    });
+    attempt();
+    member_.executor.run();
+  }
+  void give_up() { watch_.reset(); }
+  // Whether it has got the lock, once everything has come through.
+  [[nodiscard]] bool in() {
+    member_.executor.run();
+    return outcome.status == TryOutcome::Status::granted;
+  }
+  bool leave() { return member_.release(outcome.grant); }
+
+  TryOutcome outcome{.status = TryOutcome::Status::busy};
+  int woken = 0;
+
+ private:
+  void attempt() {
+    if (outcome.status != TryOutcome::Status::busy) return;
+    outcome = member_.ask(request_);
+    // The contention goes as soon as it is granted, a task later.
+    if (outcome.status != TryOutcome::Status::busy) member_.executor.post([this] { watch_.reset(); });
+  }
+
+  Member& member_;
+  const LockRequest request_;
+  std::unique_ptr<Watch> watch_;
+};
+
+}  // namespace dlock::file::test

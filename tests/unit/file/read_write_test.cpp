@@ -1,0 +1,349 @@
+// Read-write locks: who enters beside whom, and who is woken. No timer but those that the test lets fire: a grant that
+// comes has come through the kernel's news.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/file/lock_record.hpp"
+#include "backends/file/slots.hpp"
+#include "member.hpp"
+#include "support.hpp"
+#include "util/unique_fd.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FileReadWriteTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::string file() const { return scratch_.locks() + "/.rw/a.lock"; }
+  // What another process does that enters just then, or is stopped while it does.
+  [[nodiscard]] util::UniqueFd lock_byte(ByteRange byte, LockType type = LockType::write) const {
+    util::UniqueFd fd(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+    auto lock = take_lock(fd.get(), file(), type, byte);
+    EXPECT_TRUE(lock.ok() && lock.value() == LockState::free);
+    return fd;
+  }
+
+  ScratchDirectory scratch_;
+  Member one_{scratch_.locks(), Space::read_write, 1};
+  Member two_{scratch_.locks(), Space::read_write, 2};
+  Member three_{scratch_.locks(), Space::read_write, 3};
+};
+
+TEST_F(FileReadWriteTest, ReadersOfOneClientAndOfSeveralEnterTogetherAndAWriterAlone) {
+  EXPECT_TRUE(one_.read());
+  EXPECT_TRUE(one_.read());
+  EXPECT_TRUE(two_.read());
+  for (Member* each : {&one_, &two_, &three_}) EXPECT_FALSE(each->enter());
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(two_.leave());
+  EXPECT_FALSE(three_.enter());
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.enter());
+  for (Member* each : {&one_, &two_, &three_}) {
+    EXPECT_FALSE(each->enter());
+    EXPECT_FALSE(each->read());
+  }
+  EXPECT_TRUE(three_.leave());
+  EXPECT_TRUE(two_.read());
+}
+
+TEST_F(FileReadWriteTest, TheOwnerAloneIsGrantedTheSameAgainRenewsAndReleases) {
+  const LockRequest asked = one_.request(Mode::shared);
+  const TryOutcome first = one_.ask(asked);
+  const TryOutcome again = one_.ask(asked);
+  ASSERT_EQ(again.status, TryOutcome::Status::granted);
+  EXPECT_EQ(again.grant.token, first.grant.token);
+  EXPECT_EQ(again.grant.space, Space::read_write);
+  EXPECT_EQ(again.grant.mode, Mode::shared);
+  EXPECT_TRUE(one_.read());
+  EXPECT_NE(one_.grants.back().token, first.grant.token);
+  Grant strange = first.grant;
+  strange.owner = OwnerId(9, 9);
+  EXPECT_FALSE(one_.release(strange));
+  EXPECT_TRUE(one_.release(first.grant));
+  EXPECT_FALSE(one_.release(first.grant));
+  const auto renewal = [&](const Grant& grant) {
+    RenewOutcome::Status status{};
+    one_.backend.renew(grant, [&](const RenewOutcome& outcome) { status = outcome.status; });
+    return status;
+  };
+  EXPECT_EQ(renewal(first.grant), RenewOutcome::Status::lost);
+  EXPECT_EQ(renewal(one_.grants.back()), RenewOutcome::Status::renewed);
+  EXPECT_FALSE(two_.enter());
+}
+
+TEST_F(FileReadWriteTest, NobodyReadsWhileAWriterWaitsUntilItGivesUp) {
+  EXPECT_TRUE(one_.read());
+  Waiting writer(two_);
+  for (Member* each : {&one_, &two_, &three_}) EXPECT_FALSE(each->read()) << "before a writer who waits";
+  Waiting reader(three_, Mode::shared);
+  EXPECT_FALSE(reader.in());
+  writer.give_up();
+  EXPECT_TRUE(reader.in()) << "was not told that the writer left";
+  for (Member* each : {&one_, &two_, &three_}) EXPECT_TRUE(each->read());
+}
+
+TEST_F(FileReadWriteTest, AWriterWhoWaitsEntersWhenTheLastReaderLeaves) {
+  EXPECT_TRUE(one_.read());
+  EXPECT_TRUE(three_.read());
+  Waiting writer(two_);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_FALSE(writer.in());
+  EXPECT_TRUE(three_.leave());
+  EXPECT_TRUE(writer.in());
+  EXPECT_FALSE(one_.read());
+  EXPECT_TRUE(writer.leave());
+  EXPECT_TRUE(one_.read());
+}
+
+TEST_F(FileReadWriteTest, AWriterWhoOnlyTriesKeepsNobodyOut) {
+  EXPECT_TRUE(one_.read());
+  EXPECT_FALSE(two_.enter());
+  EXPECT_TRUE(three_.read());
+}
+
+TEST_F(FileReadWriteTest, WritersAmongThemselvesKeepNoReadersOutForGood) {
+  EXPECT_TRUE(one_.enter());
+  Waiting writer(two_);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.read()) << "the gate is there to let readers go, not to keep it a matter of writers";
+  EXPECT_FALSE(writer.in());
+  EXPECT_FALSE(three_.read()) << "by now it has seen that it waits for readers";
+}
+
+TEST_F(FileReadWriteTest, TheGateStaysShutAsLongAsOneWriterOfTheClientWaits) {
+  EXPECT_TRUE(one_.read());
+  Waiting first(two_);
+  Waiting second(two_);
+  first.give_up();
+  two_.executor.run();
+  EXPECT_FALSE(three_.read());
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(second.in());
+}
+
+TEST_F(FileReadWriteTest, AReaderInFrontDoesNotTakeTheWakeUpOfTheWriterWhoShutTheGate) {
+  EXPECT_TRUE(one_.enter());
+  Waiting reader(two_, Mode::shared);
+  Waiting writer(two_);
+  // The next readers come in before those two are told.
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.read());
+  EXPECT_TRUE(reader.in());
+  EXPECT_FALSE(writer.in());
+  Waiting late(two_, Mode::shared);
+  EXPECT_FALSE(late.in());
+  EXPECT_TRUE(three_.leave());
+  EXPECT_FALSE(writer.in());
+  EXPECT_TRUE(reader.leave());
+  EXPECT_TRUE(writer.in());
+  EXPECT_FALSE(late.in());
+  EXPECT_TRUE(writer.leave());
+  EXPECT_TRUE(late.in());
+}
+
+TEST_F(FileReadWriteTest, AWriterBehindAReaderWhoMustWaitForItIsWoken) {
+  EXPECT_TRUE(one_.enter());
+  Waiting reader(two_, Mode::shared);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.read());
+  const LockRequest asked = two_.request(Mode::exclusive, true);
+  // It shuts the gate while the reader before it has been told, and has not tried yet.
+  EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  bool entered = false;
+  const auto watch = two_.backend.watch(
+      Space::read_write, "a", [&] { entered = entered || two_.ask(asked).status == TryOutcome::Status::granted; });
+  EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  EXPECT_FALSE(reader.in());
+  EXPECT_TRUE(three_.leave());
+  two_.executor.run();
+  EXPECT_TRUE(entered);
+}
+
+TEST_F(FileReadWriteTest, ReadersWhoWaitEnterInOneWave) {
+  EXPECT_TRUE(one_.enter());
+  std::vector<std::unique_ptr<Waiting>> readers;
+  for (Member* each : {&one_, &two_, &two_, &two_, &three_}) {
+    readers.push_back(std::make_unique<Waiting>(*each, Mode::shared));
+  }
+  EXPECT_TRUE(one_.leave());
+  for (const auto& each : readers) EXPECT_TRUE(each->in());
+}
+
+TEST_F(FileReadWriteTest, WhoMeetsAnotherWhoIsJustEnteringTriesAgainSoon) {
+  EXPECT_TRUE(one_.read());
+  util::UniqueFd entering = lock_byte(entry_byte);
+  EXPECT_FALSE(two_.read());
+  Waiting reader(two_, Mode::shared);
+  const auto tries = two_.backend.kernel_tries();
+  two_.executor.advance(10s);
+  EXPECT_LE(two_.backend.kernel_tries() - tries, 200U) << "too often while somebody is stopped there";
+  EXPECT_FALSE(reader.in());
+  drop_lock(entering.get());  // which the kernel tells nobody
+  two_.executor.advance(64ms);
+  EXPECT_TRUE(reader.in());
+}
+
+TEST_F(FileReadWriteTest, TokensAreUniqueAndAWritersIsTheGreatest) {
+  std::uint64_t last = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (Member* each : {&one_, &two_, &one_}) EXPECT_TRUE(each->read());
+    for (Member* each : {&one_, &two_, &one_}) {
+      EXPECT_GT(each->grants.front().token.value(), last - (each == &two_ ? 1 : 0));
+      last = std::max(last, each->grants.front().token.value());
+      EXPECT_TRUE(each->leave());
+    }
+    last = std::max(last, three_.inspect().token.value());
+    EXPECT_TRUE(three_.enter());
+    EXPECT_GT(three_.grants.front().token.value(), last);
+    last = three_.grants.front().token.value();
+    EXPECT_TRUE(three_.leave());
+  }
+}
+
+TEST_F(FileReadWriteTest, AllWhoHoldItAreShown) {
+  EXPECT_FALSE(three_.inspect().held);
+  EXPECT_FALSE(fs::exists(scratch_.locks() + "/.rw")) << "a question made a directory";
+  EXPECT_TRUE(one_.read());
+  EXPECT_TRUE(two_.read());
+  EXPECT_TRUE(two_.read());
+  LockInfo info = three_.inspect();
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.space, Space::read_write);
+  ASSERT_EQ(info.holders.size(), 3U);
+  EXPECT_EQ(info.holders[0].holder, "host:1:l");
+  EXPECT_EQ(info.holders[2].holder, "host:2:l");
+  EXPECT_EQ(info.holders[2].token, two_.grants[1].token);
+  EXPECT_EQ(info.holders[2].mode, Mode::shared);
+  EXPECT_EQ(info.holder, "host:1:l");
+  EXPECT_TRUE(one_.leave());
+  EXPECT_EQ(three_.inspect().holder, "host:2:l");
+  EXPECT_TRUE(two_.leave() && two_.leave());
+  EXPECT_TRUE(one_.enter());
+  info = three_.inspect();
+  ASSERT_EQ(info.holders.size(), 1U);
+  EXPECT_EQ(info.holders[0].mode, Mode::exclusive);
+  EXPECT_TRUE(one_.leave());
+  info = three_.inspect();
+  EXPECT_FALSE(info.held);
+  EXPECT_THAT(info.holders, IsEmpty());
+  EXPECT_GT(info.token.value(), 0U);
+}
+
+TEST_F(FileReadWriteTest, ARefusalToBreakItNamesAllWhoHoldIt) {
+  EXPECT_TRUE(one_.read());
+  EXPECT_TRUE(two_.read());
+  std::string text;
+  three_.backend.break_lock(Space::read_write, "a", [&](const Result<bool>& answer) {
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.failure().code, errc::unsupported);
+    text = answer.failure().detail;
+  });
+  const std::string pid = std::to_string(::getpid());
+  EXPECT_THAT(text, HasSubstr("read-write lock \"a\" is held by process " + pid + " (host:1:l), process " + pid +
+                              " (host:2:l), which have to end or release it"));
+}
+
+TEST_F(FileReadWriteTest, ManyReadersEachHaveASlotAndAreGoneWithTheirLeases) {
+  constexpr std::size_t readers = 100;
+  const auto before = open_descriptors("/a.lock");
+  for (std::size_t i = 0; i < readers; ++i) EXPECT_TRUE((i % 2 == 0 ? one_ : two_).read());
+  EXPECT_EQ(three_.inspect().holders.size(), readers);
+  EXPECT_EQ(open_descriptors("/a.lock") - before, readers);
+  while (!one_.grants.empty()) EXPECT_TRUE(one_.leave());
+  while (!two_.grants.empty()) EXPECT_TRUE(two_.leave());
+  EXPECT_EQ(open_descriptors("/a.lock"), before);
+  EXPECT_TRUE(three_.enter());
+}
+
+TEST_F(FileReadWriteTest, AllReadersHearThatTheirFileIsGone) {
+  EXPECT_TRUE(one_.read() && one_.read() && two_.read());
+  fs::remove(file());
+  one_.executor.run();
+  two_.executor.run();
+  EXPECT_EQ(one_.host.losses().size(), 2U);
+  EXPECT_EQ(two_.host.losses().size(), 1U);
+  EXPECT_FALSE(one_.leave());
+  EXPECT_TRUE(three_.enter());
+}
+
+TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnters) {
+  EXPECT_TRUE(one_.read());
+  fs::remove(file());
+  EXPECT_TRUE(one_.read()) << "before the news came through";
+  EXPECT_EQ(one_.host.losses().size(), 1U);
+  EXPECT_FALSE(one_.release(one_.grants[0]));
+  EXPECT_TRUE(one_.release(one_.grants[1]));
+}
+
+TEST_F(FileReadWriteTest, AFileOfAnotherKindIsRefusedAndLeftAlone) {
+  Member plain(scratch_.locks(), Space::lock, 4);
+  EXPECT_TRUE(plain.enter());
+  EXPECT_TRUE(one_.read() && one_.leave());
+  fs::copy_file(scratch_.locks() + "/a.lock", file(), fs::copy_options::overwrite_existing);
+  const std::string before = read_file(file());
+  for (const bool wait : {false, true}) {
+    for (const Mode mode : {Mode::shared, Mode::exclusive}) {
+      const TryOutcome outcome = two_.ask(two_.request(mode, wait));
+      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+      EXPECT_EQ(outcome.failure.code, errc::protocol);
+      EXPECT_THAT(outcome.failure.detail, HasSubstr("does not begin with \"dlock read-write lock file"));
+    }
+  }
+  EXPECT_EQ(read_file(file()), before);
+}
+
+TEST_F(FileReadWriteTest, KindsDoNotTouchEachOther) {
+  Member plain(scratch_.locks(), Space::lock, 4);
+  EXPECT_TRUE(plain.enter());
+  EXPECT_TRUE(one_.enter());
+  EXPECT_FALSE(plain.enter());
+  std::vector<LockInfo> locks;
+  plain.backend.list(Space::lock, [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
+  EXPECT_EQ(locks.size(), 1U);
+  plain.backend.list(Space::read_write,
+                     [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
+  ASSERT_EQ(locks.size(), 1U);
+  EXPECT_EQ(locks[0].space, Space::read_write);
+}
+
+TEST_F(FileReadWriteTest, ItsDirectoryIsForThoseWhoUseTheOneAbove) {
+  const mode_t before = ::umask(077);
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 02770), 0);
+  EXPECT_TRUE(one_.read());
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(::stat((scratch_.locks() + "/.rw").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 02770U);
+  ASSERT_EQ(::stat(file().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0660U);
+}
+
+TEST_F(FileReadWriteTest, IsForgottenOnlyWhenNobodyHoldsIt) {
+  EXPECT_THAT(three_.forget(), IsEmpty());
+  EXPECT_TRUE(one_.read());
+  one_.executor.advance(1s);
+  three_.executor.advance(1h);
+  EXPECT_THAT(three_.forget(), IsEmpty());
+  EXPECT_TRUE(one_.leave());
+  EXPECT_THAT(three_.forget(), ElementsAre("a"));
+  EXPECT_FALSE(fs::exists(file()));
+}
+
+}  // namespace
+}  // namespace dlock::file::test

@@ -1,0 +1,213 @@
+// Semaphores: so many permits and no more, one number for all, and whose turn it is.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/file/slots.hpp"
+#include "member.hpp"
+#include "support.hpp"
+#include "util/unique_fd.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FileSemaphoreTest : public testing::Test {
+ protected:
+  FileSemaphoreTest() { set_permits(3); }
+
+  void set_permits(std::uint32_t permits) {
+    for (Member* each : {&one_, &two_, &three_}) each->permits = permits;
+  }
+  static void expect_refused(Member& member, std::uint32_t theirs, bool wait) {
+    const TryOutcome outcome = member.ask(member.request(Mode::exclusive, wait));
+    ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+    EXPECT_EQ(outcome.failure.code, errc::invalid_argument);
+    EXPECT_THAT(outcome.failure.detail,
+                HasSubstr("is in use with " + std::to_string(theirs) + " permits, and was asked for with " +
+                          std::to_string(member.permits)));
+  }
+  [[nodiscard]] std::string file() const { return scratch_.locks() + "/.sem/a.lock"; }
+
+  ScratchDirectory scratch_;
+  Member one_{scratch_.locks(), Space::semaphore, 1};
+  Member two_{scratch_.locks(), Space::semaphore, 2};
+  Member three_{scratch_.locks(), Space::semaphore, 3};
+};
+
+TEST_F(FileSemaphoreTest, HasSoManyPermitsAmongAllClientsAndNoMore) {
+  EXPECT_TRUE(one_.enter() && one_.enter() && two_.enter());
+  for (Member* each : {&one_, &two_, &three_}) EXPECT_FALSE(each->enter());
+  EXPECT_NE(one_.grants[0].token, one_.grants[1].token);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.enter());
+  for (Member* each : {&one_, &two_, &three_}) EXPECT_FALSE(each->enter());
+  EXPECT_TRUE(one_.leave() && two_.leave() && three_.leave());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(two_.enter());
+  EXPECT_FALSE(two_.enter());
+}
+
+TEST_F(FileSemaphoreTest, APermitThatComesBackWakesOneWhoWaitsAndLeavesTheOthersWaiting) {
+  set_permits(2);
+  EXPECT_TRUE(one_.enter() && one_.enter());
+  Waiting first(two_);
+  Waiting second(two_);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(first.in());
+  EXPECT_FALSE(second.in());
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(second.in());
+}
+
+TEST_F(FileSemaphoreTest, PermitsThatComeBackAtOnceServeAllWhoWait) {
+  EXPECT_TRUE(one_.enter() && one_.enter() && one_.enter());
+  std::vector<std::unique_ptr<Waiting>> waiters;
+  for (int i = 0; i < 3; ++i) waiters.push_back(std::make_unique<Waiting>(two_));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(one_.leave());
+  for (const auto& each : waiters) EXPECT_TRUE(each->in());
+}
+
+TEST_F(FileSemaphoreTest, AnotherNumberIsRefusedWhileSomebodyHoldsAPermit) {
+  EXPECT_TRUE(one_.enter());
+  for (Member* each : {&one_, &two_}) {
+    each->permits = 5;
+    for (const bool wait : {false, true}) expect_refused(*each, 3, wait);
+  }
+  one_.permits = 3;
+  EXPECT_TRUE(one_.enter());
+  EXPECT_TRUE(one_.leave() && one_.leave());
+  EXPECT_TRUE(two_.enter()) << "nobody uses the old number any more";
+  expect_refused(three_, 5, false);
+  EXPECT_EQ(three_.inspect().permits, 5U);
+}
+
+TEST_F(FileSemaphoreTest, AnotherNumberIsRefusedWhileSomebodyWaits) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  Waiting behind(two_);
+  EXPECT_TRUE(one_.leave());  // and nobody has told those two yet
+  for (Member* each : {&one_, &two_, &three_}) {
+    each->permits = 2;
+    expect_refused(*each, 1, false);
+    expect_refused(*each, 1, true);
+  }
+  two_.permits = 1;
+  EXPECT_TRUE(waiting.in());
+  waiting.give_up();
+  EXPECT_TRUE(waiting.leave());
+  EXPECT_TRUE(behind.in());
+  EXPECT_TRUE(behind.leave());
+  two_.executor.run();
+  EXPECT_TRUE(three_.enter());
+}
+
+TEST_F(FileSemaphoreTest, AWaiterWhoGivesUpUsesTheNumberNoMore) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  EXPECT_TRUE(one_.leave());
+  waiting.give_up();
+  two_.executor.run();
+  three_.permits = 2;
+  EXPECT_TRUE(three_.enter());
+}
+
+TEST_F(FileSemaphoreTest, ANumberIsChangedByOneAtATime) {
+  EXPECT_TRUE(one_.enter() && one_.leave());
+  const util::UniqueFd changing(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(begin_entry(changing.get(), file()).ok());
+  two_.permits = 4;
+  EXPECT_FALSE(two_.enter()) << "somebody may be changing it";
+  Waiting waiting(two_);
+  EXPECT_FALSE(waiting.in());
+  drop_lock(changing.get());
+  two_.executor.advance(64ms);
+  EXPECT_TRUE(waiting.in());
+}
+
+TEST_F(FileSemaphoreTest, PermitsAndTheirHoldersAreShown) {
+  EXPECT_EQ(three_.inspect().permits, 0U);
+  EXPECT_TRUE(one_.enter() && two_.enter());
+  LockInfo info = three_.inspect();
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.permits, 3U);
+  ASSERT_EQ(info.holders.size(), 2U);
+  EXPECT_EQ(info.holders[0].holder, "host:1:l");
+  EXPECT_EQ(info.holders[1].holder, "host:2:l");
+  EXPECT_EQ(info.holders[1].token, two_.grants[0].token);
+  EXPECT_EQ(info.holders[1].mode, Mode::exclusive);
+  EXPECT_TRUE(one_.leave() && two_.leave());
+  info = three_.inspect();
+  EXPECT_FALSE(info.held);
+  EXPECT_EQ(info.permits, 0U) << "another number may be used";
+}
+
+TEST_F(FileSemaphoreTest, AThousandPermitsAreAThousand) {
+  constexpr std::uint32_t permits = 1000;
+  set_permits(permits);
+  for (std::uint32_t i = 0; i < permits; ++i) ASSERT_TRUE((i % 3 == 0 ? one_ : two_).enter()) << i;
+  EXPECT_FALSE(three_.enter());
+  EXPECT_FALSE(two_.enter());
+  EXPECT_EQ(three_.inspect().holders.size(), permits);
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(three_.enter());
+}
+
+TEST_F(FileSemaphoreTest, ABusyTryWakesNobody) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  two_.executor.advance(1s);
+  const auto looks = two_.backend.looks();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(one_.enter());
+    EXPECT_FALSE(three_.enter());
+    EXPECT_THAT(three_.forget(), IsEmpty());
+  }
+  EXPECT_FALSE(waiting.in());
+  EXPECT_EQ(two_.backend.looks(), looks);
+}
+
+TEST_F(FileSemaphoreTest, IsNotForgottenWhileSomebodyWaits) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  EXPECT_TRUE(one_.leave());
+  three_.executor.advance(1h);
+  EXPECT_THAT(three_.forget(), IsEmpty());
+  waiting.give_up();
+  EXPECT_THAT(three_.forget(), ElementsAre("a"));
+  EXPECT_FALSE(fs::exists(file()));
+}
+
+TEST_F(FileSemaphoreTest, LeavesNoDescriptorsBehind) {
+  set_permits(2);
+  {
+    EXPECT_TRUE(one_.enter() && one_.enter());
+    Waiting waiting(one_);
+    EXPECT_EQ(open_descriptors("/a.lock"), 3U);
+    EXPECT_TRUE(one_.leave());
+    EXPECT_TRUE(waiting.in());
+    EXPECT_EQ(open_descriptors("/a.lock"), 2U);
+    EXPECT_TRUE(waiting.leave());
+  }
+  EXPECT_FALSE(two_.enter() && two_.enter());
+  EXPECT_TRUE(one_.leave() && two_.leave());
+  EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+}
+
+}  // namespace
+}  // namespace dlock::file::test
