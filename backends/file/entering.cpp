@@ -18,11 +18,18 @@ std::optional<TryOutcome> LockSpace::refused_here(const NameState& state, const 
     }
     // Who waits has to have a share in the number of permits, for which it takes a try.
     if (closed(state) && (!request.wait || state.permits_shared)) return busy();
+    if (full_a_moment_ago(state, request)) return busy();
     return std::nullopt;
   }
   if (closed(state)) return busy();
   if (request.mode == Mode::shared && state.gate) return busy();
   return std::nullopt;
+}
+
+// A look at each permit costs a system call, which thousands who wait must not all do.
+bool LockSpace::full_a_moment_ago(const NameState& state, const LockRequest& request) const noexcept {
+  return request.wait && state.permits_shared && state.subscription.active() && state.full_at != TimePoint::min() &&
+         now() - state.full_at < trust_path;
 }
 
 bool LockSpace::closed(const NameState& state) const noexcept {
@@ -66,6 +73,13 @@ Result<LockState> LockSpace::enter_beside_others(NameState& state, const LockReq
   if (space_ == Space::read_write) {
     auto seen = look_at_lock(fd, state.path, LockType::read, whole_and_gate);
     if (!seen.ok() || seen.value() == LockState::busy) return seen;
+  } else if (state.permits_shared) {
+    // Those who wait come often, and leave the entry to those who find a permit.
+    auto seen = look_for_slot(fd, state.path, request.permits);
+    if (!seen.ok() || seen.value() == LockState::busy) {
+      state.full_at = now();
+      return seen;
+    }
   }
   auto entry = begin_entry(fd, state.path);
   if (!entry.ok()) return entry;

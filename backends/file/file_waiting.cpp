@@ -151,6 +151,7 @@ void LockSpace::look_again_soon(NameState& state) {
 }
 
 void LockSpace::wake_first(NameState& state) {
+  state.full_at = TimePoint::min();
   if (std::exchange(state.wake_posted, true)) return;
   post_for(state.file, &LockSpace::deliver_wake);
 }

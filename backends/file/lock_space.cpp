@@ -11,7 +11,6 @@ namespace dlock::file {
 namespace {
 
 constexpr int max_replacements = 16;
-constexpr auto trust_path = std::chrono::milliseconds(250);
 
 TryOutcome granted(const LockRequest& request, FencingToken token) {
   return {.status = TryOutcome::Status::granted,

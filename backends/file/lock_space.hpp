@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,9 @@ struct SharedState {
   std::atomic<std::uint64_t> wake_ups{0};
   std::atomic<std::uint64_t> path_looks{0};
 };
+
+// For so long what is known of a file is taken for true, if the kernel would tell of a change.
+constexpr auto trust_path = std::chrono::milliseconds(250);
 
 class LockSpace {
  public:
@@ -114,6 +118,8 @@ class LockSpace {
   // --- Where the kinds differ (entering.cpp) ---
   // The answer that needs no kernel, because this client itself holds the lock or keeps others out.
   [[nodiscard]] std::optional<TryOutcome> refused_here(const NameState& state, const LockRequest& request) const;
+  // Somebody else of this client found the semaphore full, and nobody has been told of a change since.
+  [[nodiscard]] bool full_a_moment_ago(const NameState& state, const LockRequest& request) const noexcept;
   // Nobody else can be let in by this client.
   [[nodiscard]] bool closed(const NameState& state) const noexcept;
   // Takes the locks that the request needs, of state.fd, as far as they do not depend on the record.

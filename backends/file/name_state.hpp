@@ -47,7 +47,7 @@ class HeldLocks {
   }
   // So that add() fails for want of memory no more.
   void make_room() {
-    if (first_) more_.reserve(more_.size() + 1);
+    if (first_ && more_.size() == more_.capacity()) more_.reserve(2 * more_.size() + 1);
   }
   void add(HeldLock lease) noexcept {
     if (first_) {
@@ -113,8 +113,9 @@ class NameState final : public Inotify::Listener {
   // What fd has besides the lock: the gate, because a writer waits, or a share in the number of permits.
   bool gate = false;
   bool permits_shared = false;
-  std::uint32_t permits = 0;        // of those who hold or wait
-  Mode last_try = Mode::exclusive;  // of the last one who found the lock busy, and may ask for a watch next
+  std::uint32_t permits = 0;             // of those who hold or wait
+  TimePoint full_at = TimePoint::min();  // when the last of those who wait found all permits taken
+  Mode last_try = Mode::exclusive;       // of the last one who found the lock busy, and may ask for a watch next
 
   std::list<FileWatch*> waiters;  // first come, first woken
   Inotify::Subscription subscription;

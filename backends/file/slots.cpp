@@ -10,7 +10,7 @@
 namespace dlock::file {
 
 Result<LockState> begin_entry(int fd, const std::string& path) {
-  constexpr int attempts = 200;
+  constexpr int attempts = 2000;  // a few milliseconds at most, unless others want the processor
   for (int i = 0; i < attempts; ++i) {
     auto lock = take_lock(fd, path, LockType::write, entry_byte);
     if (!lock.ok() || lock.value() == LockState::free) return lock;

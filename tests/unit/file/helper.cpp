@@ -31,12 +31,22 @@ long long now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(dlock::LeaseClock::now().time_since_epoch()).count();
 }
 
-// hold URL NAME: "waiting", "held TOKEN NANOSECONDS"; then "released NANOSECONDS".
+// The last argument of some says of which kind the lock is: "read", "write", "permit" (the only one); nothing for a
+// plain one.
+dlock::Lease acquire(const dlock::Client& client, const Arguments& arguments) {
+  const std::string& name = arguments.at(1);
+  const std::string kind = arguments.size() > 2 ? arguments[2] : "";
+  if (kind == "read") return client.read_write_lock(name).acquire_shared();
+  if (kind == "write") return client.read_write_lock(name).acquire();
+  if (kind == "permit") return client.semaphore(name, 1).acquire();
+  return client.lock(name).acquire();
+}
+
+// hold URL NAME [KIND]: "waiting", "held TOKEN NANOSECONDS"; then "released NANOSECONDS".
 int hold(const Arguments& arguments) {
   const auto client = dlock::connect(arguments.at(0), {.label = "helper"});
-  auto lock = client.lock(arguments.at(1));
   std::cout << "waiting" << std::endl;
-  auto lease = lock.acquire();
+  auto lease = acquire(client, arguments);
   std::cout << "held " << lease.token().value() << ' ' << now() << std::endl;
   wait_for_word();
   const long long before = now();
@@ -73,10 +83,10 @@ int count(const Arguments& arguments) {
   return 0;
 }
 
-// fork URL NAME: holds, forks a child that stays, "forked PID"; the child prints "alive" when it has started.
+// fork URL NAME [KIND]: holds, forks a child that stays, "forked PID"; the child prints "alive" when it has started.
 int fork_child(const Arguments& arguments) {
   const auto client = dlock::connect(arguments.at(0));
-  const auto lease = client.lock(arguments.at(1)).acquire();
+  const auto lease = acquire(client, arguments);
   const pid_t child = ::fork();
   if (child == 0) {
     (void)!::write(1, "alive\n", 6);

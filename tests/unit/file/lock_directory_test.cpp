@@ -53,6 +53,48 @@ TEST(LockDirectory, ItsModeGoesBeforeTheUmask) {
   EXPECT_EQ(mode_of(scratch.locks() + "/a.lock"), 0660U);
 }
 
+TEST(LockDirectory, OneBelowIsForThoseWhoUseTheOneAbove) {
+  const ScratchDirectory scratch;
+  const Umask mask(077);
+  const LockDirectory above(scratch.locks(), 0770);
+  ASSERT_EQ(::chmod(scratch.locks().c_str(), 01777), 0);
+  const LockDirectory below(scratch.locks() + "/.rw", 0700, true);
+  EXPECT_EQ(mode_of(scratch.locks() + "/.rw"), 01777U);
+  const LockDirectory both(scratch.path() + "/new/.rw", 0750, true);
+  EXPECT_EQ(mode_of(scratch.path() + "/new"), 0750U);
+  EXPECT_EQ(mode_of(scratch.path() + "/new/.rw"), 0750U);
+}
+
+TEST(LockDirectory, OneBelowHasTheGroupOfTheOneAboveOrNone) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a directory away";
+  constexpr gid_t team = 4711;
+  const ScratchDirectory scratch;
+  const LockDirectory above(scratch.locks(), 0770);
+  ASSERT_EQ(::chown(scratch.locks().c_str(), 65534, team), 0);
+  ASSERT_EQ(::chmod(scratch.path().c_str(), 0755), 0);
+  EXPECT_EQ(in_child([&] {
+              if (::setgid(65534) != 0 || ::setuid(65534) != 0) return;
+              const LockDirectory strangers(scratch.locks() + "/.sem", 0700, true);
+            }),
+            "");
+  const LockDirectory below(scratch.locks() + "/.rw", 0700, true);
+  struct stat status {};
+  ASSERT_EQ(::stat((scratch.locks() + "/.rw").c_str(), &status), 0);
+  EXPECT_EQ(status.st_gid, team);
+  EXPECT_EQ(mode_of(scratch.locks() + "/.rw"), 0770U);
+  ASSERT_EQ(::stat((scratch.locks() + "/.sem").c_str(), &status), 0);
+  EXPECT_EQ(status.st_gid, 65534U) << "who is no member cannot give it away";
+  EXPECT_EQ(mode_of(scratch.locks() + "/.sem"), 0700U) << "and so lets no other group in";
+}
+
+TEST(LockDirectory, OneBelowIsRefusedBehindALink) {
+  const ScratchDirectory scratch;
+  fs::create_directory(scratch.path() + "/real");
+  fs::create_directory_symlink(scratch.path() + "/real", scratch.locks());
+  EXPECT_EQ(failure_of([&] { const LockDirectory below(scratch.locks() + "/.rw", 0700, true); }).code,
+            errc::invalid_argument);
+}
+
 TEST(LockDirectory, LockFilesArePrivateByDefault) {
   const ScratchDirectory scratch;
   const Umask mask(0);

@@ -50,12 +50,71 @@ TEST(LockRecord, ComesBackAsWritten) {
   EXPECT_FALSE(read->belongs_to("orders/43"));
 }
 
+TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
+  const Space all[] = {Space::lock, Space::read_write, Space::semaphore, Space::election};
+  LockRecord record = kRecord;
+  record.permits = 7;
+  for (const Space space : all) {
+    const std::string text = format_block(record, "a", space) + format_name_line("a");
+    for (const Space asked : all) {
+      const auto content = parse_record(text, asked);
+      if (asked != space) {
+        const auto* bad = std::get_if<BadRecord>(&content);
+        ASSERT_NE(bad, nullptr);
+        EXPECT_TRUE(bad->reason.starts_with("it does not begin with \"dlock ")) << bad->reason;
+        continue;
+      }
+      const auto* read = std::get_if<ReadRecord>(&content);
+      ASSERT_NE(read, nullptr) << text;
+      EXPECT_EQ(read->record.permits, space == Space::semaphore ? 7U : 0U);
+      EXPECT_EQ(read->name, "a");
+    }
+  }
+}
+
+TEST(LockRecord, KeepsTheGoldenFormOfASemaphore) {
+  LockRecord record = kRecord;
+  record.permits = 8;
+  const std::string block = format_block(record, "orders/42", Space::semaphore);
+  EXPECT_TRUE(block.starts_with("dlock semaphore file, version 1\ntoken 1704067200000000\n")) << block;
+  EXPECT_NE(block.find("since 1704067200000000\npermits 8\nname-hash "), std::string::npos) << block;
+  EXPECT_TRUE(format_block(record, "a", Space::read_write).starts_with("dlock read-write lock file, version 1\n"));
+  EXPECT_TRUE(format_block(record, "a", Space::election).starts_with("dlock election file, version 1\n"));
+}
+
+TEST(LockRecord, HasItsNameAlsoBeforeAHole) {
+  const auto content = parse_record(whole() + std::string(100, '\0'));
+  const auto* read = std::get_if<ReadRecord>(&content);
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->name, "orders/42");
+}
+
+TEST(LockRecord, AValueIsItsOwnersAlone) {
+  const OwnerId owner(1, 2);
+  for (const std::string& value :
+       {std::string("10.0.0.7:80"), std::string(), std::string("a b\n%"), std::string(max_value, '\n')}) {
+    const std::string text = format_value(owner, value);
+    EXPECT_LE(text.size(), max_value_text);
+    EXPECT_EQ(parse_value(text, owner), value);
+    EXPECT_EQ(parse_value(text + "what a longer one left", owner), value);
+    EXPECT_FALSE(parse_value(text, OwnerId(1, 3)).has_value());
+    for (std::size_t size = 0; size < text.size(); size += 7) {
+      EXPECT_FALSE(parse_value(text.substr(0, size), owner).has_value()) << size;
+    }
+  }
+  EXPECT_EQ(format_value(owner, std::string(max_value, '\n')).size(), max_value_text);
+  std::string changed = format_value(owner, "value");
+  changed[changed.find("value value") + 6] = 'V';
+  EXPECT_FALSE(parse_value(changed, owner).has_value());
+}
+
 TEST(LockRecord, HoldsTheLongestNameAndHolder) {
   const std::string name(512, '%');
   LockRecord record = kRecord;
   record.token = std::numeric_limits<std::int64_t>::max();
   record.pid = std::numeric_limits<std::int32_t>::max();
   record.since = std::numeric_limits<std::int64_t>::min();
+  record.permits = std::numeric_limits<std::uint32_t>::max();
   record.holder = std::string(253, 'h') + ":1:" + std::string(64, ' ');
   const std::string text = format_block(record, name) + format_name_line(name);
   EXPECT_EQ(text.size(), max_record);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support.hpp"
@@ -144,6 +145,64 @@ TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
   (void)parent.wait();
   EXPECT_TRUE(client.lock("a").try_acquire_for(hang_guard).has_value());
   EXPECT_EQ(::kill(child, 0), 0) << "the child did not live long enough to prove anything";
+}
+
+TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLetsAWriterIn) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto client = connect(scratch_.url(), {.clock = clock});
+  Helper one({"hold", scratch_.url(), "a", "read"});
+  Helper two({"hold", scratch_.url(), "a", "read"});
+  EXPECT_NE(token_in(held_line(one)), 0U);
+  EXPECT_NE(token_in(held_line(two)), 0U);
+  EXPECT_EQ(client.inspect("a", Space::read_write).holders.size(), 2U);
+  std::promise<bool> granted;
+  auto entered = granted.get_future();
+  client.read_write_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+  one.kill();
+  EXPECT_EQ(one.wait(), -1);
+  EXPECT_FALSE(advance_until(*clock, 100ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
+  EXPECT_EQ(client.inspect("a", Space::read_write).holders.size(), 1U);
+  two.kill();
+  EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
+}
+
+TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
+  const auto client = connect(scratch_.url());
+  auto lock = client.read_write_lock("a");
+  const auto reading = lock.acquire_shared();
+  Helper writer({"hold", scratch_.url(), "a", "write"});
+  EXPECT_EQ(writer.line(), "waiting");
+  const auto end = std::chrono::steady_clock::now() + hang_guard;
+  while (lock.try_acquire_shared() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_FALSE(lock.try_acquire_shared()) << "the writer does not wait yet";
+  writer.kill();
+  EXPECT_TRUE(lock.try_acquire_shared_for(hang_guard).has_value());
+}
+
+TEST_F(FileProcessesTest, APermitOfAKilledHolderComesBackLongBeforeAnyPolling) {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto client = connect(scratch_.url(), {.clock = clock});
+  Helper holder({"hold", scratch_.url(), "a", "permit"});
+  EXPECT_NE(token_in(held_line(holder)), 0U);
+  std::promise<bool> granted;
+  auto entered = granted.get_future();
+  client.semaphore("a", 1).async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+  (void)client.inspect("a", Space::semaphore);
+  holder.kill();
+  EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
+}
+
+TEST_F(FileProcessesTest, AForkedChildKeepsNoneOfTheSharesOfItsParent) {
+  for (const std::string kind : {"read", "permit"}) {
+    Helper parent({"fork", scratch_.url(), "a", kind});
+    EXPECT_NE(parent.line(), "");
+    EXPECT_NE(parent.line(), "");
+    parent.kill();
+    (void)parent.wait();
+    const auto client = connect(scratch_.url());
+    EXPECT_TRUE(client.read_write_lock("a").try_acquire_for(hang_guard).has_value());
+    EXPECT_TRUE(client.semaphore("a", 2).try_acquire_for(hang_guard).has_value());
+  }
 }
 
 TEST_F(FileProcessesTest, AProgramThatIsStartedInheritsNothing) {

@@ -181,6 +181,26 @@ TEST_F(FileSemaphoreTest, ABusyTryWakesNobody) {
   EXPECT_EQ(two_.backend.looks(), looks);
 }
 
+TEST_F(FileSemaphoreTest, ThoseWhoWaitDoNotAllLookAtAllPermits) {
+  set_permits(2);
+  EXPECT_TRUE(one_.enter() && one_.enter());
+  Waiting waiting(two_);
+  const LockRequest asked = two_.request(Mode::exclusive, true);
+  EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  two_.executor.advance(1s);
+  EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  const auto tries = two_.backend.kernel_tries();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  EXPECT_EQ(two_.backend.kernel_tries(), tries);
+  two_.executor.advance(250ms);
+  EXPECT_EQ(two_.ask(asked).status, TryOutcome::Status::busy);
+  EXPECT_EQ(two_.backend.kernel_tries(), tries + 1);
+  EXPECT_FALSE(two_.enter());
+  EXPECT_EQ(two_.backend.kernel_tries(), tries + 2) << "a try that does not wait is not told of changes";
+  EXPECT_TRUE(one_.leave());
+  EXPECT_TRUE(waiting.in());
+}
+
 TEST_F(FileSemaphoreTest, IsNotForgottenWhileSomebodyWaits) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());

@@ -1,0 +1,145 @@
+// Full, forbidden and misplaced: what is different where a kind of locks has a directory of its own, and more to write.
+#include <gmock/gmock.h>
+#include <grp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "member.hpp"
+#include "support.hpp"
+
+namespace dlock::file::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class FileKindsTroubleTest : public testing::TestWithParam<Space> {
+ protected:
+  [[nodiscard]] std::string directory() const { return scratch_.locks() + subdirectory(GetParam()); }
+  [[nodiscard]] std::string file() const { return directory() + "/a.lock"; }
+  // A lock that others may hold, too, where there are such.
+  [[nodiscard]] static Mode mode() { return GetParam() == Space::read_write ? Mode::shared : Mode::exclusive; }
+
+  ScratchDirectory scratch_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, FileKindsTroubleTest,
+                         testing::Values(Space::read_write, Space::semaphore, Space::election),
+                         [](const auto& info) { return subdirectory(info.param).substr(2); });
+
+TEST_P(FileKindsTroubleTest, WhatCannotBeWrittenWhollyIsTakenBack) {
+  EXPECT_WELL(in_child([&] {
+    Member old(scratch_.locks(), GetParam(), 1);
+    require(old.enter(mode()), "no lock");
+    const std::uint64_t token = old.grants[0].token.value();
+    require(old.leave(), "not ours");
+    const std::string before = read_file(file());
+    // The kernel writes up to the limit and refuses the rest: the record has room, what is beside it has not.
+    require(::signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "signal");
+    rlimit limit{};
+    require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
+    const rlim_t unlimited = std::exchange(limit.rlim_cur, 4096 + 100);
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    Member one(scratch_.locks(), GetParam(), 2);
+    one.value = std::string(200, 'v');
+    const auto expect_refused = [&](const std::string& name, bool wait) {
+      LockRequest asked = one.request(mode(), wait);
+      asked.name = name;
+      const TryOutcome outcome = one.ask(asked);
+      require(outcome.status == TryOutcome::Status::failed, "granted");
+      require(outcome.failure.code == errc::unavailable, outcome.failure.detail);
+      require(outcome.failure.detail.find("File too large") != std::string::npos, outcome.failure.detail);
+    };
+    for (const bool wait : {false, true}) {
+      expect_refused("a", wait);
+      expect_refused("new", wait);
+    }
+    one.executor.run();
+    require(read_file(directory() + "/new.lock").empty(), "something stayed in the new file");
+    require(read_file(file()).substr(0, 512) == before.substr(0, 512), "another record");
+    require(!one.inspect().held, "half a grant stayed behind");
+    limit.rlim_cur = unlimited;
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    Member next(scratch_.locks(), GetParam(), 3);
+    next.permits = 2;
+    require(next.enter() && next.grants[0].token.value() > token, "did not recover");
+  }));
+}
+
+TEST_P(FileKindsTroubleTest, WhereItsDirectoryCannotBeMadeAccessIsDeniedAndNothingIsHeld) {
+  fs::create_directory(scratch_.locks());
+  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0555), 0);
+  EXPECT_WELL(in_child([&] {
+    constexpr uid_t nobody = 65534;
+    if (::getuid() == 0) {
+      require_permitted(::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0, "nobody");
+    }
+    Member one(scratch_.locks(), GetParam(), 1);
+    for (const bool wait : {false, true}) {
+      const TryOutcome outcome = one.ask(one.request(mode(), wait));
+      require(outcome.status == TryOutcome::Status::failed, "granted");
+      require(outcome.failure.code == errc::access_denied, outcome.failure.detail);
+      require(outcome.failure.detail.find(directory()) != std::string::npos, outcome.failure.detail);
+    }
+    require(!one.inspect().held, "held");
+    require(one.forget().empty(), "forgotten");
+    bool listed = false;
+    one.backend.list(GetParam(),
+                     [&](const Result<std::vector<LockInfo>>& all) { listed = all.ok() && all.value().empty(); });
+    require(listed, "list() failed");
+    require(one.backend.watch(GetParam(), "a", [] {}) == nullptr, "a watch of nothing");
+  }));
+  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0755), 0);
+}
+
+TEST_P(FileKindsTroubleTest, ALinkInPlaceOfItsDirectoryIsNotFollowed) {
+  fs::create_directories(scratch_.path() + "/elsewhere");
+  fs::create_directory(scratch_.locks());
+  fs::create_directory_symlink(scratch_.path() + "/elsewhere", directory());
+  Member one(scratch_.locks(), GetParam(), 1);
+  const TryOutcome outcome = one.ask(one.request(mode()));
+  ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+  EXPECT_EQ(outcome.failure.code, errc::invalid_argument);
+  EXPECT_THAT(outcome.failure.detail, HasSubstr("is a symbolic link"));
+  EXPECT_TRUE(fs::is_empty(scratch_.path() + "/elsewhere"));
+}
+
+TEST_P(FileKindsTroubleTest, ItsDirectoryIsMadeAnewWhenItWasRemovedAndItsLeasesAreLost) {
+  Member one(scratch_.locks(), GetParam(), 1);
+  EXPECT_TRUE(one.enter(mode()));
+  fs::remove_all(directory());
+  one.executor.run();
+  ASSERT_EQ(one.host.losses().size(), 1U);
+  EXPECT_THAT(one.host.losses()[0].detail, HasSubstr(std::string(to_string(GetParam())) + " \"a\""));
+  EXPECT_FALSE(one.leave());
+  EXPECT_TRUE(one.enter(mode()));
+  EXPECT_TRUE(fs::exists(file()));
+}
+
+TEST_P(FileKindsTroubleTest, TheDoctorWarnsOfItsFilesToo) {
+  Member one(scratch_.locks(), GetParam(), 1);
+  EXPECT_TRUE(one.enter(mode()));
+  const auto warnings = [&] {
+    std::string text;
+    one.backend.diagnose([&](const Result<std::vector<Finding>>& findings) {
+      for (const Finding& each : findings.value()) {
+        if (each.severity == Finding::Severity::warning) text += each.message;
+      }
+    });
+    return text;
+  };
+  EXPECT_EQ(warnings(), "");
+  write_file(directory() + "/b.lock", "not a lock\n");
+  EXPECT_THAT(warnings(), HasSubstr(directory() + "/b.lock"));
+}
+
+}  // namespace
+}  // namespace dlock::file::test
