@@ -47,8 +47,9 @@ void Attempts::take(std::size_t place) {
       if (!by_number_.try_emplace({e.process, e.attempt}, attempts_.size()).second) {
         throw std::invalid_argument(fmt::format("process {} asks acquire {} twice", e.process, e.attempt));
       }
-      locks_[e.lock].attempts.push_back(attempts_.size());
-      attempts_.push_back({.process = e.process, .number = e.attempt, .asked = place});
+      locks_[{e.space, e.lock}].attempts.push_back(attempts_.size());
+      attempts_.push_back(
+          {.process = e.process, .number = e.attempt, .mode = e.mode, .permits = e.permits, .asked = place});
       break;
     case Kind::started:
       if (std::exchange(processes_[e.process].started, true)) {
@@ -74,7 +75,7 @@ void Attempts::take(std::size_t place) {
       if (e.word == everything) healed_ = e.at;
       break;
     case Kind::served:
-      locks_[e.lock].served.push_back(place);
+      locks_[{e.space, e.lock}].served.push_back(place);
       break;
     case Kind::struck:
     case Kind::probed:
@@ -138,7 +139,10 @@ void Attempts::take_attempt(std::size_t place) {
       if (!attempt.cancelled) attempt.cancelled = place;
       break;
     case Kind::granted:
-      if (!attempt.granted) locks_[history_[attempt.asked].lock].grants.push_back(by_number_[{e.process, e.attempt}]);
+      if (!attempt.granted) {
+        const Event& asked = history_[attempt.asked];
+        locks_[{asked.space, asked.lock}].grants.push_back(by_number_[{e.process, e.attempt}]);
+      }
       once(attempt.granted, place, attempt);
       break;
     case Kind::denied:
@@ -167,6 +171,11 @@ const Process& Attempts::process(int number) const {
   static const Process untouched;
   const auto found = processes_.find(number);
   return found == processes_.end() ? untouched : found->second;
+}
+
+std::string Attempts::lock_of(const Attempt& attempt) const {
+  const Event& asked = history_[attempt.asked];
+  return fmt::format("{} {}", to_string(asked.space), asked.lock);
 }
 
 TimePoint Attempts::end() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,6 +21,8 @@ using Place = std::optional<std::size_t>;
 struct Attempt {
   int process = 0;
   std::uint64_t number = 0;
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;  // how many may hold the lock, besides readers with readers
   std::size_t asked = 0;
   Place cancelled{};
   Place granted{};
@@ -56,6 +59,19 @@ struct Process {
   [[nodiscard]] std::chrono::nanoseconds paused_until(TimePoint time) const;
 };
 
+// Whether two acquires of one lock may hold it together, as far as they themselves go.
+[[nodiscard]] inline bool together(const Attempt& one, const Attempt& other) {
+  return one.mode == Mode::shared && other.mode == Mode::shared;
+}
+
+// Kinds of locks have their names to themselves.
+struct LockId {
+  Space space = Space::lock;
+  std::string name{};
+
+  friend auto operator<=>(const LockId&, const LockId&) = default;
+};
+
 struct LockHistory {
   std::vector<std::size_t> attempts{};  // in the order in which they asked
   std::vector<std::size_t> grants{};    // attempts that were granted, in the order of the grants
@@ -71,11 +87,13 @@ class Attempts {
   [[nodiscard]] const Event& event(std::size_t place) const { return history_[place]; }
   [[nodiscard]] const std::vector<Attempt>& all() const { return attempts_; }
   [[nodiscard]] const Attempt& operator[](std::size_t index) const { return attempts_[index]; }
-  [[nodiscard]] const std::map<std::string, LockHistory>& locks() const { return locks_; }
+  [[nodiscard]] const std::map<LockId, LockHistory>& locks() const { return locks_; }
   // One of which nothing is known for processes that nothing was done to.
   [[nodiscard]] const Process& process(int number) const;
   // When everything was healed.
   [[nodiscard]] std::optional<TimePoint> healed() const { return healed_; }
+  // "read-write lock a": what an acquire was of.
+  [[nodiscard]] std::string lock_of(const Attempt& attempt) const;
   // The time of the last event.
   [[nodiscard]] TimePoint end() const;
 
@@ -105,7 +123,7 @@ class Attempts {
   std::span<const Event> history_;
   std::vector<Attempt> attempts_;
   std::map<std::pair<int, std::uint64_t>, std::size_t> by_number_;
-  std::map<std::string, LockHistory> locks_;
+  std::map<LockId, LockHistory> locks_;
   std::map<int, Process> processes_;
   std::optional<TimePoint> healed_;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <optional>
+#include <cstddef>
+#include <vector>
 
 #include "torture/checker/findings.hpp"
 
@@ -26,24 +27,37 @@ void count_events(const Attempts& attempts, Counts& counts) {
   }
 }
 
+// A grant that has no place beside those that have not begun to give the lock back takes it over from the first of them,
+// or from all of them, if it has to be alone.
 void count_turns(const Attempts& attempts, const LockHistory& lock, Counts& counts) {
-  std::optional<std::size_t> before;
+  std::vector<std::size_t> holders;
+  std::size_t last_release = 0;  // the place of the last one before the grant
   for (const std::size_t index : lock.grants) {
-    if (before) {
-      const Attempt& last = attempts[*before];
-      const Attempt& next = attempts[index];
-      if (!last.releasing || *last.releasing > *next.granted) {
-        ++counts.takeovers;
-      } else if (next.asked < *last.releasing) {
-        ++counts.hand_overs;
+    const Attempt& next = attempts[index];
+    std::erase_if(holders, [&](std::size_t holder) {
+      const Place& releasing = attempts[holder].releasing;
+      if (!releasing || *releasing > *next.granted) return false;
+      last_release = std::max(last_release, *releasing);
+      return true;
+    });
+    const auto excludes = [&](std::size_t holder) { return !together(attempts[holder], next); };
+    const auto crowd = std::count_if(holders.begin(), holders.end(), excludes);
+    if (static_cast<std::size_t>(crowd) >= next.permits) {
+      ++counts.takeovers;
+      if (next.permits == 1) {
+        std::erase_if(holders, excludes);
+      } else {
+        holders.erase(holders.begin());
       }
+    } else if (next.asked < last_release) {
+      ++counts.hand_overs;
     }
-    before = index;
+    holders.push_back(index);
   }
 }
 
-void count_stalls(const Attempts& attempts, const LockHistory& lock, Counts& counts) {
-  for (const Stall& stall : stalls(attempts, lock)) {
+void count_stalls(const Attempts& attempts, Space space, const LockHistory& lock, Counts& counts) {
+  for (const Stall& stall : stalls(attempts, space, lock)) {
     counts.longest_stall = std::max(counts.longest_stall, stall.to - stall.from);
     if (const auto healed = attempts.healed()) {
       counts.longest_stall_after = std::max(counts.longest_stall_after, stall.to - std::max(stall.from, *healed));
@@ -57,9 +71,9 @@ Counts count(const Attempts& attempts) {
   Counts counts;
   count_attempts(attempts, counts);
   count_events(attempts, counts);
-  for (const auto& [name, lock] : attempts.locks()) {
+  for (const auto& [id, lock] : attempts.locks()) {
     count_turns(attempts, lock, counts);
-    count_stalls(attempts, lock, counts);
+    count_stalls(attempts, id.space, lock, counts);
   }
   return counts;
 }

@@ -1,7 +1,9 @@
 // What the rules find, and the rules themselves: each looks through a history once.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +30,20 @@ class Findings {
 // A time in which a lock was free though somebody waited for it.
 struct Stall {
   TimePoint from;
-  TimePoint to;
-  std::size_t waiter;               // of the attempts that waited at its end, the one that had asked first
-  std::optional<std::size_t> last;  // the attempt that held the lock before, if any did
-  TimePoint freed;                  // when that one held it no longer
+  TimePoint to{};
+  std::size_t waiter;                  // of the attempts that waited at its end, the one that had asked first
+  std::optional<std::size_t> last{};   // the attempt that held the lock before, if any did
+  // When the last one held it no longer that did not give it back, and that the service may still keep it for.
+  std::optional<TimePoint> doubt{};
+  std::optional<std::size_t> overtaker{};  // a reader who entered meanwhile though the waiter wants to write
 };
-// In the order of time.
-[[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, const LockHistory& lock);
+// In the order of time. A read-write lock is free for readers while others read and no writer waits, a semaphore while
+// permits are left.
+[[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, Space space, const LockHistory& lock);
+// The times in which a read-write lock was held by nobody but readers who came later than a writer who waits: later by
+// more than `grace` than it, than any writer before it, and than the time at which times are sound.
+[[nodiscard]] std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock, TimePoint sound,
+                                             std::chrono::nanoseconds grace);
 
 void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
 void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings);

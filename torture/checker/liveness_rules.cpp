@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -85,59 +83,8 @@ void check_release_ends(const Attempts& attempts, const Attempt& attempt, const 
                std::move(events));
 }
 
-// When holders and waiters came and went.
-struct Change {
-  TimePoint at;
-  int holders;
-  int waiters;
-  std::size_t attempt;
-};
-
-// A lock that somebody else surely holds is free of those who were granted it before, though they have not noticed.
-std::vector<TimePoint> superseded(const Attempts& attempts, const LockHistory& lock) {
-  std::vector<TimePoint> times(lock.grants.size());
-  TimePoint next = TimePoint::max();
-  for (std::size_t i = lock.grants.size(); i-- > 0;) {
-    times[i] = next;
-    const Attempt& attempt = attempts[lock.grants[i]];
-    if (attempts.surely_held(attempt)) next = attempts.event(*attempt.granted).at;
-  }
-  return times;
-}
-
-std::vector<Change> changes(const Attempts& attempts, const LockHistory& lock) {
-  std::vector<Change> all;
-  all.reserve(2 * (lock.attempts.size() + lock.grants.size()));
-  for (const std::size_t index : lock.attempts) {
-    const Attempt& attempt = attempts[index];
-    all.push_back({.at = attempts.event(attempt.asked).at, .holders = 0, .waiters = 1, .attempt = index});
-    if (const TimePoint end = attempts.waited_until(attempt); end != TimePoint::max()) {
-      all.push_back({.at = end, .holders = 0, .waiters = -1, .attempt = index});
-    }
-  }
-  const std::vector<TimePoint> no_longer = superseded(attempts, lock);
-  for (std::size_t i = 0; i < lock.grants.size(); ++i) {
-    const Attempt& attempt = attempts[lock.grants[i]];
-    const TimePoint granted = attempts.event(*attempt.granted).at;
-    const TimePoint freed = std::max(granted, std::min(attempts.freed(attempt), no_longer[i]));
-    all.push_back({.at = granted, .holders = 1, .waiters = 0, .attempt = lock.grants[i]});
-    if (freed != TimePoint::max()) all.push_back({.at = freed, .holders = -1, .waiters = 0, .attempt = lock.grants[i]});
-  }
-  // Who holds comes before who goes: at one instant, a lock that is handed over is not free in between.
-  std::stable_sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
-    return std::tuple(a.at, -a.holders) < std::tuple(b.at, -b.holders);
-  });
-  return all;
-}
-
-// When a holder that gave no lock back has surely lost it: nobody knows for how long the service keeps it for him.
-TimePoint uncertain_until(const Attempts& attempts, const Stall& stall, const Rules& rules) {
-  if (!stall.last) return TimePoint::min();
-  const Attempt& last = attempts[*stall.last];
-  if (last.released && attempts.event(*last.released).yes) return TimePoint::min();
-  return stall.freed + rules.recovery;
-}
-
+// Once times are sound, and whatever was not given back has surely run out: nobody knows for how long the service keeps
+// that.
 void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rules, Findings& findings) {
   const TimePoint healed = *attempts.healed();
   const Attempt& waiter = attempts[stall.waiter];
@@ -154,53 +101,28 @@ void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rule
   for (const Place& place : {waiter.granted, waiter.denied}) {
     if (place) events.push_back(*place);
   }
+  if (stall.overtaker) events.push_back(*attempts[*stall.overtaker].granted);
   const auto text = [&](nanoseconds stood) {
-    return fmt::format("lock {} was free for {:.3f} s though process {} waited for it",
-                       attempts.event(waiter.asked).lock, in_seconds(stood), waiter.process);
+    const std::string lock = attempts.lock_of(waiter);
+    if (stall.overtaker) {
+      return fmt::format("{} had no holder for {:.3f} s but readers who had come later, though process {} waited to write",
+                         lock, in_seconds(stood), waiter.process);
+    }
+    return fmt::format("{} was free for {:.3f} s though process {} waited for it", lock, in_seconds(stood),
+                       waiter.process);
   };
   if (const nanoseconds stood = stall.to - std::max(stall.from, healed); stood > rules.recovery) {
     findings.add(Rule::progress, text(stood), std::move(events));
     return;
   }
-  const TimePoint sound = std::max({stall.from, healed + rules.settled, uncertain_until(attempts, stall, rules)});
+  TimePoint sound = std::max(stall.from, healed + rules.settled);
+  if (stall.doubt) sound = std::max(sound, *stall.doubt + rules.recovery);
   if (const nanoseconds stood = stall.to - sound; stood > rules.hand_over) {
     findings.add(Rule::hand_over, text(stood), std::move(events));
   }
 }
 
 }  // namespace
-
-std::vector<Stall> stalls(const Attempts& attempts, const LockHistory& lock) {
-  std::vector<Stall> found;
-  std::optional<TimePoint> free_since;
-  std::optional<std::size_t> last;
-  TimePoint freed{};
-  std::set<std::size_t> waiting;  // in the order in which they asked
-  int holders = 0;
-  for (const Change& change : changes(attempts, lock)) {
-    if (free_since && (change.holders > 0 || (change.waiters < 0 && waiting.size() == 1))) {
-      found.push_back({.from = *free_since, .to = change.at, .waiter = *waiting.begin(), .last = last, .freed = freed});
-      free_since.reset();
-    }
-    holders += change.holders;
-    if (change.waiters > 0) waiting.insert(change.attempt);
-    if (change.waiters < 0) waiting.erase(change.attempt);
-    if (change.holders < 0) {
-      last = change.attempt;
-      freed = change.at;
-    }
-    if (holders == 0 && !waiting.empty()) {
-      if (!free_since) free_since = change.at;
-    } else {
-      free_since.reset();
-    }
-  }
-  if (free_since) {
-    found.push_back(
-        {.from = *free_since, .to = attempts.end(), .waiter = *waiting.begin(), .last = last, .freed = freed});
-  }
-  return found;
-}
 
 void check_deadlines(const Attempts& attempts, const Rules& rules, Findings& findings) {
   for (const Attempt& attempt : attempts.all()) {
@@ -213,16 +135,21 @@ void check_deadlines(const Attempts& attempts, const Rules& rules, Findings& fin
 
 void check_progress(const Attempts& attempts, const Rules& rules, Findings& findings) {
   if (attempts.healed()) {
-    for (const auto& [name, lock] : attempts.locks()) {
-      for (const Stall& stall : stalls(attempts, lock)) {
+    for (const auto& [id, lock] : attempts.locks()) {
+      for (const Stall& stall : stalls(attempts, id.space, lock)) {
         if (stall.to > *attempts.healed()) check_stall(attempts, stall, rules, findings);
+      }
+      if (id.space != Space::read_write) continue;
+      const TimePoint sound = *attempts.healed() + rules.settled;
+      for (const Stall& stall : overtakings(attempts, lock, sound, rules.hand_over)) {
+        check_stall(attempts, stall, rules, findings);
       }
     }
   }
   for (std::size_t place = 0; place < attempts.history().size(); ++place) {
     const Event& event = attempts.event(place);
     if (event.kind == Kind::probed && !event.yes) {
-      findings.add(Rule::progress, fmt::format("a new process did not get lock {}", event.lock), {place});
+      findings.add(Rule::progress, fmt::format("a new process did not get {} {}", to_string(event.space), event.lock), {place});
     }
   }
 }

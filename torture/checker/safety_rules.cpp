@@ -4,6 +4,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,35 +24,109 @@ FencingToken token_of(const Attempts& attempts, const Attempt& attempt) {
   return attempts.event(*attempt.granted).token;
 }
 
+// The grants so far, by the place up to which they were believed in, the last one first.
+using Believers = std::map<std::size_t, std::size_t, std::greater<>>;
+
+void report_crowd(const Attempts& attempts, const Attempt& next, const std::vector<std::size_t>& crowd,
+                  const Believers& believers, Findings& findings) {
+  const std::string lock = attempts.lock_of(next);
+  std::vector<std::size_t> events{*next.granted};
+  for (const std::size_t believed : crowd) {
+    events.push_back(believed);
+    events.push_back(*attempts[believers.at(believed)].granted);
+  }
+  const Attempt& other = attempts[believers.at(crowd.front())];
+  std::string what;
+  if (other.permits != next.permits) {
+    what = fmt::format("process {} was granted one of {} permits of {} while process {} held one of {}", next.process,
+                       next.permits, lock, other.process, other.permits);
+  } else if (next.permits > 1) {
+    what = fmt::format("process {} was granted a permit of {} while all {} were held", next.process, lock, next.permits);
+  } else {
+    what = fmt::format("process {} found {} held after process {} had been granted it", other.process, lock,
+                       next.process);
+  }
+  findings.add(Rule::exclusion, std::move(what), std::move(events));
+}
+
+// So many others as have no place beside it are a violation, but for those that are excused; so is another number of
+// places.
+void check_entry(const Attempts& attempts, const Attempt& next, const Believers& believers, const HoleTimes& hole,
+                 Findings& findings) {
+  const TimePoint entered = attempts.event(*next.granted).at;
+  std::vector<std::size_t> crowd;  // of those that are not excused, those that were believed in the longest
+  std::size_t excused = 0;
+  for (const auto& [believed, believer] : believers) {
+    const Attempt& other = attempts[believer];
+    if (together(other, next)) continue;
+    if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at)) {
+      ++excused;
+      continue;
+    }
+    if (other.permits != next.permits) crowd.clear();
+    crowd.push_back(believed);
+    if (crowd.size() < next.permits && other.permits == next.permits) continue;
+    report_crowd(attempts, next, crowd, believers, findings);
+    break;
+  }
+  if (crowd.size() + excused < next.permits) return;
+  for (; excused > 0; --excused) findings.excuse(Rule::exclusion);
+}
+
 void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, const HoleTimes& hole, Findings& findings) {
-  // The grants so far, by the place up to which they were believed in, the last one first.
-  std::map<std::size_t, std::size_t, std::greater<>> believers;
+  Believers believers;
   for (const std::size_t index : lock.grants) {
     const Attempt& next = attempts[index];
     if (!attempts.surely_held(next)) continue;
     believers.erase(believers.lower_bound(*next.granted), believers.end());
-    const TimePoint entered = attempts.event(*next.granted).at;
-    // Of those that are not excused, the one that was believed in the longest.
-    for (const auto& [believed, believer] : believers) {
-      const Attempt& other = attempts[believer];
-      if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at)) {
-        findings.excuse(Rule::exclusion);
-        continue;
-      }
-      findings.add(Rule::exclusion,
-                   fmt::format("process {} found lock {} held after process {} had been granted it", other.process,
-                               attempts.event(next.asked).lock, next.process),
-                   {*other.granted, *next.granted, believed});
-      break;
-    }
+    check_entry(attempts, next, believers, hole, findings);
     believers.emplace(last_belief(next), index);
   }
 }
 
+// The grants with the greatest token so far, of those that were to be alone, and of all.
+class Newest {
+ public:
+  explicit Newest(const Attempts& attempts) : attempts_(attempts) {}
+
+  void add(std::size_t index) {
+    raise(all_, index);
+    if (attempts_[index].mode == Mode::exclusive) raise(alone_, index);
+  }
+  // Of those that may not hold the lock together with this one.
+  [[nodiscard]] std::optional<std::size_t> against(const Attempt& attempt) const {
+    return attempt.mode == Mode::exclusive ? all_ : alone_;
+  }
+
+ private:
+  void raise(std::optional<std::size_t>& newest, std::size_t index) const {
+    if (!newest || token_of(attempts_, attempts_[*newest]) < token_of(attempts_, attempts_[index])) newest = index;
+  }
+
+  const Attempts& attempts_;
+  std::optional<std::size_t> all_;
+  std::optional<std::size_t> alone_;
+};
+
+void check_growth(const Attempts& attempts, const Attempt& attempt, const Attempt& greatest, const HoleTimes& hole,
+                  Findings& findings) {
+  const TimePoint entered = attempts.event(*greatest.granted).at;
+  if (hole.excuses(Rule::growing_tokens, attempt, entered, attempts.event(*attempt.granted).at)) {
+    return findings.excuse(Rule::growing_tokens);
+  }
+  findings.add(Rule::growing_tokens,
+               fmt::format("token {} was granted after token {}", token_of(attempts, attempt).value(),
+                           token_of(attempts, greatest).value()),
+               {*greatest.granted, *attempt.granted});
+}
+
 // A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
-// came earlier was given earlier, though it had run out by then.
-void check_tokens_of(const Attempts& attempts, const LockHistory& lock, const HoleTimes& hole, Findings& findings) {
+// came earlier was given earlier, though it had run out by then; unless both may hold the lock together, as readers
+// may. A permit's token tells it from the others, and no more.
+void check_tokens_of(const Attempts& attempts, Space space, const LockHistory& lock, const HoleTimes& hole,
+                     Findings& findings) {
   std::map<FencingToken, std::size_t> seen;
+  Newest newest(attempts);
   for (const std::size_t index : lock.grants) {
     const Attempt& attempt = attempts[index];
     const FencingToken token = token_of(attempts, attempt);
@@ -63,72 +140,113 @@ void check_tokens_of(const Attempts& attempts, const LockHistory& lock, const Ho
                    {*attempts[same->second].granted, *attempt.granted});
       continue;
     }
-    const auto& [greatest, greatest_index] = *seen.rbegin();
-    if (greatest > token && attempts.surely_held(attempt)) {
-      const TimePoint entered = attempts.event(*attempts[greatest_index].granted).at;
-      if (hole.excuses(Rule::growing_tokens, attempt, entered, attempts.event(*attempt.granted).at)) {
-        findings.excuse(Rule::growing_tokens);
-        continue;
-      }
-      findings.add(Rule::growing_tokens,
-                   fmt::format("token {} was granted after token {}", token.value(), greatest.value()),
-                   {*attempts[greatest_index].granted, *attempt.granted});
-    }
+    const auto greatest = newest.against(attempt);
+    newest.add(index);
+    if (space == Space::semaphore || !greatest || token_of(attempts, attempts[*greatest]) < token) continue;
+    if (attempts.surely_held(attempt)) check_growth(attempts, attempt, attempts[*greatest], hole, findings);
   }
 }
 
+// A write needs a token no smaller than any that was taken, a read one no smaller than that of any write.
 void check_fencing_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
-  std::optional<std::size_t> newest;  // of the writes that were taken
+  std::optional<std::size_t> newest;        // of what was taken
+  std::optional<std::size_t> newest_write;  // of the writes that were
+  const auto raise = [&](std::optional<std::size_t>& greatest, std::size_t place) {
+    if (!greatest || attempts.event(place).token > attempts.event(*greatest).token) greatest = place;
+  };
+  const auto access = [](const Event& event) { return event.mode == Mode::shared ? "read" : "write"; };
   for (const std::size_t place : lock.served) {
-    const Event& write = attempts.event(place);
-    if (!newest) {
-      if (!write.yes) findings.add(Rule::fencing, "the first write was refused", {place});
-    } else if (const Event& other = attempts.event(*newest); write.yes && write.token < other.token) {
+    const Event& event = attempts.event(place);
+    const bool reads = event.mode == Mode::shared;
+    const std::optional<std::size_t> limit = reads ? newest_write : newest;
+    if (!limit) {
+      if (!event.yes) findings.add(Rule::fencing, fmt::format("the first {} was refused", access(event)), {place});
+    } else if (const Event& other = attempts.event(*limit); event.yes && event.token < other.token) {
       findings.add(Rule::fencing,
-                   fmt::format("a write with token {} was taken after one with token {}", write.token.value(),
-                               other.token.value()),
-                   {*newest, place});
-    } else if (!write.yes && write.token >= other.token) {
+                   fmt::format("a {} with token {} was taken after {} with token {}", access(event),
+                               event.token.value(), access(other) == access(event) ? "one" : "a " + std::string(access(other)), other.token.value()),
+                   {*limit, place});
+    } else if (!event.yes && event.token >= other.token) {
       findings.add(Rule::fencing,
-                   fmt::format("a write with token {} was refused, though none newer than {} had been taken",
-                               write.token.value(), other.token.value()),
-                   {*newest, place});
+                   fmt::format("a {} with token {} was refused, though none newer than {} had been taken",
+                               access(event), event.token.value(), other.token.value()),
+                   {*limit, place});
     }
-    if (write.yes && (!newest || write.token > attempts.event(*newest).token)) newest = place;
+    if (event.yes) raise(newest, place);
+    if (event.yes && !reads) raise(newest_write, place);
   }
 }
 
-// For each grant of a lock the first one after it that has a greater token; their number where there is none.
+// For each grant of a lock the first one after it that has a greater token, and may not hold the lock together with it;
+// their number where there is none.
 std::vector<std::size_t> next_newer(const Attempts& attempts, const LockHistory& lock) {
   std::vector<std::size_t> next(lock.grants.size(), lock.grants.size());
-  std::vector<std::size_t> open;  // those that have found none so far; their tokens fall
+  using Open = std::multimap<FencingToken, std::size_t>;  // those that have found none so far
+  Open readers;
+  Open others;
   for (std::size_t i = 0; i < lock.grants.size(); ++i) {
-    const FencingToken token = token_of(attempts, attempts[lock.grants[i]]);
-    while (!open.empty() && token_of(attempts, attempts[lock.grants[open.back()]]) < token) {
-      next[open.back()] = i;
-      open.pop_back();
-    }
-    open.push_back(i);
+    const Attempt& attempt = attempts[lock.grants[i]];
+    const FencingToken token = token_of(attempts, attempt);
+    const auto close = [&](Open& open) {
+      const auto end = open.lower_bound(token);
+      for (auto each = open.begin(); each != end; ++each) next[each->second] = i;
+      open.erase(open.begin(), end);
+    };
+    close(others);
+    if (attempt.mode == Mode::exclusive) close(readers);
+    (attempt.mode == Mode::exclusive ? others : readers).emplace(token, i);
   }
   return next;
 }
 
 void check_releases_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
   const std::vector<std::size_t> next = next_newer(attempts, lock);
-  std::optional<std::size_t> newest;  // of the grants so far
+  Newest newest(attempts);
   for (std::size_t i = 0; i < lock.grants.size(); ++i) {
     const Attempt& attempt = attempts[lock.grants[i]];
     const FencingToken token = token_of(attempts, attempt);
     // The news of this grant came late. Tokens that fall though it did not are a matter of another rule.
-    const bool stale = newest && token < token_of(attempts, attempts[*newest]) && !attempts.valid_when_granted(attempt);
-    const auto other = stale ? newest : next[i] < next.size() ? std::optional(lock.grants[next[i]]) : std::nullopt;
-    if (!newest || token_of(attempts, attempts[*newest]) < token) newest = lock.grants[i];
+    const auto greatest = newest.against(attempt);
+    const bool stale =
+        greatest && token < token_of(attempts, attempts[*greatest]) && !attempts.valid_when_granted(attempt);
+    const auto other = stale ? greatest : next[i] < next.size() ? std::optional(lock.grants[next[i]]) : std::nullopt;
+    newest.add(lock.grants[i]);
     if (!other || !attempt.released || !attempts.event(*attempt.released).yes) continue;
     if (*attempts[*other].granted > *attempt.releasing) continue;
     findings.add(Rule::honest_release,
                  fmt::format("the release of process {} said \"ours\", though process {} had been granted the lock",
                              attempt.process, attempts[*other].process),
                  {*attempt.granted, *attempts[*other].granted, *attempt.releasing, *attempt.released});
+  }
+}
+
+// The tokens of permits do not say who came later. But whose permit others surely held all of when it was about to give
+// it back, had none.
+void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, Findings& findings) {
+  enum class What { gives_back, believes_no_more, enters };
+  std::vector<std::tuple<std::size_t, What, std::size_t>> changes;  // by their places
+  for (const std::size_t index : semaphore.grants) {
+    const Attempt& attempt = attempts[index];
+    if (attempt.released && attempts.event(*attempt.released).yes) {
+      changes.emplace_back(*attempt.releasing, What::gives_back, index);
+    }
+    if (!attempts.surely_held(attempt)) continue;
+    changes.emplace_back(*attempt.granted, What::enters, index);
+    changes.emplace_back(last_belief(attempt), What::believes_no_more, index);
+  }
+  std::sort(changes.begin(), changes.end());
+  std::set<std::size_t> inside;
+  for (const auto& [place, what, index] : changes) {
+    const Attempt& attempt = attempts[index];
+    if (what == What::enters && last_belief(attempt) > place) inside.insert(index);
+    if (what == What::believes_no_more) inside.erase(index);
+    if (what != What::gives_back || inside.size() - inside.count(index) < attempt.permits) continue;
+    std::vector<std::size_t> events{*attempt.granted, *attempt.releasing, *attempt.released};
+    for (const std::size_t other : inside) events.push_back(last_belief(attempts[other]));
+    findings.add(Rule::honest_release,
+                 fmt::format("the release of process {} said \"ours\", though others held all {} permits",
+                             attempt.process, attempt.permits),
+                 std::move(events));
   }
 }
 
@@ -187,19 +305,21 @@ void check_end_of(const Attempts& attempts, const Attempt& attempt, Findings& fi
 }  // namespace
 
 void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_exclusion_of(attempts, lock, hole, findings);
+  for (const auto& [id, lock] : attempts.locks()) check_exclusion_of(attempts, lock, hole, findings);
 }
 
 void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_tokens_of(attempts, lock, hole, findings);
+  for (const auto& [id, lock] : attempts.locks()) check_tokens_of(attempts, id.space, lock, hole, findings);
 }
 
 void check_fencing(const Attempts& attempts, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_fencing_of(attempts, lock, findings);
+  for (const auto& [id, lock] : attempts.locks()) check_fencing_of(attempts, lock, findings);
 }
 
 void check_releases(const Attempts& attempts, Findings& findings) {
-  for (const auto& [name, lock] : attempts.locks()) check_releases_of(attempts, lock, findings);
+  for (const auto& [id, lock] : attempts.locks()) {
+    (id.space == Space::semaphore ? check_permits_of : check_releases_of)(attempts, lock, findings);
+  }
   for (const Attempt& attempt : attempts.all()) check_release_of(attempts, attempt, findings);
 }
 

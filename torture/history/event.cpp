@@ -40,6 +40,12 @@ bool answers(Kind kind) {
          kind == Kind::probed;
 }
 
+constexpr std::array<std::pair<Space, std::string_view>, 4> spaces{{{Space::lock, "lock"},
+                                                                     {Space::read_write, "read-write"},
+                                                                     {Space::semaphore, "semaphore"},
+                                                                     {Space::election, "election"}}};
+constexpr std::string_view shared = "shared";
+
 bool has_limit(Kind kind) {
   return kind == Kind::asked || kind == Kind::granted;
 }
@@ -50,8 +56,8 @@ bool may_have_end(Kind kind) {
 }
 
 // Nothing that is written wrongly may pass for something that is not there: a misspelt "until" would be no deadline.
-constexpr std::array<std::string_view, 10> members{"time",  "process", "event", "acquire", "lock",
-                                                   "token", "until",   "yes",   "subject", "word"};
+constexpr std::array<std::string_view, 13> members{"time",    "process", "event", "acquire", "lock",    "kind", "mode",
+                                                   "permits", "token",   "until", "yes",     "subject", "word"};
 
 void check_members(const Json& line) {
   if (!line.is_object()) throw std::invalid_argument("not an object");
@@ -82,9 +88,41 @@ TimePoint time(const Json& line, const char* name) {
   return TimePoint(std::chrono::nanoseconds(number<std::int64_t>(line, name)));
 }
 
+// Which lock, and how it is asked for. Histories from before there were kinds say nothing of it: they are of locks.
+void take_lock(const Json& line, Event& event) {
+  event.lock = line.value("lock", std::string());
+  if (line.contains("kind")) {
+    const auto name = line["kind"].get<std::string>();
+    const auto space = space_named(name);
+    if (!space) throw std::invalid_argument(fmt::format("unknown kind \"{}\"", name));
+    event.space = *space;
+  }
+  if (line.contains("mode")) {
+    const auto mode = line["mode"].get<std::string>();
+    if (mode != shared || event.space != Space::read_write) {
+      throw std::invalid_argument(fmt::format("\"mode\" is \"{}\" of a {}", mode, to_string(event.space)));
+    }
+    event.mode = Mode::shared;
+  }
+  if (line.contains("permits")) {
+    event.permits = number<std::uint32_t>(line, "permits");
+    if (event.permits == 0 || event.space != Space::semaphore) {
+      throw std::invalid_argument(fmt::format("\"permits\" is {} of a {}", event.permits, to_string(event.space)));
+    }
+  }
+}
+
+// "read-write lock a, acquire 17".
+std::string about(const Event& e) {
+  if (e.lock.empty()) return {};
+  return fmt::format("  [{} {}{}{}]", to_string(e.space), e.lock, e.mode == Mode::shared ? " to read" : "",
+                     e.attempt == 0 ? "" : fmt::format(", acquire {}", e.attempt));
+}
+
 std::string text_of(const Event& e) {
   const bool unlimited = e.until == TimePoint::max();
   const double left = unlimited ? 0 : in_seconds(e.until - e.at);
+  const std::string_view access = e.mode == Mode::shared ? "read" : "write";
   switch (e.kind) {
     case Kind::started:
       return "started, " + e.word;
@@ -110,11 +148,11 @@ std::string text_of(const Event& e) {
     case Kind::unreleased:
       return "could not release: " + e.word;
     case Kind::writing:
-      return fmt::format("writes with token {}", e.token.value());
+      return fmt::format("{}s with token {}", access, e.token.value());
     case Kind::wrote:
-      return e.yes ? "is told that the write was taken" : "is told that the write was refused";
+      return fmt::format("is told that the {} was {}", access, e.yes ? "taken" : "refused");
     case Kind::served:
-      return fmt::format("the resource {} a write with token {}", e.yes ? "takes" : "refuses", e.token.value());
+      return fmt::format("the resource {} a {} with token {}", e.yes ? "takes" : "refuses", access, e.token.value());
     case Kind::stopped:
       return fmt::format("process {} is stopped", e.subject);
     case Kind::resumed:
@@ -142,10 +180,23 @@ std::string_view name_of(Kind kind) noexcept {
   return found == names.end() ? std::string_view{} : found->second;
 }
 
+std::string_view name_of(Space space) noexcept {
+  const auto* const found = std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.first == space; });
+  return found == spaces.end() ? std::string_view{} : found->second;
+}
+
+std::optional<Space> space_named(std::string_view name) noexcept {
+  const auto* const found = std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.second == name; });
+  return found == spaces.end() ? std::nullopt : std::optional(found->first);
+}
+
 std::string to_line(const Event& event) {
   Json line{{"time", event.at.time_since_epoch().count()}, {"process", event.process}, {"event", name_of(event.kind)}};
   if (event.attempt != 0) line["acquire"] = event.attempt;
   if (!event.lock.empty()) line["lock"] = event.lock;
+  if (event.space != Space::lock) line["kind"] = name_of(event.space);
+  if (event.mode != Mode::exclusive) line["mode"] = shared;
+  if (event.permits != 1) line["permits"] = event.permits;
   if (event.token != FencingToken()) line["token"] = event.token.value();
   if (has_limit(event.kind) && event.until != TimePoint::max()) line["until"] = event.until.time_since_epoch().count();
   if (may_have_end(event.kind) && event.until != TimePoint()) line["until"] = event.until.time_since_epoch().count();
@@ -162,7 +213,7 @@ std::optional<Event> parse_line(std::string_view line, std::string& why) {
     Event event{.at = time(json, "time"), .kind = kind_of(json.at("event").get<std::string>())};
     event.process = number<int>(json, "process");
     event.attempt = number_or_none<std::uint64_t>(json, "acquire");
-    event.lock = json.value("lock", std::string());
+    take_lock(json, event);
     event.token = FencingToken(number_or_none<std::uint64_t>(json, "token"));
     if (has_limit(event.kind)) event.until = json.contains("until") ? time(json, "until") : TimePoint::max();
     if (may_have_end(event.kind) && json.contains("until")) event.until = time(json, "until");
@@ -181,11 +232,7 @@ std::optional<Event> parse_line(std::string_view line, std::string& why) {
 std::string describe(const Event& event, TimePoint origin) {
   std::string who;
   if (event.process != 0) who = fmt::format("process {}: ", event.process);
-  std::string about;
-  if (!event.lock.empty())
-    about =
-        fmt::format("  [lock {}{}]", event.lock, event.attempt == 0 ? "" : fmt::format(", acquire {}", event.attempt));
-  return fmt::format("{:+13.6f} s  {}{}{}", in_seconds(event.at - origin), who, text_of(event), about);
+  return fmt::format("{:+13.6f} s  {}{}{}", in_seconds(event.at - origin), who, text_of(event), about(event));
 }
 
 }  // namespace dlock::torture

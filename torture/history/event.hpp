@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include <dlock/clock.hpp>
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock::torture {
@@ -35,10 +36,10 @@ enum class Kind : std::uint8_t {
   releasing,   // a release begins
   released,    // it was ours (`yes`), or not
   unreleased,  // the release failed; `word` is the error
-  writing,     // sends a write with `token` to the resource that the lock protects
+  writing,     // sends a write with `token` to the resource that the lock protects; a read, if shared
   wrote,       // the resource took it (`yes`), or not
   // --- Of the resource ---
-  served,  // a write with `token` was taken (`yes`) or refused; the times are in the order in which it did so
+  served,  // a write with `token` (a read, if shared) was taken (`yes`) or refused; the times are in that order
   // --- Of who breaks things ---
   stopped,  // process `subject` stands still
   resumed,  // process `subject` goes on
@@ -56,6 +57,9 @@ struct Event {
   int process = 0;            // whose event this is; 0 for who runs the others
   std::uint64_t attempt = 0;  // which acquire of that process, from 1; 0 where it is about none
   std::string lock{};
+  Space space = Space::lock;        // which kind of lock; kinds have their names to themselves
+  Mode mode = Mode::exclusive;      // of what is asked and served, and what follows from it
+  std::uint32_t permits = 1;        // of a semaphore that is asked for
   FencingToken token{};
   TimePoint until{};  // TimePoint::max() is "without a limit"
   bool yes = false;
@@ -72,6 +76,9 @@ inline constexpr std::string_view denied_as_timed_out = "timed out";
 inline constexpr std::string_view denied_as_cancelled = "cancelled";
 
 [[nodiscard]] std::string_view name_of(Kind kind) noexcept;
+// "lock", "read-write", "semaphore", "election", as histories have it.
+[[nodiscard]] std::string_view name_of(Space space) noexcept;
+[[nodiscard]] std::optional<Space> space_named(std::string_view name) noexcept;
 
 // One line, a JSON object, without the line's end. docs/histories.md describes it.
 [[nodiscard]] std::string to_line(const Event& event);

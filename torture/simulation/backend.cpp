@@ -31,7 +31,7 @@ class SimulatedBackend::Translator final : public GrantSink {
       const FencingToken token(backend_.service_.last_token[request_.name].value() + 1);
       const TimePoint valid_until = lease_valid_until(backend_.clock_.now(), request_.lease);
       return std::exchange(sink_, nullptr)
-          ->granted({request_.name, request_.owner, token, valid_until, request_.lease});
+          ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
     }
     sink_->busy();
   }
@@ -88,6 +88,12 @@ SimulatedBackend::SimulatedBackend(BackendHost& host, const BackendConfig& confi
 
 SimulatedBackend::~SimulatedBackend() = default;
 
+Capabilities SimulatedBackend::capabilities() const noexcept {
+  Capabilities capabilities = memory_.capabilities();
+  capabilities.elections = true;  // the store has them; what the core's Election needs besides is not simulated
+  return capabilities;
+}
+
 std::unique_ptr<Contention> SimulatedBackend::contend(const LockRequest& request, GrantSink& sink) {
   return std::make_unique<Attempt>(*this, request, sink);
 }
@@ -108,7 +114,7 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (goes_wrong(Mutation::release_waits_for_lease, 1)) return done({.status = Status::released});
   if (goes_wrong(Mutation::blind_release, 1)) {
-    const bool freed = service_.store->break_lock(Space::lock, grant.name, service_.clock);
+    const bool freed = service_.store->break_lock(grant.space, grant.name, service_.clock);
     return done({.status = freed ? Status::released : Status::not_owner});
   }
   memory_.release(for_service(grant), std::move(done));
@@ -116,11 +122,20 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // Takes the lock back without a word to whoever has it.
 void SimulatedBackend::revive(const Grant& grant) {
-  const LockRequest request{.name = grant.name, .owner = grant.owner, .holder = {}, .lease = grant.lease};
-  while (service_.store->break_lock(Space::lock, grant.name,
-                                    service_.clock)) {  // those who wait are granted it in between
+  if (grant.space == Space::semaphore) return;
+  (void)take_over({.name = grant.name,
+                   .owner = grant.owner,
+                   .holder = {},
+                   .lease = grant.lease,
+                   .space = grant.space,
+                   .mode = grant.mode});
+}
+
+FencingToken SimulatedBackend::take_over(const LockRequest& request) {
+  while (service_.store->break_lock(request.space, request.name, service_.clock)) {
+    // Those who wait are granted it in between.
   }
-  (void)service_.store->try_acquire(request, {}, service_.nobody, service_.clock);
+  return service_.store->try_acquire(request, {}, service_.nobody, service_.clock).token;
 }
 
 nanoseconds SimulatedBackend::kept_for(nanoseconds lease) const {

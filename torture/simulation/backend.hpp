@@ -43,7 +43,7 @@ class SimulatedBackend final : public Backend, private BackendHost {
   SimulatedBackend(BackendHost& host, const BackendConfig& config, const ProcessClock& clock, Service& service);
   ~SimulatedBackend() override;
 
-  [[nodiscard]] Capabilities capabilities() const noexcept override { return memory_.capabilities(); }
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
@@ -69,6 +69,8 @@ class SimulatedBackend final : public Backend, private BackendHost {
   [[nodiscard]] Grant for_core(Grant grant, std::chrono::nanoseconds lease);
   [[nodiscard]] bool goes_wrong(Mutation mutation, std::uint64_t one_in);
   void revive(const Grant& grant);
+  // Whoever has the lock.
+  FencingToken take_over(const LockRequest& request);
 
   BackendHost& host_;
   const ProcessClock& clock_;

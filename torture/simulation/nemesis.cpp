@@ -123,8 +123,8 @@ void Nemesis::heal() {
 // --- To whom ---------------------------------------------------------------------------------------------------------
 
 SimulatedProcess* Nemesis::holder() {
-  const std::string lock(1, static_cast<char>('a' + world_.dice.below(plan_.locks)));
-  const LockInfo info = service_.store->inspect(Space::lock, lock, service_.clock);
+  const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
+  const LockInfo info = service_.store->inspect(lock.space, lock.name, service_.clock);
   if (!info.held) return nullptr;
   const int number = process_of(info.holder);
   const auto found =

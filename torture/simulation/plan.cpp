@@ -6,7 +6,28 @@ namespace dlock::torture::simulation {
 
 using namespace std::chrono_literals;
 
-Plan make_plan(Dice& dice) {
+namespace {
+
+std::vector<SimulatedLock> make_locks(std::uint64_t count, std::uint64_t seed, Kinds kinds) {
+  constexpr std::uint32_t most_permits = 4;
+  Dice dice(~seed);
+  std::vector<SimulatedLock> locks;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    SimulatedLock& lock = locks.emplace_back(SimulatedLock{.name = std::string(1, static_cast<char>('a' + i))});
+    if (kinds == Kinds::plain) continue;
+    const auto kind = dice.below(10);
+    lock.space = kind < 3   ? Space::lock
+                 : kind < 6 ? Space::read_write
+                 : kind < 9 ? Space::semaphore
+                            : Space::election;
+    if (lock.space == Space::semaphore) lock.permits = 1 + static_cast<std::uint32_t>(dice.below(most_permits));
+  }
+  return locks;
+}
+
+}  // namespace
+
+Plan make_plan(std::uint64_t seed, Dice& dice, Kinds kinds) {
   using memory::Strategy;
   const auto strategy = dice.below(10);
   // Within 1 % of each other, and of the service's clock.
@@ -19,7 +40,7 @@ Plan make_plan(Dice& dice) {
                                  : Strategy::poll,
       .processes = 2 + dice.below(4),
       .workers = 1 + dice.below(3),
-      .locks = 1 + dice.below(3),
+      .locks = make_locks(1 + dice.below(3), seed, kinds),
       .latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms),
       .direct = dice.chance(20),
       .slowest_clock = slowest,

@@ -3,6 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include <dlock/space.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "torture/dice.hpp"
@@ -13,11 +17,21 @@ inline constexpr std::chrono::nanoseconds response_timeout = std::chrono::millis
 inline constexpr std::chrono::nanoseconds shortest_lease = std::chrono::milliseconds(50);
 inline constexpr std::chrono::nanoseconds longest_lease = std::chrono::seconds(3);
 
+// Names are unlike each other, whatever kinds they are of.
+struct SimulatedLock {
+  std::string name;
+  Space space = Space::lock;
+  std::uint32_t permits = 1;
+};
+
+// Which kinds of locks there are.
+enum class Kinds { all, plain };
+
 struct Plan {
   memory::Strategy strategy;
   std::uint64_t processes;
   std::uint64_t workers;  // of each process
-  std::uint64_t locks;
+  std::vector<SimulatedLock> locks;
   std::chrono::nanoseconds latency;       // of a message, in good times
   bool direct;                            // in good times messages do not travel: the store is called
   std::int64_t slowest_clock;             // the clocks' rates are between this one
@@ -28,6 +42,7 @@ struct Plan {
   std::chrono::nanoseconds longest_rest;  // of a worker, between two acquires
 };
 
-[[nodiscard]] Plan make_plan(Dice& dice);
+// But for the kinds of the locks, `kinds` changes nothing: they are drawn by dice of their own.
+[[nodiscard]] Plan make_plan(std::uint64_t seed, Dice& dice, Kinds kinds);
 
 }  // namespace dlock::torture::simulation

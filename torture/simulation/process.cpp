@@ -27,12 +27,12 @@ struct SimulatedProcess::Watcher final : Observer {
   void released(const ReleasedEvent& event) override {
     const auto found = process.forgotten_.find({event.name, event.token});
     if (found == process.forgotten_.end()) return;
-    process.note({.kind = event.confirmed ? Kind::released : Kind::unreleased,
-                  .attempt = found->second,
-                  .lock = event.name,
-                  .yes = event.confirmed,
-                  .word = event.confirmed ? "" : "not confirmed"});
+    Event end = std::move(found->second);
     process.forgotten_.erase(found);
+    end.kind = event.confirmed ? Kind::released : Kind::unreleased;
+    end.yes = event.confirmed;
+    if (!event.confirmed) end.word = "not confirmed";
+    process.note(std::move(end));
   }
 
   SimulatedProcess& process;
@@ -140,9 +140,10 @@ void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void(
   });
 }
 
-void SimulatedProcess::acquire(const std::string& lock, const AcquireOptions& options,
+void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                                std::function<void(std::error_code, Lease)> handler) {
-  (void)core_->acquire({lock}, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+  const detail::Target target{.name = lock.name, .space = lock.space, .mode = mode, .permits = lock.permits};
+  (void)core_->acquire(target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
     core->context().notifier->complete([handler, result = std::move(result)] {
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });

@@ -66,12 +66,10 @@ class SimulatedProcess {
   void note(Event event);
   [[nodiscard]] std::uint64_t next_attempt() { return ++attempts_; }
   void later(std::chrono::nanoseconds delay, std::function<void()> user_code);
-  void acquire(const std::string& lock, const AcquireOptions& options,
+  void acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                std::function<void(std::error_code, Lease)> handler);
-  // A lease is about to be destroyed: the observer will be told what became of it.
-  void forget_lease(const std::string& lock, FencingToken token, std::uint64_t attempt) {
-    forgotten_[{lock, token}] = attempt;
-  }
+  // The lease of an acquire, with this token, is about to be destroyed: the observer will be told what became of it.
+  void forget_lease(Event acquire, FencingToken token) { forgotten_[{acquire.lock, token}] = std::move(acquire); }
 
  private:
   struct Watcher;
@@ -87,7 +85,7 @@ class SimulatedProcess {
   bool closed_ = false;
   std::uint64_t attempts_ = 0;
   std::size_t own_timers_ = 0;
-  std::map<std::pair<std::string, FencingToken>, std::uint64_t> forgotten_;
+  std::map<std::pair<std::string, FencingToken>, Event> forgotten_;
   Claims claims_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -1,10 +1,12 @@
-// What a lock protects: takes writes in the order of their tokens, and refuses those that come too late.
+// What a lock protects: takes writes and reads in the order of their tokens, and refuses those that come too late: a
+// write that is older than anything taken, a read that is older than a write.
 #pragma once
 
 #include <algorithm>
 #include <map>
 #include <string>
 
+#include "torture/simulation/plan.hpp"
 #include "torture/simulation/world.hpp"
 
 namespace dlock::torture::simulation {
@@ -14,17 +16,24 @@ class Resource {
   // blind: takes everything.
   Resource(World& world, bool blind) : world_(world), blind_(blind) {}
 
-  void serve(const std::string& lock, FencingToken token) {
-    FencingToken& newest = newest_[lock];
-    const bool takes = blind_ || token >= newest;
-    newest = std::max(newest, token);
-    world_.note({.kind = Kind::served, .lock = lock, .token = token, .yes = takes});
+  void serve(const SimulatedLock& lock, Mode mode, FencingToken token) {
+    auto& [newest, newest_write] = newest_[lock.name];
+    const bool reads = mode == Mode::shared;
+    const bool takes = blind_ || token >= (reads ? newest_write : newest);
+    if (takes) newest = std::max(newest, token);
+    if (takes && !reads) newest_write = std::max(newest_write, token);
+    world_.note(
+        {.kind = Kind::served, .lock = lock.name, .space = lock.space, .mode = mode, .token = token, .yes = takes});
   }
 
  private:
   World& world_;
   const bool blind_;
-  std::map<std::string, FencingToken> newest_;
+  struct Newest {
+    FencingToken of_all;
+    FencingToken of_writes;
+  };
+  std::map<std::string, Newest> newest_;
 };
 
 }  // namespace dlock::torture::simulation

@@ -27,9 +27,9 @@ constexpr nanoseconds sound_times = 6s;
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, Mutation mutation)
+  Simulation(std::uint64_t seed, Mutation mutation, Kinds kinds)
       : world_(seed),
-        plan_(make_plan(world_.dice)),
+        plan_(make_plan(seed, world_.dice, kinds)),
         service_(world_, plan_.strategy, plan_.latency, mutation),
         resource_(world_, mutation == Mutation::blind_resource),
         nemesis_(world_, service_, processes_, plan_, [this] { start_process(); }) {}
@@ -113,13 +113,16 @@ void Simulation::quit_all() {
 
 void Simulation::probe() {
   SimulatedProcess& prober = start_process();
-  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
-    const std::string lock(1, static_cast<char>('a' + i));
+  for (const SimulatedLock& lock : plan_.locks) {
     bool granted = false;
-    prober.acquire(lock, {.wait = 1s, .lease = longest_lease},
+    prober.acquire(lock, Mode::exclusive, {.wait = 1s, .lease = longest_lease},
                    [&granted](std::error_code ec, Lease) { granted = !ec; });
     run_until(world_.now() + 2s);
-    world_.note({.kind = Kind::probed, .lock = lock, .yes = granted, .word = granted ? "" : "timed out"});
+    world_.note({.kind = Kind::probed,
+                 .lock = lock.name,
+                 .space = lock.space,
+                 .yes = granted,
+                 .word = granted ? "" : "timed out"});
   }
   prober.quit();
   run_until(world_.now() + longest_lease);
@@ -130,28 +133,30 @@ void Simulation::probe() {
 void Simulation::watch_for_residue(TimePoint end) {
   run_until(world_.now() + longest_lease + 1s);
   while (world_.now() < end) {
-    for (std::uint64_t i = 0; i < plan_.locks; ++i) {
-      const std::string lock(1, static_cast<char>('a' + i));
+    for (const SimulatedLock& lock : plan_.locks) {
       std::size_t claims = 0;
       for (const auto& process : processes_) {
-        if (process->alive()) claims += process->claims().count(lock, world_.now());
+        if (process->alive()) claims += process->claims().count(lock.name, world_.now());
       }
-      const std::size_t owners = service_.store->residue(lock, service_.clock);
+      const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.space);
       if (owners <= claims) continue;
       world_.note({.kind = Kind::residue,
-                   .lock = lock,
-                   .word = fmt::format("lock {}: {} owners, though {} want it", lock, owners, claims)});
+                   .lock = lock.name,
+                   .space = lock.space,
+                   .word = fmt::format("{} owners, though {} want it", owners, claims)});
     }
     run_until(std::min(end, world_.now() + 500ms));
   }
 }
 
 void Simulation::look_for_residue() {
-  for (std::uint64_t i = 0; i < plan_.locks; ++i) {
-    const std::string lock(1, static_cast<char>('a' + i));
-    const std::size_t owners = service_.store->residue(lock, service_.clock);
+  for (const SimulatedLock& lock : plan_.locks) {
+    const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.space);
     if (owners == 0) continue;
-    world_.note({.kind = Kind::residue, .lock = lock, .word = fmt::format("lock {}: {} owners", lock, owners)});
+    world_.note({.kind = Kind::residue,
+                 .lock = lock.name,
+                 .space = lock.space,
+                 .word = fmt::format("{} owners are left", owners)});
   }
   for (const auto& process : processes_) {
     if (process->alive() || process->state() == SimulatedProcess::State::quits) {
@@ -164,8 +169,8 @@ void Simulation::look_for_residue() {
 
 }  // namespace
 
-Simulated simulate(std::uint64_t seed, Mutation mutation) {
-  return Simulation(seed, mutation).run();
+Simulated simulate(std::uint64_t seed, Mutation mutation, Kinds kinds) {
+  return Simulation(seed, mutation, kinds).run();
 }
 
 // Of the library's build, not of the test's: that is where the time goes.

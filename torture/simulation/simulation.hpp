@@ -15,6 +15,7 @@
 #include "torture/history/event.hpp"
 #include "torture/simulation/mutation.hpp"
 #include "torture/simulation/network.hpp"
+#include "torture/simulation/plan.hpp"
 
 namespace dlock::torture::simulation {
 
@@ -23,7 +24,7 @@ struct Simulated {
   MishapCounts mishaps;
 };
 
-[[nodiscard]] Simulated simulate(std::uint64_t seed, Mutation mutation = Mutation::none);
+[[nodiscard]] Simulated simulate(std::uint64_t seed, Mutation mutation = Mutation::none, Kinds kinds = Kinds::all);
 
 // How many seeds a run of the tests is to try: all of them where the library is optimised and nothing watches over it,
 // a few elsewhere.

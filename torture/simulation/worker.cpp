@@ -34,10 +34,16 @@ AcquireOptions random_options(Dice& dice) {
 
 }  // namespace
 
+Event Worker::of_acquire(std::uint64_t attempt) const {
+  return {.attempt = attempt, .lock = lock_->name, .space = lock_->space, .mode = mode_};
+}
+
 void Worker::note(Kind kind, std::uint64_t attempt, Event event) {
   event.kind = kind;
   event.attempt = attempt;
-  event.lock = lock_;
+  event.lock = lock_->name;
+  event.space = lock_->space;
+  event.mode = mode_;
   process_.note(std::move(event));
 }
 
@@ -48,26 +54,28 @@ void Worker::start() {
 }
 
 void Worker::rest() {
-  process_.claims().end(lock_, world_.now());
+  process_.claims().end(lock_->name, world_.now());
   start();
 }
 
 void Worker::ask() {
   on_lost_.reset();
   lease_ = Lease();
-  lock_ = std::string(1, static_cast<char>('a' + world_.dice.below(plan_.locks)));
+  lock_ = &plan_.locks[world_.dice.below(plan_.locks.size())];
+  const bool reads = lock_->space == Space::read_write && world_.dice.chance(60);
+  mode_ = reads ? Mode::shared : Mode::exclusive;
   attempt_ = process_.next_attempt();
-  process_.claims().begin(lock_);
+  process_.claims().begin(lock_->name);
   cancel_ = std::stop_source();
   AcquireOptions options = random_options(world_.dice);
   const bool tried = options.wait == Duration();
   const bool unlimited = options.wait == forever;
   const TimePoint deadline = process_.clock().when(saturating_add(process_.clock().now(), options.wait.value()));
-  note(Kind::asked, attempt_, {.until = unlimited ? TimePoint::max() : deadline});
+  note(Kind::asked, attempt_, {.permits = lock_->permits, .until = unlimited ? TimePoint::max() : deadline});
   if (process_.mutation() == Mutation::late_deadline && !unlimited) options.wait = options.wait.value() + 3s;
   if (process_.mutation() != Mutation::deaf_to_cancel) options.cancel = cancel_.get_token();
   waiting_ = true;
-  process_.acquire(lock_, options, [this, attempt = attempt_, tried](std::error_code ec, Lease lease) {
+  process_.acquire(*lock_, mode_, options, [this, attempt = attempt_, tried](std::error_code ec, Lease lease) {
     answered(attempt, tried, ec, std::move(lease));
   });
   if (!waiting_ || !world_.dice.chance(15)) return;
@@ -101,7 +109,7 @@ void Worker::work() {
   if (steps_left_ == 0) return let_go();
   --steps_left_;
   process_.later(world_.dice.up_to(longest_step_), [this] {
-    if (world_.dice.chance(40)) {
+    if (world_.dice.chance(40) && lock_->space != Space::semaphore) {  // permits protect nothing from each other
       write();
     } else {
       look();
@@ -111,9 +119,9 @@ void Worker::work() {
 }
 
 void Worker::lost(std::uint64_t attempt) {
-  const auto tell = [this, lock = lock_, attempt] {
-    process_.note({.kind = Kind::lost, .attempt = attempt, .lock = lock});
-  };
+  Event event = of_acquire(attempt);
+  event.kind = Kind::lost;
+  const auto tell = [this, event = std::move(event)] { process_.note(event); };
   if (process_.mutation() == Mutation::late_loss) return process_.later(1s, tell);
   tell();
 }
@@ -138,7 +146,9 @@ void Worker::write() {
   look();
   note(Kind::writing, attempt_, {.token = lease_.token()});
   world_.later(world_.dice.up_to(world_.dice.chance(20) ? 2s : 5ms),
-               [&resource = resource_, lock = lock_, token = lease_.token()] { resource.serve(lock, token); });
+               [&resource = resource_, lock = lock_, mode = mode_, token = lease_.token()] {
+                 resource.serve(*lock, mode, token);
+               });
 }
 
 // --- Giving it back --------------------------------------------------------------------------------------------------
@@ -147,7 +157,7 @@ void Worker::let_go() {
   note(Kind::releasing, attempt_);
   if (world_.dice.chance(30)) {
     const bool held = lease_.held();
-    if (held) process_.forget_lease(lock_, lease_.token(), attempt_);
+    if (held) process_.forget_lease(of_acquire(attempt_), lease_.token());
     lease_ = Lease();
     if (!held) note(Kind::released, attempt_, {.yes = false});
     return rest();

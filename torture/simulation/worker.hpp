@@ -37,6 +37,8 @@ class Worker {
   void look();
   void write();
   void let_go();
+  // What is said of an acquire of this lock.
+  [[nodiscard]] Event of_acquire(std::uint64_t attempt) const;
   void note(Kind kind, std::uint64_t attempt, Event event = {});
 
   SimulatedProcess& process_;
@@ -44,7 +46,8 @@ class Worker {
   Resource& resource_;
   const Plan& plan_;
 
-  std::string lock_;
+  const SimulatedLock* lock_ = nullptr;
+  Mode mode_ = Mode::exclusive;
   std::uint64_t attempt_ = 0;
   bool waiting_ = false;
   std::stop_source cancel_;
