@@ -44,7 +44,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
     watch_.reset();
     if (trying_) {
       if (const auto orphans = orphans_.lock()) ++orphans->count;
-    } else if (machine_.outcome_unknown()) {
+    } else if (may_have_left_something()) {
       backend_.abandon(request_);
     }
   }
@@ -65,6 +65,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
       case TryMachine::Report::none:
         return;
       case TryMachine::Report::granted:
+        granted_ = true;
         return sink_.granted(std::move(outcome.grant));
       case TryMachine::Report::busy:
         return sink_.busy();
@@ -73,6 +74,12 @@ class Driver : public std::enable_shared_from_this<Driver> {
       case TryMachine::Report::failed:
         return sink_.failed(std::move(outcome.failure));
     }
+  }
+
+  // A writer who waits has left a mark that keeps readers out.
+  [[nodiscard]] bool may_have_left_something() const {
+    const bool marks = request_.wait && request_.space == Space::read_write && request_.mode == Mode::exclusive;
+    return machine_.outcome_unknown() || (marks && !granted_);
   }
 
   void start_watch() {
@@ -97,7 +104,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
           if (const auto still = weak.lock()) still->gone();
         });
       }
-      if (self->machine_.outcome_unknown()) self->backend_.abandon(self->request_);
+      if (self->may_have_left_something()) self->backend_.abandon(self->request_);
       orphans->gone();
     });
   }
@@ -112,6 +119,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   std::unique_ptr<Watch> watch_;
   bool trying_ = false;
   bool given_up_ = false;
+  bool granted_ = false;
 };
 
 }  // namespace
@@ -131,8 +139,13 @@ TryBackend::TryBackend(BackendHost& host, TryPolicy policy)
 TryBackend::~TryBackend() = default;
 
 void TryBackend::abandon(const LockRequest& request) {
-  const Grant grant{
-      .name = request.name, .owner = request.owner, .token = {}, .valid_until = {}, .lease = request.lease};
+  const Grant grant{.name = request.name,
+                    .owner = request.owner,
+                    .token = {},
+                    .valid_until = {},
+                    .lease = request.lease,
+                    .space = request.space,
+                    .mode = request.mode};
   release(grant, [](const ReleaseOutcome&) {});  // a release goes on by itself until it is certain
 }
 

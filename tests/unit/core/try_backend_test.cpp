@@ -25,9 +25,10 @@ using test::ScriptedTryBackend;
 class TryBackendTest : public testing::Test {
  protected:
   void contend(bool wait = true) {
-    task([&] {
-      contention_ = backend_->contend({.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = wait}, sink_);
-    });
+    contend(LockRequest{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = wait});
+  }
+  void contend(const LockRequest& request) {
+    task([&] { contention_ = backend_->contend(request, sink_); });
   }
   void give_up() {
     task([&] { contention_.reset(); });
@@ -117,6 +118,33 @@ TEST_F(TryBackendTest, WithoutAWatchItPolls) {
     ASSERT_EQ(backend_->tried.size(), i);
     answer(busy());
   }
+}
+
+// Its mark keeps readers out, and would do so until it is over.
+TEST_F(TryBackendTest, AWriterWhoWaitedAndGivesUpIsAbandoned) {
+  LockRequest request{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = true};
+  request.space = Space::read_write;
+  for (const bool under_way : {false, true}) {
+    contend(request);
+    answer(busy());  // and it is tried once more, as the watch stands
+    if (!under_way) answer(busy());
+    give_up();
+    if (under_way) answer(busy());
+    ASSERT_EQ(backend_->released.size(), 1U);
+    EXPECT_EQ(backend_->released.front().owner, owner_);
+    EXPECT_EQ(backend_->released.front().space, Space::read_write);
+    backend_->released.clear();
+  }
+  contend(request);
+  answer(granted());
+  give_up();
+  EXPECT_TRUE(backend_->released.empty()) << "it holds the lock";
+  request.mode = Mode::shared;
+  contend(request);
+  answer(busy());
+  answer(busy());
+  give_up();
+  EXPECT_TRUE(backend_->released.empty()) << "a reader leaves no mark";
 }
 
 TEST_F(TryBackendTest, HandlersMayAnswerFromInsideTheCall) {
