@@ -199,6 +199,8 @@ void Parser::add_torture() {
   app->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
       ->type_name("N")
       ->check(&problem_with_workers);
+  app->add_option("--kind", torture.kind, "Of which kind the locks are: lock, read-write, semaphore, semaphore=N")
+      ->type_name("KIND");
   app->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
       ->type_name("DIRECTORY");
   app->add_option("--check", torture.check, "Break nothing; check the history of an earlier run")
@@ -288,7 +290,7 @@ Arguments Parser::finish(const SplitWords& split) {
     CLI::Option* option = verb == Verb::bench ? nullptr : app->get_option_no_throw("--url");
     if (option != nullptr && option->count() > 0) result_.url = url_;
     if (verb != Verb::torture) continue;
-    for (const char* each : {"--url", "--minutes", "--seed", "--workers", "--directory"}) {
+    for (const char* each : {"--url", "--minutes", "--seed", "--workers", "--kind", "--directory"}) {
       if (app->count(each) > 0) result_.torture.breaks = true;
     }
   }

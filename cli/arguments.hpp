@@ -37,9 +37,10 @@ struct TortureArguments {
   std::optional<std::uint64_t> seed;
   std::string directory;  // empty: a new one here
   std::size_t workers = 4;
-  std::string check;    // a directory whose history is checked; empty: things are broken
-  std::string plan;     // of a worker, for dlock's own use
-  bool breaks = false;  // an option of breaking things was given
+  std::string kind = "lock";  // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
+  std::string check;          // a directory whose history is checked; empty: things are broken
+  std::string plan;           // of a worker, for dlock's own use
+  bool breaks = false;        // an option of breaking things was given
 };
 
 struct Arguments {

@@ -1,5 +1,6 @@
 // dlock torture: breaks everything around the locks of a service, and says whether they kept their promises.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -41,6 +43,8 @@ constexpr auto response_timeout = "1s";
 constexpr auto connect_timeout = "2s";
 // Seeds are to be typed again by people.
 constexpr std::uint64_t greatest_seed = 1'000'000'000;
+// More than workers of torture there can be, so that more would test nothing.
+constexpr std::uint32_t most_permits = 100;
 
 // The user's, with times that make the run short, where it does not say any.
 bench::UrlText with_short_times(const std::string& url) {
@@ -59,19 +63,45 @@ nanoseconds time_in(const bench::UrlText& url, const char* parameter) {
   return parse_duration(*url.parameter(parameter))->value();  // connect() has found it good
 }
 
+struct KindOfLock {
+  Space space;
+  std::uint32_t permits;
+};
+
+KindOfLock parse_kind(const std::string& text) {
+  constexpr std::string_view with_number = "semaphore=";
+  if (text == "lock") return {Space::lock, 1};
+  if (text == "read-write") return {Space::read_write, 1};
+  if (text == "semaphore") return {Space::semaphore, 2};
+  if (text.starts_with(with_number)) {
+    std::uint32_t permits = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + with_number.size(), end, permits);
+    if (error == std::errc() && stop == end && permits > 0 && permits <= most_permits) {
+      return {Space::semaphore, permits};
+    }
+    throw UsageError(fmt::format("--kind: a semaphore has 1 to {} permits", most_permits));
+  }
+  throw UsageError(fmt::format("--kind: \"{}\" is none of lock, read-write, semaphore and semaphore=N", text));
+}
+
 struct Service {
   Capabilities capabilities;
   nanoseconds lease;  // for how long it keeps a lock, as it has said
 };
 
 // Takes a lock, so that a service that cannot be used is known at once.
-Service look_at(const bench::UrlText& url, const std::string& lock) {
+Service look_at(const bench::UrlText& url, const std::string& lock, Space space) {
   const Client client = connect(url.text(), {.label = "torture"});
   // Where a lock is kept for as long as its process lives, nothing takes longer for a long lease.
   Service service{.capabilities = client.capabilities(), .lease = std::min<nanoseconds>(time_in(url, "lease"), 2s)};
   if (service.capabilities.scope == Scope::process) {
     throw UsageError(fmt::format("--url: locks of {}:// are within one process, and torture kills processes",
                                  service.capabilities.backend));
+  }
+  if (!service.capabilities.has(space)) {
+    throw UsageError(
+        fmt::format("--kind: {}:// has no {} in this strategy", service.capabilities.backend, to_string(space)));
   }
   const nanoseconds patience = 5 * std::min<nanoseconds>(time_in(url, "connect_timeout"), 2s);
   const Lease held = client.lock(lock).acquire({.wait = patience});
@@ -129,7 +159,10 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
   const bench::UrlText url = with_short_times(service_url(arguments.url));
   setup.direct_url = url.text();
-  const Service service = look_at(url, setup.locks.front());
+  const KindOfLock kind = parse_kind(wanted.kind);
+  setup.space = kind.space;
+  setup.permits = kind.permits;
+  const Service service = look_at(url, setup.locks.front(), kind.space);
   std::optional<bench::Detour> detour;
   setup.url = setup.direct_url;
   if (const auto hosts = bench::hosts_for_proxies(url); !hosts.empty()) {

@@ -27,8 +27,8 @@ void count_events(const Attempts& attempts, Counts& counts) {
   }
 }
 
-// A grant that has no place beside those that have not begun to give the lock back takes it over from the first of them,
-// or from all of them, if it has to be alone.
+// A grant that has no place beside those that have not begun to give the lock back takes it over from the first of
+// them, or from all of them, if it has to be alone.
 void count_turns(const Attempts& attempts, const LockHistory& lock, Counts& counts) {
   std::vector<std::size_t> holders;
   std::size_t last_release = 0;  // the place of the last one before the grant

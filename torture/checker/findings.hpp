@@ -31,8 +31,8 @@ class Findings {
 struct Stall {
   TimePoint from;
   TimePoint to{};
-  std::size_t waiter;                  // of the attempts that waited at its end, the one that had asked first
-  std::optional<std::size_t> last{};   // the attempt that held the lock before, if any did
+  std::size_t waiter;                 // of the attempts that waited at its end, the one that had asked first
+  std::optional<std::size_t> last{};  // the attempt that held the lock before, if any did
   // When the last one held it no longer that did not give it back, and that the service may still keep it for.
   std::optional<TimePoint> doubt{};
   std::optional<std::size_t> overtaker{};  // a reader who entered meanwhile though the waiter wants to write

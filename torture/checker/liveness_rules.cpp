@@ -105,8 +105,9 @@ void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rule
   const auto text = [&](nanoseconds stood) {
     const std::string lock = attempts.lock_of(waiter);
     if (stall.overtaker) {
-      return fmt::format("{} had no holder for {:.3f} s but readers who had come later, though process {} waited to write",
-                         lock, in_seconds(stood), waiter.process);
+      return fmt::format(
+          "{} had no holder for {:.3f} s but readers who had come later, though process {} waited to write", lock,
+          in_seconds(stood), waiter.process);
     }
     return fmt::format("{} was free for {:.3f} s though process {} waited for it", lock, in_seconds(stood),
                        waiter.process);
@@ -149,7 +150,8 @@ void check_progress(const Attempts& attempts, const Rules& rules, Findings& find
   for (std::size_t place = 0; place < attempts.history().size(); ++place) {
     const Event& event = attempts.event(place);
     if (event.kind == Kind::probed && !event.yes) {
-      findings.add(Rule::progress, fmt::format("a new process did not get {} {}", to_string(event.space), event.lock), {place});
+      findings.add(Rule::progress, fmt::format("a new process did not get {} {}", to_string(event.space), event.lock),
+                   {place});
     }
   }
 }

@@ -41,10 +41,11 @@ void report_crowd(const Attempts& attempts, const Attempt& next, const std::vect
     what = fmt::format("process {} was granted one of {} permits of {} while process {} held one of {}", next.process,
                        next.permits, lock, other.process, other.permits);
   } else if (next.permits > 1) {
-    what = fmt::format("process {} was granted a permit of {} while all {} were held", next.process, lock, next.permits);
+    what =
+        fmt::format("process {} was granted a permit of {} while all {} were held", next.process, lock, next.permits);
   } else {
-    what = fmt::format("process {} found {} held after process {} had been granted it", other.process, lock,
-                       next.process);
+    what =
+        fmt::format("process {} found {} held after process {} had been granted it", other.process, lock, next.process);
   }
   findings.add(Rule::exclusion, std::move(what), std::move(events));
 }
@@ -162,10 +163,11 @@ void check_fencing_of(const Attempts& attempts, const LockHistory& lock, Finding
     if (!limit) {
       if (!event.yes) findings.add(Rule::fencing, fmt::format("the first {} was refused", access(event)), {place});
     } else if (const Event& other = attempts.event(*limit); event.yes && event.token < other.token) {
-      findings.add(Rule::fencing,
-                   fmt::format("a {} with token {} was taken after {} with token {}", access(event),
-                               event.token.value(), access(other) == access(event) ? "one" : "a " + std::string(access(other)), other.token.value()),
-                   {*limit, place});
+      findings.add(
+          Rule::fencing,
+          fmt::format("a {} with token {} was taken after {} with token {}", access(event), event.token.value(),
+                      access(other) == access(event) ? "one" : "a " + std::string(access(other)), other.token.value()),
+          {*limit, place});
     } else if (!event.yes && event.token >= other.token) {
       findings.add(Rule::fencing,
                    fmt::format("a {} with token {} was refused, though none newer than {} had been taken",

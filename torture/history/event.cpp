@@ -41,9 +41,9 @@ bool answers(Kind kind) {
 }
 
 constexpr std::array<std::pair<Space, std::string_view>, 4> spaces{{{Space::lock, "lock"},
-                                                                     {Space::read_write, "read-write"},
-                                                                     {Space::semaphore, "semaphore"},
-                                                                     {Space::election, "election"}}};
+                                                                    {Space::read_write, "read-write"},
+                                                                    {Space::semaphore, "semaphore"},
+                                                                    {Space::election, "election"}}};
 constexpr std::string_view shared = "shared";
 
 bool has_limit(Kind kind) {

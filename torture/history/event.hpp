@@ -57,9 +57,9 @@ struct Event {
   int process = 0;            // whose event this is; 0 for who runs the others
   std::uint64_t attempt = 0;  // which acquire of that process, from 1; 0 where it is about none
   std::string lock{};
-  Space space = Space::lock;        // which kind of lock; kinds have their names to themselves
-  Mode mode = Mode::exclusive;      // of what is asked and served, and what follows from it
-  std::uint32_t permits = 1;        // of a semaphore that is asked for
+  Space space = Space::lock;    // which kind of lock; kinds have their names to themselves
+  Mode mode = Mode::exclusive;  // of what is asked and served, and what follows from it
+  std::uint32_t permits = 1;    // of a semaphore that is asked for
   FencingToken token{};
   TimePoint until{};  // TimePoint::max() is "without a limit"
   bool yes = false;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <dlock/client.hpp>
+#include <dlock/read_write_lock.hpp>
+#include <dlock/semaphore.hpp>
 
 #include "torture/nemesis/network_faults.hpp"
 #include "torture/nemesis/process_faults.hpp"
@@ -42,8 +44,10 @@ std::vector<std::string> shortfall(const Counts& counts, const std::map<std::str
   return missing;
 }
 
-// Where a lock ends with its process, whoever is stopped keeps it, and no write of its is ever stale.
-Demands possible(Demands demands, const Capabilities& capabilities) {
+// Where a lock ends with its process, whoever is stopped keeps it, and no write of its is ever stale. Who has a permit
+// writes nothing.
+Demands possible(Demands demands, const Capabilities& capabilities, Space space) {
+  if (space == Space::semaphore) demands.stale_writes = 0;
   if (capabilities.lease_kind == LeaseKind::process) {
     demands.losses = 0;
     demands.stale_writes = 0;
@@ -59,14 +63,14 @@ class Run {
         stop_(stop),
         notes_(setup.directory / run_file),
         board_(scratch_file("board"), setup.workers * setup.threads),
-        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks),
+        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks, setup.space),
         crew_(crew_config(), notes_),
         nemesis_(all_faults(), setup.lease, setup.seed, crew_, notes_) {}
 
   Outcome operator()() {
     Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
     const Capabilities capabilities = connect(setup_.direct_url).capabilities();
-    demands_ = possible(setup_.demands, capabilities);
+    demands_ = possible(setup_.demands, capabilities, setup_.space);
     outcome.known_hole = setup_.known_hole;
     if (outcome.known_hole.rules.empty()) outcome.known_hole = known_hole(capabilities);
     rules_.hole = hole_under(outcome.known_hole, all_faults(), setup_.lease);
@@ -101,6 +105,8 @@ class Run {
                      .seats = setup_.workers * setup_.threads,
                      .threads = setup_.threads,
                      .locks = setup_.locks,
+                     .space = setup_.space,
+                     .permits = setup_.permits,
                      .lease = setup_.lease,
                      .fixed_leases = setup_.fixed_leases}};
   }
@@ -179,8 +185,23 @@ class Run {
     const Client client = connect(setup_.direct_url, {.label = "torture-probe", .lease = setup_.lease});
     for (const std::string& lock : setup_.locks) {
       std::error_code ec;
-      Lease lease = client.lock(lock).acquire({.wait = setup_.rules.recovery}, ec);
-      note({.kind = Kind::probed, .lock = lock, .yes = !ec, .word = ec ? ec.message() : std::string()});
+      const AcquireOptions options{.wait = setup_.rules.recovery};
+      Lease lease;
+      switch (setup_.space) {
+        case Space::read_write:
+          lease = client.read_write_lock(lock).acquire(options, ec);
+          break;
+        case Space::semaphore:
+          lease = client.semaphore(lock, setup_.permits).acquire(options, ec);
+          break;
+        default:
+          lease = client.lock(lock).acquire(options, ec);
+      }
+      note({.kind = Kind::probed,
+            .lock = lock,
+            .space = setup_.space,
+            .yes = !ec,
+            .word = ec ? ec.message() : std::string()});
     }
   }
 
@@ -189,7 +210,7 @@ class Run {
     const auto until = std::chrono::steady_clock::now() + setup_.rules.recovery;
     for (;;) {
       try {
-        return client.list();
+        return client.list(setup_.space);
       } catch (const Error& e) {
         if (e.code() != errc::unavailable || std::chrono::steady_clock::now() >= until) throw;
       }
@@ -203,10 +224,11 @@ class Run {
     if (client.capabilities().can_list) {
       for (const LockInfo& info : list(client)) {
         if (std::find(setup_.locks.begin(), setup_.locks.end(), info.name) == setup_.locks.end()) continue;
-        if (info.held) note({.kind = Kind::residue, .lock = info.name, .word = "held by " + info.holder});
-        if (info.waiters.value_or(0) > 0) {
-          note({.kind = Kind::residue, .lock = info.name, .word = std::to_string(*info.waiters) + " waiters"});
-        }
+        const auto residue = [&](std::string what) {
+          note({.kind = Kind::residue, .lock = info.name, .space = info.space, .word = std::move(what)});
+        };
+        if (info.held) residue("held by " + info.holder);
+        if (info.waiters.value_or(0) > 0) residue(std::to_string(*info.waiters) + " waiters");
       }
     }
     if (!setup_.leftovers) return;

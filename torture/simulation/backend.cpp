@@ -27,11 +27,14 @@ class SimulatedBackend::Translator final : public GrantSink {
   }
   void busy() override {
     if (sink_ == nullptr) return;
-    if (backend_.goes_wrong(Mutation::two_holders, 8)) {
+    if (backend_.goes_wrong(Mutation::two_holders, 8) || room_) {
       const FencingToken token(backend_.service_.last_token[request_.name].value() + 1);
       const TimePoint valid_until = lease_valid_until(backend_.clock_.now(), request_.lease);
       return std::exchange(sink_, nullptr)
           ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
+    }
+    if (request_.mode == Mode::exclusive && backend_.goes_wrong(Mutation::writer_out_of_line, 1)) {
+      (void)backend_.service_.store->release(request_.space, request_.name, request_.owner, backend_.service_.clock);
     }
     sink_->busy();
   }
@@ -43,6 +46,15 @@ class SimulatedBackend::Translator final : public GrantSink {
   }
 
   void mute() { sink_ = nullptr; }
+  // There seems to be room.
+  void mistake() { room_ = true; }
+  // It was granted by a mutation.
+  void take_over() {
+    const TimePoint valid_until = lease_valid_until(backend_.clock_.now(), request_.lease);
+    const FencingToken token = backend_.take_over(request_);
+    std::exchange(sink_, nullptr)
+        ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
+  }
   // Granted, or of no interest any more.
   [[nodiscard]] bool done() const { return sink_ == nullptr; }
 
@@ -50,6 +62,7 @@ class SimulatedBackend::Translator final : public GrantSink {
   SimulatedBackend& backend_;
   const LockRequest request_;
   GrantSink* sink_;
+  bool room_ = false;
 };
 
 class SimulatedBackend::Attempt final : public Contention {
@@ -58,7 +71,14 @@ class SimulatedBackend::Attempt final : public Contention {
       : backend_(backend), translator_(std::make_unique<Translator>(backend, request, sink)) {
     LockRequest asked = request;
     asked.lease = backend.kept_for(request.lease);
-    contention_ = backend.memory_.contend(asked, *translator_);
+    if (backend.goes_wrong(Mutation::stale_count, 1) && backend.seems_free(request)) translator_->mistake();
+    if (request.space == Space::election && backend.goes_wrong(Mutation::two_step_election, 1) &&
+        !backend.service_.store->inspect(request.space, request.name, backend.service_.clock).held) {
+      later_ = std::make_unique<Timer>(backend.executor_);
+      later_->arm(backend.executor_.now() + two_steps, [this] { translator_->take_over(); });
+      return;
+    }
+    contention_ = backend_.memory_.contend(asked, *translator_);
   }
   Attempt(Attempt&& other) noexcept
       : backend_(other.backend_),
@@ -71,9 +91,13 @@ class SimulatedBackend::Attempt final : public Contention {
   }
 
  private:
+  // Of a mutation: from one to the other.
+  static constexpr auto two_steps = std::chrono::milliseconds(10);
+
   SimulatedBackend& backend_;
   std::unique_ptr<Translator> translator_;
   std::unique_ptr<Contention> contention_;
+  std::unique_ptr<Timer> later_;
 };
 
 // --- The backend -----------------------------------------------------------------------------------------------------
@@ -84,7 +108,8 @@ SimulatedBackend::SimulatedBackend(BackendHost& host, const BackendConfig& confi
       clock_(clock),
       service_(service),
       executor_(host.executor(), clock, service.clock),
-      memory_(*this, config, service.store, service.strategy) {}
+      memory_(*this, config, service.store,
+              service.mutation == Mutation::writer_out_of_line ? memory::Strategy::poll : service.strategy) {}
 
 SimulatedBackend::~SimulatedBackend() = default;
 
@@ -117,7 +142,20 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
     const bool freed = service_.store->break_lock(grant.space, grant.name, service_.clock);
     return done({.status = freed ? Status::released : Status::not_owner});
   }
+  if (grant.space == Space::semaphore && goes_wrong(Mutation::permit_of_another, 1)) {
+    auto& owners = service_.owners[grant.name];
+    std::erase_if(owners, [&](const OwnerId& owner) {
+      return owner != grant.owner && service_.store->release(grant.space, grant.name, owner, service_.clock);
+    });
+  }
   memory_.release(for_service(grant), std::move(done));
+}
+
+// By what was so when somebody asked last.
+bool SimulatedBackend::seems_free(const LockRequest& request) {
+  if (request.space != Space::semaphore) return false;
+  const std::size_t holders = service_.store->inspect(request.space, request.name, service_.clock).holders.size();
+  return std::exchange(service_.counted[request.name], holders) < request.permits;
 }
 
 // Takes the lock back without a word to whoever has it.
@@ -165,6 +203,7 @@ Grant SimulatedBackend::for_core(Grant grant, nanoseconds lease) {
     grant.token = FencingToken(static_cast<std::uint64_t>(wall.count()));
   }
   last = std::max(last, grant.token);
+  if (service_.mutation == Mutation::permit_of_another) service_.owners[grant.name].push_back(grant.owner);
   return grant;
 }
 

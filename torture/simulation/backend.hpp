@@ -69,6 +69,8 @@ class SimulatedBackend final : public Backend, private BackendHost {
   [[nodiscard]] Grant for_core(Grant grant, std::chrono::nanoseconds lease);
   [[nodiscard]] bool goes_wrong(Mutation mutation, std::uint64_t one_in);
   void revive(const Grant& grant);
+  // For a mutation.
+  [[nodiscard]] bool seems_free(const LockRequest& request);
   // Whoever has the lock.
   FencingToken take_over(const LockRequest& request);
 

@@ -26,8 +26,12 @@ enum class Mutation : std::uint8_t {
   residue_on_give_up,       // who gives up stays in the queue
   immortal_lease,           // the service keeps locks for an hour, whatever lease was asked for
   blind_resource,           // the resource takes every write
+  stale_count,              // who asks for a permit is told by how many were out when somebody asked before
+  permit_of_another,        // a release gives back a permit, whosever it is
+  writer_out_of_line,       // a writer who waits keeps no readers out
+  two_step_election,        // a candidate looks whether there is a leader, and then makes itself one
 };
-inline constexpr std::array<std::string_view, 18> mutation_names{"none",
+inline constexpr std::array<std::string_view, 22> mutation_names{"none",
                                                                  "token_repeats",
                                                                  "token_of_wall_clock",
                                                                  "blind_release",
@@ -44,7 +48,11 @@ inline constexpr std::array<std::string_view, 18> mutation_names{"none",
                                                                  "deaf_to_cancel",
                                                                  "residue_on_give_up",
                                                                  "immortal_lease",
-                                                                 "blind_resource"};
+                                                                 "blind_resource",
+                                                                 "stale_count",
+                                                                 "permit_of_another",
+                                                                 "writer_out_of_line",
+                                                                 "two_step_election"};
 
 [[nodiscard]] constexpr std::string_view name_of(Mutation mutation) noexcept {
   return mutation_names[static_cast<std::size_t>(mutation)];

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dlock/token.hpp>
 
@@ -45,9 +46,12 @@ struct Service {
   const std::shared_ptr<memory::MemoryStore> store = std::make_shared<memory::MemoryStore>();
   const std::shared_ptr<Network> network;
   ServiceClock clock;
-  // For mutations: somebody else, the last token of each lock, and how often something could have gone wrong.
+  // For mutations: somebody else, the last token of each lock, how many held each when somebody last asked, who was
+  // granted each, and how often something could have gone wrong.
   Nobody nobody;
   std::map<std::string, FencingToken> last_token;
+  std::map<std::string, std::size_t> counted;
+  std::map<std::string, std::vector<OwnerId>> owners;
   std::uint64_t occasions = 0;
 
  private:

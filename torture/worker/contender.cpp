@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <dlock/error.hpp>
+#include <dlock/read_write_lock.hpp>
+#include <dlock/semaphore.hpp>
 
 namespace dlock::torture {
 namespace {
@@ -20,6 +22,8 @@ constexpr auto wait_for_loss = 3s;
 constexpr auto look_at_day = 20ms;
 // After how long somebody gives up: as often before the service has answered as after a long wait.
 constexpr auto shortest_wait = 1ms;
+// So many of a hundred acquires of a read-write lock are to read.
+constexpr std::uint64_t readers = 60;
 constexpr auto longest_wait = 3s;
 
 // A flag that a callback sets and a thread waits for.
@@ -74,6 +78,8 @@ void Contender::note(const Turn& turn, Kind kind, Event event) {
   event.process = plan_.process;
   event.attempt = turn.attempt;
   event.lock = plan_.locks[turn.lock];
+  event.space = plan_.space;
+  event.mode = turn.mode;
   history_.note(event);
 }
 
@@ -82,7 +88,11 @@ void Contender::rest(nanoseconds least, nanoseconds most) {
 }
 
 Contender::Turn Contender::plan_turn() {
-  Turn turn{.lock = dice_.below(plan_.locks.size()), .attempt = ++attempts_, .options = {}, .cancel_after = {}};
+  Turn turn{.lock = dice_.below(plan_.locks.size()),
+            .mode = plan_.space == Space::read_write && dice_.chance(readers) ? Mode::shared : Mode::exclusive,
+            .attempt = ++attempts_,
+            .options = {},
+            .cancel_after = {}};
   const auto style = dice_.below(100);
   if (style < 20) {
     turn.options.wait = 0s;
@@ -113,6 +123,14 @@ void Contender::turn() {
   board_.reach(seat_, Step::idle);
 }
 
+Lease Contender::acquire(const Turn& turn, const AcquireOptions& options, std::error_code& ec) {
+  const std::string& name = plan_.locks[turn.lock];
+  if (plan_.space == Space::semaphore) return client_.semaphore(name, plan_.permits).acquire(options, ec);
+  if (plan_.space != Space::read_write) return client_.lock(name).acquire(options, ec);
+  ReadWriteLock lock = client_.read_write_lock(name);
+  return turn.mode == Mode::shared ? lock.acquire_shared(options, ec) : lock.acquire(options, ec);
+}
+
 std::optional<Lease> Contender::acquire(const Turn& turn) {
   const bool limited = turn.options.wait != forever;
   std::stop_source cancel;
@@ -121,7 +139,9 @@ std::optional<Lease> Contender::acquire(const Turn& turn) {
   std::jthread canceller;
   const TimePoint asked = LeaseClock::now();
   note(turn, Kind::asked,
-       {.at = asked, .until = limited ? saturating_add(asked, turn.options.wait.value()) : TimePoint::max()});
+       {.at = asked,
+        .permits = plan_.permits,
+        .until = limited ? saturating_add(asked, turn.options.wait.value()) : TimePoint::max()});
   if (!limited) {
     options.cancel = cancel.get_token();
     canceller = std::jthread([&] {
@@ -134,7 +154,7 @@ std::optional<Lease> Contender::acquire(const Turn& turn) {
     });
   }
   std::error_code ec;
-  Lease lease = client_.lock(plan_.locks[turn.lock]).acquire(options, ec);
+  Lease lease = acquire(turn, options, ec);
   const TimePoint answered = LeaseClock::now();
   if (!ec) {
     note(turn, Kind::granted, {.at = answered, .token = lease.token(), .until = lease.valid_until()});
@@ -175,8 +195,9 @@ bool Contender::step_under(const Turn& turn, const Lease& lease) {
   note(turn, Kind::looked, {.at = held ? before : LeaseClock::now(), .yes = held});
   if (!held) return false;
   board_.reach(seat_, Step::looked);
+  if (plan_.space == Space::semaphore) return true;  // permits protect nothing from each other
   note(turn, Kind::writing, {.token = lease.token()});
-  const bool taken = resource_.write(turn.lock, lease.token());
+  const bool taken = resource_.access(turn.lock, turn.mode, lease.token());
   note(turn, Kind::wrote, {.yes = taken});
   board_.reach(seat_, Step::wrote);
   return true;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <dlock/client.hpp>
 
@@ -30,6 +31,7 @@ class Contender {
  private:
   struct Turn {
     std::size_t lock;
+    Mode mode;
     std::uint64_t attempt;
     AcquireOptions options;
     std::optional<std::chrono::nanoseconds> cancel_after;  // besides the end of the day
@@ -38,6 +40,7 @@ class Contender {
   void turn();
   [[nodiscard]] Turn plan_turn();
   [[nodiscard]] std::optional<Lease> acquire(const Turn& turn);
+  [[nodiscard]] Lease acquire(const Turn& turn, const AcquireOptions& options, std::error_code& ec);
   void work_under(const Turn& turn, Lease lease);
   // Whether the lock is still held afterwards.
   [[nodiscard]] bool step_under(const Turn& turn, const Lease& lease);

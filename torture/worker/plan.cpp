@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "torture/history/event.hpp"
+
 namespace dlock::torture {
 
 using Json = nlohmann::ordered_json;
@@ -18,6 +20,8 @@ void save(const Plan& plan, const std::filesystem::path& file) {
                   {"first_seat", plan.first_seat},
                   {"threads", plan.threads},
                   {"locks", plan.locks},
+                  {"kind", name_of(plan.space)},
+                  {"permits", plan.permits},
                   {"lease_ns", plan.lease.count()},
                   {"fixed_leases", plan.fixed_leases}};
   std::ofstream out(file);
@@ -39,6 +43,8 @@ Plan load_plan(const std::filesystem::path& file) {
     plan.first_seat = json.at("first_seat").get<std::size_t>();
     plan.threads = json.at("threads").get<std::size_t>();
     plan.locks = json.at("locks").get<std::vector<std::string>>();
+    plan.space = space_named(json.at("kind").get<std::string>()).value();
+    plan.permits = json.at("permits").get<std::uint32_t>();
     plan.lease = std::chrono::nanoseconds(json.at("lease_ns").get<std::int64_t>());
     plan.fixed_leases = json.at("fixed_leases").get<bool>();
     if (plan.locks.empty() || plan.first_seat + plan.threads > plan.seats) throw std::runtime_error("it has no sense");

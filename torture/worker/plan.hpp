@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <dlock/space.hpp>
+
 namespace dlock::torture {
 
 // The environment variable that the workers take the URL from.
@@ -23,6 +25,8 @@ struct Plan {
   std::size_t first_seat = 0;        // this process has so many, one for each thread
   std::size_t threads = 2;
   std::vector<std::string> locks{};
+  Space space = Space::lock;  // of which kind they are
+  std::uint32_t permits = 1;  // of each, where they are semaphores
   std::chrono::nanoseconds lease{};
   bool fixed_leases = false;  // also leases that are not renewed
 };

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -43,9 +44,11 @@ const sockaddr* generic(const sockaddr_un& address) {
 }  // namespace
 
 Resource::Resource(const std::filesystem::path& socket, const std::filesystem::path& history,
-                   std::vector<std::string> locks)
+                   std::vector<std::string> locks, Space space)
     : locks_(std::move(locks)),
+      space_(space),
       newest_(locks_.size()),
+      newest_write_(locks_.size()),
       history_(history),
       listening_(new_socket()),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
@@ -82,15 +85,23 @@ void Resource::serve() {
 }
 
 bool Resource::answer(int client) {
-  WriteRequest request{};
+  AccessRequest request{};
   if (::recv(client, &request, sizeof(request), 0) != static_cast<ssize_t>(sizeof(request))) return false;
   if (request.lock >= locks_.size()) return false;
   const FencingToken token(request.token);
   FencingToken& newest = newest_[request.lock];
-  const bool taken = token >= newest;
-  if (taken) newest = token;
-  history_.note(
-      {.at = LeaseClock::now(), .kind = Kind::served, .lock = locks_[request.lock], .token = token, .yes = taken});
+  FencingToken& newest_write = newest_write_[request.lock];
+  const bool reads = request.mode == Mode::shared;
+  const bool taken = token >= (reads ? newest_write : newest);
+  if (taken) newest = std::max(newest, token);
+  if (taken && !reads) newest_write = token;
+  history_.note({.at = LeaseClock::now(),
+                 .kind = Kind::served,
+                 .lock = locks_[request.lock],
+                 .space = space_,
+                 .mode = request.mode,
+                 .token = token,
+                 .yes = taken});
   const std::uint8_t answer = taken ? 1 : 0;
   return ::send(client, &answer, sizeof(answer), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(answer));
 }
@@ -100,8 +111,8 @@ ResourceClient::ResourceClient(const std::filesystem::path& socket) : socket_(ne
   if (::connect(socket_.get(), generic(address), sizeof(address)) != 0) rig::fail(socket.string());
 }
 
-bool ResourceClient::write(std::size_t lock, FencingToken token) {
-  const WriteRequest request{.token = token.value(), .lock = static_cast<std::uint32_t>(lock), .unused = 0};
+bool ResourceClient::access(std::size_t lock, Mode mode, FencingToken token) {
+  const AccessRequest request{.token = token.value(), .lock = static_cast<std::uint32_t>(lock), .mode = mode};
   if (::send(socket_.get(), &request, sizeof(request), MSG_NOSIGNAL) < 0) rig::fail("send to the resource");
   std::uint8_t taken = 0;
   ssize_t n = 0;

@@ -1,8 +1,9 @@
-// What the locks protect: a resource that refuses what is older than the newest it has seen.
+// What the locks protect: a resource that refuses a write that is older than anything it has taken, and a read that is
+// older than a write.
 //
-//   Resource resource(directory / "resource", history, 2);     // in the process that runs the others
-//   ResourceClient client(directory / "resource");             // in a worker
-//   const bool taken = client.write(0, lease.token());
+//   Resource resource(directory / "resource", history, {"a"});     // in the process that runs the others
+//   ResourceClient client(directory / "resource");                 // in a worker
+//   const bool taken = client.access(0, Mode::exclusive, lease.token());
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 #include "torture/history/history_file.hpp"
@@ -21,17 +23,18 @@
 namespace dlock::torture {
 
 // As it goes over the socket.
-struct WriteRequest {
+struct AccessRequest {
   std::uint64_t token;
   std::uint32_t lock;  // which of the locks
-  std::uint32_t unused;
+  Mode mode;           // shared: it reads
 };
 
 // Serves one request after the other on a thread of its own, and notes each in the history.
 class Resource {
  public:
   // Throws std::system_error. The socket's path must be short (some hundred bytes).
-  Resource(const std::filesystem::path& socket, const std::filesystem::path& history, std::vector<std::string> locks);
+  Resource(const std::filesystem::path& socket, const std::filesystem::path& history, std::vector<std::string> locks,
+           Space space = Space::lock);
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;
   ~Resource();
@@ -42,7 +45,9 @@ class Resource {
   [[nodiscard]] bool answer(int client);
 
   std::vector<std::string> locks_;
-  std::vector<FencingToken> newest_;
+  Space space_;
+  std::vector<FencingToken> newest_;        // taken
+  std::vector<FencingToken> newest_write_;  // taken
   HistoryFile history_;
   util::UniqueFd listening_;
   util::UniqueFd stop_;
@@ -53,8 +58,8 @@ class Resource {
 class ResourceClient {
  public:
   explicit ResourceClient(const std::filesystem::path& socket);
-  // Whether the write was taken. Blocks until the resource has answered. Throws std::system_error.
-  [[nodiscard]] bool write(std::size_t lock, FencingToken token);
+  // Whether the write or read was taken. Blocks until the resource has answered. Throws std::system_error.
+  [[nodiscard]] bool access(std::size_t lock, Mode mode, FencingToken token);
 
  private:
   util::UniqueFd socket_;

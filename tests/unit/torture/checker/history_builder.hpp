@@ -35,6 +35,8 @@ class History {
     // Another acquire; its number is one more than that of the one before.
     Teller& asks(const std::string& lock, nanoseconds wait) { return asks_until(lock, history_.next() + wait); }
     Teller& asks(const std::string& lock) { return asks_until(lock, TimePoint::max()); }
+    Teller& asks(const Event& lock) { return asks_until(lock, TimePoint::max()); }
+    Teller& asks(const Event& lock, nanoseconds wait) { return asks_until(lock, history_.next() + wait); }
     Teller& is_granted(std::uint64_t token, nanoseconds valid = 10s) {
       return note({.kind = Kind::granted, .token = FencingToken(token), .until = history_.next() + valid});
     }
@@ -66,15 +68,18 @@ class History {
     Teller& at_once() { return after(0ns); }
 
    private:
-    Teller& asks_until(const std::string& lock, TimePoint until) {
+    Teller& asks_until(const std::string& lock, TimePoint until) { return asks_until(Event{.lock = lock}, until); }
+    Teller& asks_until(const Event& lock, TimePoint until) {
       attempt_ = ++asked_;
       lock_ = lock;
-      return note({.kind = Kind::asked, .until = until});
+      return note({.kind = Kind::asked, .permits = lock.permits, .until = until});
     }
     Teller& note(Event event) {
       event.process = process_;
       event.attempt = attempt_;
-      event.lock = lock_;
+      event.lock = lock_.lock;
+      event.space = lock_.space;
+      event.mode = lock_.mode;
       history_.note(std::move(event));
       return *this;
     }
@@ -83,7 +88,7 @@ class History {
     int process_;
     std::uint64_t asked_ = 0;
     std::uint64_t attempt_ = 0;
-    std::string lock_;
+    Event lock_;  // and how it was asked for
   };
 
   Teller& process(int number) { return tellers_.try_emplace(number, *this, number).first->second; }
@@ -110,6 +115,12 @@ class History {
   History& serves(const std::string& lock, std::uint64_t token, bool taken) {
     return note({.kind = Kind::served, .lock = lock, .token = FencingToken(token), .yes = taken});
   }
+  History& serves(Event access, std::uint64_t token, bool taken) {
+    access.kind = Kind::served;
+    access.token = FencingToken(token);
+    access.yes = taken;
+    return note(std::move(access));
+  }
   History& probes(const std::string& lock, bool got) {
     return note({.kind = Kind::probed, .lock = lock, .yes = got, .word = got ? "" : "timed out"});
   }
@@ -130,6 +141,13 @@ class History {
   TimePoint last_{};
   TimePoint next_{1h};
 };
+
+// What is asked for of locks that several may hold; all of one name.
+inline const Event to_read{.lock = "a", .space = Space::read_write, .mode = Mode::shared};
+inline const Event to_write{.lock = "a", .space = Space::read_write};
+inline Event one_of(std::uint32_t permits) {
+  return {.lock = "a", .space = Space::semaphore, .permits = permits};
+}
 
 // The rules that a history breaks.
 using Broken = std::set<Rule>;

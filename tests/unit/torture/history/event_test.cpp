@@ -108,6 +108,41 @@ TEST(Event, ALineSaysWhatThereIsToSayAndNoMore) {
             R"({"time":-1,"process":0,"event":"stopped","subject":4})");
 }
 
+TEST(Event, SaysWhichKindOfLockItIsAboutAndHowItIsAskedFor) {
+  const std::string start = R"({"time":1,"process":1,"event":"asked","acquire":2,"lock":"a")";
+  const Event plain{.at = at(1), .kind = Kind::asked, .process = 1, .attempt = 2, .lock = "a", .until = at(9)};
+  const auto line = [&](auto change) {
+    Event event = plain;
+    change(event);
+    std::string why;
+    EXPECT_EQ(parse_line(to_line(event), why), event) << why;
+    return to_line(event);
+  };
+  EXPECT_EQ(line([](Event&) {}), start + R"(,"until":9})");
+  EXPECT_EQ(line([](Event& e) { e.space = Space::read_write; }), start + R"(,"kind":"read-write","until":9})");
+  EXPECT_EQ(line([](Event& e) {
+              e.space = Space::read_write;
+              e.mode = Mode::shared;
+            }),
+            start + R"(,"kind":"read-write","mode":"shared","until":9})");
+  EXPECT_EQ(line([](Event& e) {
+              e.space = Space::semaphore;
+              e.permits = 3;
+            }),
+            start + R"(,"kind":"semaphore","permits":3,"until":9})");
+  EXPECT_EQ(line([](Event& e) { e.space = Space::election; }), start + R"(,"kind":"election","until":9})");
+}
+
+TEST(Event, AKindThatMakesNoSenseIsRefused) {
+  const std::string start = R"({"time":1,"process":1,"event":"asked","acquire":2,"lock":"a",)";
+  EXPECT_EQ(refusal(start + R"("kind":"mutex"})"), "unknown kind \"mutex\"");
+  EXPECT_EQ(refusal(start + R"("mode":"shared"})"), "\"mode\" is \"shared\" of a lock");
+  EXPECT_EQ(refusal(start + R"("kind":"read-write","mode":"alone"})"), "\"mode\" is \"alone\" of a read-write lock");
+  EXPECT_EQ(refusal(start + R"("permits":2})"), "\"permits\" is 2 of a lock");
+  EXPECT_EQ(refusal(start + R"("kind":"semaphore","permits":0})"), "\"permits\" is 0 of a semaphore");
+  EXPECT_EQ(refusal(start + R"("kind":"semaphore","permits":-1})"), "\"permits\" is -1");
+}
+
 TEST(Event, ALimitThatIsNotThereIsNone) {
   std::string why;
   const auto event = parse_line(R"({"time":1,"process":1,"event":"asked","acquire":1,"lock":"a"})", why);
@@ -164,6 +199,15 @@ TEST(Event, IsDescribedToPeople) {
       .at = origin + 1500ms, .kind = Kind::asked, .process = 3, .attempt = 17, .lock = "a", .until = origin + 3500ms};
   EXPECT_EQ(describe(acquire, origin),
             "    +1.500000 s  process 3: asks, for at most 2.000000 s  [lock a, acquire 17]");
+  Event write = acquire;
+  write.kind = Kind::writing;
+  write.space = Space::read_write;
+  write.token = FencingToken(5);
+  EXPECT_EQ(describe(write, origin),
+            "    +1.500000 s  process 3: writes with token 5  [read-write lock a, acquire 17]");
+  write.mode = Mode::shared;
+  EXPECT_EQ(describe(write, origin),
+            "    +1.500000 s  process 3: reads with token 5  [read-write lock a to read, acquire 17]");
   EXPECT_EQ(describe({.at = origin - 1ms, .kind = Kind::killed, .subject = 9}, origin),
             "    -0.001000 s  process 9 is killed");
 }
