@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "torture/run/torture.hpp"
@@ -27,8 +28,8 @@ class Arena {
   // With servers, or proxies in front of them, at these ports.
   [[nodiscard]] virtual std::string url(const std::vector<std::uint16_t>& ports) const = 0;
   [[nodiscard]] virtual std::vector<Fault> faults() { return {}; }
-  // In the service, after all have quit.
-  [[nodiscard]] virtual std::vector<std::string> leftovers(const std::vector<std::string>& locks) = 0;
+  // In the service, after all have quit: of these locks, which are of one kind.
+  [[nodiscard]] virtual std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) = 0;
   // What is different about this service.
   virtual void adjust(Setup& /*setup*/) const {}
 };
@@ -36,7 +37,31 @@ class Arena {
 struct ArenaKind {
   std::string name;
   std::function<std::unique_ptr<Arena>()> make;
+  // Of which kind the locks are, and how many permits each has.
+  Space space = Space::lock;
+  std::uint32_t permits = 1;
 };
+// The same arena with read-write locks, and with semaphores that have fewer permits than there are workers.
+[[nodiscard]] inline ArenaKind read_write(std::string name, std::function<std::unique_ptr<Arena>()> make) {
+  return {std::move(name), std::move(make), Space::read_write};
+}
+[[nodiscard]] inline ArenaKind semaphore(std::string name, std::function<std::unique_ptr<Arena>()> make) {
+  return {std::move(name), std::move(make), Space::semaphore, 2};
+}
+// What each kind adds to a backend's prefix.
+[[nodiscard]] inline std::string prefix_suffix(Space space) {
+  switch (space) {
+    case Space::lock:
+      break;
+    case Space::read_write:
+      return ".rw";
+    case Space::semaphore:
+      return ".sem";
+    case Space::election:
+      return ".elect";
+  }
+  return {};
+}
 inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
   *out << kind.name;
 }

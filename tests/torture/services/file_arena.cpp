@@ -14,7 +14,7 @@ class FileArena final : public Arena {
     return "file://" + directory_.path();
   }
   // That nobody holds a lock, list() has said; the files stay, with the tokens.
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(Space /*space*/, const std::vector<std::string>& locks) override {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_.path())) {
       if (entry.is_regular_file()) ++files;
@@ -30,7 +30,8 @@ class FileArena final : public Arena {
 }  // namespace
 
 std::vector<ArenaKind> file_arenas() {
-  return {{"file", [] { return std::make_unique<FileArena>(); }}};
+  const auto make = [] { return std::make_unique<FileArena>(); };
+  return {{"file", make}, read_write("file_read_write", make), semaphore("file_semaphore", make)};
 }
 
 }  // namespace dlock::torture

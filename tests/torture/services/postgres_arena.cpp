@@ -41,8 +41,9 @@ class PostgresArena final : public Arena {
     }
     return faults;
   }
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
+    if (space != Space::lock) return found;  // list() sees all that holds or waits
     for (const std::string& lock : locks) {
       const PostgresLock there(strategy_, lock);
       if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
@@ -81,7 +82,10 @@ class PostgresFailoverArena final : public Arena {
     return {
         {"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  [[nodiscard]] std::vector<std::string> leftovers(Space /*space*/,
+                                                   const std::vector<std::string>& /*locks*/) override {
+    return {};
+  }
   void adjust(Setup& setup) const override {
     // What a proxy holds up of the old primary's would come after what the new one says.
     setup.proxies.clear();
@@ -114,10 +118,15 @@ ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) 
 }  // namespace
 
 std::vector<ArenaKind> postgres_arenas() {
-  return {kind("table", Strategy::table),
+  const auto table = kind("table", Strategy::table);
+  const auto advisory = kind("advisory", Strategy::advisory);
+  return {table,
+          advisory,
+          read_write("postgres_read_write", table.make),
+          semaphore("postgres_semaphore", table.make),
+          read_write("postgres_advisory_read_write", advisory.make),
           kind("optimistic", Strategy::optimistic),
           kind("for_update", Strategy::for_update),
-          kind("advisory", Strategy::advisory),
           kind("pooled", Strategy::table, true),
           {"postgres_failover", [] { return std::make_unique<PostgresFailoverArena>(); }}};
 }

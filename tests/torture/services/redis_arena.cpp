@@ -24,19 +24,23 @@ class RedisArena final : public Arena {
     faults.push_back({"clients disconnected", "clients", disconnect, Linger::briefly});
     return faults;
   }
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
+    const bool several = space == Space::read_write || space == Space::semaphore;
     for (const std::string& lock : locks) {
-      const redis::Keys keys = redis::keys_of(prefix, lock);
-      if (server_.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+      const redis::Keys keys = redis::keys_of("dlock" + prefix_suffix(space) + ":", lock);
+      // Of several holders those that have died stay until somebody looks, but not for long.
+      const auto holders =
+          several
+              ? server_.command({"ZCOUNT", keys.lock, server_.command({"TIME"}).elements.at(0).text + "000", "+inf"})
+              : server_.command({"EXISTS", keys.lock});
+      if (holders.integer != 0) found.push_back("the key " + keys.lock);
       if (server_.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
     }
     return found;
   }
 
  private:
-  static constexpr auto prefix = "dlock:";
-
   // A fault that is over as soon as it was struck; none while the server cannot be spoken to.
   Heal said(const std::vector<std::string>& words) {
     if (!server_.process().running() || server_.process().frozen()) return nullptr;
@@ -62,7 +66,10 @@ class RedisFailoverArena final : public Arena {
     return {
         {"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& /*locks*/) override { return {}; }
+  [[nodiscard]] std::vector<std::string> leftovers(Space /*space*/,
+                                                   const std::vector<std::string>& /*locks*/) override {
+    return {};
+  }
   void adjust(Setup& setup) const override {
     // What a proxy holds up of the old primary's would come after what the new one says.
     setup.proxies.clear();
@@ -97,6 +104,12 @@ std::vector<ArenaKind> redis_arenas() {
   for (const std::string strategy : {"queue", "broadcast", "poll"}) {
     kinds.push_back({"redis_" + strategy, [strategy] { return std::make_unique<RedisArena>(strategy); }});
   }
+  const auto queue = [] { return std::make_unique<RedisArena>("queue"); };
+  const auto poll = [] { return std::make_unique<RedisArena>("poll"); };
+  kinds.push_back(read_write("redis_read_write", queue));
+  kinds.push_back(semaphore("redis_semaphore", queue));
+  kinds.push_back(read_write("redis_poll_read_write", poll));
+  kinds.push_back(semaphore("redis_poll_semaphore", poll));
   kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
   return kinds;
 }

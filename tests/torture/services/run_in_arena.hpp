@@ -29,6 +29,8 @@ struct RunOptions {
   bool keep = true;                  // the history of a run with a violation
   int repetitions = 5;               // as in Setup
   std::vector<std::string> locks{};  // as in Setup; empty: those of Setup
+  Space space = Space::lock;         // as in Setup
+  std::uint32_t permits = 1;         // as in Setup
   std::set<std::string> only{};      // as in Setup
   std::set<Rule> until_found{};      // as in Setup
   // As in the rules: a session may take twice its time to end, and a connection one second to be set up.

@@ -28,11 +28,11 @@ class ZooKeeperArena : public Arena {
     return "zookeeper://" + joined(ports) + "/?strategy=" + strategy_ +
            "&session_timeout=1s&response_timeout=500ms&connect_timeout=1s";
   }
-  [[nodiscard]] std::vector<std::string> leftovers(const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
     test::ZooKeeperClient client(joined(ports()));
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      const std::string path = zookeeper::lock_path(prefix, lock);
+      const std::string path = zookeeper::lock_path("/dlock" + prefix_suffix(space), lock);
       const auto node = client.get(path);
       if (!node) continue;
       if (node->owner != 0) found.push_back("the node " + path);
@@ -44,8 +44,6 @@ class ZooKeeperArena : public Arena {
   }
 
  private:
-  static constexpr auto prefix = "/dlock";
-
   std::string strategy_;
 };
 
@@ -97,7 +95,10 @@ class EnsembleArena final : public ZooKeeperArena {
 }  // namespace
 
 std::vector<ArenaKind> zookeeper_arenas() {
-  return {{"zookeeper_sequential", [] { return std::make_unique<StandaloneArena>("sequential"); }},
+  const auto sequential = [] { return std::make_unique<StandaloneArena>("sequential"); };
+  return {{"zookeeper_sequential", sequential},
+          read_write("zookeeper_read_write", sequential),
+          semaphore("zookeeper_semaphore", sequential),
           {"zookeeper_herd", [] { return std::make_unique<StandaloneArena>("sequential-herd"); }},
           {"zookeeper_ephemeral", [] { return std::make_unique<StandaloneArena>("ephemeral"); }},
           {"zookeeper_ensemble", [] { return std::make_unique<EnsembleArena>("sequential"); }}};

@@ -21,6 +21,8 @@ TEST(PlanTest, ComesBackAsItWasSaved) {
                   .first_seat = 4,
                   .threads = 2,
                   .locks = {"a", "b/\"c\""},
+                  .space = Space::semaphore,
+                  .permits = 3,
                   .lease = std::chrono::milliseconds(1500),
                   .fixed_leases = true};
   save(plan, scratch.path() + "/plan");
@@ -34,6 +36,8 @@ TEST(PlanTest, ComesBackAsItWasSaved) {
   EXPECT_EQ(loaded.first_seat, 4U);
   EXPECT_EQ(loaded.threads, 2U);
   EXPECT_THAT(loaded.locks, testing::ElementsAre("a", "b/\"c\""));
+  EXPECT_EQ(loaded.space, Space::semaphore);
+  EXPECT_EQ(loaded.permits, 3U);
   EXPECT_EQ(loaded.lease, std::chrono::milliseconds(1500));
   EXPECT_TRUE(loaded.fixed_leases);
 }

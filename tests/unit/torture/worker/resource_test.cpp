@@ -22,11 +22,11 @@ TEST_F(ResourceTest, RefusesWhatIsOlderThanTheNewestOfThatLock) {
     const Resource resource(socket, history, {"a", "b"});
     ResourceClient one(socket);
     ResourceClient other(socket);
-    EXPECT_TRUE(one.write(0, FencingToken(5)));
-    EXPECT_TRUE(one.write(0, FencingToken(5))) << "a holder writes more than once";
-    EXPECT_TRUE(other.write(0, FencingToken(6)));
-    EXPECT_FALSE(one.write(0, FencingToken(5)));
-    EXPECT_TRUE(one.write(1, FencingToken(1))) << "each lock has a newest token of its own";
+    EXPECT_TRUE(one.access(0, Mode::exclusive, FencingToken(5)));
+    EXPECT_TRUE(one.access(0, Mode::exclusive, FencingToken(5))) << "a holder writes more than once";
+    EXPECT_TRUE(other.access(0, Mode::exclusive, FencingToken(6)));
+    EXPECT_FALSE(one.access(0, Mode::exclusive, FencingToken(5)));
+    EXPECT_TRUE(one.access(1, Mode::exclusive, FencingToken(1))) << "each lock has a newest token of its own";
   }
   const auto events = read_history(history);
   ASSERT_EQ(events.size(), 5U);
@@ -41,13 +41,32 @@ TEST_F(ResourceTest, RefusesWhatIsOlderThanTheNewestOfThatLock) {
   EXPECT_EQ(events[4].lock, "b");
 }
 
+// A writer of long ago must not write under a reader who has come since.
+TEST_F(ResourceTest, RefusesAReadThatIsOlderThanAWriteAndAWriteThatIsOlderThanARead) {
+  {
+    const Resource resource(socket, history, {"a"}, Space::read_write);
+    ResourceClient client(socket);
+    EXPECT_TRUE(client.access(0, Mode::exclusive, FencingToken(5)));
+    EXPECT_FALSE(client.access(0, Mode::shared, FencingToken(4)));
+    EXPECT_TRUE(client.access(0, Mode::shared, FencingToken(9)));
+    EXPECT_TRUE(client.access(0, Mode::shared, FencingToken(7))) << "readers may be told of their tokens in any order";
+    EXPECT_FALSE(client.access(0, Mode::exclusive, FencingToken(8)));
+    EXPECT_TRUE(client.access(0, Mode::shared, FencingToken(8))) << "a write that was refused is none";
+  }
+  const auto events = read_history(history);
+  ASSERT_EQ(events.size(), 6U);
+  EXPECT_EQ(events[1].space, Space::read_write);
+  EXPECT_EQ(events[1].mode, Mode::shared);
+}
+
 TEST_F(ResourceTest, GoesOnWithoutAClientThatHasGoneOrSendsNonsense) {
   const Resource resource(socket, history, {"a"});
   { const ResourceClient gone(socket); }
   ResourceClient nonsense(socket);
-  EXPECT_THROW((void)nonsense.write(1, FencingToken(1)), std::system_error) << "there is no such lock";
+  EXPECT_THROW((void)nonsense.access(1, Mode::exclusive, FencingToken(1)), std::system_error)
+      << "there is no such lock";
   ResourceClient good(socket);
-  EXPECT_TRUE(good.write(0, FencingToken(1)));
+  EXPECT_TRUE(good.access(0, Mode::exclusive, FencingToken(1)));
 }
 
 TEST_F(ResourceTest, ASocketThatCannotBeIsRefused) {
