@@ -35,7 +35,7 @@ struct Stall {
   std::optional<std::size_t> last{};  // the attempt that held the lock before, if any did
   // When the last one held it no longer that did not give it back, and that the service may still keep it for.
   std::optional<TimePoint> doubt{};
-  std::optional<std::size_t> overtaker{};  // a reader who entered meanwhile though the waiter wants to write
+  std::optional<std::size_t> overtaker{};  // a reader who held it meanwhile though the waiter wants to write
 };
 // In the order of time. A read-write lock is free for readers while others read and no writer waits, a semaphore while
 // permits are left.

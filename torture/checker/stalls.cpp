@@ -188,7 +188,7 @@ std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock
     } else if (!open) {
       open = Stall{.from = change.at, .waiter = *first};
     }
-    if (open && change.holders > 0) open->overtaker = change.attempt;
+    if (open && !open->overtaker && !readers.empty()) open->overtaker = *readers.begin();
   }
   close(attempts.end());
   return found;

@@ -142,6 +142,13 @@ class History {
   TimePoint next_{1h};
 };
 
+// Long enough after the healing for times to be sound.
+inline History sound_times() {
+  History h;
+  h.heals().after(1min);
+  return h;
+}
+
 // What is asked for of locks that several may hold; all of one name.
 inline const Event to_read{.lock = "a", .space = Space::read_write, .mode = Mode::shared};
 inline const Event to_write{.lock = "a", .space = Space::read_write};

@@ -6,13 +6,6 @@ namespace {
 
 const Rules quick{.recovery = 15s};
 
-// Long enough after the healing for times to be sound.
-History sound_times() {
-  History h;
-  h.heals().after(1min);
-  return h;
-}
-
 // --- Exclusion -------------------------------------------------------------------------------------------------------
 
 TEST(ExclusionOfKinds, ReadersMayHoldTogether) {

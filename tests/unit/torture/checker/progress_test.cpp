@@ -4,13 +4,6 @@
 namespace dlock::torture {
 namespace {
 
-// Long enough after the healing for times to be sound.
-History sound_times() {
-  History h;
-  h.heals().after(1min);
-  return h;
-}
-
 TEST(Progress, ALockIsNotFreeForeverOnceAllIsHealed) {
   for (const bool late : {false, true}) {
     History h;
