@@ -25,12 +25,48 @@ namespace {
 // After this long, a person at a terminal is told for whom dlock waits.
 constexpr std::chrono::milliseconds patience{1000};
 
+template <class L>
+std::optional<Held> as_held(std::optional<L> lease) {
+  if (!lease) return std::nullopt;
+  return Held(std::move(*lease));
+}
+
+// Blocks. nullopt: somebody else held it. Throws Error.
+std::optional<Held> take(const Client& client, const Arguments& arguments, const AcquireOptions& options) {
+  const std::string& name = arguments.names.front();
+  switch (arguments.space) {
+    case Space::lock:
+      if (arguments.names.size() == 1) return as_held(client.lock(name).try_acquire_for(options.wait, options));
+      return as_held(client.multi_lock(arguments.names).try_acquire_for(options.wait, options));
+    case Space::read_write: {
+      ReadWriteLock lock = client.read_write_lock(name);
+      if (arguments.mode == Mode::exclusive) return as_held(lock.try_acquire_for(options.wait, options));
+      return as_held(lock.try_acquire_shared_for(options.wait, options));
+    }
+    case Space::semaphore:
+      return as_held(client.semaphore(name, arguments.permits).try_acquire_for(options.wait, options));
+    case Space::election:
+      break;
+  }
+  throw Error(errc::unsupported, "elections");
+}
+
+// Why it was not to be had; `them` are the names.
+std::string obstacle(const Arguments& arguments, const std::string& them) {
+  if (arguments.space == Space::semaphore) {
+    return fmt::format("all {} permits of {} are taken, or others wait for one", arguments.permits, them);
+  }
+  if (arguments.space == Space::election) return fmt::format("somebody else leads {}", them);
+  if (arguments.mode == Mode::shared) return fmt::format("somebody else holds {} exclusively, or waits to", them);
+  return fmt::format("somebody else holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
+}
+
 // A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.
 class Attempt {
  public:
-  Attempt(const Client& client, const Arguments& arguments) : lock_(client.lock(arguments.name)) {
-    AcquireOptions options{.wait = arguments.wait, .lease = arguments.lease, .cancel = stop_.get_token()};
-    thread_ = std::jthread([this, options] { run(options); });
+  Attempt(const Client& client, const Arguments& arguments) {
+    const AcquireOptions options{.wait = arguments.wait, .lease = arguments.lease, .cancel = stop_.get_token()};
+    thread_ = std::jthread([this, &client, &arguments, options] { run(client, arguments, options); });
   }
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -40,26 +76,25 @@ class Attempt {
   [[nodiscard]] int done_fd() const noexcept { return done_.fd(); }
 
   // Call when done_fd() is readable. nullopt: somebody else held the lock. Throws what acquire() threw.
-  std::optional<Lease> result() {
+  std::optional<Held> result() {
     thread_.join();
     if (failure_) std::rethrow_exception(failure_);
-    return std::move(lease_);
+    return std::move(taken_);
   }
 
  private:
-  void run(const AcquireOptions& options) noexcept {
+  void run(const Client& client, const Arguments& arguments, const AcquireOptions& options) noexcept {
     try {
-      lease_ = lock_.try_acquire_for(options.wait, options);
+      taken_ = take(client, arguments, options);
     } catch (...) {
       failure_ = std::current_exception();
     }
     done_.notify();
   }
 
-  DistributedLock lock_;
   std::stop_source stop_;
   Event done_;
-  std::optional<Lease> lease_;
+  std::optional<Held> taken_;
   std::exception_ptr failure_;
   std::jthread thread_;
 };
@@ -88,11 +123,11 @@ int say_unreached(const Client& client, const Arguments& arguments, Reporter& re
   return static_cast<int>(ExitCode::unavailable);
 }
 
-std::variant<Lease, int> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
-                                  const Cancelled& cancelled, Reporter& reporter) {
+std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
+                                 const Cancelled& cancelled, Reporter& reporter) {
   try {
-    if (std::optional<Lease> lease = attempt.result()) {
-      if (!cancelled.by) return std::move(*lease);
+    if (std::optional<Held> held = attempt.result()) {
+      if (!cancelled.by) return std::move(*held);
       return signalled(*cancelled.by);  // granted in the same moment; given back here
     }
   } catch (const Error& error) {
@@ -100,18 +135,22 @@ std::variant<Lease, int> conclude(Attempt& attempt, const Client& client, const 
     if (!cancelled.by) return say_unreached(client, arguments, reporter);
   }
   if (cancelled.by) return signalled(*cancelled.by);
+  const std::string names = quoted(arguments.names);
   if (arguments.wait == Duration()) {
-    if (!arguments.quiet) say(fmt::format("somebody else holds \"{}\"", arguments.name));
+    if (!arguments.quiet) say(obstacle(arguments, names));
     return static_cast<int>(ExitCode::busy);
   }
-  if (!arguments.quiet) say(fmt::format("timed out waiting for \"{}\": somebody else holds it", arguments.name));
+  if (!arguments.quiet) {
+    const char* const them = arguments.names.size() > 1 ? "them" : "it";
+    say(fmt::format("timed out waiting for {}: {}", names, obstacle(arguments, them)));
+  }
   return static_cast<int>(ExitCode::timed_out);
 }
 
 }  // namespace
 
-std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                 SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer) {
+std::variant<Held, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
+                                SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer) {
   signals.keep_user_signals_pending();
   Alarm impatience;
   // What is no further away than this machine is always reached.
@@ -138,7 +177,7 @@ std::variant<Lease, int> acquire(const Client& client, const Arguments& argument
     }
     if (ready == 0) {
       explain = false;
-      explainer.explain(arguments.name);
+      explainer.explain(arguments.names, arguments.space);
     }
   }
   explainer.wait_is_over();

@@ -1,4 +1,4 @@
-// Waiting for a lock in a program that must go on listening to signals.
+// Waiting for a lock of any kind, or for several, in a program that must go on listening to signals.
 #pragma once
 
 #include <dlock/client.hpp>
@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "cli/arguments.hpp"
+#include "cli/held.hpp"
 #include "cli/inherited.hpp"
 #include "cli/reporter.hpp"
 #include "cli/signal_queue.hpp"
@@ -13,11 +14,11 @@
 
 namespace dlock::cli {
 
-// The lease, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the wait, unless the
-// caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not seen reached within
-// Arguments::connect_wait ends it, too. Nothing that the explainer asks delays the return.
-[[nodiscard]] std::variant<Lease, int> acquire(const Client& client, const Arguments& arguments,
-                                               const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
-                                               WaitExplainer& explainer);
+// What the arguments ask for, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the
+// wait, unless the caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not
+// seen reached within Arguments::connect_wait ends it, too. Nothing that the explainer asks delays the return.
+[[nodiscard]] std::variant<Held, int> acquire(const Client& client, const Arguments& arguments,
+                                              const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
+                                              WaitExplainer& explainer);
 
 }  // namespace dlock::cli

@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <memory>
+#include <limits>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <dlock/url.hpp>
 
-#include "bench/session.hpp"
-#include "cli/help.hpp"
+#include "cli/command_line.hpp"
 #include "cli/secret_arguments.hpp"
+#include "cli/text.hpp"
 
 namespace dlock::cli {
 
@@ -45,194 +41,25 @@ SplitWords split_run(const std::vector<std::string>& words) {
   return split;
 }
 
-// CLI11 does not know that there is a command after "--".
-class RunFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]\n";
-  }
-};
-
-// As CLI11's validators answer: "" is good.
-std::string problem_with_positive(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [read, error] = std::from_chars(text.data(), end, number);
-  const bool good = error == std::errc() && read == end && std::isfinite(number) && number > 0;
-  return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
-}
-
-std::string problem_with_workers(const std::string& text) {
-  constexpr int least = 2;  // one alone has nobody to contend with
-  constexpr int most = 64;  // each is a process
-  int number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [read, error] = std::from_chars(text.data(), end, number);
-  const bool good = error == std::errc() && read == end && number >= least && number <= most;
-  return good ? "" : fmt::format("must be {} to {}, not \"{}\"", least, most, text);
-}
-
-struct DurationOption {
-  const char* name;
-  std::string text;
-};
-
-// The CLI11 application and the places that it fills.
+// Reads what the command line says.
 class Parser {
  public:
-  Parser();
   std::variant<Arguments, Answer> parse(const std::vector<std::string>& words);
 
  private:
-  CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
-  void add_bench();
-  void add_torture();
-  void add_name(CLI::App* app);
-  void add_acquire_options(CLI::App* app);
   void take_values();
-  [[noreturn]] void explain_extras(const SplitWords& split) const;
+  void take_times();
+  void take_kind();
+  [[noreturn]] void explain_extras() const;
+  [[noreturn]] void explain_number_of_values(const std::string& text) const;
+  [[nodiscard]] Answer help_with(const std::vector<std::string>& verbs) const;
   Arguments finish(const SplitWords& split);
 
-  CLI::App app_{help_summary, "dlock"};
-  std::vector<std::pair<CLI::App*, Verb>> verbs_;
-  Arguments result_;
-  std::string url_;
-  bool try_once_ = false;
-  DurationOption wait_{"--wait", {}};
-  DurationOption connect_wait_{"--connect-wait", {}};
-  DurationOption lease_{"--lease", {}};
-  DurationOption hold_at_least_{"--hold-at-least", {}};
-  DurationOption kill_after_{"--kill-after", {}};
-  DurationOption idle_{"--idle", {}};
+  CommandLine line_;
+  Arguments& result_ = line_.arguments;
 };
 
-Parser::Parser() {
-  app_.require_subcommand(1);
-  app_.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
-  app_.footer(main_footer());
-  CLI::App* run = add_verb(Verb::run, "run", "Run a command while holding a lock", run_footer());
-  run->formatter(std::make_shared<RunFormatter>());
-  add_name(run);
-  add_acquire_options(run);
-  run->add_option("--hold-at-least", hold_at_least_.text, "Keep the lock at least this long, even if the command ends")
-      ->type_name("TIME");
-  run->add_option("--kill-after", kill_after_.text, "Time between TERM and KILL when the lock is lost (default 5s)")
-      ->type_name("TIME");
-  run->add_flag("-q,--quiet", result_.quiet, "Say nothing but errors");
-
-  CLI::App* hold = add_verb(Verb::hold, "hold", "Hold a lock until a signal", hold_footer());
-  add_name(hold);
-  add_acquire_options(hold);
-  hold->add_flag("-q,--quiet", result_.quiet, "Say nothing but errors");
-  hold->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* status = add_verb(Verb::status, "status", "Show who holds a lock", query_footer("status"));
-  add_name(status);
-  status->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));
-  list->add_flag("--held", result_.held_only, "Only those that are held");
-  list->add_flag("--names", result_.names_only, "Print the names alone, one a line");
-  list->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* break_lock = add_verb(Verb::break_lock, "break", "Take a lock away from its holder", query_footer("break"));
-  add_name(break_lock);
-  break_lock->add_flag("--yes", result_.yes, "Really do it");
-  break_lock->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* forget = add_verb(Verb::forget, "forget", "Remove what the service remembers of names no longer used",
-                              query_footer("forget"));
-  forget->add_option("NAME", result_.names, "The locks' names")->type_name(" ")->option_text(" ");
-  forget->add_option("--idle", idle_.text, "All names that nobody has taken for this long; a minute at least")
-      ->type_name("TIME");
-  forget->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* doctor =
-      add_verb(Verb::doctor, "doctor", "Reach the service, show what it guarantees, warn of unsafe settings",
-               query_footer("doctor"));
-  doctor->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* init = add_verb(Verb::init, "init", "Make what locks need in the service, such as tables in a database",
-                            query_footer("init"));
-  init->add_flag("--json", result_.json, "Print JSON");
-
-  CLI::App* backends = add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends"));
-  backends->add_flag("--json", result_.json, "Print JSON");
-
-  add_bench();
-  add_torture();
-}
-
-void Parser::add_bench() {
-  BenchArguments& bench = result_.bench;
-  CLI::App* app = add_verb(Verb::bench, "bench", "Measure and compare lock services", bench_footer());
-  app->add_option("--url", bench.urls, "A lock service; may be repeated (default: all that can be reached)")
-      ->type_name("URL")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--scenario", bench.scenarios, "Measure only this; may be repeated")
-      ->type_name("NAME")
-      ->expected(1)
-      ->take_all()
-      ->check(CLI::IsMember(bench::scenario_names()));
-  app->add_flag("--quick", bench.quick, "A short run, for a first impression");
-  app->add_option("--rate", bench.rate,
-                  "Let acquires arrive at this rate a second, whether or not others are under way")
-      ->type_name("N")
-      ->check(&problem_with_positive);
-  app->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
-  app->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
-  app->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
-      ->type_name("OLD NEW")
-      ->expected(2);
-}
-
-void Parser::add_torture() {
-  TortureArguments& torture = result_.torture;
-  CLI::App* app = add_verb(Verb::torture, "torture", "Break everything around the locks, and see whether they hold",
-                           torture_footer());
-  app->add_option("--minutes", torture.minutes, "For how long things are broken (default 1)")
-      ->type_name("N")
-      ->check(&problem_with_positive);
-  app->add_option("--seed", torture.seed, "Break the same things in the same order as the run that printed it")
-      ->type_name("N");
-  app->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
-      ->type_name("N")
-      ->check(&problem_with_workers);
-  app->add_option("--kind", torture.kind, "Of which kind the locks are: lock, read-write, semaphore, semaphore=N")
-      ->type_name("KIND");
-  app->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
-      ->type_name("DIRECTORY");
-  app->add_option("--check", torture.check, "Break nothing; check the history of an earlier run")
-      ->type_name("DIRECTORY");
-  app->add_option("--plan", torture.plan)->group("");  // to ourselves, as a worker
-}
-
-CLI::App* Parser::add_verb(Verb verb, const char* name, const char* description, std::string footer) {
-  CLI::App* app = app_.add_subcommand(name, description);
-  app->footer(std::move(footer));
-  if (verb != Verb::backends && verb != Verb::bench) {
-    app->add_option("--url", url_, "The lock service, e.g. file:///run/lock/myapp")->type_name("URL");
-  }
-  verbs_.emplace_back(app, verb);
-  return app;
-}
-
-void Parser::add_name(CLI::App* app) {
-  app->add_option("NAME", result_.name, "The lock's name")->required()->type_name(" ")->option_text(" ");
-}
-
-void Parser::add_acquire_options(CLI::App* app) {
-  app->add_option("--wait", wait_.text, "Wait at most this long for the lock (default forever)")->type_name("TIME");
-  app->add_option("--connect-wait", connect_wait_.text,
-                  "Exit with 69 if the service was not reached within this time (default 30s; with --wait, that)")
-      ->type_name("TIME");
-  app->add_flag("--try", try_once_, "Do not wait: exit with 75 if somebody else holds the lock");
-  app->add_option("--lease", lease_.text, "How long the service keeps the lock if it does not hear from dlock")
-      ->type_name("TIME");
-}
-
-Duration to_duration(const DurationOption& option) {
+Duration to_duration(const TextOption& option) {
   const std::optional<Duration> value = parse_duration(option.text);
   if (!value) {
     throw UsageError(fmt::format("{}: \"{}\" is not a time; write a number with a unit, such as 250ms, 30s, 5m, 12h",
@@ -241,8 +68,59 @@ Duration to_duration(const DurationOption& option) {
   return *value;
 }
 
+std::int64_t to_permits(const TextOption& option) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  std::int64_t permits = 0;
+  const char* const end = option.text.data() + option.text.size();
+  const auto [read, error] = std::from_chars(option.text.data(), end, permits);
+  if (error == std::errc() && read == end && permits >= 1 && permits <= most) return permits;
+  throw UsageError(fmt::format("{}: must be 1 to {}, not \"{}\"", option.name, most, option.text));
+}
+
+Space to_space(const TextOption& option) {
+  const auto found = std::ranges::find(every_kind, option.text, kind_word);
+  if (found != every_kind.end()) return *found;
+  throw UsageError(
+      fmt::format("{}: must be lock, read-write, semaphore or election, not \"{}\"", option.name, option.text));
+}
+
+void Parser::take_times() {
+  if (line_.try_once && !line_.wait.text.empty()) throw UsageError("--try and --wait exclude each other");
+  if (!line_.wait.text.empty()) result_.wait = to_duration(line_.wait);
+  if (line_.try_once) result_.wait = Duration();
+  if (line_.try_once || !line_.wait.text.empty()) result_.connect_wait = forever;  // they end by themselves
+  if (!line_.connect_wait.text.empty()) result_.connect_wait = to_duration(line_.connect_wait);
+  if (result_.connect_wait == Duration()) {
+    throw UsageError("--connect-wait: must be longer than 0; no service is reached in no time");
+  }
+  if (!line_.lease.text.empty()) result_.lease = to_duration(line_.lease);
+  if (!line_.hold_at_least.text.empty()) result_.hold_at_least = to_duration(line_.hold_at_least);
+  if (!line_.kill_after.text.empty()) result_.kill_after = to_duration(line_.kill_after);
+  if (!line_.idle.text.empty()) result_.idle = to_duration(line_.idle);
+}
+
+void Parser::take_kind() {
+  std::vector<std::string> kinds;
+  if (line_.shared) kinds.emplace_back("--shared");
+  if (line_.exclusive) kinds.emplace_back("--exclusive");
+  if (!line_.permits.text.empty()) kinds.emplace_back(line_.permits.name);
+  if (kinds.size() > 1) throw UsageError(fmt::format("{} and {} exclude each other", kinds[0], kinds[1]));
+  if (!line_.permits.text.empty()) {
+    result_.space = Space::semaphore;
+    result_.permits = to_permits(line_.permits);
+  } else if (!kinds.empty()) {
+    result_.space = Space::read_write;
+    result_.mode = line_.shared ? Mode::shared : Mode::exclusive;
+  } else if (!line_.kind.text.empty()) {
+    result_.space = to_space(line_.kind);
+  }
+  if (!kinds.empty() && result_.names.size() > 1) {
+    throw UsageError(
+        fmt::format("{} takes one name, not {}; several names are plain locks", kinds.front(), result_.names.size()));
+  }
+}
+
 void Parser::take_values() {
-  if (try_once_ && !wait_.text.empty()) throw UsageError("--try and --wait exclude each other");
   if (!result_.bench.compare.empty() && result_.bench.measures()) {
     throw UsageError("--compare measures nothing, and takes no other option");
   }
@@ -250,17 +128,13 @@ void Parser::take_values() {
     throw UsageError("--check breaks nothing, and takes no other option");
   }
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
-  if (!wait_.text.empty()) result_.wait = to_duration(wait_);
-  if (try_once_) result_.wait = Duration();
-  if (try_once_ || !wait_.text.empty()) result_.connect_wait = forever;  // they end by themselves
-  if (!connect_wait_.text.empty()) result_.connect_wait = to_duration(connect_wait_);
-  if (result_.connect_wait == Duration()) {
-    throw UsageError("--connect-wait: must be longer than 0; no service is reached in no time");
+  take_times();
+  take_kind();
+  std::vector<std::string> names = result_.names;
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end() && result_.verb != Verb::forget) {
+    throw UsageError(fmt::format("\"{}\" is named twice", *twice));
   }
-  if (!lease_.text.empty()) result_.lease = to_duration(lease_);
-  if (!hold_at_least_.text.empty()) result_.hold_at_least = to_duration(hold_at_least_);
-  if (!kill_after_.text.empty()) result_.kill_after = to_duration(kill_after_);
-  if (!idle_.text.empty()) result_.idle = to_duration(idle_);
 }
 
 // The option that a word begins with; what follows, whether behind a '=' or not, may be a password.
@@ -271,38 +145,55 @@ std::string option_in(std::string_view word) {
 }
 
 // CLI11 would print the words themselves, and a word may be a password.
-void Parser::explain_extras(const SplitWords& split) const {
+void Parser::explain_extras() const {
   std::string option;
-  for (const std::string& word : app_.remaining(true)) {
+  for (const std::string& word : line_.app.remaining(true)) {
     if (option.empty() && word.starts_with('-')) option = option_in(word);
   }
   if (!option.empty()) throw UsageError(fmt::format("{}: no such option", option));
-  if (app_.get_subcommands().empty()) throw UsageError("that is not a dlock command; see dlock --help");
-  if (app_.got_subcommand("run") && !split.separated) {
-    throw UsageError("\"--\" is missing: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
-  }
-  throw UsageError("there are more arguments than expected");
+  if (line_.app.get_subcommands().empty()) throw UsageError("that is not a dlock command; see dlock --help");
+  const std::string verb = line_.app.get_subcommands().front()->get_name();
+  throw UsageError(fmt::format("there are more arguments than expected; see dlock {} --help", verb));
+}
+
+// CLI11 says "--wait: 1 required TIME missing", or "NAME: At Most 1 required but received 2".
+void Parser::explain_number_of_values(const std::string& text) const {
+  if (!text.starts_with('-')) explain_extras();
+  const std::string option = text.substr(0, text.find(": "));
+  if (text.ends_with(" missing")) throw UsageError(option + ": the value is missing");
+  if (text.find("At Most 1 ") != std::string::npos) throw UsageError(option + ": may be given only once");
+  throw UsageError(text);
+}
+
+// "dlock help", "dlock help VERB".
+Answer Parser::help_with(const std::vector<std::string>& verbs) const {
+  if (verbs.empty()) return Answer{line_.app.help()};
+  const auto known =
+      std::ranges::find(line_.verbs, verbs.front(), [](const auto& verb) { return verb.first->get_name(); });
+  if (known == line_.verbs.end()) explain_extras();
+  return Answer{known->first->help()};
 }
 
 Arguments Parser::finish(const SplitWords& split) {
-  for (const auto& [app, verb] : verbs_) {
-    if (app_.got_subcommand(app)) result_.verb = verb;
+  for (const auto& [app, verb] : line_.verbs) {
+    if (line_.app.got_subcommand(app)) result_.verb = verb;
     CLI::Option* option = verb == Verb::bench ? nullptr : app->get_option_no_throw("--url");
-    if (option != nullptr && option->count() > 0) result_.url = url_;
+    if (option != nullptr && option->count() > 0) result_.url = line_.url;
     if (verb != Verb::torture) continue;
     for (const char* each : {"--url", "--minutes", "--seed", "--workers", "--kind", "--directory"}) {
       if (app->count(each) > 0) result_.torture.breaks = true;
     }
   }
-  if (result_.verb == Verb::forget && result_.names.empty() == idle_.text.empty()) {
+  if (result_.verb == Verb::forget && result_.names.empty() == line_.idle.text.empty()) {
     throw UsageError("forget takes either names or --idle TIME");
   }
   if (result_.verb == Verb::run) {
     if (!split.separated) {
-      throw UsageError("\"--\" and a command are missing: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT...]");
+      throw UsageError(fmt::format("\"--\" {} missing: dlock run [OPTIONS] NAME... -- COMMAND [ARGUMENT...]",
+                                   result_.names.size() > 1 ? "is" : "and a command are"));
     }
     if (split.command.empty()) throw UsageError("there is no command after \"--\"");
-    if (split.name) result_.name = *split.name;
+    if (split.name) result_.names = {*split.name};
     result_.command = split.command;
   }
   take_values();
@@ -310,9 +201,10 @@ Arguments Parser::finish(const SplitWords& split) {
 }
 
 std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& words) {
+  if (!words.empty() && words.front() == "help") return help_with({words.begin() + 1, words.end()});
   const bool is_run = !words.empty() && words.front() == "run";
   SplitWords split = is_run ? split_run(words) : SplitWords{.own = words, .name = {}, .command = {}};
-  if (split.name) app_.get_subcommand("run")->get_option("NAME")->required(false);
+  if (split.name) line_.app.get_subcommand("run")->get_option("NAME")->required(false);
   for (const std::string& word : split.own) {
     // CLI11 would take the next word as the value.
     if (word == "--") break;
@@ -321,17 +213,21 @@ std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& wo
     }
   }
   try {
-    app_.parse(std::vector<std::string>(split.own.rbegin(), split.own.rend()));  // CLI11 reads from the back
-    if (split.name && !result_.name.empty()) throw UsageError("there are two lock names");
+    line_.app.parse(std::vector<std::string>(split.own.rbegin(), split.own.rend()));  // CLI11 reads from the back
+    if (split.name && !result_.names.empty()) {
+      throw UsageError("there are two lock names, one before \"--\" and one behind it");
+    }
   } catch (const CLI::CallForVersion& call) {
     return Answer{std::string(call.what()) + "\n"};
   } catch (const CLI::CallForHelp&) {
-    return Answer{app_.help()};
+    return Answer{line_.app.help()};
   } catch (const CLI::ExtrasError&) {
-    explain_extras(split);
+    explain_extras();
+  } catch (const CLI::ArgumentMismatch& error) {
+    explain_number_of_values(error.what());
   } catch (const CLI::ParseError& error) {
     if (words.empty()) throw UsageError("there is no command; see dlock --help");
-    if (app_.get_subcommands().empty()) explain_extras(split);
+    if (line_.app.get_subcommands().empty()) explain_extras();
     throw UsageError(error.what());
   }
   return finish(split);

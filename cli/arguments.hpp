@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlock/duration.hpp>
+#include <dlock/space.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -46,7 +47,10 @@ struct TortureArguments {
 struct Arguments {
   Verb verb = Verb::run;
   std::optional<std::string> url;
-  std::string name;
+  std::vector<std::string> names;  // one; run, hold: several are taken as one; forget: these, or none with `idle`
+  Space space = Space::lock;
+  Mode mode = Mode::exclusive;
+  std::int64_t permits = 0;                          // of a semaphore that is to be taken
   Duration wait = forever;                           // zero: try
   Duration connect_wait = std::chrono::seconds(30);  // for a service that was never reached; forever with --wait
   std::optional<Duration> lease;
@@ -57,11 +61,13 @@ struct Arguments {
   bool held_only = false;
   bool names_only = false;
   bool yes = false;
-  std::vector<std::string> names;  // forget: these, or those that were not taken for `idle`
-  std::optional<Duration> idle;
+  std::optional<Duration> idle;      // forget: all names that were not taken for so long
   std::vector<std::string> command;  // run: what follows "--"
   BenchArguments bench;
   TortureArguments torture;
+
+  // Where there is only one.
+  [[nodiscard]] const std::string& name() const { return names.front(); }
 };
 
 // The command line is wrong. The text never contains a password.

@@ -14,7 +14,7 @@ namespace dlock::cli {
 
 namespace {
 
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+std::vector<std::string> environment_with(const decltype(Command::variables)& variables) {
   std::vector<std::string> result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -23,7 +23,9 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
     for (const auto& variable : variables) replaced = replaced || variable.first == name;
     if (!replaced) result.emplace_back(text);
   }
-  for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) {
+    if (value) result.push_back(name + "=" + *value);
+  }
   return result;
 }
 

@@ -18,8 +18,9 @@
 namespace dlock::cli {
 
 struct Command {
-  std::vector<std::string> arguments;                          // the first is the program, looked up in PATH
-  std::vector<std::pair<std::string, std::string>> variables;  // replace those of the same name in the environment
+  std::vector<std::string> arguments;  // the first is the program, looked up in PATH
+  // Replace those of the same name in the environment; nullopt removes one.
+  std::vector<std::pair<std::string, std::optional<std::string>>> variables;
 };
 
 class Child {

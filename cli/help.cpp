@@ -32,6 +32,7 @@ std::string main_footer() {
              "  dlock run nightly-report -- ./report.sh           run it when nobody else does\n"
              "  dlock run --try nightly-report -- ./report.sh     run it now or not at all\n"
              "  dlock run --url redis://db1 --wait 30s deploy -- make deploy\n"
+             "  dlock run --shared prices -- ./read-prices        together with others who share it\n"
              "  dlock status nightly-report\n"
              "  dlock doctor\n"
              "\n"
@@ -48,8 +49,14 @@ std::string run_footer() {
              "  dlock run --try --hold-at-least 5m nightly-report -- ./report.sh     from cron, on every host\n"
              "  dlock run --wait 30s deploy -- sh -c 'make && make deploy'\n"
              "  DLOCK_URL=redis://db1 dlock run orders/42 -- sh -c './import --fence \"$DLOCK_TOKEN\"'\n"
+             "  dlock run --exclusive prices -- ./update-prices                      alone; readers say --shared\n"
+             "  dlock run --permits 4 uploads -- ./upload                            four at the same time\n"
+             "  dlock run accounts/1 accounts/2 -- ./transfer                        both locks, or none\n"
              "\n"
-             "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token) and DLOCK_URL (without password).\n"
+             "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token), DLOCK_KIND and DLOCK_URL (without "
+             "password).\n"
+             "DLOCK_NAMES and DLOCK_TOKENS have all names and tokens, one a line; of several locks, only these are "
+             "set.\n"
              "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group, TERM to all that\n"
              "descends from it. When dlock dies, when the lock is lost, and when the command has ended,\n"
              "everything that the command has started is ended, daemons included.\n"
@@ -58,11 +65,14 @@ std::string run_footer() {
 }
 
 std::string hold_footer() {
-  return "Prints the fencing token when the lock is held, and holds it until INT, TERM, HUP or QUIT.\n"
+  return "Prints the fencing token when the lock is held, and holds it until INT, TERM, HUP or QUIT. Of several "
+         "locks,\n"
+         "each token is on a line of its own, in the order of the names.\n"
          "\n"
          "Examples:\n"
          "  dlock hold maintenance\n"
-         "  dlock hold --try --json maintenance\n";
+         "  dlock hold --try --json maintenance\n"
+         "  dlock hold --shared prices\n";
 }
 
 std::string bench_footer() {
@@ -99,10 +109,12 @@ std::string torture_footer() {
 std::string query_footer(const char* verb) {
   const std::string_view v = verb;
   if (v == "status")
-    return "Examples:\n  dlock status nightly-report\n  dlock status --json nightly-report | jq .holder\n";
-  if (v == "list") return "Examples:\n  dlock list --held\n  dlock list --json | jq -r '.[].name'\n";
+    return "Examples:\n  dlock status nightly-report\n  dlock status --json nightly-report | jq .holder\n"
+           "  dlock status --kind semaphore uploads\n";
+  if (v == "list")
+    return "Examples:\n  dlock list --held\n  dlock list --json | jq -r '.[].name'\n  dlock list --kind read-write\n";
   if (v == "break") {
-    return "The holder is told through its loss signal and may still be at work for a moment.\n"
+    return "Who holds it is told through a loss signal, and may still be at work for a moment.\n"
            "\n"
            "Examples:\n  dlock break --yes nightly-report\n";
   }

@@ -5,8 +5,6 @@
 
 namespace dlock::cli {
 
-inline constexpr const char* help_summary = "Distributed locks for the command line.";
-
 // Each ends with a newline.
 [[nodiscard]] std::string main_footer();
 [[nodiscard]] std::string run_footer();

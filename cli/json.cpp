@@ -1,11 +1,14 @@
 #include "cli/json.hpp"
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include <dlock/info.hpp>
 
+#include "cli/lock_report.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
@@ -23,13 +26,39 @@ void print_json(const Json& value) {
   print(json_line(value));
 }
 
+namespace {
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+Json token_or_null(FencingToken token) {
+  return token.value() == 0 ? Json() : Json(token.value());
+}
+
+Json milliseconds_or_null(const std::optional<std::chrono::nanoseconds>& time) {
+  return time ? Json(std::chrono::duration_cast<std::chrono::milliseconds>(*time).count()) : Json();
+}
+
+Json to_json(const HolderInfo& holder) {
+  return {{"holder", text_or_null(holder.holder)},
+          {"mode", holder.mode == Mode::shared ? "shared" : "exclusive"},
+          {"token", token_or_null(holder.token)},
+          {"remaining_ms", milliseconds_or_null(holder.remaining)}};
+}
+
+}  // namespace
+
 Json to_json(const LockInfo& info) {
-  Json json = {{"name", info.name}, {"held", info.held}};
-  json["holder"] = info.holder.empty() ? Json() : Json(info.holder);
-  json["token"] = info.token.value() == 0 ? Json() : Json(info.token.value());
-  json["remaining_ms"] =
-      info.remaining ? Json(std::chrono::duration_cast<std::chrono::milliseconds>(*info.remaining).count()) : Json();
+  Json json = {{"name", info.name}, {"kind", kind_word(info.space)}, {"held", info.held}};
+  json["holder"] = text_or_null(info.holder);
+  json["token"] = token_or_null(info.token);
+  json["remaining_ms"] = milliseconds_or_null(info.remaining);
   json["waiters"] = info.waiters ? Json(*info.waiters) : Json();
+  json["holders"] = Json::array();
+  for (const HolderInfo& holder : all_holders(info)) json["holders"].push_back(to_json(holder));
+  if (info.space == Space::semaphore) json["permits"] = info.permits == 0 ? Json() : Json(info.permits);
+  if (info.space == Space::election) json["value"] = info.held ? Json(info.value) : Json();
   return json;
 }
 

@@ -13,9 +13,9 @@
 
 namespace dlock::cli {
 
-Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals, int other) {
+Kept keep(const Held& held, TimePoint until, SignalQueue& signals, int other) {
   const Event lost_event;
-  const std::stop_token lost = lease.lost();
+  const std::stop_token lost = held.lost();
   const std::stop_callback on_lost(lost, [&lost_event] { lost_event.notify(); });
   Alarm alarm;
   alarm.set(until);

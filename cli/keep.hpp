@@ -1,8 +1,9 @@
 // Holding a lock with nothing else to do.
 #pragma once
 
-#include <dlock/lease.hpp>
+#include <dlock/clock.hpp>
 
+#include "cli/held.hpp"
 #include "cli/signal_queue.hpp"
 
 namespace dlock::cli {
@@ -14,6 +15,6 @@ struct Kept {
 
 // Returns when the time has come, at INT, TERM, HUP or QUIT, when the lease is lost, or when the other descriptor is
 // readable, if there is one. Stops and continues with its job like any program.
-[[nodiscard]] Kept keep(const Lease& lease, TimePoint until, SignalQueue& signals, int other = -1);
+[[nodiscard]] Kept keep(const Held& held, TimePoint until, SignalQueue& signals, int other = -1);
 
 }  // namespace dlock::cli

@@ -14,6 +14,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/json.hpp"
 #include "cli/location.hpp"
+#include "cli/lock_report.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
@@ -27,72 +28,49 @@ Client connect_to(const Arguments& arguments) {
   return connect(service_url(arguments.url), {.label = "dlock"});
 }
 
-Table::Cell state(const LockInfo& info) {
-  return info.held ? Table::Cell{"held", Style::yellow} : Table::Cell{"free", Style::green};
-}
-
-std::string token_text(const LockInfo& info) {
-  return info.token.value() == 0 ? "-" : std::to_string(info.token.value());
-}
-
-std::string or_dash(const std::string& text) {
-  return text.empty() ? "-" : text;
-}
-
 }  // namespace
 
 int status(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  (void)client.lock(arguments.name);  // says what is wrong with a name before anything is asked
-  const LockInfo info = client.inspect(arguments.name);
+  (void)client.lock(arguments.name());  // says what is wrong with a name before anything is asked
+  const LockInfo info = client.inspect(arguments.name(), arguments.space);
   if (arguments.json) {
     print_json(to_json(info));
-    return done;
+  } else {
+    print(status_text(info));
   }
-  Table table;
-  table.add({{"name"}, {info.name}});
-  table.add({{"state"}, state(info)});
-  if (info.held) table.add({{"holder"}, {info.holder.empty() ? "unknown" : info.holder}});
-  if (info.token.value() != 0) table.add({{info.held ? "token" : "last token"}, {token_text(info)}});
-  if (info.remaining) table.add({{"remaining"}, {for_people(*info.remaining)}});
-  if (info.waiters) table.add({{"waiters"}, {std::to_string(*info.waiters)}});
-  print(table.to_string());
   return done;
 }
 
 int list(const Arguments& arguments) {
-  std::vector<LockInfo> locks = connect_to(arguments).list();
+  std::vector<LockInfo> locks = connect_to(arguments).list(arguments.space);
   if (arguments.held_only) std::erase_if(locks, [](const LockInfo& info) { return !info.held; });
   if (arguments.json) {
     Json json = Json::array();
     for (const LockInfo& info : locks) json.push_back(to_json(info));
     print_json(json);
-    return done;
-  }
-  if (arguments.names_only) {
+  } else if (arguments.names_only) {
     std::string names;
     for (const LockInfo& info : locks) names += printable(info.name) + "\n";
     print(names);
-    return done;
+  } else {
+    print(list_text(locks, arguments.space));
   }
-  if (locks.empty()) return done;
-  Table table;
-  table.add({{"NAME", Style::bold}, {"STATE", Style::bold}, {"TOKEN", Style::bold}, {"HOLDER", Style::bold}});
-  for (const LockInfo& info : locks) {
-    table.add({{info.name}, state(info), {token_text(info)}, {or_dash(info.holder)}});
-  }
-  print(table.to_string());
   return done;
 }
 
 namespace {
 
-[[noreturn]] void cannot_break(const Client& client, const std::string& name) {
-  std::string holder;
-  if (client.capabilities().can_inspect) holder = client.inspect(name).holder;
-  throw Error(errc::unsupported,
-              fmt::format("the {} backend cannot take a lock away; end the holder instead{}",
-                          client.capabilities().backend, holder.empty() ? "" : " (" + holder + ", as host:pid:label)"));
+[[noreturn]] void cannot_break(const Client& client, const std::string& name, Space space) {
+  std::string holders;
+  if (client.capabilities().can_inspect) {
+    for (const HolderInfo& each : all_holders(client.inspect(name, space))) {
+      if (!each.holder.empty()) holders += (holders.empty() ? "" : ", ") + each.holder;
+    }
+  }
+  throw Error(errc::unsupported, fmt::format("the {} backend cannot take a lock away; end the holder instead{}",
+                                             client.capabilities().backend,
+                                             holders.empty() ? "" : " (" + holders + ", as host:pid:label)"));
 }
 
 }  // namespace
@@ -104,13 +82,14 @@ int break_lock(const Arguments& arguments) {
         "say --yes if that is what you want");
   }
   const Client client = connect_to(arguments);
-  (void)client.lock(arguments.name);  // says what is wrong with a name before anything is asked
-  if (!client.capabilities().can_break) cannot_break(client, arguments.name);
-  const bool broken = client.break_lock(arguments.name);
+  const std::string& name = arguments.name();
+  (void)client.lock(name);  // says what is wrong with a name before anything is asked
+  if (!client.capabilities().can_break) cannot_break(client, name, arguments.space);
+  const bool broken = client.break_lock(name, arguments.space);
   if (arguments.json) {
-    print_json({{"name", arguments.name}, {"broken", broken}});
+    print_json({{"name", name}, {"broken", broken}});
   } else {
-    print(fmt::format("\"{}\" {}\n", arguments.name, broken ? "was taken away from its holder" : "was not held"));
+    print(fmt::format("\"{}\" {}\n", name, broken ? "was taken away from all who held it" : "was not held"));
   }
   return done;
 }
@@ -118,9 +97,9 @@ int break_lock(const Arguments& arguments) {
 namespace {
 
 // Whether there was something to forget; nothing where the lock is in use, which is said.
-std::optional<bool> forget_one(const Client& client, const std::string& name) {
+std::optional<bool> forget_one(const Client& client, const std::string& name, Space space) {
   try {
-    return client.forget(name);
+    return client.forget(name, space);
   } catch (const Error& error) {
     if (error.code() != errc::timed_out) throw;
     say(error.detail());
@@ -141,13 +120,13 @@ int forget(const Arguments& arguments) {
     print(fmt::format("\"{}\" {}\n", printable(name), forgotten ? "was forgotten" : "was not known"));
   };
   for (const std::string& name : arguments.names) {
-    const std::optional<bool> forgotten = forget_one(client, name);
+    const std::optional<bool> forgotten = forget_one(client, name, arguments.space);
     if (forgotten || arguments.json) tell(name, forgotten.value_or(false));
     if (!forgotten) status = ExitCode::busy;
   }
   // Each call removes a part.
   for (bool more = arguments.idle.has_value(); more;) {
-    const std::vector<std::string> removed = client.forget_idle(*arguments.idle);
+    const std::vector<std::string> removed = client.forget_idle(*arguments.idle, arguments.space);
     for (const std::string& name : removed) tell(name, true);
     more = !removed.empty();
   }
@@ -179,6 +158,14 @@ Json capabilities_json(const Capabilities& c) {
           {"close_on_exec", c.close_on_exec}};
 }
 
+std::string kinds(const Capabilities& c) {
+  std::string words;
+  for (const Space space : every_kind) {
+    if (c.has(space)) words += (words.empty() ? "" : ", ") + std::string(kind_word(space));
+  }
+  return words;
+}
+
 std::string guarantees(const Client& client) {
   const Capabilities c = client.capabilities();
   Table table;
@@ -188,6 +175,7 @@ std::string guarantees(const Client& client) {
   table.add({{"scope"}, {fmt::format("{}: {}", to_string(c.scope), explain(c.scope))}});
   table.add({{"lease"}, {fmt::format("{}: {}", to_string(c.lease_kind), explain(c.lease_kind))}});
   table.add({{"fencing"}, {fmt::format("{}: {}", to_string(c.fencing), explain(c.fencing))}});
+  table.add({{"kinds"}, {kinds(c)}});
   table.add({{"waiters"}, {c.fair ? "first come, first served" : "in no particular order"}});
   return table.to_string();
 }

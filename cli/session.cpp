@@ -32,8 +32,8 @@ std::string label_for(std::string_view program) {
   return label.empty() ? "dlock" : label;
 }
 
-Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
-                            std::shared_ptr<Reporter> reporter) {
+Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
+                           std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
   bench::UrlText text(url);
   if (!arguments.lease || text.parameter("session_timeout")) return connect(url, std::move(options));

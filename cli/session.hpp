@@ -12,10 +12,10 @@
 
 namespace dlock::cli {
 
-// A client for the one lock of a command: where locks live with their session, --lease is the session's (a second at
+// A client for what a command takes: where locks live with their session, --lease is the session's (a second at
 // least), unless the URL says how long a session lives. Throws what connect() throws.
-[[nodiscard]] Client connect_for_one_lock(const std::string& url, const Arguments& arguments, std::string label,
-                                          std::shared_ptr<Reporter> reporter);
+[[nodiscard]] Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
+                                         std::shared_ptr<Reporter> reporter);
 
 // The name under which a command's lock appears to people: the program's file name, as far as a label may hold it.
 [[nodiscard]] std::string label_for(std::string_view program);

@@ -33,8 +33,8 @@ constexpr std::chrono::seconds late_kill_pause{1};
 Supervisor::Supervisor(const Setup& setup, std::optional<Guardian>& guardian)
     : setup_(setup),
       guardian_(guardian),
-      on_lost_(setup.lease.lost(), [this] { lost_event_.notify(); }),
-      watch_(setup.kill_after, LeaseClock::now(), setup.lease.valid_until()),
+      on_lost_(setup.held.lost(), [this] { lost_event_.notify(); }),
+      watch_(setup.kill_after, LeaseClock::now(), setup.held.valid_until()),
       child_(setup.command, setup.inherited, terminal_),
       has_terminal_(terminal_.interactive()) {
   // Orphans come to the reaper; if that is killed, to dlock.
@@ -69,8 +69,8 @@ void Supervisor::wait() {
 }
 
 void Supervisor::look_at_lease() {
-  const bool lost = setup_.lease.lost().stop_requested();
-  const auto step = watch_.step(LeaseClock::now(), setup_.lease.valid_until(), lost);
+  const bool lost = setup_.held.lost().stop_requested();
+  const auto step = watch_.step(LeaseClock::now(), setup_.held.valid_until(), lost);
   end_command(step.action);
   // The guardian also knows when to kill what the command has left behind, in case dlock cannot.
   guard(std::min(step.deadline, sweep_at_));
@@ -203,7 +203,7 @@ void Supervisor::resume() {
 
 void Supervisor::child_ended(int status) {
   // Whoever relies on the status relies on the lock having been held throughout.
-  outcome_.lost = outcome_.lost || !setup_.lease.held();
+  outcome_.lost = outcome_.lost || !setup_.held.held();
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();

@@ -1,8 +1,7 @@
 // The life of a command under a lease, from its start until the last process that descends from it is gone.
 #pragma once
 
-#include <dlock/client.hpp>
-#include <dlock/lease.hpp>
+#include <dlock/clock.hpp>
 
 #include <chrono>
 #include <functional>
@@ -11,6 +10,7 @@
 
 #include "cli/child.hpp"
 #include "cli/guardian.hpp"
+#include "cli/held.hpp"
 #include "cli/lease_watch.hpp"
 #include "cli/signal_queue.hpp"
 #include "cli/system.hpp"
@@ -24,7 +24,7 @@ class Supervisor {
     const Command& command;
     const Inherited& inherited;
     SignalQueue& signals;
-    Lease& lease;
+    const Held& held;
     std::chrono::nanoseconds kill_after;
     bool quiet;
   };

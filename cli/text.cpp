@@ -1,6 +1,6 @@
 #include "cli/text.hpp"
 
-#include <array>
+#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +27,19 @@ std::string for_people(std::chrono::nanoseconds duration) {
   if (duration < 1min) return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
   if (duration < 1h) return fmt::format("{} min {} s", duration / 1min, duration % 1min / 1s);
   return fmt::format("{} h {} min", duration / 1h, duration % 1h / 1min);
+}
+
+std::string quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 < names.size() ? ", " : " and ";
+    text += '"' + names[i] + '"';
+  }
+  return text;
+}
+
+std::string_view kind_word(Space space) noexcept {
+  return space == Space::read_write ? "read-write" : to_string(space);
 }
 
 std::string_view explain(Scope scope) noexcept {

@@ -3,10 +3,13 @@
 
 #include <dlock/capabilities.hpp>
 #include <dlock/info.hpp>
+#include <dlock/space.hpp>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dlock::cli {
 
@@ -14,6 +17,13 @@ namespace dlock::cli {
 
 // "28.1 s", "250 ms", "3 min 20 s".
 [[nodiscard]] std::string for_people(std::chrono::nanoseconds duration);
+
+// "a", "b" and "c", each in quotation marks.
+[[nodiscard]] std::string quoted(const std::vector<std::string>& names);
+
+// The kind of a lock in one word, as in --kind and DLOCK_KIND.
+[[nodiscard]] std::string_view kind_word(Space space) noexcept;
+inline constexpr std::array every_kind{Space::lock, Space::read_write, Space::semaphore, Space::election};
 
 // What a capability means to somebody who relies on it, in one sentence without a full stop.
 [[nodiscard]] std::string_view explain(Scope scope) noexcept;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/text.hpp"
+
 namespace dlock::cli {
 
 // dlock would have to wait for the answer before it can exit, so a service that has not answered yet is not asked.
@@ -12,29 +14,42 @@ bool WaitExplainer::worth_asking() const {
   return capabilities.can_inspect && (capabilities.scope != Scope::network || reporter_.connected());
 }
 
-void WaitExplainer::explain(const std::string& name) {
+void WaitExplainer::explain(const std::vector<std::string>& names, Space space) {
   if (worth_asking()) {
-    thread_ = std::jthread([this, name] { ask(name); });
+    thread_ = std::jthread([this, names, space] { ask(names, space); });
   } else {
-    tell(name, {});
+    tell("waiting for " + quoted(names));
   }
 }
 
-void WaitExplainer::ask(const std::string& name) {
-  std::string holder;
+void WaitExplainer::ask(const std::vector<std::string>& names, Space space) {
+  std::string text = "waiting for " + quoted(names);
   try {
-    holder = client_.inspect(name).holder;
+    for (const std::string& name : names) {
+      const LockInfo info = client_.inspect(name, space);
+      if (info.holder.empty() || info.holder == client_.holder()) {  // of several, the first ones are ours
+        if (is_over()) return;
+        continue;
+      }
+      text += names.size() == 1 ? ", held by " : fmt::format(": \"{}\" is held by ", name);
+      text += info.holder;
+      if (info.holders.size() > 1) text += fmt::format(" and {} more", info.holders.size() - 1);
+      break;
+    }
   } catch (const std::exception&) {
     // Trouble with the service is reported by the wait itself.
   }
-  tell(name, holder);
+  tell(text);
 }
 
-void WaitExplainer::tell(const std::string& name, const std::string& holder) {
+void WaitExplainer::tell(const std::string& text) {
   const std::scoped_lock lock(mutex_);
-  if (over_) return;
-  person_(holder.empty() ? fmt::format("waiting for \"{}\"", name)
-                         : fmt::format("waiting for \"{}\", held by {}", name, holder));
+  if (!over_) person_(text);
+}
+
+bool WaitExplainer::is_over() {
+  const std::scoped_lock lock(mutex_);
+  return over_;
 }
 
 void WaitExplainer::wait_is_over() {

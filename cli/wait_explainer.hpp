@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlock/client.hpp>
+#include <dlock/space.hpp>
 
 #include <functional>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "cli/reporter.hpp"
@@ -24,18 +26,19 @@ class WaitExplainer {
       : client_(client), reporter_(reporter), person_(std::move(person)) {}
   WaitExplainer(const WaitExplainer&) = delete;
   WaitExplainer& operator=(const WaitExplainer&) = delete;
-  // Waits for an answer that is still to come: for 1.25 times ClientOptions::response_timeout at most.
+  // Waits for one answer that is still to come: for 1.25 times ClientOptions::response_timeout at most.
   ~WaitExplainer() { wait_is_over(); }
 
   // Says for what dlock waits, and for whom as soon as the service has said it. Does not block; call at most once.
-  void explain(const std::string& name);
+  void explain(const std::vector<std::string>& names, Space space = Space::lock);
   // Nothing is said from here on. Does not block.
   void wait_is_over();
 
  private:
   [[nodiscard]] bool worth_asking() const;
-  void ask(const std::string& name);
-  void tell(const std::string& name, const std::string& holder);
+  void ask(const std::vector<std::string>& names, Space space);
+  void tell(const std::string& text);
+  [[nodiscard]] bool is_over();
 
   const Client& client_;
   const Reporter& reporter_;

@@ -24,7 +24,7 @@ Arguments parsed(const std::vector<std::string>& words) {
 TEST(Arguments, OfRunHaveDefaults) {
   const Arguments arguments = parsed({"run", "job", "--", "cmd", "-x"});
   EXPECT_EQ(arguments.verb, Verb::run);
-  EXPECT_EQ(arguments.name, "job");
+  EXPECT_EQ(arguments.name(), "job");
   EXPECT_EQ(arguments.command, (std::vector<std::string>{"cmd", "-x"}));
   EXPECT_EQ(arguments.url, std::nullopt);
   EXPECT_EQ(arguments.wait, forever);
@@ -59,6 +59,37 @@ TEST(Arguments, ALimitForReachingTheServiceHoldsWhereItIsGiven) {
   EXPECT_EQ(parsed({"run", "--wait", "1h", "--connect-wait", "5s", "job", "--", "cmd"}).connect_wait, Duration(5s));
 }
 
+TEST(Arguments, NameTheKindOfLock) {
+  EXPECT_EQ(parsed({"run", "job", "--", "cmd"}).space, Space::lock);
+  const Arguments shared = parsed({"run", "--shared", "job", "--", "cmd"});
+  EXPECT_EQ(shared.space, Space::read_write);
+  EXPECT_EQ(shared.mode, Mode::shared);
+  const Arguments exclusive = parsed({"hold", "job", "--exclusive"});
+  EXPECT_EQ(exclusive.space, Space::read_write);
+  EXPECT_EQ(exclusive.mode, Mode::exclusive);
+  const Arguments permits = parsed({"hold", "--permits", "2147483647", "job"});
+  EXPECT_EQ(permits.space, Space::semaphore);
+  EXPECT_EQ(permits.permits, 2147483647);
+  EXPECT_EQ(parsed({"status", "job"}).space, Space::lock);
+  EXPECT_EQ(parsed({"status", "--kind", "lock", "job"}).space, Space::lock);
+  EXPECT_EQ(parsed({"list", "--kind=read-write"}).space, Space::read_write);
+  EXPECT_EQ(parsed({"break", "--kind", "semaphore", "job"}).space, Space::semaphore);
+  EXPECT_EQ(parsed({"forget", "--kind", "election", "job"}).space, Space::election);
+}
+
+TEST(Arguments, OfRunAndHoldMayNameSeveralLocks) {
+  EXPECT_EQ(parsed({"run", "b", "--try", "a", "--", "cmd", "c"}).names, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(parsed({"hold", "--", "b", "a", "-x"}).names, (std::vector<std::string>{"b", "a", "-x"}));
+}
+
+TEST(Arguments, HelpIsACommandToo) {
+  const auto answer = [](const std::vector<std::string>& words) {
+    return std::get<Answer>(parse_arguments(words)).text;
+  };
+  EXPECT_EQ(answer({"help"}), answer({"--help"}));
+  EXPECT_EQ(answer({"help", "run"}), answer({"run", "--help"}));
+}
+
 TEST(Arguments, ACommandMayContainTheSeparator) {
   EXPECT_EQ(parsed({"run", "job", "--", "git", "checkout", "--", "file"}).command,
             (std::vector<std::string>{"git", "checkout", "--", "file"}));
@@ -66,7 +97,7 @@ TEST(Arguments, ACommandMayContainTheSeparator) {
 
 TEST(Arguments, ANameBetweenTwoSeparatorsMayLookLikeAnOption) {
   const Arguments arguments = parsed({"run", "-q", "--", "--try", "--", "cmd"});
-  EXPECT_EQ(arguments.name, "--try");
+  EXPECT_EQ(arguments.name(), "--try");
   EXPECT_EQ(arguments.wait, forever);
   EXPECT_EQ(arguments.command, (std::vector<std::string>{"cmd"}));
 }
@@ -108,6 +139,12 @@ TEST(Label, IsTheFileNameOfTheProgramInPlainCharacters) {
 TEST(FileUrl, EscapesWhatAUrlCannotContain) {
   EXPECT_EQ(file_url("/run/user/1000/dlock"), "file:///run/user/1000/dlock");
   EXPECT_EQ(file_url("/a b%?#\xC3\xA4"), "file:///a%20b%25%3F%23%C3%A4");
+}
+
+TEST(Quoted, NamesAreListedAsInASentence) {
+  EXPECT_EQ(quoted({"a"}), R"("a")");
+  EXPECT_EQ(quoted({"a", "b c"}), R"("a" and "b c")");
+  EXPECT_EQ(quoted({"a", "b", "c"}), R"("a", "b" and "c")");
 }
 
 TEST(DurationText, IsShort) {

@@ -48,8 +48,7 @@ TEST_F(Usage, AMissingNameIsRefused) {
 }
 
 TEST_F(Usage, TooManyArgumentsAreRefused) {
-  expect_refused({"run", "job", "job2", "--", "echo", "ran"}, "more arguments");
-  expect_refused({"status", "job", "job2"}, "more arguments");
+  expect_refused({"status", "job", "job2"}, "more arguments than expected; see dlock status --help\n");
   expect_refused({"run", "job", "--", "job2", "--", "echo"}, "two lock names");
 }
 
@@ -61,6 +60,50 @@ TEST_F(Usage, AnUnknownOptionIsNamedWithoutItsValue) {
 TEST_F(Usage, ContradictoryOptionsAreRefused) {
   expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--try and --wait");
   expect_refused({"list", "--json", "--names"}, "--json and --names");
+}
+
+TEST_F(Usage, OneKindOfLockIsNamedAtMost) {
+  expect_refused({"run", "--shared", "--permits", "2", "job", "--", "echo", "ran"}, "--shared and --permits exclude");
+  expect_refused({"run", "--exclusive", "--permits=2", "job", "--", "echo"}, "--exclusive and --permits exclude");
+  expect_refused({"hold", "--url", url(), "--shared", "--exclusive", "job"}, "--shared and --exclusive exclude");
+  expect_refused({"status", "--shared", "job"}, "--shared: no such option");
+  expect_refused({"run", "--kind", "lock", "job", "--", "echo"}, "--kind: no such option");
+}
+
+TEST_F(Usage, SeveralNamesArePlainLocksEachNamedOnce) {
+  expect_refused({"run", "--shared", "a", "b", "--", "echo", "ran"}, "--shared takes one name, not 2");
+  expect_refused({"hold", "--exclusive", "a", "b", "c"}, "--exclusive takes one name, not 3");
+  expect_refused({"hold", "--permits", "2", "a", "b"}, "--permits takes one name, not 2");
+  expect_refused({"run", "--url", url(), "b", "a", "b", "--", "echo", "ran"}, "\"b\" is named twice");
+  expect_refused({"hold", "--url", url(), "a", "a"}, "\"a\" is named twice");
+  expect_refused({"hold", "--url", url(), "good", "bad\nname"}, "name");
+  EXPECT_EQ(run(dlock("list")).out, "") << "something was left behind";
+}
+
+TEST_F(Usage, AWrongNumberOfPermitsIsRefused) {
+  for (const char* number : {"0", "-1", "2147483648", "99999999999999999999", "1.5", "two", "0x1", " 1"}) {
+    expect_refused({"run", "--url", url(), std::string("--permits=") + number, "job", "--", "echo", "ran"},
+                   std::string("--permits: must be 1 to 2147483647, not \"") + number + "\"\n");
+  }
+  expect_refused({"hold", "--permits", "-1", "job"}, "--permits: ");
+  expect_refused({"hold", "--permits=", "job"}, "--permits: the value is empty");
+}
+
+TEST_F(Usage, AKindThatThereIsNotIsRefused) {
+  for (const std::string verb : {"status", "break", "forget"}) {
+    expect_refused({verb, "--kind", "mutex", "job"},
+                   "--kind: must be lock, read-write, semaphore or election, not \"mutex\"\n");
+  }
+  expect_refused({"list", "--kind", "read-write lock"}, "--kind: must be");
+}
+
+TEST_F(Usage, AnOptionWithoutItsValueOrGivenTwiceIsRefused) {
+  expect_refused({"hold", "job", "--wait"}, "--wait: the value is missing\n");
+  expect_refused({"hold", "--wait", "1s", "--wait", "2s", "job"}, "--wait: may be given only once\n");
+}
+
+TEST_F(Usage, HelpOfWhatThereIsNotIsRefused) {
+  expect_refused({"help", "frobnicate"}, "not a dlock command");
 }
 
 TEST_F(Usage, WhatIsToBeForgottenIsSaidInOneWay) {

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <dlock/backend.hpp>
 
@@ -20,14 +22,19 @@ namespace {
 
 using Question = Backend::Handler<LockInfo>;
 
-// Knows nothing but to be asked about a lock, and leaves the answer to the test.
+// Knows nothing but to be asked about a lock, and leaves the answer to the test; except that it knows "ours", which the
+// client holds that asks.
 class AskedBackend final : public Backend {
  public:
-  AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked)
-      : capabilities_(capabilities), asked_(asked) {}
+  AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked, std::string client)
+      : capabilities_(capabilities), asked_(asked), client_(std::move(client)) {}
   [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
-  void inspect(Space /*space*/, const std::string& /*name*/, Question done) override {
-    asked_.set_value(std::move(done));
+  void inspect(Space space, const std::string& name, Question done) override {
+    if (name == "ours") {
+      done(LockInfo{.name = name, .held = true, .holder = client_, .space = space});
+    } else {
+      asked_.set_value(std::move(done));
+    }
   }
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& /*sink*/) override {
@@ -40,17 +47,18 @@ class AskedBackend final : public Backend {
  private:
   const Capabilities capabilities_;
   std::promise<Question>& asked_;
+  const std::string client_;
 };
 
 class WaitExplainerTest : public testing::Test {
  protected:
   // Without limit, so that whoever waits for the answer hangs.
   [[nodiscard]] Client client(Scope scope, bool can_inspect = true) {
-    const Capabilities capabilities{.backend = "asked", .scope = scope, .can_inspect = can_inspect};
+    const Capabilities capabilities{.backend = "asked", .scope = scope, .semaphores = true, .can_inspect = can_inspect};
     return dlock::connect("asked://", {.response_timeout = forever},
-                          [this, capabilities](BackendHost& host, const BackendConfig& /*config*/) {
+                          [this, capabilities](BackendHost& host, const BackendConfig& config) {
                             executor = &host.executor();
-                            return std::make_unique<AskedBackend>(capabilities, asked);
+                            return std::make_unique<AskedBackend>(capabilities, asked, config.holder);
                           });
   }
   // Waits until the explainer has asked, and answers.
@@ -85,16 +93,32 @@ const LockInfo held_by_somebody{.name = "job", .held = true, .holder = "host:1:l
 TEST_F(WaitExplainerTest, SaysForWhomAsSoonAsTheServiceHasAnswered) {
   const Client asking = client(Scope::machine);
   WaitExplainer explainer(asking, reporter, person);
-  explainer.explain("job");  // returns although there is no answer
+  explainer.explain({"job"});  // returns although there is no answer
   answer(held_by_somebody);
   EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label");
+}
+
+TEST_F(WaitExplainerTest, SaysHowManyMoreHoldIt) {
+  const Client asking = client(Scope::machine);
+  WaitExplainer explainer(asking, reporter, person);
+  explainer.explain({"job"}, Space::semaphore);
+  answer(LockInfo{.name = "job", .held = true, .holder = "host:1:label", .holders = std::vector<HolderInfo>(3)});
+  EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label and 2 more");
+}
+
+TEST_F(WaitExplainerTest, OfSeveralLocksSaysWhichOneSomebodyElseHolds) {
+  const Client asking = client(Scope::machine);
+  WaitExplainer explainer(asking, reporter, person);
+  explainer.explain({"ours", "job"});
+  answer(held_by_somebody);
+  EXPECT_EQ(said(), "waiting for \"ours\" and \"job\": \"job\" is held by host:1:label");
 }
 
 TEST_F(WaitExplainerTest, SaysNothingOnceTheWaitIsOver) {
   const Client asking = client(Scope::machine);
   {
     WaitExplainer explainer(asking, reporter, person);
-    explainer.explain("job");
+    explainer.explain({"job"});
     explainer.wait_is_over();
     answer(held_by_somebody);
   }
@@ -104,7 +128,7 @@ TEST_F(WaitExplainerTest, SaysNothingOnceTheWaitIsOver) {
 TEST_F(WaitExplainerTest, LeavesTroubleWithTheServiceToTheWait) {
   const Client asking = client(Scope::machine);
   WaitExplainer explainer(asking, reporter, person);
-  explainer.explain("job");
+  explainer.explain({"job"});
   answer(Failure{errc::unavailable, "no answer in time"});
   EXPECT_EQ(said(), "waiting for \"job\"");
 }
@@ -113,21 +137,21 @@ TEST_F(WaitExplainerTest, AsksAServiceOfTheNetworkThatIsConnected) {
   const Client asking = client(Scope::network);
   reporter.connection({ConnectionEvent::State::connected, {}});
   WaitExplainer explainer(asking, reporter, person);
-  explainer.explain("job");
+  explainer.explain({"job"});
   answer(held_by_somebody);
   EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label");
 }
 
 TEST_F(WaitExplainerTest, DoesNotAskAServiceOfTheNetworkThatIsNotConnected) {
   const Client unconnected = client(Scope::network);
-  WaitExplainer(unconnected, reporter, person).explain("job");
+  WaitExplainer(unconnected, reporter, person).explain({"job"});
   EXPECT_EQ(said(), "waiting for \"job\"");
   EXPECT_TRUE(is_open(asked));
 }
 
 TEST_F(WaitExplainerTest, DoesNotAskAServiceThatCannotSay) {
   const Client unable = client(Scope::machine, false);
-  WaitExplainer(unable, reporter, person).explain("job");
+  WaitExplainer(unable, reporter, person).explain({"job"});
   EXPECT_EQ(said(), "waiting for \"job\"");
   EXPECT_TRUE(is_open(asked));
 }

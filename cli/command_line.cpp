@@ -1,0 +1,211 @@
+#include "cli/command_line.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "bench/session.hpp"
+#include "cli/help.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// CLI11 does not know that there is a command after "--".
+class CommandFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    const bool several = app->get_name() == "run";
+    return fmt::format("Usage: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]\n", app->get_name(),
+                       several ? "..." : "");
+  }
+};
+
+// As CLI11's validators answer: "" is good.
+std::string problem_with_positive(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  const bool good = error == std::errc() && read == end && std::isfinite(number) && number > 0;
+  return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
+}
+
+std::string problem_with_workers(const std::string& text) {
+  constexpr int least = 2;  // one alone has nobody to contend with
+  constexpr int most = 64;  // each is a process
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  const bool good = error == std::errc() && read == end && number >= least && number <= most;
+  return good ? "" : fmt::format("must be {} to {}, not \"{}\"", least, most, text);
+}
+
+}  // namespace
+
+CommandLine::CommandLine() {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
+  app.footer(main_footer());
+  add_takers();
+  add_questions();
+  add_questions_about_the_service();
+  add_bench();
+  add_torture();
+}
+
+void CommandLine::add_takers() {
+  CLI::App* run = add_verb(Verb::run, "run", "Run a command while holding a lock, or several", run_footer());
+  run->formatter(std::make_shared<CommandFormatter>());
+  add_names(run);
+  add_kinds(run);
+  add_acquire_options(run);
+  add_time(run, hold_at_least, "Keep the lock at least this long, even if the command ends");
+  add_time(run, kill_after, "Time between TERM and KILL when the lock is lost (default 5s)");
+  run->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+
+  CLI::App* hold = add_verb(Verb::hold, "hold", "Hold a lock, or several, until a signal", hold_footer());
+  add_names(hold);
+  add_kinds(hold);
+  add_acquire_options(hold);
+  hold->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  add_json(hold);
+}
+
+void CommandLine::add_questions() {
+  CLI::App* status = add_verb(Verb::status, "status", "Show who holds a lock", query_footer("status"));
+  add_name(status);
+  add_kind(status);
+  add_json(status);
+
+  CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));
+  add_kind(list);
+  list->add_flag("--held", arguments.held_only, "Only those that are held");
+  list->add_flag("--names", arguments.names_only, "Print the names alone, one a line");
+  add_json(list);
+
+  CLI::App* break_lock =
+      add_verb(Verb::break_lock, "break", "Take a lock away from all who hold it", query_footer("break"));
+  add_name(break_lock);
+  add_kind(break_lock);
+  break_lock->add_flag("--yes", arguments.yes, "Really do it");
+  add_json(break_lock);
+
+  CLI::App* forget = add_verb(Verb::forget, "forget", "Remove what the service remembers of names no longer used",
+                              query_footer("forget"));
+  forget->add_option("NAME", arguments.names, "The locks' names")->type_name(" ")->option_text(" ");
+  add_time(forget, idle, "All names that nobody has taken for this long; a minute at least");
+  add_kind(forget);
+  add_json(forget);
+}
+
+void CommandLine::add_questions_about_the_service() {
+  add_json(add_verb(Verb::doctor, "doctor", "Reach the service, show what it guarantees, warn of unsafe settings",
+                    query_footer("doctor")));
+  add_json(add_verb(Verb::init, "init", "Make what locks need in the service, such as tables in a database",
+                    query_footer("init")));
+  add_json(add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends")));
+}
+
+void CommandLine::add_bench() {
+  BenchArguments& bench = arguments.bench;
+  CLI::App* verb = add_verb(Verb::bench, "bench", "Measure and compare lock services", bench_footer());
+  verb->add_option("--url", bench.urls, "A lock service; may be repeated (default: all that can be reached)")
+      ->type_name("URL")
+      ->expected(1)
+      ->take_all();
+  verb->add_option("--scenario", bench.scenarios, "Measure only this; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all()
+      ->check(CLI::IsMember(bench::scenario_names()));
+  verb->add_flag("--quick", bench.quick, "A short run, for a first impression");
+  verb->add_option("--rate", bench.rate,
+                   "Let acquires arrive at this rate a second, whether or not others are under way")
+      ->type_name("N")
+      ->check(&problem_with_positive);
+  verb->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
+  verb->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
+  verb->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
+      ->type_name("OLD NEW")
+      ->expected(2);
+}
+
+void CommandLine::add_torture() {
+  TortureArguments& torture = arguments.torture;
+  CLI::App* verb = add_verb(Verb::torture, "torture", "Break everything around the locks, and see whether they hold",
+                            torture_footer());
+  verb->add_option("--minutes", torture.minutes, "For how long things are broken (default 1)")
+      ->type_name("N")
+      ->check(&problem_with_positive);
+  verb->add_option("--seed", torture.seed, "Break the same things in the same order as the run that printed it")
+      ->type_name("N");
+  verb->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
+      ->type_name("N")
+      ->check(&problem_with_workers);
+  verb->add_option("--kind", torture.kind, "Of which kind the locks are: lock, read-write, semaphore, semaphore=N")
+      ->type_name("KIND");
+  verb->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
+      ->type_name("DIRECTORY");
+  verb->add_option("--check", torture.check, "Break nothing; check the history of an earlier run")
+      ->type_name("DIRECTORY");
+  verb->add_option("--plan", torture.plan)->group("");  // to ourselves, as a worker
+}
+
+CLI::App* CommandLine::add_verb(Verb verb, const char* name, const char* description, std::string footer) {
+  CLI::App* added = app.add_subcommand(name, description);
+  added->footer(std::move(footer));
+  if (verb != Verb::backends && verb != Verb::bench) {
+    added->add_option("--url", url, "The lock service, e.g. file:///run/lock/myapp")->type_name("URL");
+  }
+  verbs.emplace_back(added, verb);
+  return added;
+}
+
+void CommandLine::add_name(CLI::App* verb) {
+  verb->add_option("NAME", arguments.names, "The lock's name")
+      ->required()
+      ->expected(1)
+      ->type_name(" ")
+      ->option_text(" ");
+}
+
+void CommandLine::add_names(CLI::App* verb) {
+  verb->add_option("NAME", arguments.names, "The lock's name; several: all of these locks, or none")
+      ->required()
+      ->type_name(" ")
+      ->option_text(" ");
+}
+
+void CommandLine::add_kinds(CLI::App* verb) {
+  verb->add_flag("--shared", shared, "A read-write lock: hold it together with others who share it");
+  verb->add_flag("--exclusive", exclusive, "A read-write lock: hold it alone");
+  verb->add_option("--permits", permits.text, "A semaphore: at most N hold it at the same time; all give the same N")
+      ->type_name("N");
+}
+
+void CommandLine::add_kind(CLI::App* verb) {
+  verb->add_option("--kind", kind.text, "Of this kind: lock (default), read-write, semaphore, election")
+      ->type_name("KIND");
+}
+
+void CommandLine::add_acquire_options(CLI::App* verb) {
+  add_time(verb, wait, "Wait at most this long for the lock (default forever)");
+  add_time(verb, connect_wait,
+           "Exit with 69 if the service was not reached within this time (default 30s; with --wait, that)");
+  verb->add_flag("--try", try_once, "Do not wait: exit with 75 if somebody else holds the lock");
+  add_time(verb, lease, "How long the service keeps the lock if it does not hear from dlock");
+}
+
+void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* description) {
+  verb->add_option(option.name, option.text, description)->type_name("TIME");
+}
+
+void CommandLine::add_json(CLI::App* verb) {
+  verb->add_flag("--json", arguments.json, "Print JSON");
+}
+
+}  // namespace dlock::cli
