@@ -48,7 +48,8 @@ std::optional<Held> take(const Client& client, const Arguments& arguments, const
     case Space::election:
       break;
   }
-  throw Error(errc::unsupported, "elections");
+  return as_held(client.election(name).try_campaign_for(
+      options.wait, {.value = arguments.value, .lease = options.lease, .cancel = options.cancel}));
 }
 
 // Why it was not to be had; `them` are the names.

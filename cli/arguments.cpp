@@ -27,7 +27,7 @@ struct SplitWords {
   bool separated = false;
 };
 
-SplitWords split_run(const std::vector<std::string>& words) {
+SplitWords split_at_command(const std::vector<std::string>& words) {
   SplitWords split;
   auto mark = std::find(words.begin(), words.end(), "--");
   split.own.assign(words.begin(), mark);
@@ -114,6 +114,7 @@ void Parser::take_kind() {
   } else if (!line_.kind.text.empty()) {
     result_.space = to_space(line_.kind);
   }
+  if (result_.verb == Verb::elect || result_.verb == Verb::leader) result_.space = Space::election;
   if (!kinds.empty() && result_.names.size() > 1) {
     throw UsageError(
         fmt::format("{} takes one name, not {}; several names are plain locks", kinds.front(), result_.names.size()));
@@ -187,10 +188,12 @@ Arguments Parser::finish(const SplitWords& split) {
   if (result_.verb == Verb::forget && result_.names.empty() == line_.idle.text.empty()) {
     throw UsageError("forget takes either names or --idle TIME");
   }
-  if (result_.verb == Verb::run) {
+  if (result_.verb == Verb::run || result_.verb == Verb::elect) {
     if (!split.separated) {
-      throw UsageError(fmt::format("\"--\" {} missing: dlock run [OPTIONS] NAME... -- COMMAND [ARGUMENT...]",
-                                   result_.names.size() > 1 ? "is" : "and a command are"));
+      throw UsageError(fmt::format("\"--\" {} missing: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]",
+                                   result_.names.size() > 1 ? "is" : "and a command are",
+                                   result_.verb == Verb::run ? "run" : "elect",
+                                   result_.verb == Verb::run ? "..." : ""));
     }
     if (split.command.empty()) throw UsageError("there is no command after \"--\"");
     if (split.name) result_.names = {*split.name};
@@ -202,9 +205,9 @@ Arguments Parser::finish(const SplitWords& split) {
 
 std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& words) {
   if (!words.empty() && words.front() == "help") return help_with({words.begin() + 1, words.end()});
-  const bool is_run = !words.empty() && words.front() == "run";
-  SplitWords split = is_run ? split_run(words) : SplitWords{.own = words, .name = {}, .command = {}};
-  if (split.name) line_.app.get_subcommand("run")->get_option("NAME")->required(false);
+  const bool has_command = !words.empty() && (words.front() == "run" || words.front() == "elect");
+  const SplitWords split = has_command ? split_at_command(words) : SplitWords{.own = words, .name = {}, .command = {}};
+  if (split.name) line_.app.get_subcommand(words.front())->get_option("NAME")->required(false);
   for (const std::string& word : split.own) {
     // CLI11 would take the next word as the value.
     if (word == "--") break;

@@ -15,7 +15,7 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, forget, doctor, init, backends, bench, torture };
+enum class Verb { run, hold, elect, leader, status, list, break_lock, forget, doctor, init, backends, bench, torture };
 
 // Of "dlock bench".
 struct BenchArguments {
@@ -50,6 +50,9 @@ struct Arguments {
   std::vector<std::string> names;  // one; run, hold: several are taken as one; forget: these, or none with `idle`
   Space space = Space::lock;
   Mode mode = Mode::exclusive;
+  std::string value;                                 // elect: what others see of this candidate
+  bool once = false;                                 // elect: one term
+  bool follow = false;                               // leader: print each change
   std::int64_t permits = 0;                          // of a semaphore that is to be taken
   Duration wait = forever;                           // zero: try
   Duration connect_wait = std::chrono::seconds(30);  // for a service that was never reached; forever with --wait

@@ -51,6 +51,7 @@ CommandLine::CommandLine() {
   app.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
   app.footer(main_footer());
   add_takers();
+  add_election();
   add_questions();
   add_questions_about_the_service();
   add_bench();
@@ -73,6 +74,24 @@ void CommandLine::add_takers() {
   add_acquire_options(hold);
   hold->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
   add_json(hold);
+}
+
+void CommandLine::add_election() {
+  CLI::App* elect =
+      add_verb(Verb::elect, "elect", "Run a command while leading an election, again and again", elect_footer());
+  elect->formatter(std::make_shared<CommandFormatter>());
+  add_name(elect);
+  elect->add_option("--value", arguments.value, "What \"dlock leader\" shows while this one leads, such as an address")
+      ->type_name("TEXT");
+  elect->add_flag("--once", arguments.once, "Lead once: exit when the command has ended, or with 79 if it was deposed");
+  add_acquire_options(elect);
+  add_time(elect, kill_after, "Time between TERM and KILL when leadership is lost (default 5s)");
+  elect->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+
+  CLI::App* leader = add_verb(Verb::leader, "leader", "Show who leads an election", query_footer("leader"));
+  add_name(leader);
+  leader->add_flag("--follow", arguments.follow, "Go on, and print each change, until a signal");
+  add_json(leader);
 }
 
 void CommandLine::add_questions() {

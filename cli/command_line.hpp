@@ -46,6 +46,7 @@ class CommandLine {
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
   void add_takers();
+  void add_election();
   void add_questions();
   void add_questions_about_the_service();
   void add_bench();

@@ -8,6 +8,7 @@
 namespace dlock::cli {
 
 [[nodiscard]] int hold(const Arguments& arguments, Inherited& inherited);
+[[nodiscard]] int leader(const Arguments& arguments, Inherited& inherited);
 [[nodiscard]] int status(const Arguments& arguments);
 [[nodiscard]] int list(const Arguments& arguments);
 [[nodiscard]] int break_lock(const Arguments& arguments);

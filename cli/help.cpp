@@ -8,8 +8,9 @@ namespace {
 
 constexpr const char* exit_table =
     "Exit status:\n"
-    "  0..125   the command's own (run), or 0 for success; 1 when doctor found an error,\n"
-    "           bench --compare something that got worse, or torture a broken promise\n"
+    "  0..125   the command's own (run, elect), or 0 for success; 1 when doctor found an error,\n"
+    "           bench --compare something that got worse, torture a broken promise, or leader\n"
+    "           nobody who leads\n"
     "  64       the command line, a name, a URL or an option is wrong\n"
     "  69       the lock service could not be reached or did not answer\n"
     "  70       the lock service answered nonsense, or dlock failed\n"
@@ -19,7 +20,7 @@ constexpr const char* exit_table =
     "  76       somebody else held the lock for the whole --wait\n"
     "  77       the lock service denied access\n"
     "  78       this backend cannot do that\n"
-    "  79       the lock was lost while it was in use\n"
+    "  79       the lock was lost while it was in use, or the leadership (elect --once)\n"
     "  126      the command was found but cannot be run\n"
     "  127      the command was not found\n"
     "  128+N    signal N ended the command, or the wait for the lock\n";
@@ -33,6 +34,7 @@ std::string main_footer() {
              "  dlock run --try nightly-report -- ./report.sh     run it now or not at all\n"
              "  dlock run --url redis://db1 --wait 30s deploy -- make deploy\n"
              "  dlock run --shared prices -- ./read-prices        together with others who share it\n"
+             "  dlock elect --value \"$(hostname)\" scheduler -- ./scheduler\n"
              "  dlock status nightly-report\n"
              "  dlock doctor\n"
              "\n"
@@ -75,6 +77,27 @@ std::string hold_footer() {
          "  dlock hold --shared prices\n";
 }
 
+std::string elect_footer() {
+  return std::string(
+             "Waits until this candidate leads, runs the command, and resigns when it has ended. If the leadership is "
+             "lost,\n"
+             "the command is ended first, as by \"dlock run\". Then it campaigns again: once a second at most, until "
+             "INT,\n"
+             "TERM or QUIT, which are passed on to the command, or until the command cannot be run. --wait, --try and\n"
+             "--lease are about each campaign.\n"
+             "\n"
+             "Examples:\n"
+             "  dlock elect --value \"$(hostname):8080\" scheduler -- ./scheduler\n"
+             "  dlock elect --once --try scheduler -- ./scheduler\n"
+             "  dlock leader scheduler\n"
+             "\n"
+             "The command gets the same variables as that of \"dlock run\". DLOCK_TOKEN is greater than that of every "
+             "earlier\n"
+             "leader.\n"
+             "\n") +
+         exit_table;
+}
+
 std::string bench_footer() {
   return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper and PostgreSQL on this\n"
          "machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its own "
@@ -111,6 +134,16 @@ std::string query_footer(const char* verb) {
   if (v == "status")
     return "Examples:\n  dlock status nightly-report\n  dlock status --json nightly-report | jq .holder\n"
            "  dlock status --kind semaphore uploads\n";
+  if (v == "leader") {
+    return "Prints the leader's value and, after a tab, who it is (as host:pid:program). If nobody leads, prints "
+           "nothing and\n"
+           "exits with 1. With --follow, an empty line says that nobody leads, and changes that come quickly one after "
+           "the\n"
+           "other may be left out.\n"
+           "\n"
+           "Examples:\n  dlock leader scheduler | cut -f 1\n"
+           "  dlock leader --follow --json scheduler\n";
+  }
   if (v == "list")
     return "Examples:\n  dlock list --held\n  dlock list --json | jq -r '.[].name'\n  dlock list --kind read-write\n";
   if (v == "break") {

@@ -24,6 +24,10 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return run_command(arguments, inherited);
     case Verb::hold:
       return hold(arguments, inherited);
+    case Verb::elect:
+      return elect(arguments, inherited);
+    case Verb::leader:
+      return leader(arguments, inherited);
     case Verb::status:
       return status(arguments);
     case Verb::list:

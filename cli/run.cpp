@@ -1,14 +1,12 @@
 #include "cli/run.hpp"
 
-#include <poll.h>
-
-#include <array>
-#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,20 +45,122 @@ decltype(Command::variables) variables(const Arguments& arguments, const Held& h
           {"DLOCK_URL", Url::parse(url).without_secrets()}};
 }
 
-// Frees the lock and says how it went; the exit status for the whole run.
-int conclude(Held& held, const Arguments& arguments, int command_status, const Reporter& reporter) {
+// A candidate whose command ends at once, again and again, leaves others this long to lead.
+constexpr std::chrono::seconds shortest_term{1};
+
+// From an acquire to the release.
+struct Term {
+  std::optional<int> status;  // of the command, or of dlock if it did not run; nullopt: lost
+  bool ran = false;           // the command was started
+  bool interrupted = false;   // dlock was sent a signal that is to be the end of it
+  TimePoint began = {};
+
+  // What dlock exits with if it was the last.
+  [[nodiscard]] int exit_status() const { return status.value_or(static_cast<int>(ExitCode::lost)); }
+};
+
+class Runner {
+ public:
+  // With `once`, there is one term.
+  Runner(const Arguments& arguments, const Inherited& inherited, std::optional<Guardian>& guardian, bool once)
+      : arguments_(arguments),
+        inherited_(inherited),
+        guardian_(guardian),
+        once_(once),
+        url_(service_url(arguments.url)),
+        reporter_(std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration())),
+        client_(connect_for_command(url_, arguments, label_for(arguments.command.front()), reporter_)) {
+    warn_if_private(client_, arguments.quiet);
+  }
+
+  // Takes what the arguments ask for, runs the command, and frees.
+  Term run_term();
+  // Holds nothing until then, or until a signal comes that ends waits.
+  std::optional<int> pause(TimePoint until);
+
+ private:
+  // Frees, and says how it went. The status of the command; nullopt: lost.
+  std::optional<int> conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began);
+  std::optional<int> release(Held& held, int command_status);
+  void say_lost(const std::string& name, const std::string& what_became_of_the_command);
+
+  const Arguments& arguments_;
+  const Inherited& inherited_;
+  std::optional<Guardian>& guardian_;
+  const bool once_;
+  SignalQueue signals_;
+  const std::string url_;
+  const std::shared_ptr<Reporter> reporter_;
+  const Client client_;
+};
+
+Term Runner::run_term() {
+  WaitExplainer explainer(client_, *reporter_);
+  auto acquired = acquire(client_, arguments_, inherited_, signals_, *reporter_, explainer);
+  if (const int* status = std::get_if<int>(&acquired)) return {.status = *status};
+  Held held = std::move(std::get<Held>(acquired));
+  const TimePoint began = LeaseClock::now();
+  const Command command{.arguments = arguments_.command, .variables = variables(arguments_, held, url_)};
+  const auto outcome = Supervisor({.command = command,
+                                   .inherited = inherited_,
+                                   .signals = signals_,
+                                   .held = held,
+                                   .kill_after = arguments_.kill_after.value(),
+                                   .quiet = arguments_.quiet},
+                                  guardian_)
+                           .run();
+  if (once_) guardian_.reset();
+  return {.status = conclude(held, outcome, began),
+          .ran = outcome.started,
+          .interrupted = outcome.interrupted || outcome.status == signalled(SIGHUP),
+          .began = began};
+}
+
+std::optional<int> Runner::conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began) {
+  if (outcome.lost) {
+    if (once_) reporter_->fall_silent();
+    const std::string name = held.first_to_go();
+    const std::string ended =
+        outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status);
+    // Perhaps it was only about to be lost. It is freed before dlock speaks: standard error may be held up.
+    { const Held freed = std::move(held); }
+    say_lost(name, ended);
+    return std::nullopt;
+  }
+  const TimePoint until = saturating_add(began, arguments_.hold_at_least.value());
+  if (outcome.started && keep(held, until, signals_).reason == Kept::lost) {
+    say(fmt::format("warning: lost \"{}\"{} after the command had ended, before --hold-at-least was over",
+                    held.first_to_go(), reporter_->loss_reason()));
+    return outcome.status;
+  }
+  return release(held, outcome.status);
+}
+
+void Runner::say_lost(const std::string& name, const std::string& what_became_of_the_command) {
+  say(fmt::format("lost \"{}\"{}; the command {}", name, reporter_->loss_reason(), what_became_of_the_command));
+}
+
+std::optional<int> Runner::release(Held& held, int command_status) {
   const std::string first = held.first_to_go();
   std::error_code ec;
   const bool ours = held.release(ec);
   if (ec) {
     say(fmt::format("warning: the release of {} was not confirmed ({}); it ends with its lease",
-                    quoted(arguments.names), ec.message()));
+                    quoted(arguments_.names), ec.message()));
     return command_status;
   }
   if (ours) return command_status;
-  say(fmt::format("lost \"{}\"{}; the command had ended with status {}", first, reporter.loss_reason(),
-                  command_status));
-  return static_cast<int>(ExitCode::lost);
+  say_lost(first, fmt::format("had ended with status {}", command_status));
+  return std::nullopt;
+}
+
+std::optional<int> Runner::pause(TimePoint until) {
+  const Held nothing{Lease()};
+  for (;;) {
+    const Kept kept = keep(nothing, until, signals_);
+    if (kept.reason != Kept::signal) return std::nullopt;
+    if (!inherited_.ignored(kept.by)) return kept.by;
+  }
 }
 
 }  // namespace
@@ -69,44 +169,24 @@ int run_command(const Arguments& arguments, Inherited& inherited) {
   inherited.take_over_signals();
   std::optional<Guardian> guardian(std::in_place);
   start_messages();
-  SignalQueue signals;
-  const std::string url = service_url(arguments.url);
-  const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
-  const Client client = connect_for_command(url, arguments, label_for(arguments.command.front()), reporter);
-  warn_if_private(client, arguments.quiet);
+  return Runner(arguments, inherited, guardian, true).run_term().exit_status();
+}
 
-  WaitExplainer explainer(client, *reporter);
-  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer);
-  if (const int* status = std::get_if<int>(&acquired)) return *status;
-  Held held = std::move(std::get<Held>(acquired));
-  const TimePoint hold_until = saturating_add(LeaseClock::now(), arguments.hold_at_least.value());
-
-  const Command command{.arguments = arguments.command, .variables = variables(arguments, held, url)};
-  const auto outcome = Supervisor({.command = command,
-                                   .inherited = inherited,
-                                   .signals = signals,
-                                   .held = held,
-                                   .kill_after = arguments.kill_after.value(),
-                                   .quiet = arguments.quiet},
-                                  guardian)
-                           .run();
-  guardian.reset();
-  if (outcome.lost) {
-    reporter->fall_silent();
-    const std::string text =
-        fmt::format("lost \"{}\"{}; the command {}", held.first_to_go(), reporter->loss_reason(),
-                    outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status));
-    // Perhaps it was only about to be lost. It is freed before dlock speaks: standard error may be held up.
-    { const Held ended = std::move(held); }
-    say(text);
-    return static_cast<int>(ExitCode::lost);
+int elect(const Arguments& arguments, Inherited& inherited) {
+  inherited.take_over_signals();
+  std::optional<Guardian> guardian(std::in_place);
+  start_messages();
+  Runner runner(arguments, inherited, guardian, arguments.once);
+  for (;;) {
+    const Term term = runner.run_term();
+    if (arguments.once || !term.ran || term.interrupted) return term.exit_status();
+    if (!arguments.quiet) {
+      say(term.status ? fmt::format("the command ended with status {}; campaigning again", *term.status)
+                      : std::string("campaigning again"));
+    }
+    const std::optional<int> signal = runner.pause(saturating_add(term.began, shortest_term));
+    if (signal) return signalled(*signal);
   }
-  if (outcome.started && keep(held, hold_until, signals).reason == Kept::lost) {
-    say(fmt::format("warning: lost \"{}\"{} after the command had ended, before --hold-at-least was over",
-                    held.first_to_go(), reporter->loss_reason()));
-    return outcome.status;
-  }
-  return conclude(held, arguments, outcome.status, *reporter);
 }
 
 }  // namespace dlock::cli

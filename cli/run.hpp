@@ -1,4 +1,5 @@
-// dlock run: a command under a lock.
+// A command under a lock, under several, or while leading. Both return dlock's exit status and throw Error, UsageError,
+// std::system_error.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -6,7 +7,9 @@
 
 namespace dlock::cli {
 
-// Returns dlock's exit status. Throws Error, UsageError, std::system_error.
+// dlock run.
 [[nodiscard]] int run_command(const Arguments& arguments, Inherited& inherited);
+// dlock elect: while this one leads; again and again, unless Arguments::once.
+[[nodiscard]] int elect(const Arguments& arguments, Inherited& inherited);
 
 }  // namespace dlock::cli

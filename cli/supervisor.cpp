@@ -42,6 +42,7 @@ Supervisor::Supervisor(const Setup& setup, std::optional<Guardian>& guardian)
 }
 
 Supervisor::Outcome Supervisor::run() {
+  reap();           // a guardian that has died while dlock did not look
   look_at_lease();  // the guardian learns of the command before it exists
   child_.go();
   while (phase_ != Phase::done) {
@@ -92,6 +93,7 @@ void Supervisor::end_command(LeaseWatch::Action action) {
 // of all that runs under the lock; the others are the business of the command, which may be a shell with jobs.
 void Supervisor::read_signals() {
   while (const std::optional<int> signal = setup_.signals.next()) {
+    if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGQUIT) outcome_.interrupted = true;
     if (*signal == SIGCHLD) {
       reap();
     } else if (*signal == SIGCONT) {

@@ -34,6 +34,7 @@ class Supervisor {
     bool started = false;      // false: the command could not be run, and status says why
     bool lost = false;         // the lock was lost, or was about to be, before the command had ended
     bool ended_early = false;  // the command, or what it had left behind, was told to end because of that
+    bool interrupted = false;  // dlock was sent INT, TERM or QUIT meanwhile
   };
 
   Supervisor(const Setup& setup, std::optional<Guardian>& guardian);

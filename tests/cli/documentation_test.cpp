@@ -9,8 +9,8 @@
 namespace dlock::cli::test {
 namespace {
 
-const std::vector<std::string> verbs{"run",    "hold", "status",   "list",  "break",  "forget",
-                                     "doctor", "init", "backends", "bench", "torture"};
+const std::vector<std::string> verbs{"run",    "hold",   "elect", "leader",   "status", "list",   "break",
+                                     "forget", "doctor", "init",  "backends", "bench",  "torture"};
 
 std::string contents(const std::string& path) {
   std::ifstream file(path);

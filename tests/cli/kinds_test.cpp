@@ -160,7 +160,7 @@ TEST_F(Kinds, ACommandIsToldOfWhichKindItsLockIs) {
 }
 
 TEST_F(Kinds, QuestionsAreAboutOneKind) {
-  for (const std::string kind : {"lock", "read-write", "semaphore"}) {
+  for (const std::string kind : {"lock", "read-write", "semaphore", "election"}) {
     const Finished status = run({dlock_path(), "status", "--url", "memory://", "--json", "--kind", kind, "job"});
     EXPECT_EQ(status.status, 0) << status.err;
     EXPECT_EQ(Json::parse(status.out)["kind"], kind);

@@ -80,6 +80,23 @@ TEST_F(Usage, SeveralNamesArePlainLocksEachNamedOnce) {
   EXPECT_EQ(run(dlock("list")).out, "") << "something was left behind";
 }
 
+TEST_F(Usage, OfElectionsIsRefusedAsElsewhere) {
+  expect_refused({"elect", "--url", url(), "post"}, "\"--\" and a command are missing: dlock elect");
+  expect_refused({"elect", "--url", url(), "post", "--"}, "no command after \"--\"");
+  expect_refused({"elect", "--url", url(), "--", "echo", "ran"}, "NAME is required");
+  expect_refused({"elect", "--url", url(), "a", "b", "--", "echo", "ran"}, "more arguments");
+  expect_refused({"elect", "--url", url(), "--permits", "2", "post", "--", "echo"}, "--permits: no such option");
+  expect_refused({"elect", "--url", url(), "--try", "--wait", "1s", "post", "--", "echo"}, "--try and --wait");
+  expect_refused({"leader", "--url", url()}, "NAME is required");
+  expect_refused({"leader", "--url", url(), "a", "b"}, "more arguments");
+}
+
+TEST_F(Usage, AValueThatIsTooLongOrNotTextIsRefused) {
+  for (const std::string& value : {std::string(1025, 'x'), std::string("two\nlines"), std::string("\xFF")}) {
+    expect_refused({"elect", "--url", "memory://", "--quiet", "--value", value, "post", "--", "echo", "ran"}, "value");
+  }
+}
+
 TEST_F(Usage, AWrongNumberOfPermitsIsRefused) {
   for (const char* number : {"0", "-1", "2147483648", "99999999999999999999", "1.5", "two", "0x1", " 1"}) {
     expect_refused({"run", "--url", url(), std::string("--permits=") + number, "job", "--", "echo", "ran"},
