@@ -8,7 +8,7 @@
 #include "backends/redis/connection/socket_wire.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
-#include "backends/redis/requests/release_request.hpp"
+#include "backends/redis/timing.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -21,8 +21,8 @@ constexpr std::chrono::hours max_lease{24};
 TryPolicy policy_of(Strategy strategy) {
   TryPolicy policy;
   if (strategy == Strategy::poll) {
-    policy.poll_min = std::chrono::milliseconds(50);
-    policy.poll_max = std::chrono::milliseconds(150);
+    policy.poll_min = poll_min;
+    policy.poll_max = poll_max;
   }
   return policy;
 }
@@ -48,15 +48,18 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
                 outage_, client_),
       renewals_(commands_, wires, client_),
       releases_(host.executor(), options_.response_timeout, alive_for,
-                release_requests(commands_, acquiring(), outage_, client_, [this] { publish_forbidden(); })),
+                [&](Space space) {
+                  return release_requests(commands_, acquiring(), outage_, space, client_,
+                                          [this] { publish_forbidden(); });
+                }),
       queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
   wake_ups_.connect(subscriber_, queue_);
 }
 
 // A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
 RedisBackend::~RedisBackend() {
-  releases_.for_each_unconfirmed([this](const std::string& name, const OwnerId& owner) {
-    release_at_the_end(acquiring(), lock_key(options_.prefix, name), value_of(client_, owner));
+  releases_.for_each_unconfirmed([this](Space space, const std::string& name, const OwnerId& owner) {
+    release_at_the_end(acquiring(), space, lock_key(options_.prefix, name, space), value_of(client_, owner));
   });
   commands_.stop();
   if (acknowledged_) acknowledged_->stop();
@@ -74,6 +77,9 @@ Capabilities RedisBackend::capabilities() const noexcept {
       .wakes_waiters = options_.strategy != Strategy::poll,
       .wakes_one = queue,
       .counts_waiters = queue,
+      .read_write_locks = options_.strategy != Strategy::broadcast,
+      .semaphores = options_.strategy != Strategy::broadcast,
+      .elections = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
@@ -86,14 +92,14 @@ Capabilities RedisBackend::capabilities() const noexcept {
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-std::optional<Failure> RedisBackend::problem_with(const std::string& name) const {
-  if (!is_reserved(options_.prefix, name)) return std::nullopt;
+std::optional<Failure> RedisBackend::problem_with(Space space, const std::string& name) const {
+  if (!is_reserved(prefix_of(options_.prefix, space), name)) return std::nullopt;
   return Failure{errc::invalid_argument,
                  "lock name " + util::quoted(name) + ": with this prefix, that is a key beside another lock's"};
 }
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request.name)) {
+  if (auto problem = problem_with(request.space, request.name)) {
     sink.failed(*std::move(problem));
     return std::make_unique<NoContention>();
   }
@@ -106,8 +112,9 @@ void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
 }
 
 void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
+  const bool marks = request.wait && request.space == Space::read_write && request.mode == Mode::exclusive;
   (void)acquirer_.start(
-      request, {.mode = AcquireMode::try_once}, deadline,
+      request, {.mode = marks ? AcquireMode::mark : AcquireMode::try_once}, deadline,
       [this, deadline, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
         using Status = TryOutcome::Status;
         if (!answer.ok()) {
@@ -120,17 +127,18 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
         const TimePoint valid_until = lease_valid_until(sent, request.lease);
         done({.status = Status::granted,
-              .grant = {request.name, request.owner, said.token, valid_until, request.lease}});
+              .grant = {request.name, request.owner, said.token, valid_until, request.lease, request.space,
+                        request.mode}});
       });
 }
 
-std::unique_ptr<Watch> RedisBackend::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> RedisBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
   if (options_.strategy == Strategy::poll || subscriber_.is_forbidden()) return nullptr;
-  return wake_ups_.watch(lock_key(options_.prefix, name), std::move(changed));
+  return wake_ups_.watch(lock_key(options_.prefix, name, space), std::move(changed));
 }
 
 void RedisBackend::abandon(const LockRequest& request) {
-  releases_.abandon(request.name, request.owner, request.lease, true);
+  releases_.abandon(request, true);
 }
 
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {
@@ -138,27 +146,27 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 }
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
-  releases_.release(grant, std::move(done));
+  releases_.of(grant.space).release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void RedisBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  redis::inspect(commands_, name, std::move(done));
+void RedisBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+  if (auto problem = problem_with(space, name)) return done(*std::move(problem));
+  redis::inspect(commands_, space, name, std::move(done));
 }
 
-void RedisBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
-  redis::list(commands_, std::move(done));
+void RedisBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
+  redis::list(commands_, space, std::move(done));
 }
 
-void RedisBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  redis::break_lock(commands_, name, std::move(done));
+void RedisBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(space, name)) return done(*std::move(problem));
+  redis::break_lock(commands_, space, name, std::move(done));
 }
 
 void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  if (auto problem = problem_with(what.name)) return done(*std::move(problem));
+  if (auto problem = problem_with(what.space, what.name)) return done(*std::move(problem));
   redis::forget(commands_, what, std::move(done));
 }
 

@@ -13,7 +13,6 @@
 
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
-#include <dlock/releases.hpp>
 #include <dlock/try_backend.hpp>
 
 #include "backends/common/connection_news.hpp"
@@ -23,6 +22,7 @@
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/requests/acquirer.hpp"
+#include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/renewals.hpp"
 #include "backends/redis/waiting/queue_client.hpp"
 #include "backends/redis/waiting/wake_ups.hpp"
@@ -39,15 +39,15 @@ class RedisBackend final : public TryBackend {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
@@ -80,7 +80,7 @@ class RedisBackend final : public TryBackend {
   void check_eviction();
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);
-  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
+  [[nodiscard]] std::optional<Failure> problem_with(Space space, const std::string& name) const;
 
   const Options options_;
   const std::string client_;  // this client's part of its values, and the name of its channel
@@ -94,7 +94,7 @@ class RedisBackend final : public TryBackend {
   Subscriber subscriber_;
   Acquirer acquirer_;
   Renewals renewals_;
-  Releases releases_;
+  ReleasesOfKinds releases_;
   QueueClient queue_;
   bool eviction_checked_ = false;
   bool publish_warned_ = false;

@@ -18,6 +18,11 @@ inline constexpr std::chrono::milliseconds longest_blind_poll{500};
 inline constexpr std::chrono::milliseconds grant_for{1000};
 // A waiter that was not heard of for so long is passed over.
 inline constexpr std::chrono::milliseconds alive_for{15000};
+// A writer who waits without a place in the queue keeps readers out for so long after it asked: four of its longest
+// pauses (poll_max).
+inline constexpr std::chrono::milliseconds poll_min{50};
+inline constexpr std::chrono::milliseconds poll_max{150};
+inline constexpr std::chrono::milliseconds mark_for = 4 * poll_max;
 
 // What worked for so long counts as whole: the next time that it breaks, it is tried again at once.
 inline constexpr std::chrono::seconds proof_time{2};

@@ -20,9 +20,9 @@ void expect_ok(const RedisReply& reply, const std::string& what) {
 }  // namespace
 
 std::vector<std::string> RedisUser::redis_rights() {
-  return {"+set",     "+get",     "+del",       "+pexpire",     "+pttl",   "+time",
-          "+zadd",    "+zrem",    "+zrange",    "+zrank",       "+zscore", "+eval",
-          "+evalsha", "+publish", "+subscribe", "+unsubscribe", "+ping",   "+client|setname"};
+  return {"+set",       "+get",         "+del",   "+pexpire",        "+pttl", "+time",    "+zadd",
+          "+zrem",      "+zrange",      "+zrank", "+zscore",         "+eval", "+evalsha", "+publish",
+          "+subscribe", "+unsubscribe", "+ping",  "+client|setname", "+hset", "+hget",    "+hdel"};
 }
 
 std::vector<std::string> RedisUser::rules() const {

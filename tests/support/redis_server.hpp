@@ -25,7 +25,8 @@ struct RedisUser {
   std::string name = "locker";
   std::string password = "locker-secret";
   std::vector<std::string> rights = redis_rights();
-  std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "&dlock:w:*"};  // of keys and channels
+  std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "~dlock.*", "~{dlock.*",
+                                       "&dlock:w:*"};  // of keys and channels
 
   [[nodiscard]] static std::vector<std::string> redis_rights();
   // As `user` in a configuration file and ACL SETUSER take it, word by word.

@@ -25,12 +25,13 @@ TimePoint answer_by(CommandClient& commands) {
   return saturating_add(commands.executor().now(), commands.options().response_timeout);
 }
 
-void inspect_by(CommandClient& commands, const std::string& name, TimePoint deadline, Backend::Handler<LockInfo> done) {
-  Command words = with_keys(lock_key(commands.options().prefix, name), {Key::lock, Key::queue, Key::fence});
-  (void)commands.run(inspect_script(), std::move(words), deadline,
-                     [&commands, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
+void inspect_by(CommandClient& commands, Space space, const std::string& name, TimePoint deadline,
+                Backend::Handler<LockInfo> done) {
+  Command words = with_keys(lock_key(commands.options().prefix, name, space), {Key::lock, Key::queue, Key::fence});
+  (void)commands.run(inspect_script(space), std::move(words), deadline,
+                     [&commands, space, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(unanswered_question(reply.failure()));
-                       auto info = read_inspect(reply.value(), name);
+                       auto info = read_inspect(reply.value(), name, space);
                        // Ours do not stand in the queue.
                        if (info.ok() && commands.options().strategy != Strategy::queue) info.value().waiters.reset();
                        done(std::move(info));
@@ -38,11 +39,11 @@ void inspect_by(CommandClient& commands, const std::string& name, TimePoint dead
 }
 
 // Answers with the name if it was removed.
-void forget_by(CommandClient& commands, const std::string& name, std::chrono::nanoseconds idle, TimePoint deadline,
-               Backend::Handler<std::optional<LockInfo>> done) {
-  Command words = with_keys(lock_key(commands.options().prefix, name), {Key::lock, Key::queue, Key::fence});
+void forget_by(CommandClient& commands, Space space, const std::string& name, std::chrono::nanoseconds idle,
+               TimePoint deadline, Backend::Handler<std::optional<LockInfo>> done) {
+  Command words = with_keys(lock_key(commands.options().prefix, name, space), {Key::lock, Key::queue, Key::fence});
   words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
-  (void)commands.run(forget_script(), std::move(words), deadline,
+  (void)commands.run(forget_script(space), std::move(words), deadline,
                      [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
                        if (!reply.ok()) return done(reply.failure());
                        const auto removed = read_forget(reply.value());
@@ -66,14 +67,16 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   // idle: names are forgotten that were last taken so long ago.
-  Listing(CommandClient& commands, std::optional<std::chrono::nanoseconds> idle,
+  Listing(CommandClient& commands, Space space, std::optional<std::chrono::nanoseconds> idle,
           Backend::Handler<std::vector<LockInfo>> done)
       : commands_(commands),
+        space_(space),
+        prefix_(prefix_of(commands.options().prefix, space)),
         idle_(idle),
         done_(std::move(done)),
         deadline_(answer_by(commands)),
         last_question_(deadline_ - commands.options().response_timeout / 4),
-        pattern_("*" + escape_pattern(commands.options().prefix) +
+        pattern_("*" + escape_pattern(prefix_) +
                  (idle          ? "*dlf"
                   : shows_all() ? "*"
                                 : "dlf")) {}
@@ -127,7 +130,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
   }
 
   // With a prefix, what is under it is ours to show, locks taken by others among it.
-  [[nodiscard]] bool shows_all() const { return !commands_.options().prefix.empty(); }
+  [[nodiscard]] bool shows_all() const { return !prefix_.empty(); }
 
   [[nodiscard]] std::optional<Failure> too_late() const {
     if (commands_.executor().now() < last_question_) return std::nullopt;
@@ -138,12 +141,11 @@ class Listing : public std::enable_shared_from_this<Listing> {
   }
 
   void note(const std::string& key) {
-    const std::string& prefix = commands_.options().prefix;
     const auto lock = lock_of_fence_key(key);
     if (!lock && is_derived_key(key)) return;
     const std::string& lock_key = lock ? *lock : key;
-    if (!lock_key.starts_with(prefix) || (!lock && (idle_ || !shows_all()))) return;
-    std::string name = lock_key.substr(prefix.size());
+    if (!lock_key.starts_with(prefix_) || (!lock && (idle_ || !shows_all()))) return;
+    std::string name = lock_key.substr(prefix_.size());
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
@@ -155,14 +157,16 @@ class Listing : public std::enable_shared_from_this<Listing> {
       if (info.ok() || info.failure().code != errc::protocol) return answer(std::move(info));
       answer(std::optional<LockInfo>());  // somebody's data
     };
-    if (idle_) return forget_by(commands_, name, *idle_, deadline_, looked);
-    inspect_by(commands_, name, deadline_, [looked](Result<LockInfo> info) {
+    if (idle_) return forget_by(commands_, space_, name, *idle_, deadline_, looked);
+    inspect_by(commands_, space_, name, deadline_, [looked](Result<LockInfo> info) {
       if (!info.ok()) return looked(info.failure());
       looked(std::optional(std::move(info.value())));
     });
   }
 
   CommandClient& commands_;
+  const Space space_;
+  const std::string prefix_;
   const std::optional<std::chrono::nanoseconds> idle_;
   const Backend::Handler<std::vector<LockInfo>> done_;
   const TimePoint deadline_;
@@ -172,71 +176,98 @@ class Listing : public std::enable_shared_from_this<Listing> {
   std::vector<LockInfo> found_;
 };
 
-// Compares with the value just read, so that a repeated attempt never breaks a lock that was taken in between.
+// Compares with the values just read, so that a repeated attempt never breaks a lock that was taken in between.
 class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
-  Breaking(CommandClient& commands, const std::string& name, Backend::Handler<bool> done)
+  Breaking(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done)
       : commands_(commands),
-        lock_key_(lock_key(commands.options().prefix, name)),
+        space_(space),
+        lock_key_(lock_key(commands.options().prefix, name, space)),
         done_(std::move(done)),
         deadline_(answer_by(commands)) {}
 
   void start() {
-    (void)commands_.request({"GET", lock_key_}, deadline_, [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-      if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-      const Reply& value = reply.value();
-      if (value.is(Type::nil)) return self->done_(false);
-      if (!value.is(Type::string)) return self->done_(unexpected("GET", value));
-      self->release(value.text);
-    });
+    const bool shared = space_ == Space::read_write || space_ == Space::semaphore;
+    (void)commands_.request(shared ? Command{"ZRANGE", lock_key_, "0", "-1"} : Command{"GET", lock_key_}, deadline_,
+                            [self = shared_from_this(), shared](Result<Reply> reply, TimePoint) {
+                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                              shared ? self->release_all(reply.value()) : self->release_one(reply.value());
+                            });
   }
 
  private:
   static constexpr int max_attempts = 3;
 
+  void release_one(const Reply& value) {
+    if (value.is(Type::nil)) return done_(false);
+    if (!value.is(Type::string)) return done_(unexpected("GET", value));
+    left_ = 1;
+    release(value.text);
+  }
+
+  void release_all(const Reply& values) {
+    if (!values.is(Type::array)) return done_(unexpected("ZRANGE", values));
+    for (const Reply& value : values.elements) {
+      if (!value.is(Type::string) || !is_value(value.text)) return done_(unexpected("ZRANGE", values));
+    }
+    left_ = values.elements.size();
+    if (left_ == 0) return done_(false);
+    for (const Reply& value : values.elements) release(value.text);
+  }
+
   void release(const std::string& value) {
-    request_release(commands_, lock_key_, value, false, deadline_,
-                    [self = shared_from_this()](const Result<ReleaseAnswer>& answer) {
-                      if (!answer.ok()) return self->done_(answer.failure());
-                      const auto was = answer.value().was;
-                      // It changed hands meanwhile.
-                      if (was == ReleaseAnswer::Was::somebody_elses && ++self->attempts_ < max_attempts) {
-                        return self->start();
-                      }
-                      self->done_(was == ReleaseAnswer::Was::ours);
-                    });
+    request_release(commands_, space_, lock_key_, value, false, deadline_,
+                    [self = shared_from_this()](const Result<ReleaseAnswer>& answer) { self->released(answer); });
+  }
+
+  void released(const Result<ReleaseAnswer>& answer) {
+    if (!answer.ok()) {
+      failure_ = answer.failure();
+    } else if (answer.value().was == ReleaseAnswer::Was::ours) {
+      broken_ = true;
+    } else if (answer.value().was == ReleaseAnswer::Was::somebody_elses && ++attempts_ < max_attempts) {
+      return start();  // it changed hands meanwhile
+    }
+    if (--left_ > 0) return;
+    failure_ ? done_(*failure_) : done_(broken_);
   }
 
   CommandClient& commands_;
+  const Space space_;
   const std::string lock_key_;
   const Backend::Handler<bool> done_;
   const TimePoint deadline_;
+  std::size_t left_ = 0;  // values to release
+  std::optional<Failure> failure_;
+  bool broken_ = false;
   int attempts_ = 0;
 };
 
 }  // namespace
 
-void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done) {
-  inspect_by(commands, name, answer_by(commands), std::move(done));
+void inspect(CommandClient& commands, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(commands, space, name, answer_by(commands), std::move(done));
 }
 
-void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done) {
-  std::make_shared<Listing>(commands, std::nullopt, std::move(done))->scan("0");
+void list(CommandClient& commands, Space space, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(commands, space, std::nullopt, std::move(done))->scan("0");
 }
 
-void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done) {
-  std::make_shared<Breaking>(commands, name, std::move(done))->start();
+void break_lock(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(commands, space, name, std::move(done))->start();
 }
 
 void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   if (what.name.empty()) {
-    std::make_shared<Listing>(commands, what.idle, [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
-      if (!removed.ok()) return done(removed.failure());
-      done(names_of(removed.value()));
-    })->scan("0");
+    std::make_shared<Listing>(commands, what.space, what.idle,
+                              [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
+                                if (!removed.ok()) return done(removed.failure());
+                                done(names_of(removed.value()));
+                              })
+        ->scan("0");
     return;
   }
-  forget_by(commands, what.name, what.idle, answer_by(commands),
+  forget_by(commands, what.space, what.name, what.idle, answer_by(commands),
             [done = std::move(done)](Result<std::optional<LockInfo>> removed) {
               if (!removed.ok()) return done(removed.failure());
               std::vector<std::string> names;

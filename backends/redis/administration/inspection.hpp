@@ -11,9 +11,9 @@
 namespace dlock::redis {
 
 // Each answers within the response timeout. In tasks only.
-void inspect(CommandClient& commands, const std::string& name, Backend::Handler<LockInfo> done);
-void list(CommandClient& commands, Backend::Handler<std::vector<LockInfo>> done);
-void break_lock(CommandClient& commands, const std::string& name, Backend::Handler<bool> done);
+void inspect(CommandClient& commands, Space space, const std::string& name, Backend::Handler<LockInfo> done);
+void list(CommandClient& commands, Space space, Backend::Handler<std::vector<LockInfo>> done);
+void break_lock(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done);
 void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::redis

@@ -24,8 +24,17 @@ std::string_view name_of(AcquireMode mode) {
       return "queue";
     case AcquireMode::blind:
       return "blind";
+    case AcquireMode::mark:
+      return "mark";
   }
   return "try";
+}
+
+Acquirer::Handler refusing_other_permits(const LockRequest& request, Acquirer::Handler done) {
+  return [request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
+    if (answer.ok() && answer.value().other_permits) answer = other_permits(request, *answer.value().other_permits);
+    done(std::move(answer), sent);
+  };
 }
 
 }  // namespace
@@ -36,6 +45,7 @@ std::string in_milliseconds(nanoseconds d) {
 
 // A grant that the replicas have not confirmed yet.
 struct Acquirer::Granted {
+  Space space;
   std::string lock_key;
   std::string value;
   nanoseconds lease;
@@ -51,26 +61,39 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place
     return 0;
   }
   const Options& options = commands_.options();
-  std::string key = lock_key(options.prefix, request.name);
+  std::string key = lock_key(options.prefix, request.name, request.space);
+  const std::string elected = request.space == Space::election ? holder_text(request) : std::string();
   Command words = with_keys(key, {Key::lock, Key::queue, Key::alive, Key::fence});
   add_value(words, client_, request.owner);
-  words.add({in_milliseconds(request.lease), name_of(place.mode), in_milliseconds(alive_for),
-             in_milliseconds(grant_for), request.holder, std::to_string(place.ticket)});
+  words.add({in_milliseconds(request.lease), name_of(place.mode),
+             in_milliseconds(place.mode == AcquireMode::mark ? mark_for : alive_for), in_milliseconds(grant_for),
+             elected.empty() ? std::string_view(request.holder) : elected, std::to_string(place.ticket)});
+  const Script& script = acquire_script(request.space);
+  if (request.space == Space::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
+  if (request.space == Space::semaphore) {
+    words.add({std::to_string(request.permits), "1"});
+    done = refusing_other_permits(request, std::move(done));
+  }
   if (options.replicas_ack == 0) {
     return commands_.run(
-        acquire_script(), std::move(words), deadline,
+        script, std::move(words), deadline,
         [this, done = std::move(done)](const Result<Reply>& reply, TimePoint sent) { done(read(reply), sent); });
   }
-  const auto later = std::make_shared<Granted>(
-      Granted{std::move(key), value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
-  return commands_.run(acquire_script(), std::move(words), deadline,
-                       [this, later](const Result<Reply>& reply, TimePoint sent) {
-                         auto answer = read(reply);
-                         if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
-                         later->answer = answer.value();
-                         later->sent = sent;
-                         wait_for_replicas(later);
-                       });
+  const auto later = std::make_shared<Granted>(Granted{request.space,
+                                                       std::move(key),
+                                                       value_of(client_, request.owner),
+                                                       request.lease,
+                                                       deadline,
+                                                       {},
+                                                       {},
+                                                       std::move(done)});
+  return commands_.run(script, std::move(words), deadline, [this, later](const Result<Reply>& reply, TimePoint sent) {
+    auto answer = read(reply);
+    if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
+    later->answer = answer.value();
+    later->sent = sent;
+    wait_for_replicas(later);
+  });
 }
 
 Result<AcquireAnswer> Acquirer::read(const Result<Reply>& reply) {
@@ -108,7 +131,7 @@ void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(commands_, granted->lock_key, granted->value, true, granted->deadline,
+  request_release(commands_, granted->space, granted->lock_key, granted->value, true, granted->deadline,
                   [granted, why = std::move(why)](const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {

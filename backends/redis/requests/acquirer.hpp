@@ -17,6 +17,7 @@ enum class AcquireMode {
   try_once,  // do not queue
   queue,     // queue; our channel is heard
   blind,     // queue; we find out by asking
+  mark,      // do not queue; a writer who finds it busy keeps readers out for a moment
 };
 
 struct Place {

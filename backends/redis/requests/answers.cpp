@@ -63,8 +63,12 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
     if (!token) return refuse();
     return AcquireAnswer{.granted = true, .token = *token};
   }
-  if (!is_array_of(reply, 5)) return refuse();
   const auto& fields = reply.elements;
+  if (is_array_of(reply, 2) && fields[0].is(Type::integer) && fields[0].integer == 2 && fields[1].is(Type::integer) &&
+      fields[1].integer > 0 && fields[1].integer <= std::numeric_limits<std::int32_t>::max()) {
+    return AcquireAnswer{.other_permits = static_cast<std::uint32_t>(fields[1].integer)};
+  }
+  if (!is_array_of(reply, 5)) return refuse();
   if (!fields[0].is(Type::integer) || fields[0].integer != 0) return refuse();
   if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
   if (!fields[4].is(Type::integer)) return refuse();
@@ -115,7 +119,60 @@ Result<ReleaseAnswer> read_release(const Reply& reply) {
   }
 }
 
-Result<LockInfo> read_inspect(const Reply& reply, const std::string& name) {
+namespace {
+
+// The holders of a read-write lock or semaphore: remaining ms, whether it shares, "token holder", each.
+Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space space) {
+  const auto refuse = [&] { return unexpected("the inspect script", reply); };
+  if (!is_array_of(reply, 4)) return refuse();
+  const Reply& permits = reply.elements[0];
+  const Reply& last = reply.elements[1];
+  const Reply& waiters = reply.elements[2];
+  const Reply& holders = reply.elements[3];
+  if (!permits.is(Type::integer) || permits.integer < 0 || !waiters.is(Type::integer) || waiters.integer < 0 ||
+      !holders.is(Type::array) || holders.elements.size() % 3 != 0) {
+    return refuse();
+  }
+  LockInfo info{.name = name, .held = !holders.elements.empty(), .space = space};
+  info.waiters = static_cast<std::uint64_t>(waiters.integer);
+  if (last.is(Type::string)) {
+    const auto token = parse_token(last.text);
+    if (!token) return refuse();
+    info.token = *token;
+  } else if (!last.is(Type::nil)) {
+    return refuse();
+  }
+  for (std::size_t i = 0; i < holders.elements.size(); i += 3) {
+    const Reply& remaining = holders.elements[i];
+    const Reply& shares = holders.elements[i + 1];
+    const Reply& record = holders.elements[i + 2];
+    if (!remaining.is(Type::integer) || remaining.integer <= 0 || !is_flag(shares) || !record.is(Type::string)) {
+      return refuse();
+    }
+    const bool reads = space == Space::read_write && shares.integer == 1;
+    HolderInfo holder{.mode = reads ? Mode::shared : Mode::exclusive, .remaining = saturate(remaining.integer)};
+    if (const std::size_t end = record.text.find(' '); end != std::string::npos) {
+      holder.token = parse_token(record.text.substr(0, end)).value_or(FencingToken());
+      holder.holder = record.text.substr(end + 1);
+    }
+    if (!info.remaining || holder.remaining > info.remaining) {
+      info.holder = holder.holder;
+      info.remaining = holder.remaining;
+    }
+    info.holders.push_back(std::move(holder));
+  }
+  if (!info.held && waiters.integer == 0) return info;
+  if ((permits.integer > 0) != (space == Space::semaphore)) {
+    return Failure{errc::protocol, "another kind of lock is at " + util::quoted(name)};
+  }
+  info.permits = static_cast<std::uint32_t>(permits.integer);
+  return info;
+}
+
+}  // namespace
+
+Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space) {
+  if (space == Space::read_write || space == Space::semaphore) return read_shared(reply, name, space);
   const auto refuse = [&] { return unexpected("the inspect script", reply); };
   if (!is_array_of(reply, 4)) return refuse();
   const Reply& value = reply.elements[0];
@@ -127,14 +184,14 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name) {
     return refuse();
   }
   if (remaining.integer < -2 || waiters.integer < 0) return refuse();
-  LockInfo info{.name = name, .held = value.is(Type::string)};
+  LockInfo info{.name = name, .held = value.is(Type::string), .space = space};
   if (info.held && remaining.integer >= 0) info.remaining = saturate(remaining.integer);
   info.waiters = static_cast<std::uint64_t>(waiters.integer);
   if (fence.is(Type::string)) {
     const auto record = parse_fence(fence.text);
     if (!record) return Failure{errc::protocol, "the lock's fence key holds " + util::quoted(fence.text)};
     info.token = record->token;
-    if (info.held && record->value == value.text) info.holder = record->holder;
+    if (info.held && record->value == value.text) set_holder(info, record->holder);
   }
   return info;
 }

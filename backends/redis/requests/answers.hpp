@@ -22,6 +22,8 @@ struct AcquireAnswer {
   std::uint64_t ticket = 0;                          // our place in the queue, if we are in it
   // Nobody has the lock, and the server has more dead waiters to remove than it did in one go: asking again goes on.
   bool more = false;
+  // Refused: others use the semaphore with so many permits.
+  std::optional<std::uint32_t> other_permits = std::nullopt;
 };
 
 struct ReleaseAnswer {
@@ -36,7 +38,7 @@ struct ReleaseAnswer {
 [[nodiscard]] Result<bool> read_forget(const Reply& reply);
 [[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
 // waiters is left out unless they are ours to count.
-[[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name);
+[[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space = Space::lock);
 
 // A non-negative number in reply to a command that answers one.
 [[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);

@@ -42,6 +42,20 @@ std::string derived(std::string_view key, std::string_view suffix) {
   return out;
 }
 
+std::string_view kind_suffix(Space space) {
+  switch (space) {
+    case Space::lock:
+      break;
+    case Space::read_write:
+      return ".rw";
+    case Space::semaphore:
+      return ".sem";
+    case Space::election:
+      return ".elect";
+  }
+  return {};
+}
+
 std::string_view suffix_of(Key key) {
   switch (key) {
     case Key::lock:
@@ -79,10 +93,15 @@ bool has_hash_tag(std::string_view key) noexcept {
   return close != std::string_view::npos && close > open + 1;
 }
 
-std::string lock_key(std::string_view prefix, std::string_view name) {
+std::string lock_key(std::string_view prefix, std::string_view name, Space space) {
+  const std::string_view kind = prefix.empty() ? "" : kind_suffix(space);
+  const bool ends = prefix.ends_with(':') || prefix.ends_with('/');
+  const std::size_t at = prefix.size() - (ends ? 1 : 0);
   std::string key;
-  key.reserve(prefix.size() + name.size());
-  key += prefix;
+  key.reserve(prefix.size() + kind.size() + name.size());
+  key += prefix.substr(0, at);
+  key += kind;
+  key += prefix.substr(at);
   key += name;
   return key;
 }
@@ -103,8 +122,8 @@ Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys) {
   return words;
 }
 
-Keys keys_of(std::string_view prefix, std::string_view name) {
-  std::string key = lock_key(prefix, name);
+Keys keys_of(std::string_view prefix, std::string_view name, Space space) {
+  std::string key = lock_key(prefix, name, space);
   std::string queue = derived(key, queue_suffix);
   std::string alive = derived(key, alive_suffix);
   std::string fence = derived(key, fence_suffix);
@@ -151,6 +170,12 @@ std::string value_of(std::string_view client, const OwnerId& owner) {
 void add_value(Command& command, std::string_view client, const OwnerId& owner) {
   const auto digits = owner.digits();
   command.add_joined({client, ":", {digits.data(), digits.size()}});
+}
+
+bool is_value(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  return colon != std::string_view::npos && OwnerId::parse(text.substr(0, colon)) &&
+         OwnerId::parse(text.substr(colon + 1));
 }
 
 std::optional<OwnerId> owner_in(std::string_view value, std::string_view client) {

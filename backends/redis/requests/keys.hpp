@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/redis/connection/command.hpp"
@@ -21,10 +22,15 @@ struct Keys {
   std::string fence;  // the last fencing token and whose it is
 };
 
-[[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name);
+[[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name, Space space = Space::lock);
 
 enum class Key { lock, queue, alive, fence };
-[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name);
+// Each kind of locks has a prefix of its own: "dlock:", "dlock.rw:", "dlock.sem:", "dlock.elect:"; or "x", "x.rw", ...
+// Without a prefix the key is the name, whatever kind it is of.
+[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name, Space space = Space::lock);
+[[nodiscard]] inline std::string prefix_of(std::string_view prefix, Space space) {
+  return lock_key(prefix, "", space);
+}
 // What a script is given first: how many keys, and these keys of a lock.
 [[nodiscard]] Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys);
 
@@ -47,6 +53,8 @@ enum class Key { lock, queue, alive, fence };
 // says where to send a wake-up.
 [[nodiscard]] std::string value_of(std::string_view client, const OwnerId& owner);
 void add_value(Command& command, std::string_view client, const OwnerId& owner);
+// Whether it is one.
+[[nodiscard]] bool is_value(std::string_view text);
 // The owner, if this is a value of that client.
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 

@@ -12,17 +12,20 @@ namespace dlock::redis {
 
 namespace {
 
-Command release_words(const std::string& lock_key, const std::string& value, bool leave) {
-  Command words = with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
+Command release_words(Space space, const std::string& lock_key, const std::string& value, bool leave) {
+  const bool shared = space == Space::read_write || space == Space::semaphore;
+  Command words = shared ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
+                         : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
   words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
   return words;
 }
 
 class Release : public std::enable_shared_from_this<Release> {
  public:
-  Release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
+  Release(CommandClient& commands, Space space, std::string lock_key, std::string value, bool leave, TimePoint deadline,
           std::function<void(Result<ReleaseAnswer>)> done)
       : commands_(commands),
+        space_(space),
         lock_key_(std::move(lock_key)),
         value_(std::move(value)),
         leave_(leave),
@@ -31,7 +34,7 @@ class Release : public std::enable_shared_from_this<Release> {
 
   void ask() {
     (void)commands_.run(
-        release_script(), release_words(lock_key_, value_, leave_), deadline_,
+        release_script(space_), release_words(space_, lock_key_, value_, leave_), deadline_,
         [self = shared_from_this()](Result<Reply> reply, TimePoint) {
           self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
         },
@@ -48,6 +51,7 @@ class Release : public std::enable_shared_from_this<Release> {
   }
 
   CommandClient& commands_;
+  const Space space_;
   const std::string lock_key_;
   const std::string value_;
   const bool leave_;
@@ -58,27 +62,29 @@ class Release : public std::enable_shared_from_this<Release> {
 
 }  // namespace
 
-void request_release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
-                     std::function<void(Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(commands, std::move(lock_key), std::move(value), leave, deadline, std::move(done))->ask();
+void request_release(CommandClient& commands, Space space, std::string lock_key, std::string value, bool leave,
+                     TimePoint deadline, std::function<void(Result<ReleaseAnswer>)> done) {
+  std::make_shared<Release>(commands, space, std::move(lock_key), std::move(value), leave, deadline, std::move(done))
+      ->ask();
 }
 
-void release_at_the_end(CommandClient& commands, const std::string& lock_key, const std::string& value) {
-  commands.last_word(release_script(), release_words(lock_key, value, true));
+void release_at_the_end(CommandClient& commands, Space space, const std::string& lock_key, const std::string& value) {
+  commands.last_word(release_script(space), release_words(space, lock_key, value, true));
 }
 
-Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, std::string client,
-                               std::function<void()> publish_forbidden) {
+Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, Space space,
+                               std::string client, std::function<void()> publish_forbidden) {
   using Reason = Releases::Reason;
-  return [&commands, &acquiring, &outage, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
-             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
+  return [&commands, &acquiring, &outage, space, client = std::move(client),
+          publish_forbidden = std::move(publish_forbidden)](const std::string& name, const OwnerId& owner,
+                                                            Reason reason, TimePoint deadline, Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
     // Who gave up asks again and again, as waiters do.
     if (leave && !outage.may_ask()) {
       return commands.answer_later([done = std::move(done), why = outage.why()] { done(why); });
     }
-    request_release(leave ? acquiring : commands, lock_key(commands.options().prefix, name), value_of(client, owner),
-                    leave, deadline,
+    request_release(leave ? acquiring : commands, space, lock_key(commands.options().prefix, name, space),
+                    value_of(client, owner), leave, deadline,
                     [&outage, leave, publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
                       if (!answer.ok()) {
                         outage.failed(answer.failure());

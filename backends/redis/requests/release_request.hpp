@@ -1,6 +1,7 @@
 // Asks Redis to free a lock.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 
@@ -16,16 +17,52 @@ namespace dlock::redis {
 // Frees the lock if it is this value's, and sees to it that a living waiter gets it, for which it asks several times
 // where a crowd of dead ones is in the way. leave: this value leaves the queue, too. Answers at the deadline at the
 // latest. The connection outlives it.
-void request_release(CommandClient& commands, std::string lock_key, std::string value, bool leave, TimePoint deadline,
-                     std::function<void(Result<ReleaseAnswer>)> done);
+void request_release(CommandClient& commands, Space space, std::string lock_key, std::string value, bool leave,
+                     TimePoint deadline, std::function<void(Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, and nobody hears the answer (CommandClient::last_word()). The value leaves the queue.
-void release_at_the_end(CommandClient& commands, const std::string& lock_key, const std::string& value);
+void release_at_the_end(CommandClient& commands, Space space, const std::string& lock_key, const std::string& value);
 
 // commands: for locks that are held. acquiring: the connection that acquires are sent on. client: this client's part of
 // its values. publish_forbidden: called when the server says that it may not tell waiters. The connections and the
 // outage outlive it.
 [[nodiscard]] Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage,
-                                             std::string client, std::function<void()> publish_forbidden);
+                                             Space space, std::string client, std::function<void()> publish_forbidden);
+
+// Those of each kind of locks.
+class ReleasesOfKinds {
+ public:
+  template <class AskOf>
+  ReleasesOfKinds(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience,
+                  AskOf&& ask_of)
+      : all_{{{executor, response_timeout, patience, ask_of(Space::lock)},
+              {executor, response_timeout, patience, ask_of(Space::read_write)},
+              {executor, response_timeout, patience, ask_of(Space::semaphore)},
+              {executor, response_timeout, patience, ask_of(Space::election)}}} {}
+
+  [[nodiscard]] Releases& of(Space space) { return all_.at(static_cast<std::size_t>(space)); }
+  void abandon(const LockRequest& request, bool stragglers) {
+    of(request.space).abandon(request.name, request.owner, request.lease, stragglers);
+  }
+  void heard_of(const OwnerId& owner) {
+    for (Releases& each : all_) each.heard_of(owner);
+  }
+  template <class F>
+  void for_each_unconfirmed(F&& f) const {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      all_[i].for_each_unconfirmed(
+          [&](const std::string& name, const OwnerId& owner) { f(static_cast<Space>(i), name, owner); });
+    }
+  }
+  void finish(std::function<void()> done) { finish_from(0, std::move(done)); }
+
+ private:
+  void finish_from(std::size_t first, std::function<void()> done) {
+    if (first == all_.size()) return done();
+    all_[first].finish([this, first, done = std::move(done)] { finish_from(first + 1, done); });
+  }
+
+  std::array<Releases, 4> all_;
+};
 
 }  // namespace dlock::redis

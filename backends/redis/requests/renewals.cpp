@@ -13,6 +13,14 @@ namespace dlock::redis {
 using std::chrono::nanoseconds;
 using Status = RenewOutcome::Status;
 
+namespace {
+
+std::string what(const Grant& grant) {
+  return std::string(to_string(grant.space)) + " \"" + grant.name + '"';
+}
+
+}  // namespace
+
 Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::string client)
     : commands_(commands), client_(std::move(client)) {
   if (commands.options().replicas_ack > 0) {
@@ -31,17 +39,17 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
 
 void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
   const Grant& grant = renewal->grant;
-  Command words = with_keys(lock_key(commands.options().prefix, grant.name), {Key::lock, Key::fence});
+  Command words = with_keys(lock_key(commands.options().prefix, grant.name, grant.space), {Key::lock, Key::fence});
   add_value(words, client_, grant.owner);
   words.add(in_milliseconds(grant.lease));
   (void)commands.run(
-      renew_script(), std::move(words), renewal->deadline,
+      renew_script(grant.space), std::move(words), renewal->deadline,
       [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
         const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
         const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal->done, nullptr)(std::move(outcome)); };
         if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});
         if (!renewed.value()) {
-          const std::string why = "Redis no longer has lock \"" + renewal->grant.name + "\" as ours";
+          const std::string why = "Redis no longer has " + what(renewal->grant) + " as ours";
           return answer({.status = Status::lost, .failure = {errc::lost, why}});
         }
         commands.proven();
@@ -83,7 +91,7 @@ void Renewals::acknowledged(const Batch& batch, const Result<Reply>& reply) {
       done({.status = Status::failed, .failure = count.failure()});
     } else if (count.value() < wanted) {
       const std::string why = std::to_string(count.value()) + " of " + std::to_string(wanted) +
-                              " replicas acknowledged the renewal of lock \"" + renewal->grant.name + "\" in time";
+                              " replicas acknowledged the renewal of " + what(renewal->grant) + " in time";
       done({.status = Status::failed, .failure = {errc::unavailable, why}});
     } else {
       done({.status = Status::renewed, .valid_until = lease_valid_until(renewal->sent, renewal->grant.lease)});

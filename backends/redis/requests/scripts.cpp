@@ -1,8 +1,7 @@
 #include "backends/redis/requests/scripts.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include "backends/redis/requests/script_text.hpp"
+#include "backends/redis/requests/sharing_scripts.hpp"
 
 // Rules that every script keeps:
 //   - Redis does not roll back. Checks come first; then a write that the server refuses if it refuses writes (READONLY,
@@ -20,19 +19,6 @@
 namespace dlock::redis {
 
 namespace {
-
-template <std::size_t... N>
-constexpr auto join(const char (&... parts)[N]) {
-  std::array<char, (0 + ... + (N - 1))> out{};
-  auto at = out.begin();
-  ((at = std::copy_n(parts, N - 1, at)), ...);
-  return out;
-}
-
-template <std::size_t N>
-constexpr std::string_view text_of(const std::array<char, N>& text) {
-  return {text.data(), text.size()};
-}
 
 // The common case by itself: nobody holds the lock, nobody waits (there is no queue), and the last token is in the
 // past. Where both have 16 digits, as from 2001 to 2286, the smaller text is that of the smaller number.
@@ -72,42 +58,7 @@ end
 // free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
 // waiters would let theirs pass one after the other, so they lose their places. Without the right to publish only those
 // are marked that ask by themselves: another waiter was not told, and may find out too late.
-//
-// appoint(): tells a waiter to look when the time of `owner` ends, because an expiry tells nobody. It is the first of
-// another client than the owner's, since the whole client may be dead or stopped. Only where the queue seems to have
-// no other client, it is the first in line. Others look by themselves, later the further back they are.
-constexpr char hand_on_text[] = R"lua(
-local function client_of(waiter) return string.match(waiter, '^[^:]*') end
-local function appoint(owner, ms)
-  local own, deaf, asked, spare = client_of(owner), {}, 0, nil
-  local function told(waiter)
-    asked = asked + 1
-    local heard = redis.pcall('PUBLISH', 'dlock:w:' .. client_of(waiter), waiter .. ' ' .. ms)
-    return asked == 8 or type(heard) == 'table' or heard > 0
-  end
-  local from, to = 0, 0
-  repeat
-    local waiters = redis.call('ZRANGE', KEYS[2], from, to)
-    for _, waiter in ipairs(waiters) do
-      local client = client_of(waiter)
-      if client == own then
-        spare = spare or waiter
-      elseif not deaf[client] then
-        if told(waiter) then return end
-        deaf[client] = true
-      end
-    end
-    if from == 0 and spare and client_of(redis.call('ZRANGE', KEYS[2], -1, -1)[1]) == own then break end
-    from, to = to + 1, to * 10 + 9
-  until to > 99 or not waiters[1]
-  if spare then told(spare) end
-end
-local function remove(waiters)
-  if not waiters[1] then return end
-  redis.call('ZREM', KEYS[2], unpack(waiters))
-  redis.call('ZREM', KEYS[3], unpack(waiters))
-end
-local function remove_silent()
+constexpr char hand_on_text[] = R"lua(local function remove_silent()
   local last = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
   if last[2] ~= '-inf' then return false end
   local client, silent = client_of(last[1]), {}
@@ -221,7 +172,7 @@ if mode ~= 'try' then
 end
 return {0, redis.call('PTTL', KEYS[1]), rank, joined, tonumber(ticket)}
 )lua";
-constexpr auto acquire_whole = join(acquire_free_text, hand_on_text, acquire_text);
+constexpr auto acquire_whole = join(acquire_free_text, waiters_text, hand_on_text, acquire_text);
 constexpr Script acquire_definition = {"acquire", text_of(acquire_whole), "89d7fd91665055ba33b0d659513b668a40c19a17"};
 
 // The record of the token expires long after locks that are forgotten, never under one that is held. It is prolonged
@@ -265,7 +216,7 @@ if mine or not owner then
 end
 return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, given == 'more' and 1 or 0}
 )lua";
-constexpr auto release_whole = join(release_free_text, hand_on_text, release_text);
+constexpr auto release_whole = join(release_free_text, waiters_text, hand_on_text, release_text);
 constexpr Script release_definition = {"release", text_of(release_whole), "be9a96f41589ec191595bb766ce9a6778e990f6e"};
 
 // The length of the queue is the last one's place in it: that needs no right beyond those of waiting.
@@ -288,22 +239,37 @@ return redis.call('DEL', KEYS[3])
 )lua";
 constexpr Script forget_definition = {"forget", forget_text, "c3c8b4b6e9f3dcd7f05c2dca5e81d22d5bc9532f"};
 
+// An election is a lock, and whoever watches it is told of its leader, too. The scripts are the same but for that.
+constexpr char elect_begin[] = "local function attempt()";
+constexpr char elect_end[] = R"lua(end
+local said = attempt()
+if type(said) == 'string' then redis.pcall('PUBLISH', 'dlock:w:lock:' .. KEYS[1], '') end
+return said
+)lua";
+constexpr auto elect_whole = join(elect_begin, acquire_free_text, waiters_text, hand_on_text, acquire_text, elect_end);
+constexpr Script elect_definition = {"acquire", text_of(elect_whole), "7a3f15831f77d6b4619b35f7d3b1e6564628aeef"};
+
+constexpr bool is_shared(Space space) {
+  return space == Space::read_write || space == Space::semaphore;
+}
+
 }  // namespace
 
-const Script& acquire_script() noexcept {
-  return acquire_definition;
+const Script& acquire_script(Space space) noexcept {
+  if (space == Space::election) return elect_definition;
+  return is_shared(space) ? sharing_acquire_script() : acquire_definition;
 }
-const Script& renew_script() noexcept {
-  return renew_definition;
+const Script& renew_script(Space space) noexcept {
+  return is_shared(space) ? sharing_renew_script() : renew_definition;
 }
-const Script& release_script() noexcept {
-  return release_definition;
+const Script& release_script(Space space) noexcept {
+  return is_shared(space) ? sharing_release_script() : release_definition;
 }
-const Script& inspect_script() noexcept {
-  return inspect_definition;
+const Script& inspect_script(Space space) noexcept {
+  return is_shared(space) ? sharing_inspect_script() : inspect_definition;
 }
-const Script& forget_script() noexcept {
-  return forget_definition;
+const Script& forget_script(Space space) noexcept {
+  return is_shared(space) ? sharing_forget_script() : forget_definition;
 }
 
 }  // namespace dlock::redis

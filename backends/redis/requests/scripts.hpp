@@ -1,5 +1,9 @@
 // What runs inside the server: each operation on a lock is one script, atomic and safe to repeat with the same value.
+// Read-write locks and semaphores have scripts of their own (sharing_scripts.hpp), elections an acquire that also tells
+// who watches them; for all others they are those of the plain lock.
 #pragma once
+
+#include <dlock/space.hpp>
 
 #include "backends/redis/connection/script.hpp"
 
@@ -11,23 +15,23 @@ namespace dlock::redis {
 // Answers the fence: ours, for a full lease from now on. {0, ms, rank, joined, ticket}: somebody else's for so many ms
 // (-1: without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many
 // waiters are before us (-1: we are not in the queue), 1 if we were not in the queue until now, and our place in it.
-[[nodiscard]] const Script& acquire_script() noexcept;
+[[nodiscard]] const Script& acquire_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, fence.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
-[[nodiscard]] const Script& renew_script() noexcept;
+[[nodiscard]] const Script& renew_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.
 // Answers 1 or {1, p, more}: freed; {0, p, more}: somebody else's; {-1, p, more}: nobody's; p = 1 unless publishing is
 // forbidden to us; more = 1 if the lock waits to be handed on and one call could not remove all dead waiters: ask
 // again.
-[[nodiscard]] const Script& release_script() noexcept;
+[[nodiscard]] const Script& release_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, queue, fence.
 // Answers {value or nil, remaining ms, text in the fence key or nil, length of the queue}.
-[[nodiscard]] const Script& inspect_script() noexcept;
+[[nodiscard]] const Script& inspect_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, queue, fence.  ARGV: how old the last token is to be, in microseconds.
 // Removes the record of the last token if nobody holds the lock or waits for it. Answers 1: removed; 0: not.
-[[nodiscard]] const Script& forget_script() noexcept;
+[[nodiscard]] const Script& forget_script(Space space = Space::lock) noexcept;
 
 }  // namespace dlock::redis

@@ -10,7 +10,7 @@ namespace dlock::redis {
 
 // --- QueueClient -----------------------------------------------------------------------------------------------------
 
-QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber,
+QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriber& subscriber,
                          std::string client)
     : executor_(executor),
       acquirer_(acquirer),
@@ -136,7 +136,7 @@ QueueContention::~QueueContention() {
   if (granted_) return;  // the core's business now
   const bool in_flight = machine_.asking() && !client_.acquirer_.withdraw(question_);
   if (!in_flight && !machine_.maybe_known()) return;
-  client_.releases_.abandon(request_.name, request_.owner, request_.lease, machine_.unanswered());
+  client_.releases_.abandon(request_, machine_.unanswered());
 }
 
 void QueueContention::follow(QueueMachine::Step step, const Failure& why, const AcquireAnswer& answer, TimePoint sent) {
@@ -159,7 +159,8 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
       return;
     case Report::granted: {
       const TimePoint valid_until = lease_valid_until(sent, request_.lease);
-      return sink_.granted({request_.name, request_.owner, answer.token, valid_until, request_.lease});
+      return sink_.granted(
+          {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.space, request_.mode});
     }
     case Report::busy:
       return sink_.busy();

@@ -12,10 +12,10 @@
 #include <dlock/backend.hpp>
 #include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
-#include <dlock/releases.hpp>
 
 #include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/requests/acquirer.hpp"
+#include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/waiting/queue_machine.hpp"
 
 namespace dlock::redis {
@@ -25,7 +25,8 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Executor& executor, Acquirer& acquirer, Releases& releases, Subscriber& subscriber, std::string client);
+  QueueClient(Executor& executor, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriber& subscriber,
+              std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
@@ -53,7 +54,7 @@ class QueueClient {
 
   Executor& executor_;
   Acquirer& acquirer_;
-  Releases& releases_;
+  ReleasesOfKinds& releases_;
   Subscriber& subscriber_;
   const std::string client_;
   const std::string channel_;

@@ -1,6 +1,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 
@@ -8,6 +9,7 @@
 #include "untested.hpp"
 
 int main(int argc, char** argv) {
+  using dlock::Space;
   using dlock::conformance::RedisFixture;
   using dlock::conformance::RedisSetup;
   const auto add = [](const std::string& name, RedisSetup setup, const std::string& strategy) {
@@ -17,9 +19,12 @@ int main(int argc, char** argv) {
       untested.emplace_back("Contract.C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess");
       untested.emplace_back("Contract.C09_AWaitWhoseAnswerIsLostEndsWithTheLock");
     }
+    std::vector<Space> spaces{Space::lock};
+    if (strategy != "broadcast") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
     dlock::conformance::add_subject({.name = "redis_" + name,
                                      .make = [=] { return std::make_unique<RedisFixture>(setup, strategy); },
                                      .client_tests = false,
+                                     .spaces = std::move(spaces),
                                      .untested = std::move(untested)});
   };
   for (const std::string strategy : {"queue", "broadcast", "poll"}) add(strategy, RedisSetup::plain, strategy);

@@ -68,8 +68,8 @@ std::optional<Missing> RedisFixture::missing(Feature feature) const {
   }
 }
 
-void RedisFixture::kill_hold(Space /*space*/, const std::string& name) {
-  (void)server_.command({"DEL", redis::keys_of(prefix, name).lock});
+void RedisFixture::kill_hold(Space space, const std::string& name) {
+  (void)server_.command({"DEL", redis::keys_of(prefix, name, space).lock});
 }
 
 void RedisFixture::stall() {
@@ -97,10 +97,13 @@ void RedisFixture::lose_next_answer() {
   proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
 }
 
-std::size_t RedisFixture::residue(Space /*space*/, const std::string& name) {
-  const redis::Keys keys = redis::keys_of(prefix, name);
-  return static_cast<std::size_t>(server_.command({"EXISTS", keys.lock}).integer +
-                                  server_.command({"ZCARD", keys.queue}).integer);
+std::size_t RedisFixture::residue(Space space, const std::string& name) {
+  const redis::Keys keys = redis::keys_of(prefix, name, space);
+  const bool several = space == Space::read_write || space == Space::semaphore;
+  const std::string now = several ? server_.command({"TIME"}).elements.at(0).text + "000" : "";
+  const auto holders =
+      several ? server_.command({"ZCOUNT", keys.lock, now, "+inf"}) : server_.command({"EXISTS", keys.lock});
+  return static_cast<std::size_t>(holders.integer + server_.command({"ZCARD", keys.queue}).integer);
 }
 
 std::uint64_t RedisFixture::requests() {

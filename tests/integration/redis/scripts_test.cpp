@@ -8,9 +8,12 @@ namespace {
 constexpr std::int64_t day = 24 * 3600;
 
 TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
-  for (const Script* script : {&redis::acquire_script(), &redis::renew_script(), &redis::release_script(),
-                               &redis::inspect_script(), &redis::forget_script()}) {
-    EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
+  for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
+    for (const Script* script :
+         {&redis::acquire_script(space), &redis::renew_script(space), &redis::release_script(space),
+          &redis::inspect_script(space), &redis::forget_script(space)}) {
+      EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
+    }
   }
 }
 

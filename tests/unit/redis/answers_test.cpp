@@ -51,10 +51,68 @@ TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
   EXPECT_FALSE(answer.value().more || answer.value().joined);
 }
 
+TEST(AcquireAnswer, TellsWithHowManyPermitsOthersUseASemaphore) {
+  EXPECT_EQ(read_acquire(reply_of("*2\r\n:2\r\n:2147483647\r\n")).value().other_permits, 2147483647U);
+  for (const char* bytes : {"*2\r\n:2\r\n:0\r\n", "*2\r\n:2\r\n:-1\r\n", "*2\r\n:2\r\n:2147483648\r\n",
+                            "*2\r\n:2\r\n$1\r\n1\r\n", "*2\r\n:0\r\n:1\r\n"}) {
+    EXPECT_FALSE(read_acquire(reply_of(bytes)).ok()) << bytes;
+  }
+}
+
 TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
   auto answer = read_acquire(reply_of("*5\r\n:0\r\n:9223372036854775807\r\n:9223372036854775807\r\n:0\r\n:8\r\n"));
   ASSERT_TRUE(answer.ok());
   EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
+}
+
+TEST(InspectAnswer, ShowsAllWhoHoldALockTogether) {
+  const auto reply =
+      reply_of("*4\r\n:0\r\n$2\r\n12\r\n:3\r\n*6\r\n:100\r\n:1\r\n$8\r\n11 a b:c\r\n:300\r\n:1\r\n$0\r\n\r\n");
+  const auto info = read_inspect(reply, "name", Space::read_write);
+  ASSERT_TRUE(info.ok());
+  EXPECT_TRUE(info.value().held);
+  EXPECT_EQ(info.value().space, Space::read_write);
+  EXPECT_EQ(info.value().token, FencingToken(12));
+  EXPECT_EQ(info.value().waiters, 3U);
+  EXPECT_EQ(info.value().remaining, 300ms) << "of who holds it longest";
+  EXPECT_EQ(info.value().holder, "") << "who has not confirmed its grant yet";
+  ASSERT_EQ(info.value().holders.size(), 2U);
+  EXPECT_EQ(info.value().holders[0].holder, "a b:c");
+  EXPECT_EQ(info.value().holders[0].token, FencingToken(11));
+  EXPECT_EQ(info.value().holders[0].mode, Mode::shared);
+  EXPECT_EQ(info.value().holders[0].remaining, 100ms);
+  EXPECT_EQ(read_inspect(reply, "name", Space::semaphore).failure().code, errc::protocol) << "another kind";
+}
+
+TEST(InspectAnswer, ShowsPermitsWhileTheyAreInUse) {
+  const auto held = read_inspect(reply_of("*4\r\n:5\r\n$1\r\n7\r\n:0\r\n*3\r\n:100\r\n:1\r\n$3\r\n7 h\r\n"), "name",
+                                 Space::semaphore);
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(held.value().permits, 5U);
+  EXPECT_EQ(held.value().holders.at(0).mode, Mode::exclusive);
+  const auto idle = read_inspect(reply_of("*4\r\n:5\r\n$1\r\n7\r\n:0\r\n*0\r\n"), "name", Space::semaphore);
+  ASSERT_TRUE(idle.ok());
+  EXPECT_EQ(idle.value().permits, 0U);
+  EXPECT_FALSE(idle.value().held);
+  EXPECT_EQ(idle.value().token, FencingToken(7));
+}
+
+TEST(InspectAnswer, ShowsTheValueOfALeader) {
+  const auto info =
+      read_inspect(reply_of("*4\r\n$1\r\nv\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", Space::election);
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info.value().holder, "h:1:x");
+  EXPECT_EQ(info.value().value, "10.0.0");
+}
+
+TEST(InspectAnswer, OfSeveralHoldersIsRefusedInAnyOtherShape) {
+  for (const char* bytes :
+       {"*3\r\n:0\r\n$-1\r\n:0\r\n", "*4\r\n:-1\r\n$-1\r\n:0\r\n*0\r\n", "*4\r\n:0\r\n:7\r\n:0\r\n*0\r\n",
+        "*4\r\n:0\r\n$1\r\nx\r\n:0\r\n*0\r\n", "*4\r\n:0\r\n$-1\r\n:-1\r\n*0\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n:0\r\n",
+        "*4\r\n:0\r\n$-1\r\n:0\r\n*1\r\n:1\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:0\r\n:1\r\n$0\r\n\r\n",
+        "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:1\r\n:2\r\n$0\r\n\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:1\r\n:1\r\n:0\r\n"}) {
+    EXPECT_FALSE(read_inspect(reply_of(bytes), "name", Space::read_write).ok()) << bytes;
+  }
 }
 
 TEST(Answers, OfAnyOtherShapeAreRefused) {

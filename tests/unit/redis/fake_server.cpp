@@ -6,10 +6,12 @@ namespace dlock::redis {
 
 const Script* script_in(const Words& command) {
   if (command.size() < 2) return nullptr;
-  for (const Script* script :
-       {&acquire_script(), &renew_script(), &release_script(), &inspect_script(), &forget_script()}) {
-    if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
-    if (command[0] == "EVAL" && command[1] == script->text) return script;
+  for (const Space space : {Space::lock, Space::read_write, Space::election}) {
+    for (const Script* script : {&acquire_script(space), &renew_script(space), &release_script(space),
+                                 &inspect_script(space), &forget_script(space)}) {
+      if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
+      if (command[0] == "EVAL" && command[1] == script->text) return script;
+    }
   }
   return nullptr;
 }

@@ -42,6 +42,18 @@ TEST(RedisKeys, AreAsPromised) {
   EXPECT_EQ(keys_of("", "orders").fence, "{orders}:dlf");
 }
 
+TEST(RedisKeys, OfEachKindHaveAPrefixOfTheirOwn) {
+  EXPECT_EQ(lock_key("dlock:", "x", Space::read_write), "dlock.rw:x");
+  EXPECT_EQ(lock_key("a/", "x", Space::semaphore), "a.sem/x");
+  EXPECT_EQ(lock_key("a", "x", Space::election), "a.electx");
+  EXPECT_EQ(lock_key(":", "x", Space::election), ".elect:x");
+  EXPECT_EQ(lock_key("", "x", Space::election), "x") << "the user keeps kinds apart";
+  EXPECT_EQ(prefix_of("dlock:", Space::lock), "dlock:");
+  const Keys keys = keys_of("dlock:", "x", Space::semaphore);
+  EXPECT_EQ(keys.lock, "dlock.sem:x");
+  EXPECT_EQ(keys.fence, "{dlock.sem:x}:dlf");
+}
+
 // Two locks that shared a key would exclude each other, or destroy each other's tokens.
 TEST(RedisKeys, OfDifferentNamesAreDifferent) {
   for (const std::string prefix : {"dlock:", "", "{", "{{", "{t}", "a{b"}) {
@@ -100,6 +112,10 @@ TEST(RedisValues, NameTheClientAndTheOwner) {
   EXPECT_EQ(owner_in(value, "clien"), std::nullopt);
   EXPECT_EQ(owner_in(value, "other"), std::nullopt);
   EXPECT_EQ(owner_in("client:", "client"), std::nullopt);
+  EXPECT_TRUE(is_value(value_of(owner.to_string(), owner)));
+  for (const std::string& other : {value, owner.to_string(), owner.to_string() + ":x", std::string()}) {
+    EXPECT_FALSE(is_value(other)) << other;
+  }
   EXPECT_EQ(owner_in("client", "client"), std::nullopt);
   EXPECT_EQ(owner_in(value + "0", "client"), std::nullopt);
 }

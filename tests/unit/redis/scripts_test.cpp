@@ -8,8 +8,17 @@ namespace dlock::redis {
 
 namespace {
 
-const Script* const scripts[] = {&acquire_script(), &renew_script(), &release_script(), &inspect_script(),
-                                 &forget_script()};
+const Script* const scripts[] = {&acquire_script(),
+                                 &renew_script(),
+                                 &release_script(),
+                                 &inspect_script(),
+                                 &forget_script(),
+                                 &acquire_script(Space::election),
+                                 &acquire_script(Space::semaphore),
+                                 &renew_script(Space::semaphore),
+                                 &release_script(Space::semaphore),
+                                 &inspect_script(Space::semaphore),
+                                 &forget_script(Space::semaphore)};
 
 // What was found to go wrong, and must not come back.
 TEST(RedisScripts, UseNothingThatEndangersLocks) {
