@@ -312,6 +312,35 @@ TEST_F(SharingTest, TheNextInLineIsToldToLookWhenTheFirstLeaseEnds) {
   EXPECT_LE(std::stoi(text.substr(4)), 1002);
 }
 
+// --- Elections -------------------------------------------------------------------------------------------------------
+
+TEST_F(ScriptTest, WhoWatchesAnElectionIsToldOfTheLeaderAndOfItsEnd) {
+  RedisConnection watching = subscribe("dlock:w:lock:" + keys.lock);
+  RedisConnection waiting = subscribe("dlock:w:b");
+  const auto run_for = [&](const std::string& value, const std::string& mode) {
+    return run(redis::acquire_script(Space::election), {keys.lock, keys.queue, keys.alive, keys.fence},
+               {value, "30000", mode, "15000", "1000", "host:1:" + value + "\n10.0.0.7:80", "0"});
+  };
+  const auto messages = [&](int expected) {  // a message of the test's own comes last
+    (void)server.command({"PUBLISH", "dlock:w:lock:" + keys.lock, "end"});
+    int count = 0;
+    while (watching.receive().elements.at(2).text != "end") ++count;
+    EXPECT_EQ(count, expected);
+  };
+  EXPECT_GT(token_in(run_for("a:1", "queue")), 0U);
+  messages(1);
+  EXPECT_TRUE(is_busy(run_for("b:1", "queue")));
+  messages(0);
+  (void)release("a:1");
+  messages(0);  // it is handed on, and not confirmed yet
+  EXPECT_EQ(holder(), "b:1");
+  EXPECT_GT(token_in(run_for("b:1", "queue")), 0U);
+  messages(1);
+  EXPECT_TRUE(server.command({"GET", keys.fence}).text.ends_with(" b:1 host:1:b:1\n10.0.0.7:80"));
+  (void)release("b:1");
+  messages(1);
+}
+
 // --- What is there already -------------------------------------------------------------------------------------------
 
 TEST_F(SharingTest, KeysOfAnotherKindAreRefusedAndNeverTouched) {
