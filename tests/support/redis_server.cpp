@@ -20,9 +20,20 @@ void expect_ok(const RedisReply& reply, const std::string& what) {
 }  // namespace
 
 std::vector<std::string> RedisUser::redis_rights() {
-  return {"+set",       "+get",         "+del",   "+pexpire",        "+pttl", "+time",    "+zadd",
-          "+zrem",      "+zrange",      "+zrank", "+zscore",         "+eval", "+evalsha", "+publish",
-          "+subscribe", "+unsubscribe", "+ping",  "+client|setname", "+hset", "+hget",    "+hdel"};
+  return {"+set",     "+get",     "+del",       "+pexpire",     "+pttl",   "+time",
+          "+zadd",    "+zrem",    "+zrange",    "+zrank",       "+zscore", "+eval",
+          "+evalsha", "+publish", "+subscribe", "+unsubscribe", "+ping",   "+client|setname"};
+}
+
+std::vector<std::string> RedisUser::sharing_rights() {
+  return {"+hset", "+hget", "+hdel"};
+}
+
+RedisUser RedisUser::of_all_kinds() {
+  RedisUser user;
+  for (std::string& right : sharing_rights()) user.rights.push_back(std::move(right));
+  user.patterns.insert(user.patterns.end(), {"~dlock.*", "~{dlock.*"});
+  return user;
 }
 
 std::vector<std::string> RedisUser::rules() const {

@@ -20,15 +20,17 @@
 
 namespace dlock::test {
 
-// A user with few rights. The defaults are exactly those that the Redis backend needs.
+// A user with few rights. The defaults are exactly those that the Redis backend needs for plain locks.
 struct RedisUser {
   std::string name = "locker";
   std::string password = "locker-secret";
   std::vector<std::string> rights = redis_rights();
-  std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "~dlock.*", "~{dlock.*",
-                                       "&dlock:w:*"};  // of keys and channels
+  std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "&dlock:w:*"};  // of keys and channels
 
   [[nodiscard]] static std::vector<std::string> redis_rights();
+  // What read-write locks and semaphores need, too, and a user who may have locks of all kinds.
+  [[nodiscard]] static std::vector<std::string> sharing_rights();
+  [[nodiscard]] static RedisUser of_all_kinds();
   // As `user` in a configuration file and ACL SETUSER take it, word by word.
   [[nodiscard]] std::vector<std::string> rules() const;
 };

@@ -171,17 +171,30 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
         {"DEL", keys.lock, keys.queue},
     };
     for (const auto& command : commands) ask(command, &Diagnosis::tried);
+    const Keys shared = keys_of(commands_.options().prefix, name, Space::semaphore);
+    for (const auto& command : {Command{"ZRANGE", shared.lock, "0", "0"}, Command{"HSET", shared.fence, "x", "1"},
+                                Command{"HGET", shared.fence, "x"}, Command{"HDEL", shared.fence, "x"}}) {
+      ask(command, &Diagnosis::tried_for_sharing);
+    }
   }
 
-  void tried(Result<Reply> reply, TimePoint) {
+  void tried(Result<Reply> reply, TimePoint) { note_missing(reply, missing_); }
+  void tried_for_sharing(Result<Reply> reply, TimePoint) { note_missing(reply, missing_for_sharing_); }
+
+  static void note_missing(const Result<Reply>& reply, std::string& missing) {
     if (reply.ok() || reply.failure().code != errc::access_denied) return;
-    if (!missing_.empty()) missing_ += "; ";
-    missing_ += reply.failure().detail;
+    if (!missing.empty()) missing += "; ";
+    missing += reply.failure().detail;
   }
 
   void judge_permissions() {
-    if (missing_.empty()) return add(Severity::ok, "permissions", "this user may run everything that dlock does");
-    add(Severity::error, "permissions", missing_);
+    if (!missing_.empty()) return add(Severity::error, "permissions", missing_);
+    if (missing_for_sharing_.empty()) {
+      return add(Severity::ok, "permissions", "this user may run everything that dlock does");
+    }
+    add(Severity::note, "permissions",
+        "this user may run everything that plain locks need; for read-write locks and semaphores: " +
+            missing_for_sharing_);
   }
 
   CommandClient& commands_;
@@ -190,6 +203,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   int under_way_ = 0;
   std::string unreachable_;
   std::string missing_;
+  std::string missing_for_sharing_;
   std::vector<Finding> findings_;
 };
 

@@ -187,16 +187,18 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
         deadline_(answer_by(commands)) {}
 
   void start() {
-    const bool shared = space_ == Space::read_write || space_ == Space::semaphore;
-    (void)commands_.request(shared ? Command{"ZRANGE", lock_key_, "0", "-1"} : Command{"GET", lock_key_}, deadline_,
-                            [self = shared_from_this(), shared](Result<Reply> reply, TimePoint) {
-                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-                              shared ? self->release_all(reply.value()) : self->release_one(reply.value());
-                            });
+    const bool shared = several_hold(space_);
+    (void)commands_.request(
+        shared ? Command{"ZRANGE", lock_key_, "0", std::to_string(at_once - 1)} : Command{"GET", lock_key_}, deadline_,
+        [self = shared_from_this(), shared](Result<Reply> reply, TimePoint) {
+          if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+          shared ? self->release_all(reply.value()) : self->release_one(reply.value());
+        });
   }
 
  private:
   static constexpr int max_attempts = 3;
+  static constexpr std::size_t at_once = 1000;  // holders of a lock that several hold
 
   void release_one(const Reply& value) {
     if (value.is(Type::nil)) return done_(false);
@@ -211,7 +213,8 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
       if (!value.is(Type::string) || !is_value(value.text)) return done_(unexpected("ZRANGE", values));
     }
     left_ = values.elements.size();
-    if (left_ == 0) return done_(false);
+    more_ = left_ == at_once;
+    if (left_ == 0) return done_(broken_);
     for (const Reply& value : values.elements) release(value.text);
   }
 
@@ -229,6 +232,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
       return start();  // it changed hands meanwhile
     }
     if (--left_ > 0) return;
+    if (more_ && !failure_) return start();
     failure_ ? done_(*failure_) : done_(broken_);
   }
 
@@ -238,6 +242,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   const Backend::Handler<bool> done_;
   const TimePoint deadline_;
   std::size_t left_ = 0;  // values to release
+  bool more_ = false;     // holders, perhaps
   std::optional<Failure> failure_;
   bool broken_ = false;
   int attempts_ = 0;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -172,7 +173,7 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
 }  // namespace
 
 Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space) {
-  if (space == Space::read_write || space == Space::semaphore) return read_shared(reply, name, space);
+  if (several_hold(space)) return read_shared(reply, name, space);
   const auto refuse = [&] { return unexpected("the inspect script", reply); };
   if (!is_array_of(reply, 4)) return refuse();
   const Reply& value = reply.elements[0];

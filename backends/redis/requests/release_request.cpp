@@ -13,9 +13,8 @@ namespace dlock::redis {
 namespace {
 
 Command release_words(Space space, const std::string& lock_key, const std::string& value, bool leave) {
-  const bool shared = space == Space::read_write || space == Space::semaphore;
-  Command words = shared ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
-                         : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
+  Command words = several_hold(space) ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
+                                      : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
   words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
   return words;
 }

@@ -249,27 +249,23 @@ return said
 constexpr auto elect_whole = join(elect_begin, acquire_free_text, waiters_text, hand_on_text, acquire_text, elect_end);
 constexpr Script elect_definition = {"acquire", text_of(elect_whole), "7a3f15831f77d6b4619b35f7d3b1e6564628aeef"};
 
-constexpr bool is_shared(Space space) {
-  return space == Space::read_write || space == Space::semaphore;
-}
-
 }  // namespace
 
 const Script& acquire_script(Space space) noexcept {
   if (space == Space::election) return elect_definition;
-  return is_shared(space) ? sharing_acquire_script() : acquire_definition;
+  return several_hold(space) ? sharing_acquire_script() : acquire_definition;
 }
 const Script& renew_script(Space space) noexcept {
-  return is_shared(space) ? sharing_renew_script() : renew_definition;
+  return several_hold(space) ? sharing_renew_script() : renew_definition;
 }
 const Script& release_script(Space space) noexcept {
-  return is_shared(space) ? sharing_release_script() : release_definition;
+  return several_hold(space) ? sharing_release_script() : release_definition;
 }
 const Script& inspect_script(Space space) noexcept {
-  return is_shared(space) ? sharing_inspect_script() : inspect_definition;
+  return several_hold(space) ? sharing_inspect_script() : inspect_definition;
 }
 const Script& forget_script(Space space) noexcept {
-  return is_shared(space) ? sharing_forget_script() : forget_definition;
+  return several_hold(space) ? sharing_forget_script() : forget_definition;
 }
 
 }  // namespace dlock::redis

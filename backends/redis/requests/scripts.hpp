@@ -9,6 +9,11 @@
 
 namespace dlock::redis {
 
+// Whether it is a kind that several may hold: then its scripts and its keys are others than the plain lock's.
+[[nodiscard]] constexpr bool several_hold(Space space) noexcept {
+  return space == Space::read_write || space == Space::semaphore;
+}
+
 // KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder, ticket.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
 // ticket: the place that we had, if we are to have it again; else 0.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
@@ -128,7 +129,7 @@ QueueContention::QueueContention(QueueClient& client, const LockRequest& request
       request_(request),
       sink_(sink),
       machine_([&executor = client.executor_] { return executor.random(); },
-               client.acquirer_.commands().options().prefix.empty()),
+               client.acquirer_.commands().options().prefix.empty() && !several_hold(request.space)),
       timer_(client.executor_) {}
 
 QueueContention::~QueueContention() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
 
 namespace dlock::conformance {
 
@@ -24,7 +25,7 @@ RedisConfig config_for(RedisSetup setup) {
   config.tls = setup == RedisSetup::tls;
   if (setup == RedisSetup::acl) {
     config.password = "administrator";
-    config.user = test::RedisUser{};
+    config.user = test::RedisUser::of_all_kinds();
     config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves need no such right
   }
   return config;
@@ -99,7 +100,7 @@ void RedisFixture::lose_next_answer() {
 
 std::size_t RedisFixture::residue(Space space, const std::string& name) {
   const redis::Keys keys = redis::keys_of(prefix, name, space);
-  const bool several = space == Space::read_write || space == Space::semaphore;
+  const bool several = redis::several_hold(space);
   const std::string now = several ? server_.command({"TIME"}).elements.at(0).text + "000" : "";
   const auto holders =
       several ? server_.command({"ZCOUNT", keys.lock, now, "+inf"}) : server_.command({"EXISTS", keys.lock});

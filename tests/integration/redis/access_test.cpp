@@ -109,6 +109,27 @@ TEST_F(AccessTest, EveryMissingRightIsAnErrorOrAWarningAndNeverAHang) {
   }
 }
 
+TEST_F(AccessTest, LocksThatSeveralHoldNeedTheRightsOfHashesToo) {
+  const auto share = [&](const RedisUser& user) {
+    set_user(user);
+    (void)server.command({"FLUSHALL"});
+    const Client client = steady(unwaiting());
+    Semaphore semaphore = client.semaphore("x", 2);
+    std::error_code error;
+    Lease lease = semaphore.acquire({.wait = conformance::guard()}, error);
+    if (!error) (void)lease.release(error);
+    return error;
+  };
+  EXPECT_FALSE(share(RedisUser::of_all_kinds()));
+  for (const std::string& missing : RedisUser::sharing_rights()) {
+    RedisUser user = RedisUser::of_all_kinds();
+    std::erase(user.rights, missing);
+    EXPECT_EQ(share(user), errc::access_denied) << missing;
+    EXPECT_TRUE(mentions(steady(unwaiting()).diagnose(), Finding::Severity::note, "for read-write locks and semaphores"))
+        << missing;
+  }
+}
+
 TEST_F(AccessTest, WithoutTheRightToAcquireTheErrorNamesTheCommand) {
   for (const char* missing : {"+set", "+get", "+eval"}) {
     RedisUser user;
