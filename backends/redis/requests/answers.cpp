@@ -192,7 +192,10 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space
     const auto record = parse_fence(fence.text);
     if (!record) return Failure{errc::protocol, "the lock's fence key holds " + util::quoted(fence.text)};
     info.token = record->token;
-    if (info.held && record->value == value.text) set_holder(info, record->holder);
+    const bool confirmed = record->value == value.text;
+    if (info.held && confirmed) set_holder(info, record->holder);
+    // Who was granted the lead does not know it yet.
+    if (space == Space::election && !confirmed) info.held = false;
   }
   return info;
 }

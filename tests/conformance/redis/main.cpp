@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       untested.emplace_back("Contract.C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess");
       untested.emplace_back("Contract.C09_AWaitWhoseAnswerIsLostEndsWithTheLock");
     }
-    std::vector<Space> spaces{Space::lock};
+    std::vector<Space> spaces{Space::lock, Space::election};
     if (strategy != "broadcast") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
     dlock::conformance::add_subject({.name = "redis_" + name,
                                      .make = [=] { return std::make_unique<RedisFixture>(setup, strategy); },

@@ -103,6 +103,10 @@ TEST(InspectAnswer, ShowsTheValueOfALeader) {
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(info.value().holder, "h:1:x");
   EXPECT_EQ(info.value().value, "10.0.0");
+  const auto handed_on =
+      read_inspect(reply_of("*4\r\n$1\r\nw\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", Space::election);
+  ASSERT_TRUE(handed_on.ok());
+  EXPECT_FALSE(handed_on.value().held) << "its leader does not know it yet";
 }
 
 TEST(InspectAnswer, OfSeveralHoldersIsRefusedInAnyOtherShape) {
