@@ -188,13 +188,14 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   }
 
   void judge_permissions() {
-    if (!missing_.empty()) return add(Severity::error, "permissions", missing_);
-    if (missing_for_sharing_.empty()) {
-      return add(Severity::ok, "permissions", "this user may run everything that dlock does");
+    if (!missing_.empty()) {
+      add(Severity::error, "permissions", missing_);
+    } else if (missing_for_sharing_.empty()) {
+      add(Severity::ok, "permissions", "this user may run everything that dlock does");
     }
-    add(Severity::note, "permissions",
-        "this user may run everything that plain locks need; for read-write locks and semaphores: " +
-            missing_for_sharing_);
+    if (!missing_for_sharing_.empty()) {
+      add(Severity::note, "permissions", "missing for read-write locks and semaphores: " + missing_for_sharing_);
+    }
   }
 
   CommandClient& commands_;

@@ -195,7 +195,10 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space
     const bool confirmed = record->value == value.text;
     if (info.held && confirmed) set_holder(info, record->holder);
     // Who was granted the lead does not know it yet.
-    if (space == Space::election && !confirmed) info.held = false;
+    if (space == Space::election && !confirmed) {
+      info.held = false;
+      info.remaining.reset();
+    }
   }
   return info;
 }

@@ -125,7 +125,8 @@ TEST_F(AccessTest, LocksThatSeveralHoldNeedTheRightsOfHashesToo) {
     RedisUser user = RedisUser::of_all_kinds();
     std::erase(user.rights, missing);
     EXPECT_EQ(share(user), errc::access_denied) << missing;
-    EXPECT_TRUE(mentions(steady(unwaiting()).diagnose(), Finding::Severity::note, "for read-write locks and semaphores"))
+    EXPECT_TRUE(mentions(steady(unwaiting()).diagnose(), Finding::Severity::note,
+                         "missing for read-write locks and semaphores"))
         << missing;
   }
 }
