@@ -32,8 +32,9 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       tombstones_(host.executor(), requests_, options_.response_timeout,
                   [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
       holds_(host, requests_, watches_, tombstones_),
+      lock_watches_(host.executor(), requests_, watches_),
       sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
-      ephemeral_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
+      ephemeral_(host, options_, requests_, parents_, tombstones_, holds_),
       inspection_(host.executor(), options_, requests_),
       diagnosis_(host.executor(), options_, session_, parents_, tombstones_, std::move(asker)) {}
 
@@ -51,6 +52,8 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .wakes_waiters = true,
       .wakes_one = options_.strategy == Strategy::sequential,
       .counts_waiters = queue,
+      .read_write_locks = options_.strategy == Strategy::sequential,
+      .elections = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
@@ -83,6 +86,13 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
     sink.failed(*std::move(problem));
     return std::make_unique<NoContention>();
   }
+  if (request.space != Space::election) return begin(request, sink);
+  LockRequest with_value = request;
+  with_value.holder = holder_text(request);
+  return begin(with_value, sink);
+}
+
+std::unique_ptr<Contention> SessionLocks::begin(const LockRequest& request, GrantSink& sink) {
   if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(request, sink);
   return sequential_.contend(request, sink);
 }
@@ -91,8 +101,11 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   ephemeral_.try_acquire(request, std::move(done));
 }
 
-std::unique_ptr<Watch> SessionLocks::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
-  return ephemeral_.watch(name, std::move(changed));
+std::unique_ptr<Watch> SessionLocks::watch(Space space, const std::string& name, std::function<void()> changed) {
+  using What = LockWatches::What;
+  const bool queue = options_.strategy != Strategy::ephemeral;
+  const What what = queue ? What::queue : space == Space::election ? What::presence : What::node;
+  return lock_watches_.watch(what, lock_path(options_.prefix, name, space), std::move(changed));
 }
 
 void SessionLocks::abandon(const LockRequest& request) {
@@ -122,18 +135,18 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void SessionLocks::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
+void SessionLocks::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.inspect(name, std::move(done));
+  inspection_.inspect(space, name, std::move(done));
 }
 
-void SessionLocks::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(std::move(done));
+void SessionLocks::list(Space space, Handler<std::vector<LockInfo>> done) {
+  inspection_.list(space, std::move(done));
 }
 
-void SessionLocks::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
+void SessionLocks::break_lock(Space space, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.break_lock(name, std::move(done));
+  inspection_.break_lock(space, name, std::move(done));
 }
 
 void SessionLocks::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
@@ -159,7 +172,7 @@ void SessionLocks::close(std::function<void()> done) {
 // --- The session -----------------------------------------------------------------------------------------------------
 
 bool SessionLocks::unused() const noexcept {
-  return holds_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
+  return holds_.empty() && lock_watches_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
          requests_.writes_under_way() == 0;
 }
 
@@ -178,6 +191,7 @@ void SessionLocks::session_ready(bool fresh) {
   tombstones_.session_ready(fresh);  // what must go goes before what comes
   sequential_.session_ready();
   ephemeral_.session_ready();
+  lock_watches_.session_ready();
   inspection_.session_ready();
   diagnosis_.session_ready();
 }

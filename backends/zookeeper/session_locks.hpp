@@ -21,6 +21,7 @@
 #include "backends/zookeeper/connection/session.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
+#include "backends/zookeeper/nodes/lock_watches.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
@@ -42,15 +43,15 @@ class SessionLocks final : public TryBackend, private Session::User {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
@@ -75,6 +76,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
 
+  // request.holder: all that the node says.
+  [[nodiscard]] std::unique_ptr<Contention> begin(const LockRequest& request, GrantSink& sink);
   void broken(const Failure& why);
   void warn_of_short_session();
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
@@ -89,6 +92,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   Parents parents_;
   Tombstones tombstones_;
   Holds holds_;
+  LockWatches lock_watches_;
   Sequential sequential_;
   Ephemeral ephemeral_;
   Inspection inspection_;

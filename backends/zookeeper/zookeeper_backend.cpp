@@ -145,6 +145,11 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
+// Through the first one, as the questions that follow it.
+std::unique_ptr<Watch> ZookeeperBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+  return first_.watch(space, name, std::move(changed));
+}
+
 void ZookeeperBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
   first_.inspect(space, name, std::move(done));
 }

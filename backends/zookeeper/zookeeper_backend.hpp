@@ -42,9 +42,11 @@ class ZookeeperBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+                                             std::function<void()> changed) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override { chroot_.make(std::move(done)); }

@@ -1,5 +1,6 @@
 #include "backends/zookeeper/administration/inspection.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -95,13 +96,16 @@ void Inspection::session_ready() {
 
 // --- One lock --------------------------------------------------------------------------------------------------------
 
-void Inspection::look(const std::string& name, int attempts_left, Age age, SightHandler done) {
-  const std::string path = lock_path(options_.prefix, name);
+Inspection::Subject Inspection::subject(Space space, const std::string& name) const {
+  return {space, name, lock_path(options_.prefix, name, space)};
+}
+
+void Inspection::look(const Subject& lock, int attempts_left, Age age, SightHandler done) {
   if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
   const auto sight = std::make_shared<Sight>();
   const auto trouble = std::make_shared<Failure>();
   // Both at once.
-  const auto looked = [sight, trouble, path](const Outcome& outcome, const Handle::Node& node) {
+  const auto looked = [sight, trouble, path = lock.path](const Outcome& outcome, const Handle::Node& node) {
     if (outcome.problem == Problem::no_node) return;
     if (outcome.problem != Problem::none) {
       *trouble = outcome.failure;
@@ -109,82 +113,117 @@ void Inspection::look(const std::string& name, int attempts_left, Age age, Sight
     }
     sight->exists = true;
     sight->looks_like_data = node.stat.owner == 0 && !node.data.empty();
-    if (node.stat.owner == 0) return;
-    sight->held = true;
-    sight->holder_path = path;
-    sight->holder = node;
+    if (node.stat.owner != 0) sight->holders.push_back({.path = path, .node = node});
   };
   if (age == Age::of_question) {
-    requests_.get_latest(path, looked);
+    requests_.get_latest(lock.path, looked);
   } else {
-    requests_.get(path, looked);
+    requests_.get(lock.path, looked);
   }
-  requests_.children(path, [this, name, sight, trouble, attempts_left, done = std::move(done)](
-                               const Outcome& outcome, const std::vector<std::string>& children) {
+  requests_.children(lock.path, [this, lock, sight, trouble, attempts_left, done = std::move(done)](
+                                    const Outcome& outcome, const std::vector<std::string>& children) {
     if (trouble->code) return done(unanswered_question(*trouble));
-    if (outcome.problem == Problem::no_node || sight->held) return done(*sight);
+    if (outcome.problem == Problem::no_node || sight->held()) return done(*sight);
     if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-    look_at_queue(name, *sight, children, attempts_left, done);
+    look_at_queue(lock, *sight, children, attempts_left, done);
   });
 }
 
-void Inspection::look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children,
+void Inspection::look_at_queue(const Subject& lock, Sight sight, const std::vector<std::string>& children,
                                int attempts_left, SightHandler done) {
-  const std::string path = lock_path(options_.prefix, name);
-  const Queue queue = judge_queue(options_.layout, path, children);
+  const Queue queue = judge_queue(options_.layout, lock.path, children, lock.space);
   if (queue.problem) return done(*queue.problem);
   sight.members = queue.members.size();
-  const std::string first(queue.members.empty() ? std::string_view() : queue.first().node);
-  if (!queue.semaphore) return look_at_holder(name, first, std::move(sight), attempts_left, std::move(done));
-  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
-  requests_.occupied_semaphore(path, [this, name, path, first, sight = std::move(sight), attempts_left,
-                                      done = std::move(done)](const Outcome& outcome, std::string_view occupied) {
-    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-    if (!occupied.empty()) return done(foreign_child(path, occupied, semaphore_layout));
-    look_at_holder(name, first, sight, attempts_left, done);
-  });
-}
-
-// node: the first of the queue; empty where there is none.
-void Inspection::look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
-                                SightHandler done) {
-  if (node.empty()) return done(std::move(sight));
-  sight.exists = true;
-  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
-  sight.holder_path = lock_path(options_.prefix, name) + "/" + node;
-  const std::string holder_path = sight.holder_path;
-  requests_.get(holder_path, [this, name, sight = std::move(sight), attempts_left, done = std::move(done)](
-                                 const Outcome& outcome, const Handle::Node& answer) mutable {
-    if (outcome.problem == Problem::no_node && attempts_left > 1) {
-      return look(name, attempts_left - 1, Age::of_session, done);
-    }
-    if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
-      return done(unanswered_question(outcome.failure));
-    }
-    sight.held = true;
-    sight.holder = answer;
-    done(std::move(sight));
-  });
-}
-
-LockInfo Inspection::info_of(const std::string& name, const Sight& sight) const {
-  LockInfo info{.name = name, .held = sight.held};
-  if (sight.held) {
-    // Foreign programs put anything there.
-    const std::string& data = sight.holder.data;
-    if (!util::problem_with_name(data) && data != request_to_let_go) info.holder = data;
-    info.token = FencingToken(static_cast<std::uint64_t>(sight.holder.stat.created));
+  for (const Queue::Member& member : queue.holders()) {
+    sight.exists = true;
+    sight.permits = member.permits;
+    sight.holders.push_back({.path = lock.path + "/" + std::string(member.node), .mode = member.mode});
   }
-  if (options_.strategy != Strategy::ephemeral) info.waiters = sight.members - (sight.members > 0 ? 1 : 0);
+  if (!queue.semaphore) return look_at_holders(lock, std::move(sight), attempts_left, std::move(done));
+  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
+  requests_.occupied_semaphore(lock.path, [this, lock, sight = std::move(sight), attempts_left,
+                                           done = std::move(done)](const Outcome& outcome, std::string_view occupied) {
+    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+    if (!occupied.empty()) return done(foreign_child(lock.path, occupied, semaphore_layout));
+    look_at_holders(lock, sight, attempts_left, done);
+  });
+}
+
+void Inspection::look_at_holders(const Subject& lock, Sight sight, int attempts_left, SightHandler done) {
+  if (!sight.held()) return done(std::move(sight));
+  if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
+  struct Look {
+    Sight sight;
+    Failure trouble;
+    std::size_t left;
+  };
+  const std::size_t count = sight.holders.size();
+  const auto look = std::make_shared<Look>(Look{std::move(sight), {}, count});
+  const auto answered = [this, lock, look, attempts_left, done = std::move(done)] {
+    if (look->trouble.code) return done(unanswered_question(look->trouble));
+    looked_at_holders(lock, std::move(look->sight), attempts_left, done);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    requests_.get(look->sight.holders[i].path, [look, i, answered](const Outcome& outcome, const Handle::Node& node) {
+      Holder& holder = look->sight.holders[i];
+      holder.node = node;
+      holder.gone = outcome.problem == Problem::no_node;
+      if (outcome.problem != Problem::none && !holder.gone) look->trouble = outcome.failure;
+      if (--look->left == 0) answered();
+    });
+  }
+}
+
+void Inspection::looked_at_holders(const Subject& lock, Sight sight, int attempts_left, const SightHandler& done) {
+  // Those who were next may hold it by now.
+  const bool all_gone =
+      std::all_of(sight.holders.begin(), sight.holders.end(), [](const Holder& holder) { return holder.gone; });
+  if (all_gone && attempts_left > 1) return look(lock, attempts_left - 1, Age::of_session, done);
+  if (!all_gone) {
+    sight.members -= std::erase_if(sight.holders, [](const Holder& holder) { return holder.gone; });
+  }
+  done(std::move(sight));
+}
+
+namespace {
+
+// What the data of a node says of its owner; foreign programs put anything there.
+std::string_view holder_in(std::string_view data, Space space) {
+  const bool more = space == Space::election || space == Space::semaphore;  // behind a line feed
+  const std::string_view holder = data.substr(0, more ? data.find('\n') : data.npos);
+  return util::problem_with_name(holder) || holder == request_to_let_go ? std::string_view() : holder;
+}
+
+}  // namespace
+
+LockInfo Inspection::info_of(const Subject& lock, const Sight& sight) const {
+  LockInfo info{.name = lock.name, .held = sight.held(), .space = lock.space};
+  for (const Holder& each : sight.holders) {
+    const std::string_view holder = holder_in(each.node.data, lock.space);
+    const FencingToken token(static_cast<std::uint64_t>(each.node.stat.created));
+    if (lock.space == Space::election && !holder.empty()) {
+      set_holder(info, each.node.data);
+    } else if (&each == &sight.holders.front()) {
+      info.holder = holder;
+    }
+    info.token = std::max(info.token, token);
+    if (lock.space == Space::read_write || lock.space == Space::semaphore) {
+      info.holders.push_back({.holder = std::string(holder), .mode = each.mode, .token = token});
+    }
+  }
+  if (lock.space == Space::semaphore) info.permits = sight.permits;
+  if (options_.strategy != Strategy::ephemeral) {
+    info.waiters = sight.members - std::min(sight.members, sight.holders.size());
+  }
   return info;
 }
 
-void Inspection::inspect(const std::string& name, Backend::Handler<LockInfo> done) {
+void Inspection::inspect(Space space, const std::string& name, Backend::Handler<LockInfo> done) {
   const auto question = Question<LockInfo>::start(*this, std::move(done));
-  when_ready(*question, [this, name, question] {
-    look(name, max_attempts, Age::of_question, [this, name, question](Result<Sight> sight) {
+  when_ready(*question, [this, lock = subject(space, name), question] {
+    look(lock, max_attempts, Age::of_question, [this, lock, question](Result<Sight> sight) {
       if (!sight.ok()) return question->answer(sight.failure());
-      question->answer(info_of(name, sight.value()));
+      question->answer(info_of(lock, sight.value()));
     });
   });
 }
@@ -203,21 +242,22 @@ std::vector<std::string> Inspection::names_among(const std::vector<std::string>&
   return names;
 }
 
-void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
+void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done) {
   const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
-  const auto look_at = [this, question](const std::string& name, const common::Survey::Answer& answer) {
+  const auto look_at = [this, space, question](const std::string& name, const common::Survey::Answer& answer) {
     if (question->answered()) return answer(Failure{errc::unavailable, "too late"});
-    look(name, max_attempts, Age::of_session, [this, name, answer](Result<Sight> sight) {
+    const Subject lock = subject(space, name);
+    look(lock, max_attempts, Age::of_session, [this, lock, answer](Result<Sight> sight) {
       if (!sight.ok() && sight.failure().code != errc::protocol) return answer(sight.failure());
       if (!sight.ok()) return answer(std::optional<LockInfo>());  // of another layout, or no lock: not one of ours
       const Sight& what = sight.value();
-      const bool there = what.held || (what.exists && !what.looks_like_data);
-      answer(there ? std::optional(info_of(name, what)) : std::nullopt);
+      const bool there = what.held() || (what.exists && !what.looks_like_data);
+      answer(there ? std::optional(info_of(lock, what)) : std::nullopt);
     });
   };
-  when_ready(*question, [this, question, look_at] {
+  when_ready(*question, [this, space, question, look_at] {
     requests_.children_latest(
-        options_.prefix.empty() ? "/" : options_.prefix,
+        options_.prefix.empty() ? "/" : space_path(options_.prefix, space),
         [this, question, look_at](const Outcome& outcome, const std::vector<std::string>& children) {
           if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
             return question->answer(unanswered_question(outcome.failure));
@@ -230,25 +270,35 @@ void Inspection::list(Backend::Handler<std::vector<LockInfo>> done) {
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
 
-void Inspection::break_lock(const std::string& name, Backend::Handler<bool> done) {
+void Inspection::break_lock(Space space, const std::string& name, Backend::Handler<bool> done) {
   const auto question = Question<bool>::start(*this, std::move(done));
-  when_ready(*question, [this, name, question] { break_one(name, max_attempts, question); });
+  when_ready(*question, [this, lock = subject(space, name), question] { break_one(lock, max_attempts, question); });
 }
 
-void Inspection::break_one(const std::string& name, int attempts_left,
-                           const std::shared_ptr<Question<bool>>& question) {
-  look(name, max_attempts, Age::of_question, [this, name, attempts_left, question](Result<Sight> sight) {
+void Inspection::break_one(const Subject& lock, int attempts_left, const std::shared_ptr<Question<bool>>& question) {
+  look(lock, max_attempts, Age::of_question, [this, lock, attempts_left, question](Result<Sight> sight) {
     if (question->answered()) return;
     if (!sight.ok()) return question->answer(sight.failure());
-    if (!sight.value().held) return question->answer(false);
+    const std::vector<Holder>& holders = sight.value().holders;
+    if (holders.empty()) return question->answer(false);
     if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
-    requests_.remove(sight.value().holder_path, [this, name, attempts_left, question](const Outcome& outcome) {
-      if (outcome.problem == Problem::none) return question->answer(true);
-      if (outcome.problem != Problem::no_node) return question->answer(outcome.failure);
+    struct Removals {
+      std::size_t left;
+      bool any = false;
+      Failure trouble = {};
+    };
+    const auto removed = [this, lock, attempts_left, question,
+                          all = std::make_shared<Removals>(Removals{holders.size()})](const Outcome& outcome) {
+      if (outcome.problem == Problem::none) all->any = true;
+      if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) all->trouble = outcome.failure;
+      if (--all->left != 0) return;
+      if (all->trouble.code) return question->answer(all->trouble);
+      if (all->any) return question->answer(true);
       // It was released meanwhile, and somebody else may hold it.
-      if (attempts_left > 1) return break_one(name, attempts_left - 1, question);
+      if (attempts_left > 1) return break_one(lock, attempts_left - 1, question);
       question->answer(false);
-    });
+    };
+    for (const Holder& holder : holders) requests_.remove(holder.path, removed);
   });
 }
 
@@ -261,28 +311,29 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
                 "ZooKeeper does not know when the node of a lock was last used; name the locks to be forgotten"});
   }
   const auto question = Question<std::vector<std::string>>::start(*this, std::move(done));
-  when_ready(*question, [this, name = what.name, question] { forget_one(name, max_attempts, question); });
+  when_ready(*question, [this, lock = subject(what.space, what.name), question] {
+    forget_one(lock, max_attempts, question);
+  });
 }
 
-void Inspection::forget_one(const std::string& name, int attempts_left,
+void Inspection::forget_one(const Subject& lock, int attempts_left,
                             const std::shared_ptr<Question<std::vector<std::string>>>& question) {
-  look(name, max_attempts, Age::of_question, [this, name, attempts_left, question](Result<Sight> sight) {
+  look(lock, max_attempts, Age::of_question, [this, lock, attempts_left, question](Result<Sight> sight) {
     if (question->answered()) return;
     if (!sight.ok()) return question->answer(sight.failure());
     const Sight& what = sight.value();
-    if (what.held || !what.exists) return question->answer(std::vector<std::string>());
-    const std::string path = lock_path(options_.prefix, name);
+    if (what.held() || !what.exists) return question->answer(std::vector<std::string>());
     if (what.looks_like_data) {
       return question->answer(
-          Failure{errc::protocol, "node " + util::quoted(path) + " holds data, so it is not a lock's"});
+          Failure{errc::protocol, "node " + util::quoted(lock.path) + " holds data, so it is not a lock's"});
     }
     if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
-    requests_.remove_childless(path, [this, name, attempts_left, question](const Outcome& outcome) {
-      if (outcome.problem == Problem::none) return question->answer(std::vector<std::string>{name});
+    requests_.remove_childless(lock.path, [this, lock, attempts_left, question](const Outcome& outcome) {
+      if (outcome.problem == Problem::none) return question->answer(std::vector<std::string>{lock.name});
       if (outcome.problem == Problem::no_node) return question->answer(std::vector<std::string>());
       // Most likely somebody has come meanwhile.
       if (outcome.problem == Problem::other && attempts_left > 1) {
-        return forget_one(name, attempts_left - 1, question);
+        return forget_one(lock, attempts_left - 1, question);
       }
       question->answer(outcome.failure);
     });

@@ -1,6 +1,8 @@
 // Questions about locks, breaking them, and forgetting their names.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -21,10 +23,10 @@ class Inspection {
   Inspection(Executor& executor, const Options& options, Requests& requests);
   ~Inspection();
 
-  void inspect(const std::string& name, Backend::Handler<LockInfo> done);
-  void list(Backend::Handler<std::vector<LockInfo>> done);
-  // Removes the node of the holder.
-  void break_lock(const std::string& name, Backend::Handler<bool> done);
+  void inspect(Space space, const std::string& name, Backend::Handler<LockInfo> done);
+  void list(Space space, Backend::Handler<std::vector<LockInfo>> done);
+  // Removes the nodes of those who hold it.
+  void break_lock(Space space, const std::string& name, Backend::Handler<bool> done);
   // Removes the node of the lock, at any time: tokens are the ensemble's.
   void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
@@ -34,31 +36,44 @@ class Inspection {
   class AnyQuestion;
   template <class T>
   class Question;
+  // A lock that is asked about.
+  struct Subject {
+    Space space;
+    std::string name;
+    std::string path;
+  };
+  struct Holder {
+    std::string path;
+    Mode mode = Mode::exclusive;
+    Handle::Node node = {};
+    bool gone = false;
+  };
   // What is to be seen of a lock.
   struct Sight {
     bool exists = false;
-    bool held = false;
-    std::string holder_path;
-    Handle::Node holder;
+    std::vector<Holder> holders;
     std::size_t members = 0;
+    std::uint32_t permits = 0;     // of those who hold it or wait
     bool looks_like_data = false;  // of somebody's own
+    [[nodiscard]] bool held() const noexcept { return !holders.empty(); }
   };
   // How old an answer may be: of_session where something of this session has been answered since the question was
   // asked.
   enum class Age { of_question, of_session };
   using SightHandler = std::function<void(Result<Sight>)>;
 
+  [[nodiscard]] Subject subject(Space space, const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
   void when_ready(const AnyQuestion& question, std::function<void()> ask);
-  void look(const std::string& name, int attempts_left, Age age, SightHandler done);
-  void look_at_queue(const std::string& name, Sight sight, const std::vector<std::string>& children, int attempts_left,
+  void look(const Subject& lock, int attempts_left, Age age, SightHandler done);
+  void look_at_queue(const Subject& lock, Sight sight, const std::vector<std::string>& children, int attempts_left,
                      SightHandler done);
-  void look_at_holder(const std::string& name, const std::string& node, Sight sight, int attempts_left,
-                      SightHandler done);
-  void break_one(const std::string& name, int attempts_left, const std::shared_ptr<Question<bool>>& question);
-  void forget_one(const std::string& name, int attempts_left,
+  void look_at_holders(const Subject& lock, Sight sight, int attempts_left, SightHandler done);
+  void looked_at_holders(const Subject& lock, Sight sight, int attempts_left, const SightHandler& done);
+  void break_one(const Subject& lock, int attempts_left, const std::shared_ptr<Question<bool>>& question);
+  void forget_one(const Subject& lock, int attempts_left,
                   const std::shared_ptr<Question<std::vector<std::string>>>& question);
-  [[nodiscard]] LockInfo info_of(const std::string& name, const Sight& sight) const;
+  [[nodiscard]] LockInfo info_of(const Subject& lock, const Sight& sight) const;
 
   Executor& executor_;
   const Options& options_;

@@ -132,6 +132,12 @@ void on_string(int code, const char* /*value*/, const void* data) {
   announce(operation_of(data), code);
 }
 
+void on_stat(int code, const ::Stat* stat, const void* data) {
+  LibraryOperation& operation = operation_of(data);
+  if (code == ZOK) operation.stat = stat_of(stat);
+  announce(operation, code);
+}
+
 void on_done(int code, const void* data) {
   announce(operation_of(data), code);
 }

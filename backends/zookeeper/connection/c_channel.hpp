@@ -104,6 +104,7 @@ void on_created(int code, const char* path, const ::Stat* stat, const void* data
 void on_data(int code, const char* value, int size, const ::Stat* stat, const void* data);
 void on_strings(int code, const String_vector* strings, const void* data);
 void on_string(int code, const char* value, const void* data);
+void on_stat(int code, const ::Stat* stat, const void* data);
 void on_done(int code, const void* data);
 
 }  // namespace dlock::zookeeper

@@ -241,6 +241,15 @@ void CHandle::get(const std::string& path, WatchId watch, Handler<Node> done) {
   submitted(operation, code);
 }
 
+void CHandle::exists(const std::string& path, WatchId watch, Handler<Stat> done) {
+  LibraryOperation& operation = begin(
+      path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) { done(outcome, came.stat); });
+  const int code = library_ == nullptr ? ZINVALIDSTATE
+                                       : zoo_awexists(library_, path.c_str(), watcher_of(watch), context_of(watch),
+                                                      on_stat, &operation);
+  submitted(operation, code);
+}
+
 void CHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
   LibraryOperation& operation = begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
     done(outcome, std::move(came.names));
@@ -248,6 +257,15 @@ void CHandle::children(const std::string& path, WatchId watch, Handler<std::vect
   const int code = library_ == nullptr ? ZINVALIDSTATE
                                        : zoo_awget_children(library_, path.c_str(), watcher_of(watch),
                                                             context_of(watch), on_strings, &operation);
+  submitted(operation, code);
+}
+
+void CHandle::set(const std::string& path, const std::string& data, DoneHandler done) {
+  LibraryOperation& operation =
+      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
+  const int code = library_ == nullptr ? ZINVALIDSTATE
+                                       : zoo_aset(library_, path.c_str(), data.data(), static_cast<int>(data.size()),
+                                                  -1, on_stat, &operation);
   submitted(operation, code);
 }
 

@@ -35,7 +35,9 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
   void get(const std::string& path, WatchId watch, Handler<Node> done) override;
+  void exists(const std::string& path, WatchId watch, Handler<Stat> done) override;
   void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
+  void set(const std::string& path, const std::string& data, DoneHandler done) override;
   void remove(const std::string& path, DoneHandler done) override;
   void remove_childless(const std::string& path, DoneHandler done) override;
   void sync(const std::string& path, DoneHandler done) override;

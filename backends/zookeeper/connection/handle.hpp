@@ -90,7 +90,10 @@ class Handle {
   // between two calls, and the second one be sent over the next.
   virtual void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) = 0;
   virtual void get(const std::string& path, WatchId watch, Handler<Node> done) = 0;
+  // The watch stands where the node is missing, too.
+  virtual void exists(const std::string& path, WatchId watch, Handler<Stat> done) = 0;
   virtual void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) = 0;
+  virtual void set(const std::string& path, const std::string& data, DoneHandler done) = 0;
   virtual void remove(const std::string& path, DoneHandler done) = 0;
   // The same, all or nothing, only if the node has no children and is not ephemeral, whatever it was at the last look.
   virtual void remove_childless(const std::string& path, DoneHandler done) = 0;

@@ -8,6 +8,8 @@ namespace {
 
 // Of a path in the packet that sets watches again.
 constexpr std::size_t length_bytes = 4;
+// What its keys begin with.
+constexpr const char* presence_key = "p";
 
 }  // namespace
 
@@ -29,7 +31,7 @@ Watches::~Watches() {
 }
 
 std::unique_ptr<Watches::Interest> Watches::watch(Kind kind, const std::string& path, std::function<void()> changed) {
-  const Key key = (kind == Kind::data ? "d" : "c") + path;
+  const Key key = (kind == Kind::data ? "d" : kind == Kind::children ? "c" : presence_key) + path;
   auto found = entries_.find(key);
   if (found == entries_.end()) {
     const std::size_t bytes = path.size() + overhead_;
@@ -78,8 +80,9 @@ std::function<void(Problem)> Watches::asked(const Key& key) {
     const auto entry = weak.lock();
     if (!entry) return;  // it has fired
     --entry->asked;
-    if (problem == Problem::no_node) return fire(key);
-    if (problem == Problem::none) entry->set = true;
+    const bool stands = key.starts_with(presence_key);
+    if (problem == Problem::no_node && !stands) return fire(key);
+    if (problem == Problem::none || problem == Problem::no_node) entry->set = true;
     erase_unless_needed(key, *entry);
   });
 }

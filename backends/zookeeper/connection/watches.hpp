@@ -21,7 +21,11 @@ namespace dlock::zookeeper {
 // In tasks only.
 class Watches {
  public:
-  enum class Kind { data, children };
+  enum class Kind {
+    data,      // of a node that is there
+    children,  // of a node that is there
+    presence,  // of a node: its coming, its going, and its data
+  };
 
   // The interest of one; ends with its destruction.
   class Interest;
@@ -31,7 +35,7 @@ class Watches {
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // To be set by a get or a list. `changed` is called at most once, as a task. nullptr: too much is watched already;
+  // To be set by a get, a list or a look whether it exists. `changed` is called at most once, as a task. nullptr: too much is watched already;
   // poll.
   [[nodiscard]] std::unique_ptr<Interest> watch(Kind kind, const std::string& path, std::function<void()> changed);
 
@@ -66,7 +70,7 @@ class Watches::Interest {
 
   // The get or the list that sets the watch is sent with this id, and answered through counted(): what the server has
   // stays there and counts until it fires, whether or not anybody is interested in it still. Where the node is not
-  // there, nothing will fire, and all who are interested are told.
+  // there, nothing will fire unless its presence is watched, and all who are interested are told.
   [[nodiscard]] Handle::WatchId id() const noexcept { return id_; }
   template <class T>
   [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {

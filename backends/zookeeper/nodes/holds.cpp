@@ -22,10 +22,15 @@ constexpr milliseconds retry_after(500);
 
 struct Holds::Hold {
   std::string name;
+  Space space;
   OwnNode node;
   TimePoint valid_until;
   std::unique_ptr<Watches::Interest> watch = nullptr;
 };
+
+std::string Holds::called(const Hold& hold) {
+  return std::string(to_string(hold.space)) + " " + util::quoted(hold.name);
+}
 
 Holds::Holds(BackendHost& host, Requests& requests, Watches& watches, Tombstones& tombstones)
     : host_(host), requests_(requests), watches_(watches), tombstones_(tombstones), timer_(host.executor()) {}
@@ -38,7 +43,7 @@ Holds::Hold* Holds::find(const OwnerId& owner) const {
 }
 
 void Holds::add(const Grant& grant, OwnNode node, bool watched) {
-  auto hold = std::make_unique<Hold>(Hold{grant.name, std::move(node), grant.valid_until});
+  auto hold = std::make_unique<Hold>(Hold{grant.name, grant.space, std::move(node), grant.valid_until});
   Hold& added = *holds_.insert_or_assign(grant.owner, std::move(hold)).first->second;
   if (watched) {
     watch(grant.owner, added);
@@ -82,7 +87,7 @@ void Holds::session_alive(TimePoint valid_until) {
     }
     // Its holder may have been told already that it is over; the node must not stay with nobody to release it.
     OwnNode node = std::move(hold->node);
-    lose(owner, {errc::lost, "ZooKeeper was not heard of before the lease of lock \"" + hold->name + "\" ran out"});
+    lose(owner, {errc::lost, "ZooKeeper was not heard of before the lease of " + called(*hold) + " ran out"});
     tombstones_.remove(std::move(node));
   }
 }
@@ -94,7 +99,7 @@ void Holds::session_lost(const Failure& why) {
   auto holds = std::exchange(holds_, {});
   for (auto& [owner, hold] : holds) {
     tombstones_.remove(std::move(hold->node));
-    host_.lost(owner, {errc::lost, "the session that held lock \"" + hold->name + "\" is lost: " + why.detail});
+    host_.lost(owner, {errc::lost, "the session that held " + called(*hold) + " is lost: " + why.detail});
   }
 }
 
@@ -149,7 +154,7 @@ void Holds::looked(const OwnerId& owner, const Outcome& outcome, const Stat& sta
       hold->watch.reset();
       return look_later(owner, retry_after);
   }
-  lose(owner, {errc::lost, "somebody removed the node " + hold->node.path + " of lock " + util::quoted(hold->name)});
+  lose(owner, {errc::lost, "somebody removed the node " + hold->node.path + " of " + called(*hold)});
 }
 
 void Holds::lose(const OwnerId& owner, Failure why) {

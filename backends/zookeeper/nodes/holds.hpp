@@ -42,6 +42,7 @@ class Holds {
     OwnerId owner;
   };
 
+  [[nodiscard]] static std::string called(const Hold& hold);
   [[nodiscard]] Hold* find(const OwnerId& owner) const;
   void watch(const OwnerId& owner, Hold& hold);
   void look_later(const OwnerId& owner, std::chrono::nanoseconds pause);

@@ -64,20 +64,31 @@ std::optional<std::int64_t> sequence_after(std::string_view marker, std::string_
   return parse_sequence(name.substr(found + marker.size()));
 }
 
+constexpr unsigned bit(Space space) {
+  return 1U << static_cast<unsigned>(space);
+}
+constexpr unsigned locks = bit(Space::lock) | bit(Space::election);
+
 struct Marker {
   std::string_view text;
   bool at_start;
-  std::string_view layout;  // for people
-  std::optional<Layout> ours = std::nullopt;
+  std::string_view layout;                    // for people
+  unsigned ours = 0;                          // the kinds of locks that have it in a layout of ours
+  std::optional<Layout> of = std::nullopt;    // which; nullopt: in all of them
+  Mode mode = Mode::exclusive;
 };
 
-// In this order: the first that fits. Curator's marker goes before the plain one, which is a part of it.
+constexpr std::string_view permit_marker = "-permit-of-";
+
+// In this order: the first that fits. Curator's marker goes before the plain one, which is a part of it. kazoo's Lock
+// and its WriteLock are the same, so its readers are of both.
 constexpr std::array markers = {
-    Marker{"-lock-", false, "Curator's and go-zk's (layout=curator)", Layout::curator},
-    Marker{"__lock__", false, "kazoo's (layout=kazoo)", Layout::kazoo},
-    Marker{"__rlock__", false, "kazoo's (layout=kazoo)", Layout::kazoo},
-    Marker{"__READ__", false, "Curator's read-write lock"},
-    Marker{"__WRIT__", false, "Curator's read-write lock"},
+    Marker{"-lock-", false, "Curator's and go-zk's (layout=curator)", locks, Layout::curator},
+    Marker{"__lock__", false, "kazoo's (layout=kazoo)", locks | bit(Space::read_write), Layout::kazoo},
+    Marker{"__rlock__", false, "kazoo's (layout=kazoo)", locks | bit(Space::read_write), Layout::kazoo, Mode::shared},
+    Marker{"__READ__", false, "Curator's read-write lock", bit(Space::read_write), Layout::curator, Mode::shared},
+    Marker{"__WRIT__", false, "Curator's read-write lock", bit(Space::read_write), Layout::curator},
+    Marker{permit_marker, false, "dlock's semaphore", bit(Space::semaphore)},
     Marker{"-latch-", false, "Curator's leader latch"},
     Marker{"-lease-", false, "Curator's semaphore"},
     Marker{"lock-", true, "of nodes called lock-<number>"},
@@ -87,11 +98,29 @@ constexpr std::array markers = {
     Marker{"x-", true, "of ZooKeeper's lock recipe (x-<session>-<number>)"},
 };
 
-bool fits(const Marker& marker, std::string_view name, std::int64_t& sequence) noexcept {
+// How many permits there are stands between the marker and the number; nullopt: nothing of the kind.
+std::optional<std::uint32_t> parse_permits(std::string_view name) noexcept {
+  const std::size_t found = name.rfind(permit_marker);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::string_view text = name.substr(found + permit_marker.size());
+  std::uint32_t permits = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), permits);
+  if (error != std::errc() || permits == 0 || end == text.data() + text.size() || *end != '-') return std::nullopt;
+  return permits;
+}
+
+// What fits is read into the node.
+bool fits(const Marker& marker, std::string_view name, QueueNode& node) noexcept {
   if (marker.at_start && !name.starts_with(marker.text)) return false;
-  // The recipe's session stands between.
-  const auto found = sequence_after(marker.text == "x-" ? "-" : marker.text, name);
-  if (found) sequence = *found;
+  if (marker.text == permit_marker) {
+    const auto permits = parse_permits(name);
+    if (!permits) return false;
+    node.permits = *permits;
+  }
+  // Of a recipe or a semaphore something stands between.
+  const bool between = marker.text == "x-" || marker.text == permit_marker;
+  const auto found = sequence_after(between ? "-" : marker.text, name);
+  if (found) node.sequence = *found;
   return found.has_value();
 }
 
@@ -117,6 +146,20 @@ bool ends_in_sequence(std::string_view name) noexcept {
 
 // --- Paths -----------------------------------------------------------------------------------------------------------
 
+std::string_view suffix_of(Space space) noexcept {
+  switch (space) {
+    case Space::lock:
+      return "";
+    case Space::read_write:
+      return ".rw";
+    case Space::semaphore:
+      return ".sem";
+    case Space::election:
+      return ".elect";
+  }
+  return "";
+}
+
 std::string encode_name(std::string_view name) {
   std::string out;
   out.reserve(name.size());
@@ -139,8 +182,14 @@ std::optional<std::string> decode_name(std::string_view component) {
   return name;
 }
 
-std::string lock_path(std::string_view prefix, std::string_view name) {
+std::string space_path(std::string_view prefix, Space space) {
   std::string path(prefix);
+  if (!path.empty()) path += suffix_of(space);
+  return path;
+}
+
+std::string lock_path(std::string_view prefix, std::string_view name, Space space) {
+  std::string path = space_path(prefix, space);
   path += '/';
   path += encode_name(name);
   return path;
@@ -164,16 +213,25 @@ std::string guid_text(Layout layout, const OwnerId& random) {
   return text;
 }
 
-std::string queue_node_prefix(Layout layout, std::string_view guid) {
+std::string queue_node_prefix(Layout layout, std::string_view guid, const Claim& claim) {
   std::string name(guid);
-  return layout == Layout::curator ? "_c_" + name + "-lock-" : name + "__lock__";
+  const bool shared = claim.mode == Mode::shared;
+  if (claim.space == Space::semaphore) {
+    return "_c_" + name + std::string(permit_marker) + std::to_string(claim.permits) + "-";
+  }
+  if (layout == Layout::kazoo) return name + (shared ? "__rlock__" : "__lock__");
+  if (claim.space != Space::read_write) return "_c_" + name + "-lock-";
+  return "_c_" + name + (shared ? "-__READ__" : "-__WRIT__");
 }
 
-QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept {
+QueueNode parse_queue_node(Layout layout, std::string_view name, Space space) noexcept {
   for (const Marker& marker : markers) {
-    std::int64_t sequence = 0;
-    if (!fits(marker, name, sequence)) continue;
-    if (marker.ours == layout) return {.kind = QueueNode::Kind::member, .sequence = sequence};
+    QueueNode node{.kind = QueueNode::Kind::member};
+    if (!fits(marker, name, node)) continue;
+    if ((marker.ours & bit(space)) != 0 && marker.of.value_or(layout) == layout) {
+      if (space == Space::read_write) node.mode = marker.mode;
+      return node;
+    }
     return {.kind = QueueNode::Kind::foreign, .layout = marker.layout};
   }
   if (std::find(semaphore_children.begin(), semaphore_children.end(), name) != semaphore_children.end()) {

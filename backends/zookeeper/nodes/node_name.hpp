@@ -3,6 +3,8 @@
 //
 //   /dlock/orders%2F42                                                           the lock "orders/42"
 //   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   somebody who holds it or waits
+//   /dlock.rw/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-__READ__0000000017     the same of a read-write lock
+//   /dlock.sem/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-permit-of-8-0000000017   and of a semaphore
 #pragma once
 
 #include <array>
@@ -12,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/space.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/zookeeper/options.hpp"
@@ -26,31 +29,45 @@ namespace dlock::zookeeper {
 // The inverse; nullopt for what encode_name() does not make.
 [[nodiscard]] std::optional<std::string> decode_name(std::string_view component);
 
-// The lock's node: below the prefix, which is "" or "/a/b".
-[[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name);
+// The node below which the locks of a kind are: each has its own, beside the prefix, which is "" or "/a/b". Below the
+// root all kinds are in one place, and whoever asks for that keeps their names apart.
+[[nodiscard]] std::string space_path(std::string_view prefix, Space space);
+// The lock's node.
+[[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, Space space = Space::lock);
 [[nodiscard]] std::string_view last_component(std::string_view path) noexcept;
 
 // --- Children of a lock's node ---------------------------------------------------------------------------------------
 
 // 128 random bits as the layout writes them. Of a node's name, it is what nobody else's has.
 [[nodiscard]] std::string guid_text(Layout layout, const OwnerId& random);
-// The name of a new node in the queue; the server adds the sequence number.
-[[nodiscard]] std::string queue_node_prefix(Layout layout, std::string_view guid);
+
+// What a node in a queue is there for, as its name says.
+struct Claim {
+  Space space = Space::lock;
+  Mode mode = Mode::exclusive;  // `shared` with Space::read_write only
+  std::uint32_t permits = 1;    // of a semaphore: how many hold it at most
+};
+
+// The name of a new node in the queue; the server adds the sequence number. A semaphore's is the same in all layouts.
+[[nodiscard]] std::string queue_node_prefix(Layout layout, std::string_view guid, const Claim& claim = {});
 
 struct QueueNode {
   enum class Kind {
-    member,   // holds the lock or waits for it, in our layout
-    foreign,  // the same in a layout that does not exclude ours
+    member,   // holds the lock or waits for it, in our layout and of our kind
+    foreign,  // the same in a layout that does not exclude ours, or of another kind
     // One of the two children below which Curator's semaphores are kept (semaphore_children). They stay for a while
     // when everybody has gone.
     semaphore,
     unknown,  // no lock's
   } kind = Kind::unknown;
   std::int64_t sequence = 0;     // of a member
+  Mode mode = Mode::exclusive;   // the same
+  std::uint32_t permits = 1;     // the same
   std::string_view layout = {};  // of a foreign one, for people
 };
 
-[[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name) noexcept;
+// A node in the queue of a lock of that kind.
+[[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name, Space space = Space::lock) noexcept;
 
 // Whoever wants a lease of Curator's semaphore has a node below the first, then below both, then below the second.
 inline constexpr std::array<std::string_view, 2> semaphore_children = {"locks", "leases"};

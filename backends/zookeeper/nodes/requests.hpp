@@ -36,6 +36,9 @@ class Requests {
           done(outcome, std::move(created));
         });
   }
+  void set(const std::string& path, const std::string& data, Handle::DoneHandler done) {
+    session_.handle().set(path, data, written(std::move(done)));
+  }
   void remove(const std::string& path, Handle::DoneHandler done) {
     session_.handle().remove(path, written(std::move(done)));
   }
@@ -55,6 +58,9 @@ class Requests {
   void get(const std::string& path, Watches::Interest* watch, Handle::Handler<Handle::Node> done) {
     if (watch == nullptr) return get(path, std::move(done));
     session_.handle().get(path, watch->id(), watch->counted(std::move(done)));
+  }
+  void exists(const std::string& path, Watches::Interest& watch, Handle::Handler<Stat> done) {
+    session_.handle().exists(path, watch.id(), watch.counted(std::move(done)));
   }
   void children(const std::string& path, Watches::Interest* watch, Handle::Handler<std::vector<std::string>> done) {
     if (watch == nullptr) return children(path, std::move(done));

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "backends/zookeeper/nodes/node_name.hpp"
-#include "backends/zookeeper/strategies/ephemeral_watch.hpp"
 #include "util/names.hpp"
 
 namespace dlock::zookeeper {
@@ -30,12 +29,11 @@ struct Ephemeral::Attempt {
   Timer timer;
 };
 
-Ephemeral::Ephemeral(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
+Ephemeral::Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents,
                      Tombstones& tombstones, Holds& holds)
     : host_(host),
       options_(options),
       requests_(requests),
-      watches_(watches),
       parents_(parents),
       tombstones_(tombstones),
       holds_(holds) {}
@@ -65,7 +63,7 @@ void Ephemeral::for_each_attempt(F&& f) {
 void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
   const AttemptId id = ++next_id_;
   auto attempt = std::make_unique<Attempt>(host_.executor(), request, std::move(done));
-  attempt->path = lock_path(options_.prefix, request.name);
+  attempt->path = lock_path(options_.prefix, request.name, request.space);
   // A little before the core stops waiting, so that it hears the reason.
   attempt->timer.arm(saturating_add(host_.executor().now(), options_.response_timeout / 4 * 3), [this, id] {
     Failure why = requests_.session().problem();
@@ -81,7 +79,7 @@ void Ephemeral::begin(AttemptId id) {
   Attempt& attempt = *find(id);
   attempt.waiting = false;
   // What may be ours already must be looked at.
-  const bool look_first = !attempt.request.wait && busy_.contains(attempt.request.name);
+  const bool look_first = !attempt.request.wait && busy_.contains(attempt.path);
   if (look_first || unresolved_.contains(attempt.request.owner)) return look(id, true);
   create(id);
 }
@@ -195,7 +193,8 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
                     .owner = attempt.request.owner,
                     .token = FencingToken(static_cast<std::uint64_t>(stat.created)),
                     .valid_until = session.valid_until(),
-                    .lease = session.granted_timeout()};
+                    .lease = session.granted_timeout(),
+                    .space = attempt.request.space};
   const auto is_this = [created = stat.created](const Stat& found) { return found.created == created; };
   holds_.add(grant,
              {.lock_path = attempt.path,
@@ -205,13 +204,13 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
               .is_this = is_this},
              false);
   unresolved_.erase(attempt.request.owner);
-  busy_.remove(attempt.request.name);
+  busy_.remove(attempt.path);
   answer(id, {.status = TryOutcome::Status::granted, .grant = grant});
 }
 
 void Ephemeral::busy(AttemptId id) {
-  const LockRequest& request = find(id)->request;
-  if (!request.wait) busy_.add(request.name);
+  const Attempt& attempt = *find(id);
+  if (!attempt.request.wait) busy_.add(attempt.path);
   answer(id, {.status = TryOutcome::Status::busy});
 }
 
@@ -238,7 +237,7 @@ bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
 
 void Ephemeral::abandon(const LockRequest& request) {
   if (unresolved_.erase(request.owner) == 0) return;
-  const std::string path = lock_path(options_.prefix, request.name);
+  const std::string path = lock_path(options_.prefix, request.name, request.space);
   Session& session = requests_.session();
   const auto is_this = [this, path, session_id = session.id(), mine = std::int64_t{0}](const Stat& found) mutable {
     if (found.owner != session_id) return false;
@@ -255,9 +254,6 @@ void Ephemeral::session_ready() {
     // The others have been asked for already, and will be answered.
     if (find(id)->waiting && requests_.ready()) begin(id);
   });
-  for (EphemeralWatch* watch : std::vector(watching_.begin(), watching_.end())) {
-    if (watching_.contains(watch)) watch->session_ready();
-  }
 }
 
 void Ephemeral::session_suspended(const Failure& why) {
@@ -270,10 +266,6 @@ void Ephemeral::session_lost(const Failure& why) {
     fail(id, {find(id)->creating ? errc::ambiguous : errc::unavailable, why.detail});
   });
   unresolved_.clear();  // what they may have made goes with the session
-}
-
-std::unique_ptr<Watch> Ephemeral::watch(const std::string& name, std::function<void()> changed) {
-  return std::make_unique<EphemeralWatch>(*this, lock_path(options_.prefix, name), std::move(changed));
 }
 
 }  // namespace dlock::zookeeper

@@ -15,7 +15,6 @@
 
 #include <dlock/try_backend.hpp>
 
-#include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
@@ -25,30 +24,26 @@
 
 namespace dlock::zookeeper {
 
-class EphemeralWatch;
-
-// Under the ready-made contention of TryBackend. In tasks only. Outlives the watches that it makes.
+// Under the ready-made contention of TryBackend. In tasks only.
 class Ephemeral {
  public:
   using TryHandler = TryBackend::TryHandler;
 
-  Ephemeral(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
-            Tombstones& tombstones, Holds& holds);
+  Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents, Tombstones& tombstones,
+            Holds& holds);
   ~Ephemeral();
 
   // As in TryBackend.
   void try_acquire(const LockRequest& request, TryHandler done);
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   void abandon(const LockRequest& request);
-  // No try is under way or without an answer, and nobody watches.
-  [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty() && watching_.empty(); }
+  // No try is under way or without an answer.
+  [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty(); }
 
   void session_ready();
   void session_suspended(const Failure& why);
   void session_lost(const Failure& why);
 
  private:
-  friend class EphemeralWatch;
   struct Attempt;
   using AttemptId = std::uint64_t;
 
@@ -76,7 +71,6 @@ class Ephemeral {
   BackendHost& host_;
   const Options& options_;
   Requests& requests_;
-  Watches& watches_;
   Parents& parents_;
   Tombstones& tombstones_;
   Holds& holds_;
@@ -84,7 +78,6 @@ class Ephemeral {
   std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;
   // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
   std::set<OwnerId> unresolved_;
-  std::set<EphemeralWatch*> watching_;
   RecentNames busy_;
 };
 

@@ -18,6 +18,10 @@ constexpr std::chrono::nanoseconds check_max = seconds(40);
 constexpr std::chrono::nanoseconds poll_min = seconds(1);
 constexpr std::chrono::nanoseconds poll_max = seconds(2);
 
+Claim claim_of(const LockRequest& request) {
+  return {.space = request.space, .mode = request.mode, .permits = request.permits};
+}
+
 }  // namespace
 
 QueueContention::QueueContention(Sequential& client, std::uint64_t id, const LockRequest& request, GrantSink& sink)
@@ -25,9 +29,11 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       id_(id),
       request_(request),
       sink_(sink),
-      lock_path_(lock_path(client.options_.prefix, request.name)),
+      lock_path_(lock_path(client.options_.prefix, request.name, request.space)),
       herd_(request.wait && client.options_.strategy == Strategy::sequential_herd),
-      place_(client.requests_, client.parents_, client.tombstones_, client.options_.layout, lock_path_),
+      walk_(claim_of(request), herd_),
+      place_(client.requests_, client.parents_, client.tombstones_, client.options_.layout, claim_of(request),
+             lock_path_),
       timer_(client.host_.executor()) {}
 
 QueueContention::~QueueContention() {
@@ -88,13 +94,13 @@ void QueueContention::resume() {
       if (place_.there()) resume();
     }));
   }
-  if (place_.there()) return list();
+  if (place_.there()) return list(herd_);
   begin();
 }
 
 void QueueContention::begin() {
-  const bool busy = !request_.wait && client_.busy_.contains(request_.name);
-  if (busy || client_.refused_.contains(request_.name)) return look_first();
+  const bool busy = !request_.wait && client_.busy_.contains(lock_path_);
+  if (busy || client_.refused_.contains(lock_path_)) return look_first();
   enqueue();
 }
 
@@ -104,7 +110,9 @@ void QueueContention::look_first() {
     if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return trouble(outcome);
     const auto queue = judge(children);
     if (!queue) return;
-    if (!queue->members.empty() && !request_.wait) return busy();
+    const QueueWalk::Step step = walk_.behind(*queue);
+    if (step.next == Next::refuse) return refuse(other_permits(request_, step.permits));
+    if (step.next == Next::wait && !request_.wait) return busy();
     if (queue->semaphore) return outside_semaphore([this] { join(); });
     join();
   };
@@ -112,16 +120,14 @@ void QueueContention::look_first() {
 }
 
 void QueueContention::join() {
-  client_.refused_.remove(request_.name);
+  client_.refused_.remove(lock_path_);
   if (can_ask()) enqueue();
 }
 
 void QueueContention::enqueue() {
   leave(Stage::asking);
   place_.take(client_.host_.new_owner_id(), request_.holder, when_answered(&QueueContention::placed));
-  // Behind it at once: what it answers shows our node as well.
-  Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
-  client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
+  ask_for_list(herd_);  // behind it at once: what it answers shows our node as well
 }
 
 void QueueContention::placed(const QueuePlace::Answer& answer) {
@@ -144,9 +150,15 @@ void QueueContention::placed(const QueuePlace::Answer& answer) {
 
 // --- In the queue ----------------------------------------------------------------------------------------------------
 
-void QueueContention::list() {
+void QueueContention::list(bool watched) {
+  if (!can_ask()) return;
   leave(Stage::asking);
-  Watches::Interest* const watch = herd_ ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
+  ask_for_list(watched);
+}
+
+void QueueContention::ask_for_list(bool watched) {
+  list_watched_ = watched;
+  Watches::Interest* const watch = watched ? new_watch(Watches::Kind::children, lock_path_) : nullptr;
   client_.requests_.children(lock_path_, watch, when_answered(&QueueContention::listed));
 }
 
@@ -156,7 +168,7 @@ void QueueContention::listed(const Outcome& outcome, const std::vector<std::stri
   if (outcome.problem != Problem::none) return trouble(outcome);
   const auto queue = judge(children);
   if (!queue) return;
-  QueueWalk::Step step = walk_.listed(*queue);
+  QueueWalk::Step step = walk_.listed(*queue, list_watched_);
   if (queue->semaphore) return outside_semaphore([this, step] { follow(step); });
   follow(std::move(step));
 }
@@ -176,9 +188,11 @@ void QueueContention::follow(QueueWalk::Step step) {
   switch (step.next) {
     case Next::list:
       return resume();
+    case Next::watch_list:
+      if (!request_.wait) return busy();
+      return list(true);
     case Next::watch:
       if (!request_.wait) return busy();
-      if (herd_) return keep_watching();
       return watch(step.node);
     case Next::weigh:
       return weigh(step.node);
@@ -189,8 +203,12 @@ void QueueContention::follow(QueueWalk::Step step) {
       return confirm();
     case Next::wait:
       return keep_watching();
+    case Next::announce:
+      return announce();
     case Next::grant:
       return grant();
+    case Next::refuse:
+      return refuse(other_permits(request_, step.permits));
     case Next::start_over:
       return start_over();
   }
@@ -200,10 +218,10 @@ void QueueContention::watch(const std::string& node) {
   if (!can_ask()) return;
   leave(Stage::asking);
   client_.requests_.get(path_of(node), new_watch(Watches::Kind::data, path_of(node)),
-                        guarded([this](const Outcome& outcome, const Handle::Node&) {
+                        guarded([this](const Outcome& outcome, const Handle::Node& answer) {
                           if (outcome.problem == Problem::no_node) return follow(walk_.gone());
                           if (outcome.problem != Problem::none) return trouble(outcome);
-                          keep_watching();
+                          follow(walk_.seen(answer.data));
                         }));
 }
 
@@ -239,17 +257,20 @@ void QueueContention::confirm() {
                         }));
 }
 
-void QueueContention::changed() {
-  if (stage_ == Stage::asking) changed_meanwhile_ = true;
-  if (stage_ != Stage::watching || !can_ask()) return;
-  if (herd_) return list();
-  follow(walk_.changed());
+// Those behind us watch our node's data. What cannot be said is said again before the grant.
+void QueueContention::announce() {
+  if (!can_ask()) return;
+  leave(Stage::asking);
+  client_.requests_.set(path_of(walk_.node()), QueueWalk::entered(request_.holder), guarded([this](const Outcome& outcome) {
+                          if (outcome.problem == Problem::no_node) return start_over();
+                          if (outcome.problem != Problem::none) return trouble(outcome);
+                          grant();
+                        }));
 }
 
-// Whether a change was missed.
-void QueueContention::check() {
-  if (herd_) return resume();
-  follow(walk_.check());
+void QueueContention::changed() {
+  if (stage_ == Stage::asking) changed_meanwhile_ = true;
+  if (stage_ == Stage::watching && can_ask()) follow(walk_.changed());
 }
 
 void QueueContention::keep_watching() {
@@ -259,12 +280,13 @@ void QueueContention::keep_watching() {
   Executor& executor = client_.host_.executor();
   const auto pause =
       watch_ ? random_between(check_min, check_max, executor) : random_between(poll_min, poll_max, executor);
-  timer_.arm(saturating_add(executor.now(), pause), [this] { check(); });
+  // Whether a change was missed.
+  timer_.arm(saturating_add(executor.now(), pause), [this] { follow(walk_.check()); });
   sink_.busy();
 }
 
 std::optional<Queue> QueueContention::judge(const std::vector<std::string>& children) {
-  Queue queue = judge_queue(client_.options_.layout, lock_path_, children);
+  Queue queue = judge_queue(client_.options_.layout, lock_path_, children, request_.space);
   if (queue.problem) {
     refuse(*queue.problem);
     return std::nullopt;
@@ -289,9 +311,11 @@ void QueueContention::grant() {
                     .owner = request_.owner,
                     .token = FencingToken(static_cast<std::uint64_t>(walk_.created())),
                     .valid_until = session.valid_until(),
-                    .lease = session.granted_timeout()};
+                    .lease = session.granted_timeout(),
+                    .space = request_.space,
+                    .mode = request_.mode};
   client_.holds_.add(grant, place_.hand_over(), false);
-  client_.busy_.remove(request_.name);
+  client_.busy_.remove(lock_path_);
   leave(Stage::over);
   sink_.granted(grant);
 }
@@ -299,7 +323,7 @@ void QueueContention::grant() {
 // Because of what is in the queue. Whoever comes later looks before it joins, so that asking again and again uses up no
 // numbers, and is in nobody's way.
 void QueueContention::refuse(Failure why) {
-  client_.refused_.add(request_.name);
+  client_.refused_.add(lock_path_);
   fail(std::move(why));
 }
 
@@ -311,7 +335,7 @@ void QueueContention::fail(Failure why) {
 
 // A try's end.
 void QueueContention::busy() {
-  client_.busy_.add(request_.name);
+  client_.busy_.add(lock_path_);
   place_.give_up();
   leave(Stage::over);
   sink_.busy();

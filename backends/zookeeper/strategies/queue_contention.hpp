@@ -46,7 +46,8 @@ class QueueContention final : public Contention {
   void enqueue();
   void placed(const QueuePlace::Answer& answer);
   // In the queue.
-  void list();
+  void list(bool watched);
+  void ask_for_list(bool watched);
   void listed(const Outcome& outcome, const std::vector<std::string>& children);
   void outside_semaphore(std::function<void()> go_on);
   void follow(QueueWalk::Step step);
@@ -54,8 +55,8 @@ class QueueContention final : public Contention {
   void weigh(const std::string& node);
   void verify(const std::string& node);
   void confirm();
+  void announce();
   void changed();
-  void check();
   void keep_watching();
 
   void grant();
@@ -102,6 +103,7 @@ class QueueContention final : public Contention {
   QueueWalk walk_;
   QueuePlace place_;
   bool before_there_ = false;
+  bool list_watched_ = false;  // the list that is asked for
   bool changed_meanwhile_ = false;
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;

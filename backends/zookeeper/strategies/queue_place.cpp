@@ -20,12 +20,13 @@ QueuePlace::Answer answer_of(const Outcome& outcome) {
 
 }  // namespace
 
-QueuePlace::QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout,
+QueuePlace::QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout, const Claim& claim,
                        std::string lock_path)
     : requests_(requests),
       parents_(parents),
       tombstones_(tombstones),
       layout_(layout),
+      claim_(claim),
       lock_path_(std::move(lock_path)) {}
 
 // --- Taking it -------------------------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ void QueuePlace::take(const OwnerId& random, const std::string& data, Handler do
   creation_ = std::make_shared<Creation>();
   // If we have given up, the tombstone is told; `this` is looked at only if not.
   requests_.create(
-      path_of(queue_node_prefix(layout_, guid_)), data, NodeKind::ephemeral_sequential,
+      path_of(queue_node_prefix(layout_, guid_, claim_)), data, NodeKind::ephemeral_sequential,
       [&tombstones = tombstones_, creation = creation_, lock_path = lock_path_,
        tell_us = guarded([this, done = std::move(done)](const Outcome& outcome, const Handle::Created& node) {
          created(outcome, node, done);
@@ -71,7 +72,7 @@ void QueuePlace::created(const Outcome& outcome, const Handle::Created& node, co
 void QueuePlace::place(const std::string& node, const Stat& stat, const Handler& done) {
   state_ = State::there;
   node_ = node;
-  position_ = {parse_queue_node(layout_, node).sequence, stat.created};
+  position_ = {parse_queue_node(layout_, node, claim_.space).sequence, stat.created};
   if (stat.owner == requests_.session().id()) return done({.kind = Answer::Kind::there});
   // Not of this session, so it goes when that one does, whatever becomes of ours.
   give_up();

@@ -41,7 +41,8 @@ class QueuePlace {
   };
   using Handler = std::function<void(const Answer&)>;
 
-  QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout, std::string lock_path);
+  QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout, const Claim& claim,
+             std::string lock_path);
   ~QueuePlace() { give_up(); }
   QueuePlace(const QueuePlace&) = delete;
   QueuePlace& operator=(const QueuePlace&) = delete;
@@ -92,6 +93,7 @@ class QueuePlace {
   Parents& parents_;
   Tombstones& tombstones_;
   const Layout layout_;
+  const Claim claim_;
   const std::string lock_path_;
   State state_ = State::none;
   std::uint64_t round_ = 0;  // ends with each giving up; answers to questions of an earlier one are of no interest

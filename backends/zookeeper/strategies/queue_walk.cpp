@@ -7,19 +7,25 @@
 
 namespace dlock::zookeeper {
 
+namespace {
+
+constexpr std::string_view entered_mark = "\nheld";
+
+}  // namespace
+
 Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout) {
   return {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
                               " is in a layout that does not exclude ours: " + std::string(layout)};
 }
 
-Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children) {
+Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children, Space space) {
   Queue queue;
   queue.members.reserve(children.size());
   for (const std::string& child : children) {
-    const QueueNode parsed = parse_queue_node(layout, child);
+    const QueueNode parsed = parse_queue_node(layout, child, space);
     switch (parsed.kind) {
       case QueueNode::Kind::member:
-        queue.members.push_back({parsed.sequence, child});
+        queue.members.push_back({parsed.sequence, child, parsed.mode, parsed.permits});
         if (is_poisoned(parsed.sequence)) {
           queue.problem = {errc::protocol, "the sequence numbers below " + util::quoted(lock_path) + " are used up (" +
                                                std::to_string(parsed.sequence) +
@@ -41,9 +47,20 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
   return queue;
 }
 
-const Queue::Member& Queue::first() const {
-  return *std::min_element(members.begin(), members.end(),
-                           [](const Member& one, const Member& other) { return one.sequence < other.sequence; });
+std::vector<Queue::Member> Queue::holders() const {
+  std::vector<Member> all = members;
+  if (all.empty()) return all;
+  // Of one number a writer's node is the older one.
+  std::sort(all.begin(), all.end(), [](const Member& one, const Member& other) {
+    return std::pair(one.sequence, one.mode) < std::pair(other.sequence, other.mode);
+  });
+  std::size_t count = std::min<std::size_t>(all.size(), all.front().permits);
+  if (all.front().mode == Mode::shared) {
+    const auto writes = [](const Member& member) { return member.mode == Mode::exclusive; };
+    count = static_cast<std::size_t>(std::find_if(all.begin(), all.end(), writes) - all.begin());
+  }
+  all.resize(count, all.front());
+  return all;
 }
 
 void QueueWalk::placed(std::string node, QueuePosition position) {
@@ -51,8 +68,19 @@ void QueueWalk::placed(std::string node, QueuePosition position) {
   position_ = position;
 }
 
-QueueWalk::Step QueueWalk::listed(const Queue& queue) {
+QueueWalk::Step QueueWalk::behind(const Queue& queue) const {
+  std::size_t before = 0;
+  for (const Queue::Member& member : queue.members) {
+    if (member.permits != claim_.permits) return {.next = Next::refuse, .permits = member.permits};
+    if (blocks(member.mode)) ++before;
+  }
+  return {.next = before < capacity() ? Next::grant : Next::wait};
+}
+
+QueueWalk::Step QueueWalk::listed(const Queue& queue, bool watched) {
   bool present = false;
+  watched_ = watched;
+  others_behind_ = false;
   rivals_.clear();
   before_position_.reset();
   count_before_ = 0;
@@ -60,9 +88,15 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue) {
   for (const Queue::Member& member : queue.members) {
     if (member.node == node_) {
       present = true;
+    } else if (member.sequence > position_.sequence) {
+      others_behind_ = true;
+    } else if (member.permits != claim_.permits) {
+      return {.next = Next::refuse, .permits = member.permits};
+    } else if (!blocks(member.mode)) {
+      continue;
     } else if (member.sequence == position_.sequence) {
       rivals_.emplace_back(member.node);
-    } else if (blocks(member)) {
+    } else {
       ++count_before_;
       if (before_position_ && before_position_->sequence >= member.sequence) continue;
       before = member.node;
@@ -74,9 +108,8 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue) {
   return decide();
 }
 
-// Locks are exclusive, so whoever has a lower number does.
-bool QueueWalk::blocks(const Queue::Member& other) const noexcept {
-  return other.sequence < position_.sequence;
+bool QueueWalk::blocks(Mode mode) const noexcept {
+  return claim_.mode == Mode::exclusive || mode == Mode::exclusive;
 }
 
 QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {
@@ -97,16 +130,39 @@ QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {
 }
 
 QueueWalk::Step QueueWalk::changed() const {
-  if (count_before_ != 1) return {.next = Next::list};
-  return {.next = Next::verify, .node = before_};
+  if (only_one_before()) return {.next = Next::verify, .node = before_};
+  return list_again(count_before_ - 1);
 }
 
 QueueWalk::Step QueueWalk::check() const {
+  if (watched_) return list_again(count_before_);
   return {.next = Next::watch, .node = before_};
 }
 
 QueueWalk::Step QueueWalk::gone() const {
-  return {.next = count_before_ == 1 ? Next::confirm : Next::list};
+  if (only_one_before()) return {.next = Next::confirm};
+  return list_again(count_before_ - 1);
+}
+
+QueueWalk::Step QueueWalk::seen(std::string_view data) const {
+  if (claim_.space == Space::semaphore && data.ends_with(entered_mark)) return list_again(capacity());
+  return {.next = Next::wait};
+}
+
+std::string QueueWalk::entered(std::string_view data) {
+  return std::string(data) + std::string(entered_mark);
+}
+
+bool QueueWalk::only_one_before() const noexcept {
+  const bool others_may_come = herd_ || claim_.space == Space::semaphore ||
+                               (claim_.space == Space::read_write && claim_.mode == Mode::exclusive);
+  return !others_may_come && count_before_ == 1;
+}
+
+// before: so many will be before us at the most.
+QueueWalk::Step QueueWalk::list_again(std::size_t before) const {
+  const bool watches_all = herd_ || (claim_.space == Space::semaphore && before <= capacity());
+  return {.next = watches_all ? Next::watch_list : Next::list};
 }
 
 QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_t> created) const {
@@ -116,7 +172,11 @@ QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_
 
 QueueWalk::Step QueueWalk::decide() {
   if (!rivals_.empty()) return {.next = Next::weigh, .node = rivals_.back()};
-  if (count_before_ == 0) return {.next = Next::grant};
+  if (count_before_ < capacity()) {
+    return {.next = claim_.space == Space::semaphore && others_behind_ ? Next::announce : Next::grant};
+  }
+  if (watched_) return {.next = Next::wait};
+  if (claim_.space == Space::semaphore && count_before_ == capacity()) return {.next = Next::watch_list};
   return {.next = Next::watch, .node = before_};
 }
 

@@ -2,6 +2,7 @@
 // next comes out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,50 +20,77 @@ struct Queue {
   struct Member {
     std::int64_t sequence;
     std::string_view node;
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 1;
   };
   std::vector<Member> members;  // in no particular order
   std::string_view unknown;     // a child that is no lock's, if there is one
   bool semaphore = false;       // children of Curator's semaphore; whether anybody is in it is still to be asked
-  // Why this queue must not be used: a lock of another layout is in it, or its numbers are used up.
+  // Why this queue must not be used: a lock of another layout or kind is in it, or its numbers are used up.
   std::optional<Failure> problem;
 
-  // Where there are members: one that no other comes before by its number.
-  [[nodiscard]] const Member& first() const;
+  // Those who hold the lock by now, or will as soon as they look, the first one first.
+  [[nodiscard]] std::vector<Member> holders() const;
 };
 
 [[nodiscard]] Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout);
 
-[[nodiscard]] Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children);
+[[nodiscard]] Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children,
+                                Space space = Space::lock);
 
+// Whose turn it is:
+//
+//   claim    | waits for             | until then watches
+//   ---------+-----------------------+---------------------------------------------------------------------------
+//   lock     | all before it         | the nearest of them
+//   writer   | all before it         | the nearest of them
+//   reader   | all writers before it | the nearest of them
+//   permit   | as many as are before | the first in line, behind as many as there are permits: all children. Others:
+//            | it to be fewer than   | the data of the nearest before it, into which whoever enters says so
+//            | there are permits     |
+//
 // A waiter asks for the list once, then watches the node before it, because new nodes only come behind. When that one
-// changes and was the only one before us, it and our own node are all there is to look at, however long the queue is
+// changes and was the only one to wait for, it and our own node are all there is to look at, however long the queue is
 // behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
-// well, and finding that out one by one would cost a request for each. Whoever only makes sure that nothing was missed
-// looks at the one before us, or a long queue that stands still would be listed by everybody in it.
+// well, and finding that out one by one would cost a request for each. So does a writer in any case: one who held
+// Curator's lock to write goes on to read it by a new node with the old number. Whoever only makes sure that nothing was
+// missed looks at the one before us, or a long queue that stands still would be listed by everybody in it.
+//
+// Of those who wait for permits, the one behind somebody who enters may have seen that one wait. So whoever finds its
+// turn come and others behind it says so in its node before it takes the turn.
 class QueueWalk {
  public:
   enum class Next {
     list,        // the children
+    watch_list,  // the same, with a watch
     watch,       // `node`, which is before us
     weigh,       // ask for `node`: it has our number, and its transaction says who is first
     verify,      // `node`, again with a watch, and our own
     confirm,     // our own node, which must still be there
     wait,        // for a change of what is watched
-    grant,       // we are first
+    announce,    // that we are in, to those behind us; then granted
+    grant,       // it is our turn
+    refuse,      // another number of permits is in use: `permits`
     start_over,  // our node is gone
   };
   struct Step {
     Next next;
     std::string node = {};
+    std::uint32_t permits = 0;
   };
+
+  // herd: whoever waits watches all children, for the sake of it.
+  explicit QueueWalk(const Claim& claim = {}, bool herd = false) noexcept : claim_(claim), herd_(herd) {}
 
   // Our node stands.
   void placed(std::string node, QueuePosition position);
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
   [[nodiscard]] std::int64_t created() const noexcept { return position_.created; }
 
-  // Of a queue that may be used.
-  [[nodiscard]] Step listed(const Queue& queue);
+  // Of a queue that may be used: what whoever came behind all would find. grant, wait or refuse.
+  [[nodiscard]] Step behind(const Queue& queue) const;
+  // The same as our node finds it. watched: the list was asked for with a watch.
+  [[nodiscard]] Step listed(const Queue& queue, bool watched = false);
   // The transaction of the node that was to be weighed; nullopt: it is gone.
   [[nodiscard]] Step weighed(std::optional<std::int64_t> created);
   // What is watched has changed.
@@ -71,18 +99,31 @@ class QueueWalk {
   [[nodiscard]] Step check() const;
   // What was to be watched is gone.
   [[nodiscard]] Step gone() const;
+  // What was to be watched is there, with this data.
+  [[nodiscard]] Step seen(std::string_view data) const;
   // After verify or confirm: whether the one before us is still there, and the transaction of our own node; nullopt: it
   // is gone.
   [[nodiscard]] Step verified(bool before_there, std::optional<std::int64_t> created) const;
 
+  // What a node's data becomes when its owner has entered after others came behind it.
+  [[nodiscard]] static std::string entered(std::string_view data);
+
  private:
-  // Whether we wait for it.
-  [[nodiscard]] bool blocks(const Queue::Member& other) const noexcept;
+  // Whether we wait for it, if it comes before us.
+  [[nodiscard]] bool blocks(Mode mode) const noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return claim_.space == Space::semaphore ? claim_.permits : 1; }
+  // That the node before us is all that we wait for, and that nobody else can come before us.
+  [[nodiscard]] bool only_one_before() const noexcept;
+  [[nodiscard]] Step list_again(std::size_t before) const;
   [[nodiscard]] Step decide();
 
+  const Claim claim_;
+  const bool herd_;
   std::string node_;
   QueuePosition position_;
   // Of the last list.
+  bool watched_ = false;
+  bool others_behind_ = false;
   std::vector<std::string> rivals_;               // with our number, not weighed yet
   std::optional<QueuePosition> before_position_;  // of the nearest before us
   std::string before_;                            // its name

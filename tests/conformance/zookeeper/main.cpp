@@ -1,6 +1,9 @@
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <dlock/space.hpp>
 #include <dlock/conformance/suite.hpp>
 
 #include "untested.hpp"
@@ -8,10 +11,14 @@
 
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
+  using dlock::Space;
   const auto add = [](const std::string& name, ZooKeeperSetup setup, const std::string& strategy) {
+    std::vector<Space> spaces{Space::lock};
+    if (strategy == "sequential") spaces.push_back(Space::read_write);
     add_subject({.name = "zookeeper_" + name,
                  .make = [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); },
                  .client_tests = false,
+                 .spaces = std::move(spaces),
                  .untested = untested_without_stepped_clock()});
   };
   add("sequential", ZooKeeperSetup::standalone, "sequential");

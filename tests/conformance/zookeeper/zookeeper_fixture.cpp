@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/zookeeper/nodes/node_name.hpp"
+#include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "suite/wait.hpp"
 #include "torture/rig/sanitizers.hpp"
 #include "zookeeper/zookeeper_service.hpp"
@@ -86,24 +87,22 @@ std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
   return std::nullopt;
 }
 
-// The first of the queue, or the lock's own node.
-std::optional<std::string> ZooKeeperFixture::holder_path(const std::string& name) const {
+// The first of the queue, or as many as hold it together; or the lock's own node.
+std::vector<std::string> ZooKeeperFixture::holder_paths(Space space, const std::string& name) const {
   ZooKeeperClient& session = service_.session();
-  const std::string path = zookeeper::lock_path(prefix, name);
+  const std::string path = zookeeper::lock_path(prefix, name, space);
   const auto node = session.get(path);
-  if (node && node->owner != 0) return path;
-  const auto queue = session.children(path).value_or(std::vector<std::string>());
-  const auto sequence = [](const std::string& child) {
-    return zookeeper::parse_queue_node(zookeeper::Layout::curator, child).sequence;
-  };
-  const auto first = std::min_element(queue.begin(), queue.end(),
-                                      [&](const auto& a, const auto& b) { return sequence(a) < sequence(b); });
-  if (first == queue.end()) return std::nullopt;
-  return path + "/" + *first;
+  if (node && node->owner != 0) return {path};
+  const auto children = session.children(path).value_or(std::vector<std::string>());
+  std::vector<std::string> paths;
+  for (const auto& each : zookeeper::judge_queue(zookeeper::Layout::curator, path, children, space).holders()) {
+    paths.push_back(path + "/" + std::string(each.node));
+  }
+  return paths;
 }
 
-void ZooKeeperFixture::kill_hold(Space /*space*/, const std::string& name) {
-  if (const auto path = holder_path(name)) (void)service_.session().remove(*path);
+void ZooKeeperFixture::kill_hold(Space space, const std::string& name) {
+  for (const std::string& path : holder_paths(space, name)) (void)service_.session().remove(path);
 }
 
 void ZooKeeperFixture::kill_session(Client& client) {
@@ -115,10 +114,10 @@ void ZooKeeperFixture::kill_session(Client& client) {
   constexpr const char* mark = "dlock-conformance/doomed";
   const Lease lease = client.lock(mark).acquire({.wait = guard()});
   // While it is sure to be there: once cut off, the session ends by itself, too.
-  const std::optional<std::string> node = holder_path(mark);
-  if (!node) throw std::runtime_error("the session to be ended has no node");
+  const std::vector<std::string> node = holder_paths(Space::lock, mark);
+  if (node.empty()) throw std::runtime_error("the session to be ended has no node");
   cut(*way);
-  test::end_session_of(addresses_of(service_.ports()), *node);
+  test::end_session_of(addresses_of(service_.ports()), node.front());
 }
 
 void ZooKeeperFixture::stall() {
@@ -155,9 +154,9 @@ void ZooKeeperFixture::lose_next_answer() {
   for (const auto& each : disturbed_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
 }
 
-std::size_t ZooKeeperFixture::residue(Space /*space*/, const std::string& name) {
+std::size_t ZooKeeperFixture::residue(Space space, const std::string& name) {
   ZooKeeperClient& session = service_.session();
-  const std::string path = zookeeper::lock_path(prefix, name);
+  const std::string path = zookeeper::lock_path(prefix, name, space);
   const auto node = session.get(path);
   if (!node) return 0;
   return (node->owner != 0 ? 1 : 0) + session.children(path).value_or(std::vector<std::string>()).size();

@@ -79,6 +79,7 @@ std::string FakeEnsemble::add(const std::string& path, const std::string& data, 
   const std::string name = sequential ? with_sequence(path, next) : path;
   if (next < INT32_MAX) ++next;
   nodes_[name] = {.data = data, .stat = {.created = ++last_zxid_, .owner = owner, .children = 0}};
+  fire(data_watches_, name);
   fire(child_watches_, parent);
   return name;
 }
@@ -384,6 +385,21 @@ void FakeHandle::get(const std::string& path, WatchId watch, Handler<Node> done)
       });
 }
 
+void FakeHandle::exists(const std::string& path, WatchId watch, Handler<Stat> done) {
+  const auto stat = std::make_shared<Stat>();
+  submit(
+      {.kind = FakeRequest::Kind::exists, .path = path, .watch = watch},
+      [this, path, watch, stat] {
+        if (watch != 0) ensemble_.data_watches_[path].push_back({this, watch});
+        if (!ensemble_.exists(path)) return Problem::no_node;
+        *stat = ensemble_.stat(path);
+        return Problem::none;
+      },
+      [this, stat, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent), problem == Problem::none ? *stat : Stat());
+      });
+}
+
 void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
   const auto names = std::make_shared<std::vector<std::string>>();
   submit(
@@ -396,6 +412,19 @@ void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::v
       },
       [this, names, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent), problem == Problem::none ? *names : std::vector<std::string>());
+      });
+}
+
+void FakeHandle::set(const std::string& path, const std::string& data, DoneHandler done) {
+  submit(
+      {.kind = FakeRequest::Kind::set, .path = path, .data = data},
+      [this, path, data] {
+        if (!ensemble_.exists(path)) return Problem::no_node;
+        ensemble_.set_data(path, data);
+        return Problem::none;
+      },
+      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent));
       });
 }
 

@@ -32,11 +32,11 @@ namespace dlock::zookeeper {
 class FakeHandle;
 
 struct FakeRequest {
-  enum class Kind { create, get, children, remove, sync } kind;
+  enum class Kind { create, set, get, exists, children, remove, sync } kind;
   std::string path;
-  std::string data = {};                // create
+  std::string data = {};                // create, set
   NodeKind node = NodeKind::container;  // create
-  Handle::WatchId watch = 0;            // get, children
+  Handle::WatchId watch = 0;            // get, exists, children
   std::int64_t session = 0;
 };
 
@@ -153,7 +153,9 @@ class FakeHandle final : public Handle {
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
   void get(const std::string& path, WatchId watch, Handler<Node> done) override;
+  void exists(const std::string& path, WatchId watch, Handler<Stat> done) override;
   void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
+  void set(const std::string& path, const std::string& data, DoneHandler done) override;
   void remove(const std::string& path, DoneHandler done) override;
   void remove_childless(const std::string& path, DoneHandler done) override;
   void sync(const std::string& path, DoneHandler done) override;

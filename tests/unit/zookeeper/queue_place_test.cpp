@@ -40,7 +40,7 @@ class QueuePlaceTest : public BackendTest, private Session::User {
   Requests requests{session};
   Parents parents{requests, options};
   Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
-  QueuePlace place{requests, parents, tombstones, Layout::curator, parent};
+  QueuePlace place{requests, parents, tombstones, Layout::curator, {}, parent};
   std::vector<Answer::Kind> answers;
 
  private:

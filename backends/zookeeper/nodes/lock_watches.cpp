@@ -1,0 +1,144 @@
+#include "backends/zookeeper/nodes/lock_watches.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <dlock/backoff.hpp>
+#include <dlock/lifetime.hpp>
+
+namespace dlock::zookeeper {
+
+namespace {
+
+// Where no watch can be had.
+constexpr std::chrono::nanoseconds unwatched_min = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds unwatched_max = std::chrono::seconds(2);
+
+}  // namespace
+
+class LockWatches::LockWatch final : public Watch {
+ public:
+  LockWatch(LockWatches& all, What what, std::string path, std::function<void()> changed)
+      : all_(all), what_(what), path_(std::move(path)), changed_(std::move(changed)), timer_(all.executor_) {
+    all_.watching_.insert(this);
+    set();
+  }
+  ~LockWatch() override { all_.watching_.erase(this); }
+
+  // Whatever happened meanwhile.
+  void session_ready() { tell_and_set(); }
+
+ private:
+  void set();
+  void ask();
+  void wait_for_node();
+  void answered(const Outcome& outcome);
+  void tell_and_set();
+  void set_later(std::chrono::nanoseconds pause);
+  // A watch in place of the one before; false: none can be had, and it is tried again later.
+  [[nodiscard]] bool new_interest(Watches::Kind kind);
+  template <class F>
+  [[nodiscard]] auto guarded(F f) {
+    return lifetime_.guard([this, round = ++round_, f = std::move(f)](const Outcome& outcome, const auto&...) {
+      if (round == round_) f(outcome);
+    });
+  }
+
+  LockWatches& all_;
+  const What what_;
+  const std::string path_;
+  const std::function<void()> changed_;
+  std::unique_ptr<Watches::Interest> interest_;
+  std::uint64_t round_ = 0;
+  Backoff backoff_{std::chrono::seconds(2)};
+  Timer timer_;
+  Lifetime lifetime_;
+};
+
+void LockWatches::LockWatch::set() {
+  timer_.disarm();
+  interest_.reset();
+  if (all_.requests_.ready()) return ask();
+  all_.requests_.session().want();  // session_ready() comes back
+}
+
+bool LockWatches::LockWatch::new_interest(Watches::Kind kind) {
+  interest_ = all_.watches_.watch(kind, path_, [this] { tell_and_set(); });
+  if (!interest_) set_later(random_between(unwatched_min, unwatched_max, all_.executor_));
+  return interest_ != nullptr;
+}
+
+void LockWatches::LockWatch::ask() {
+  switch (what_) {
+    case What::node:
+      if (!new_interest(Watches::Kind::data)) return;
+      return all_.requests_.get(path_, interest_.get(), guarded([this](const Outcome& outcome) { answered(outcome); }));
+    case What::presence:
+      return wait_for_node();
+    case What::queue:
+      if (!new_interest(Watches::Kind::children)) return;
+      return all_.requests_.children(path_, interest_.get(), guarded([this](const Outcome& outcome) {
+                                       const bool missing = outcome.problem == Problem::no_node;
+                                       if (missing && all_.requests_.ready()) return wait_for_node();
+                                       answered(outcome);
+                                     }));
+  }
+}
+
+void LockWatches::LockWatch::wait_for_node() {
+  if (!new_interest(Watches::Kind::presence)) return;
+  all_.requests_.exists(path_, *interest_, guarded([this](const Outcome& outcome) {
+    const bool missing = outcome.problem == Problem::no_node;
+    if (!missing && outcome.problem != Problem::none) return answered(outcome);
+    backoff_.reset();
+    if (what_ != What::queue) return;
+    // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
+    if (!missing) return tell_and_set();
+    changed_();
+  }));
+}
+
+void LockWatches::LockWatch::answered(const Outcome& outcome) {
+  switch (outcome.problem) {
+    case Problem::none:
+      backoff_.reset();
+      return;
+    case Problem::no_node:
+      // Nobody is there now. Whoever tries will find out; should it not help, not again at once.
+      interest_.reset();
+      set_later(backoff_.next(all_.executor_));
+      return changed_();
+    default:
+      interest_.reset();
+      return set_later(backoff_.next(all_.executor_));
+  }
+}
+
+// Whoever waits for the node to go tries first: what comes of it is what is watched next. Whoever wants to know of every
+// change asks behind the new watch.
+void LockWatches::LockWatch::tell_and_set() {
+  if (what_ != What::node) {
+    set();
+    return changed_();
+  }
+  const auto life = lifetime_.watch();
+  changed_();
+  if (!life.over()) set();
+}
+
+void LockWatches::LockWatch::set_later(std::chrono::nanoseconds pause) {
+  timer_.arm(saturating_add(all_.executor_.now(), pause), [this] { tell_and_set(); });
+}
+
+std::unique_ptr<Watch> LockWatches::watch(What what, std::string path, std::function<void()> changed) {
+  return std::make_unique<LockWatch>(*this, what, std::move(path), std::move(changed));
+}
+
+void LockWatches::session_ready() {
+  for (LockWatch* each : std::vector(watching_.begin(), watching_.end())) {
+    if (watching_.contains(each)) each->session_ready();
+  }
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,45 @@
+// Interest in what becomes of locks: of a lock's node, or of the queue below it. A watch is set again whenever it has
+// fired.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <dlock/backend.hpp>
+#include <dlock/executor.hpp>
+
+#include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
+
+namespace dlock::zookeeper {
+
+// In tasks only. Outlives the watches that it makes.
+class LockWatches {
+ public:
+  enum class What {
+    node,      // the lock's node while it is there; while it is not, that is told now and then
+    presence,  // the same, and when it comes
+    queue,     // the children of the lock's node, and when that comes
+  };
+
+  LockWatches(Executor& executor, Requests& requests, Watches& watches) noexcept
+      : executor_(executor), requests_(requests), watches_(watches) {}
+
+  // As in Backend. What is asked after a call of `changed` shows what the next one would not tell.
+  [[nodiscard]] std::unique_ptr<Watch> watch(What what, std::string path, std::function<void()> changed);
+  [[nodiscard]] bool empty() const noexcept { return watching_.empty(); }
+
+  void session_ready();
+
+ private:
+  class LockWatch;
+
+  Executor& executor_;
+  Requests& requests_;
+  Watches& watches_;
+  std::set<LockWatch*> watching_;
+};
+
+}  // namespace dlock::zookeeper
