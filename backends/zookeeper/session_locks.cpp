@@ -53,6 +53,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .wakes_one = options_.strategy == Strategy::sequential,
       .counts_waiters = queue,
       .read_write_locks = options_.strategy == Strategy::sequential,
+      .semaphores = options_.strategy == Strategy::sequential,
       .elections = true,
       .can_inspect = true,
       .can_list = true,

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   using dlock::Space;
   const auto add = [](const std::string& name, ZooKeeperSetup setup, const std::string& strategy) {
     std::vector<Space> spaces{Space::lock};
-    if (strategy == "sequential") spaces.push_back(Space::read_write);
+    if (strategy == "sequential") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
     add_subject({.name = "zookeeper_" + name,
                  .make = [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); },
                  .client_tests = false,
