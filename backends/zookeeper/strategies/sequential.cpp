@@ -71,7 +71,7 @@ void Sequential::session_lost(const Failure& why) {
 
 void Sequential::warn_of_unknown_child(const std::string& name, const std::string& lock_path,
                                        const std::string& child) {
-  if (warned_of_.size() >= max_warned_of || !warned_of_.insert(name).second) return;
+  if (warned_of_.size() >= max_warned_of || !warned_of_.insert(lock_path).second) return;
   host_.warn({.name = name,
               .reason = {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
                                              " is of no lock that dlock knows; it is taken for nothing"}});

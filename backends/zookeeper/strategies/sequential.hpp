@@ -49,7 +49,7 @@ class Sequential {
   void forget(std::uint64_t id, const std::string& name);
   template <class F>
   void for_each(F&& f);
-  // Of a name, once.
+  // Of a lock, once.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
   BackendHost& host_;

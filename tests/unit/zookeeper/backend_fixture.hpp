@@ -65,6 +65,34 @@ class BackendTest : public testing::Test {
     return attempt;
   }
 
+  // The same of any kind.
+  struct Wish {
+    Space space = Space::lock;
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 1;
+    std::string value = {};
+    bool wait = true;
+  };
+  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
+    auto attempt = start(of, wish);
+    engine.run();
+    return attempt;
+  }
+  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = "lock",
+                        .owner = host.new_owner_id(),
+                        .holder = "host:1:test",
+                        .lease = 10s,
+                        .wait = wish.wait,
+                        .space = wish.space,
+                        .mode = wish.mode,
+                        .permits = wish.permits,
+                        .value = wish.value};
+    attempt->contention = of.contend(attempt->request, *attempt);
+    return attempt;
+  }
+
   std::optional<ReleaseOutcome> release(Backend& of, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
     of.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
@@ -78,17 +106,19 @@ class BackendTest : public testing::Test {
 
   // A node in the queue that somebody else's session has, its path.
   std::string put_member(const std::string& lock = parent, const std::string& data = "other:2:x") {
-    return ensemble
-        .put(lock + "/_c_00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10) + "-lock-", data, 77,
-             true)
-        .path;
+    return put_node(lock, "-lock-", data);
+  }
+  // The same of another kind.
+  std::string put_node(const std::string& lock, const std::string& marker, const std::string& data = "other:2:x") {
+    const std::string uuid = "00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10);
+    return ensemble.put(lock + "/_c_" + uuid + marker, data, 77, true).path;
   }
   // What our client has in the queue, in order.
-  std::vector<std::string> own_nodes(const std::string& lock = parent) const {
+  std::vector<std::string> own_nodes(const std::string& lock = parent, Space space = Space::lock) const {
     std::vector<std::pair<std::int64_t, std::string>> found;
     for (const std::string& child : ensemble.children(lock)) {
-      if (ensemble.data(lock + "/" + child) != "host:1:test") continue;
-      found.emplace_back(parse_queue_node(Layout::curator, child).sequence, lock + "/" + child);
+      if (!ensemble.data(lock + "/" + child).starts_with("host:1:test")) continue;
+      found.emplace_back(parse_queue_node(Layout::curator, child, space).sequence, lock + "/" + child);
     }
     std::sort(found.begin(), found.end());
     std::vector<std::string> paths;

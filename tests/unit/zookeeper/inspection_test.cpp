@@ -25,18 +25,19 @@ class InspectionTest : public BackendTest {
     engine.run();
     return answer;
   }
-  Answer<LockInfo> inspect(const std::string& name = "lock") {
-    return answer_to<LockInfo>([&](auto done) { backend->inspect(Space::lock, name, std::move(done)); });
+  Answer<LockInfo> inspect(const std::string& name = "lock", Space space = Space::lock) {
+    return answer_to<LockInfo>([&](auto done) { backend->inspect(space, name, std::move(done)); });
   }
-  Answer<std::vector<LockInfo>> list() {
-    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(Space::lock, std::move(done)); });
+  Answer<std::vector<LockInfo>> list(Space space = Space::lock) {
+    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(space, std::move(done)); });
   }
-  Answer<bool> break_lock(const std::string& name = "lock") {
-    return answer_to<bool>([&](auto done) { backend->break_lock(Space::lock, name, std::move(done)); });
+  Answer<bool> break_lock(const std::string& name = "lock", Space space = Space::lock) {
+    return answer_to<bool>([&](auto done) { backend->break_lock(space, name, std::move(done)); });
   }
   using Names = std::vector<std::string>;
-  Answer<Names> forget(const std::string& name = "lock") {
-    return answer_to<Names>([&](auto done) { backend->forget({.name = name, .idle = 1min}, std::move(done)); });
+  Answer<Names> forget(const std::string& name = "lock", Space space = Space::lock) {
+    return answer_to<Names>(
+        [&](auto done) { backend->forget({.name = name, .idle = 1min, .space = space}, std::move(done)); });
   }
 };
 
@@ -229,6 +230,107 @@ TEST_F(InspectionTest, BreakingAnEphemeralLockRemovesItsNode) {
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_TRUE(broken->value());
   EXPECT_FALSE(ensemble.exists(parent));
+}
+
+// --- Other kinds -----------------------------------------------------------------------------------------------------
+
+constexpr auto read_write_place = "/dlock.rw/lock";
+constexpr auto semaphore_place = "/dlock.sem/lock";
+
+TEST_F(InspectionTest, AllReadersBeforeTheFirstWriterAreHolders) {
+  const std::string first = put_node(read_write_place, "-__READ__", "web-1:1:x");
+  const std::string second = put_node(read_write_place, "-__READ__", "web-2:2:x");
+  (void)put_node(read_write_place, "-__WRIT__");
+  (void)put_node(read_write_place, "-__READ__");
+  const LockInfo info = inspect("lock", Space::read_write)->value();
+  EXPECT_EQ(info.space, Space::read_write);
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "web-1:1:x");
+  ASSERT_EQ(info.holders.size(), 2U);
+  EXPECT_EQ(info.holders[1].holder, "web-2:2:x");
+  EXPECT_EQ(info.holders[1].mode, Mode::shared);
+  EXPECT_EQ(info.holders[1].token.value(), static_cast<std::uint64_t>(ensemble.stat(second).created));
+  EXPECT_EQ(info.token, info.holders[1].token) << "the last one";
+  EXPECT_EQ(info.waiters, 2U);
+  EXPECT_FALSE(inspect()->value().held);
+  ensemble.remove(first);
+  ensemble.remove(second);
+  const LockInfo written = inspect("lock", Space::read_write)->value();
+  ASSERT_EQ(written.holders.size(), 1U);
+  EXPECT_EQ(written.holders[0].mode, Mode::exclusive);
+  EXPECT_EQ(written.waiters, 1U);
+}
+
+TEST_F(InspectionTest, AsManyAsThereArePermitsAreHolders) {
+  (void)put_node(semaphore_place, "-permit-of-2-", "web-1:1:x\nheld");
+  for (int i = 0; i < 3; ++i) (void)put_node(semaphore_place, "-permit-of-2-", "web-2:2:x");
+  const LockInfo info = inspect("lock", Space::semaphore)->value();
+  EXPECT_EQ(info.permits, 2U);
+  ASSERT_EQ(info.holders.size(), 2U);
+  EXPECT_EQ(info.holders[0].holder, "web-1:1:x") << "without what its node says to others";
+  EXPECT_EQ(info.waiters, 2U);
+  ensemble.remove(semaphore_place);
+  EXPECT_EQ(inspect("lock", Space::semaphore)->value().permits, 0U);
+}
+
+TEST_F(InspectionTest, AHolderThatGoesWhileItIsLookedAtIsNotCounted) {
+  const std::string first = put_node(read_write_place, "-__READ__");
+  (void)put_node(read_write_place, "-__READ__");
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.path == first) ensemble.remove(first);
+    return Fate::answer;
+  };
+  const LockInfo info = inspect("lock", Space::read_write)->value();
+  EXPECT_EQ(info.holders.size(), 1U);
+  EXPECT_EQ(info.waiters, 0U);
+}
+
+TEST_F(InspectionTest, AListHasOneKindOnly) {
+  (void)put_member("/dlock/plain");
+  (void)put_node("/dlock.rw/shared", "-__READ__");
+  (void)put_node("/dlock.sem/counted", "-permit-of-2-");
+  (void)put_member("/dlock.elect/led", "web-1:1:x\n10.0.0.7");
+  const std::vector<std::pair<Space, std::string>> rows = {{Space::lock, "plain"},
+                                                           {Space::read_write, "shared"},
+                                                           {Space::semaphore, "counted"},
+                                                           {Space::election, "led"}};
+  for (const auto& [space, name] : rows) {
+    const auto all = list(space)->value();
+    ASSERT_EQ(all.size(), 1U) << name;
+    EXPECT_EQ(all[0].name, name);
+    EXPECT_EQ(all[0].space, space);
+    EXPECT_EQ(all[0].value, space == Space::election ? "10.0.0.7" : "");
+  }
+}
+
+TEST_F(InspectionTest, BreakingEndsAllWhoHoldItAndNobodyElse) {
+  const std::string one = put_node(read_write_place, "-__READ__");
+  const std::string two = put_node(read_write_place, "-__READ__");
+  const std::string writer = put_node(read_write_place, "-__WRIT__");
+  const std::string plain = put_member();
+  EXPECT_TRUE(break_lock("lock", Space::read_write)->value());
+  EXPECT_FALSE(ensemble.exists(one) || ensemble.exists(two));
+  EXPECT_TRUE(ensemble.exists(writer) && ensemble.exists(plain));
+  EXPECT_FALSE(break_lock("lock", Space::semaphore)->value());
+}
+
+TEST_F(InspectionTest, ABreakThatWasNotCarriedOutWhollySaysSo) {
+  (void)put_node(read_write_place, "-__READ__");
+  (void)put_node(read_write_place, "-__READ__");
+  next(Kind::remove, Fate::forbid);
+  const auto broken = break_lock("lock", Space::read_write);
+  ASSERT_TRUE(broken && !broken->ok());
+  EXPECT_EQ(broken->failure().code, errc::access_denied);
+}
+
+TEST_F(InspectionTest, ForgettingIsOfOneKind) {
+  (void)ensemble.put(parent);
+  (void)ensemble.put(read_write_place);
+  EXPECT_EQ(forget("lock", Space::read_write)->value(), Names{"lock"});
+  EXPECT_FALSE(ensemble.exists(read_write_place));
+  EXPECT_TRUE(ensemble.exists(parent));
+  (void)put_node(semaphore_place, "-permit-of-2-");
+  EXPECT_TRUE(forget("lock", Space::semaphore)->value().empty());
 }
 
 // --- Forgetting ------------------------------------------------------------------------------------------------------

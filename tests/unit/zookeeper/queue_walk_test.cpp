@@ -13,10 +13,13 @@ namespace {
 
 using Next = QueueWalk::Next;
 
+std::string digits(std::int64_t sequence) {
+  char text[16];
+  (void)std::snprintf(text, sizeof text, "%010d", static_cast<int>(sequence));
+  return text;
+}
 std::string member(const std::string& who, std::int64_t sequence) {
-  char digits[16];
-  (void)std::snprintf(digits, sizeof digits, "%010d", static_cast<int>(sequence));
-  return "_c_" + who + "-lock-" + digits;
+  return "_c_" + who + "-lock-" + digits(sequence);
 }
 
 Queue queue_of(const std::vector<std::string>& children) {
@@ -149,6 +152,134 @@ TEST_F(QueueWalkTest, ACounterThatRanOutIsRefusedWithTheRemedy) {
     EXPECT_EQ(problem->code, errc::protocol);
     EXPECT_NE(problem->detail.find("delete that node"), std::string::npos);
   }
+}
+
+// --- Read-write locks ------------------------------------------------------------------------------------------------
+
+std::string reader(const std::string& who, int sequence) {
+  return "_c_" + who + "-__READ__" + digits(sequence);
+}
+std::string writer(const std::string& who, int sequence) {
+  return "_c_" + who + "-__WRIT__" + digits(sequence);
+}
+Queue read_write_queue(const std::vector<std::string>& children) {
+  return judge_queue(Layout::curator, "/dlock.rw/lock", children, Space::read_write);
+}
+QueueWalk walk_to(const Claim& claim, const std::string& own) {
+  QueueWalk walk(claim);
+  walk.placed(own, {7, 700});
+  return walk;
+}
+
+TEST(ReaderWalkTest, WaitsForTheNearestWriterBeforeIt) {
+  const std::string own = reader("own", 7);
+  QueueWalk walk = walk_to({.space = Space::read_write, .mode = Mode::shared}, own);
+  const std::vector<std::string> with_writers{writer("a", 1), reader("b", 2), writer("c", 3),
+                                              reader("d", 5), own,            writer("e", 8)};
+  auto step = walk.listed(read_write_queue(with_writers));
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, writer("c", 3));
+  EXPECT_EQ(walk.changed().next, Next::list) << "the other one is still to be seen";
+  EXPECT_EQ(walk.listed(read_write_queue({reader("b", 2), reader("d", 5), own, writer("e", 8)})).next, Next::grant);
+}
+
+TEST(ReaderWalkTest, TheOnlyWriterBeforeItGoneLeavesItsOwnNodeToLookAt) {
+  const std::string own = reader("own", 7);
+  QueueWalk walk = walk_to({.space = Space::read_write, .mode = Mode::shared}, own);
+  (void)walk.listed(read_write_queue({reader("b", 2), writer("c", 3), reader("d", 5), own}));
+  EXPECT_EQ(walk.changed().next, Next::verify);
+  EXPECT_EQ(walk.verified(false, 700).next, Next::grant);
+}
+
+// Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
+TEST(WriterWalkTest, ListsAgainWhoeverWasBeforeIt) {
+  const std::string own = writer("own", 7);
+  QueueWalk walk = walk_to({.space = Space::read_write}, own);
+  auto step = walk.listed(read_write_queue({writer("a", 3), own, reader("b", 9)}));
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, writer("a", 3));
+  EXPECT_EQ(walk.changed().next, Next::list);
+  EXPECT_EQ(walk.gone().next, Next::list);
+  step = walk.listed(read_write_queue({reader("a", 3), own, reader("b", 9)}));
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, reader("a", 3));
+}
+
+TEST(WriterWalkTest, WaitsForTheNearestBeforeIt) {
+  const std::string own = writer("own", 7);
+  QueueWalk walk = walk_to({.space = Space::read_write}, own);
+  EXPECT_EQ(walk.listed(read_write_queue({reader("a", 3), reader("b", 5), own})).node, reader("b", 5));
+}
+
+TEST(ReadWriteQueueTest, ItsHoldersAreAWriterOrAllReadersBeforeOne) {
+  const auto names = [](const std::vector<std::string>& children) {
+    std::vector<std::string> all;
+    for (const auto& each : read_write_queue(children).holders()) all.emplace_back(each.node);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names({reader("b", 5), reader("a", 3), writer("c", 6), reader("d", 8)}),
+            (Names{reader("a", 3), reader("b", 5)}));
+  EXPECT_EQ(names({reader("b", 5), writer("a", 3), writer("c", 6)}), Names{writer("a", 3)});
+  EXPECT_EQ(names({reader("a", 3), writer("a", 3)}), Names{writer("a", 3)});
+  EXPECT_EQ(names({}), Names());
+}
+
+// --- Semaphores ------------------------------------------------------------------------------------------------------
+
+std::string permit(const std::string& who, int sequence, int of = 2) {
+  return "_c_" + who + "-permit-of-" + std::to_string(of) + "-" + digits(sequence);
+}
+Queue permit_queue(const std::vector<std::string>& children) {
+  return judge_queue(Layout::curator, "/dlock.sem/lock", children, Space::semaphore);
+}
+
+class PermitWalkTest : public testing::Test {
+ protected:
+  PermitWalkTest() { walk.placed(own, {7, 700}); }
+
+  QueueWalk walk{{.space = Space::semaphore, .permits = 2}};
+  const std::string own = permit("own", 7);
+};
+
+TEST_F(PermitWalkTest, AsManyHoldItAsThereArePermits) {
+  EXPECT_EQ(walk.listed(permit_queue({own})).next, Next::grant);
+  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own})).next, Next::grant);
+  EXPECT_NE(walk.listed(permit_queue({permit("a", 3), permit("b", 5), own})).next, Next::grant);
+  EXPECT_EQ(permit_queue({permit("a", 3), own, permit("b", 5)}).holders().size(), 2U);
+}
+
+TEST_F(PermitWalkTest, TheFirstInLineWatchesAllChildren) {
+  const std::vector<std::string> children{permit("a", 3), permit("b", 5), own, permit("c", 9)};
+  EXPECT_EQ(walk.listed(permit_queue(children)).next, Next::watch_list);
+  EXPECT_EQ(walk.listed(permit_queue(children), true).next, Next::wait);
+  EXPECT_EQ(walk.changed().next, Next::watch_list);
+  EXPECT_EQ(walk.check().next, Next::watch_list);
+}
+
+TEST_F(PermitWalkTest, AllOthersWatchTheOneBeforeThem) {
+  auto step = walk.listed(permit_queue({permit("a", 3), permit("b", 4), permit("c", 5), own}));
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, permit("c", 5));
+  EXPECT_EQ(walk.seen("other:2:x").next, Next::wait);
+  EXPECT_EQ(walk.seen(QueueWalk::entered("other:2:x")).next, Next::watch_list) << "so we are the first in line";
+  EXPECT_EQ(walk.gone().next, Next::watch_list);
+  (void)walk.listed(permit_queue({permit("a", 2), permit("b", 3), permit("c", 4), permit("d", 5), own}));
+  EXPECT_EQ(walk.gone().next, Next::list) << "one who gave up, most likely";
+}
+
+TEST_F(PermitWalkTest, WhoeverEntersSaysSoToThoseBehindIt) {
+  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own, permit("b", 8)})).next, Next::announce);
+}
+
+TEST_F(PermitWalkTest, AnotherNumberOfPermitsBeforeItIsRefused) {
+  const auto step = walk.listed(permit_queue({permit("a", 3, 3), own}));
+  EXPECT_EQ(step.next, Next::refuse);
+  EXPECT_EQ(step.permits, 3U);
+  EXPECT_EQ(walk.listed(permit_queue({own, permit("a", 8, 3)})).next, Next::announce) << "those who came later are";
+  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3, 3)})).next, Next::refuse);
+  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3)})).next, Next::grant);
+  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3), permit("b", 4)})).next, Next::wait);
 }
 
 }  // namespace

@@ -134,6 +134,19 @@ TEST_F(WatchesTest, AWatchThatWasNotSetDoesNotCount) {
   }
 }
 
+TEST_F(WatchesTest, WhoWatchesForTheComingOfANodeIsToldWhenItComes) {
+  int changes = 0;
+  auto one = watches.watch(Watches::Kind::presence, "/n", [&changes] { ++changes; });
+  requests.exists("/n", *one, [](const Outcome&, const Stat&) {});
+  engine.run();
+  EXPECT_EQ(changes, 0);
+  EXPECT_GT(watches.bytes(), 0U);
+  (void)ensemble.put("/n");
+  engine.run();
+  EXPECT_EQ(changes, 1);
+  EXPECT_EQ(watches.bytes(), 0U);
+}
+
 // Another's get found the node before it went.
 TEST_F(WatchesTest, ANodeThatIsGoneIsNewsForAllWhoWatchIt) {
   int one_changes = 0;

@@ -29,6 +29,18 @@ TEST_F(ZookeeperBackendTest, AClientThatIsNotBusyHasOneSession) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
+TEST_F(ZookeeperBackendTest, WhoeverLooksOnIsToldThroughTheFirstSession) {
+  const auto group = make_connected();
+  int told = 0;
+  const auto watch = group->watch(Space::election, "lock", [&told] { ++told; });
+  ASSERT_NE(watch, nullptr);
+  engine.run();
+  told = 0;
+  EXPECT_TRUE(contend(*group, {.space = Space::election})->grant);
+  EXPECT_GT(told, 0);
+  EXPECT_EQ(ensemble.dialled, 1);
+}
+
 TEST_F(ZookeeperBackendTest, ABurstOpensNone) {
   const auto group = make_connected();
   for (int i = 0; i < 5; ++i) {
