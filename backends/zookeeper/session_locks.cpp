@@ -173,8 +173,8 @@ void SessionLocks::close(std::function<void()> done) {
 // --- The session -----------------------------------------------------------------------------------------------------
 
 bool SessionLocks::unused() const noexcept {
-  return holds_.empty() && lock_watches_.empty() && sequential_.unused() && ephemeral_.unused() && tombstones_.size() == 0 &&
-         requests_.writes_under_way() == 0;
+  return holds_.empty() && lock_watches_.empty() && sequential_.unused() && ephemeral_.unused() &&
+         tombstones_.size() == 0 && requests_.writes_under_way() == 0;
 }
 
 void SessionLocks::rest() {

@@ -9,6 +9,7 @@
 
 namespace {
 
+using dlock::Space;
 using dlock::fuzz::require;
 using dlock::zookeeper::Layout;
 using dlock::zookeeper::QueueNode;
@@ -22,13 +23,16 @@ void check_encoding(std::string_view name) {
   require(dlock::zookeeper::last_component(path) == component);
 }
 
-void check_member(std::string_view node) {
-  const QueueNode curator = dlock::zookeeper::parse_queue_node(Layout::curator, node);
-  const QueueNode kazoo = dlock::zookeeper::parse_queue_node(Layout::kazoo, node);
-  require(curator.kind != QueueNode::Kind::member || kazoo.kind == QueueNode::Kind::foreign);
-  require(kazoo.kind != QueueNode::Kind::member || curator.kind == QueueNode::Kind::foreign);
+void check_member(std::string_view node, Space space) {
+  const QueueNode curator = dlock::zookeeper::parse_queue_node(Layout::curator, node, space);
+  const QueueNode kazoo = dlock::zookeeper::parse_queue_node(Layout::kazoo, node, space);
+  const bool one_layout = space == Space::semaphore;  // which is the same in both
+  require(one_layout || curator.kind != QueueNode::Kind::member || kazoo.kind == QueueNode::Kind::foreign);
+  require(one_layout || kazoo.kind != QueueNode::Kind::member || curator.kind == QueueNode::Kind::foreign);
+  require(!one_layout || curator.kind == kazoo.kind);
   require((curator.kind == QueueNode::Kind::unknown) == (kazoo.kind == QueueNode::Kind::unknown));
   require(curator.kind != QueueNode::Kind::foreign || !curator.layout.empty());
+  require(curator.permits > 0);
 }
 
 }  // namespace
@@ -38,6 +42,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!dlock::util::problem_with_name(text)) check_encoding(text);
   const auto name = dlock::zookeeper::decode_name(text);
   if (name) require(dlock::zookeeper::encode_name(*name) == text);
-  check_member(text);
+  for (const Space space : {Space::lock, Space::read_write, Space::semaphore}) check_member(text, space);
   return 0;
 }

@@ -141,8 +141,8 @@ void Inspection::look_at_queue(const Subject& lock, Sight sight, const std::vect
   }
   if (!queue.semaphore) return look_at_holders(lock, std::move(sight), attempts_left, std::move(done));
   if (!requests_.ready()) return done(unanswered_question(requests_.session().problem()));
-  requests_.occupied_semaphore(lock.path, [this, lock, sight = std::move(sight), attempts_left,
-                                           done = std::move(done)](const Outcome& outcome, std::string_view occupied) {
+  requests_.occupied_semaphore(lock.path, [this, lock, sight = std::move(sight), attempts_left, done = std::move(done)](
+                                              const Outcome& outcome, std::string_view occupied) {
     if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
     if (!occupied.empty()) return done(foreign_child(lock.path, occupied, semaphore_layout));
     look_at_holders(lock, sight, attempts_left, done);
@@ -311,9 +311,8 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
                 "ZooKeeper does not know when the node of a lock was last used; name the locks to be forgotten"});
   }
   const auto question = Question<std::vector<std::string>>::start(*this, std::move(done));
-  when_ready(*question, [this, lock = subject(what.space, what.name), question] {
-    forget_one(lock, max_attempts, question);
-  });
+  when_ready(*question,
+             [this, lock = subject(what.space, what.name), question] { forget_one(lock, max_attempts, question); });
 }
 
 void Inspection::forget_one(const Subject& lock, int attempts_left,

@@ -35,8 +35,8 @@ class Watches {
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // To be set by a get, a list or a look whether it exists. `changed` is called at most once, as a task. nullptr: too much is watched already;
-  // poll.
+  // To be set by a get, a list or a look whether it exists. `changed` is called at most once, as a task. nullptr: too
+  // much is watched already; poll.
   [[nodiscard]] std::unique_ptr<Interest> watch(Kind kind, const std::string& path, std::function<void()> changed);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

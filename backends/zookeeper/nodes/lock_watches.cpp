@@ -89,14 +89,14 @@ void LockWatches::LockWatch::ask() {
 void LockWatches::LockWatch::wait_for_node() {
   if (!new_interest(Watches::Kind::presence)) return;
   all_.requests_.exists(path_, *interest_, guarded([this](const Outcome& outcome) {
-    const bool missing = outcome.problem == Problem::no_node;
-    if (!missing && outcome.problem != Problem::none) return answered(outcome);
-    backoff_.reset();
-    if (what_ != What::queue) return;
-    // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
-    if (!missing) return tell_and_set();
-    changed_();
-  }));
+                          const bool missing = outcome.problem == Problem::no_node;
+                          if (!missing && outcome.problem != Problem::none) return answered(outcome);
+                          backoff_.reset();
+                          if (what_ != What::queue) return;
+                          // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
+                          if (!missing) return tell_and_set();
+                          changed_();
+                        }));
 }
 
 void LockWatches::LockWatch::answered(const Outcome& outcome) {
@@ -115,8 +115,8 @@ void LockWatches::LockWatch::answered(const Outcome& outcome) {
   }
 }
 
-// Whoever waits for the node to go tries first: what comes of it is what is watched next. Whoever wants to know of every
-// change asks behind the new watch.
+// Whoever waits for the node to go tries first: what comes of it is what is watched next. Whoever wants to know of
+// every change asks behind the new watch.
 void LockWatches::LockWatch::tell_and_set() {
   if (what_ != What::node) {
     set();

@@ -72,9 +72,9 @@ constexpr unsigned locks = bit(Space::lock) | bit(Space::election);
 struct Marker {
   std::string_view text;
   bool at_start;
-  std::string_view layout;                    // for people
-  unsigned ours = 0;                          // the kinds of locks that have it in a layout of ours
-  std::optional<Layout> of = std::nullopt;    // which; nullopt: in all of them
+  std::string_view layout;                  // for people
+  unsigned ours = 0;                        // the kinds of locks that have it in a layout of ours
+  std::optional<Layout> of = std::nullopt;  // which; nullopt: in all of them
   Mode mode = Mode::exclusive;
 };
 

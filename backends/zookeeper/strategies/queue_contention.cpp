@@ -261,7 +261,8 @@ void QueueContention::confirm() {
 void QueueContention::announce() {
   if (!can_ask()) return;
   leave(Stage::asking);
-  client_.requests_.set(path_of(walk_.node()), QueueWalk::entered(request_.holder), guarded([this](const Outcome& outcome) {
+  client_.requests_.set(path_of(walk_.node()), QueueWalk::entered(request_.holder),
+                        guarded([this](const Outcome& outcome) {
                           if (outcome.problem == Problem::no_node) return start_over();
                           if (outcome.problem != Problem::none) return trouble(outcome);
                           grant();

@@ -53,8 +53,8 @@ struct Queue {
 // changes and was the only one to wait for, it and our own node are all there is to look at, however long the queue is
 // behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
 // well, and finding that out one by one would cost a request for each. So does a writer in any case: one who held
-// Curator's lock to write goes on to read it by a new node with the old number. Whoever only makes sure that nothing was
-// missed looks at the one before us, or a long queue that stands still would be listed by everybody in it.
+// Curator's lock to write goes on to read it by a new node with the old number. Whoever only makes sure that nothing
+// was missed looks at the one before us, or a long queue that stands still would be listed by everybody in it.
 //
 // Of those who wait for permits, the one behind somebody who enters may have seen that one wait. So whoever finds its
 // turn come and others behind it says so in its node before it takes the turn.

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/space.hpp>
 #include <dlock/conformance/suite.hpp>
+#include <dlock/space.hpp>
 
 #include "untested.hpp"
 #include "zookeeper/zookeeper_fixture.hpp"

@@ -3,77 +3,28 @@
 #include <chrono>
 #include <future>
 #include <iterator>
-#include <map>
-#include <memory>
-#include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "zookeeper/foreign_programs.hpp"
-#include "zookeeper/zookeeper_test.hpp"
+#include "zookeeper/interoperation_test.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-enum class Library { curator, kazoo };
-
-// A lock of another program, and a client of ours.
-struct Pair {
-  Library library;
-  const char* kind;
-  const char* parameters;
-
-  friend std::ostream& operator<<(std::ostream& out, const Pair& pair) {
-    return out << pair.kind << ", " << pair.parameters;
-  }
-};
-
-// One process of each for all tests, until one fails.
-class InteroperationTest : public ZooKeeperTest {
- protected:
-  using ZooKeeperTest::ZooKeeperTest;
-  void TearDown() override {
-    if (HasFailure()) end_clients();
-    ZooKeeperTest::TearDown();
-  }
-  static void end_clients() { clients().clear(); }
-
-  [[nodiscard]] ForeignLock foreign(const Pair& pair, const std::string& name) {
-    auto& client = clients()[{pair.library, server.address()}];
-    const auto program = pair.library == Library::curator ? curator : kazoo;
-    if (!client) client = std::make_unique<ForeignClient>(program(server.address()));
-    return client->lock(pair.kind, path(name));
-  }
-  [[nodiscard]] Client client_of(const Pair& pair) const {
-    return steady({}, std::string(pair.parameters) + "&" + long_session);
-  }
-  // Another one for each test of a pair.
-  [[nodiscard]] std::string new_name() { return "shared-" + std::to_string(++names_); }
-
-  static void expect_refusal(const Client& client, const std::string& name, const std::string& named) {
-    DistributedLock lock = client.lock(name);
-    for (const auto wait : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(conformance::guard())}) {
-      try {
-        (void)lock.acquire({.wait = wait});
-        ADD_FAILURE() << "the lock was taken";
-      } catch (const Error& e) {
-        EXPECT_EQ(e.code(), errc::protocol) << e.what();
-        EXPECT_NE(e.detail().find(named), std::string::npos) << e.detail();
-        EXPECT_NE(e.detail().find(path(name)), std::string::npos) << e.detail();
-      }
+void expect_refusal(const Client& client, const std::string& name, const std::string& named) {
+  DistributedLock lock = client.lock(name);
+  for (const auto wait : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(conformance::guard())}) {
+    try {
+      (void)lock.acquire({.wait = wait});
+      ADD_FAILURE() << "the lock was taken";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::protocol) << e.what();
+      EXPECT_NE(e.detail().find(named), std::string::npos) << e.detail();
+      EXPECT_NE(e.detail().find(Tree::path(name)), std::string::npos) << e.detail();
     }
   }
-
- private:
-  static std::map<std::pair<Library, std::string>, std::unique_ptr<ForeignClient>>& clients() {
-    static std::map<std::pair<Library, std::string>, std::unique_ptr<ForeignClient>> all;
-    return all;
-  }
-
-  int names_ = 0;
-};
+}
 
 // --- Who share a lock ------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,9 @@ class Tree {
  public:
   explicit Tree(const std::string& addresses) : zk(addresses) {}
 
-  [[nodiscard]] static std::string path(const std::string& name) { return zookeeper::lock_path("/dlock", name); }
+  [[nodiscard]] static std::string path(const std::string& name, Space space = Space::lock) {
+    return zookeeper::lock_path("/dlock", name, space);
+  }
   // Those who hold or wait, the first one first.
   [[nodiscard]] std::vector<std::string> queue(const std::string& name);
   // The node of whoever holds the lock, where anybody does: the first of the queue, or the lock's node itself.
@@ -44,10 +46,10 @@ class Tree {
                           ZooKeeperClient::Kind kind = ZooKeeperClient::Kind::sequential);
 
   // Holders and waiters.
-  [[nodiscard]] std::size_t residue(const std::string& name);
+  [[nodiscard]] std::size_t residue(const std::string& name, Space space = Space::lock);
   // What is cleaned up in the background is gone at some time.
-  void await_residue(const std::string& name, std::size_t count);
-  void await_no_residue(const std::string& name) { await_residue(name, 0); }
+  void await_residue(const std::string& name, std::size_t count, Space space = Space::lock);
+  void await_no_residue(const std::string& name, Space space = Space::lock) { await_residue(name, 0, space); }
   // All nodes but the servers' own.
   void remove_all();
 

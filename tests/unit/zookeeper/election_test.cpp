@@ -73,9 +73,8 @@ TEST_P(ElectionTest, ATryOfOneWithALeaderIsBusy) {
 }
 
 TEST_P(ElectionTest, WhatOthersWroteIsNoName) {
-  const std::string node = std::string(GetParam()) == "ephemeral"
-                               ? ensemble.put(place, "\x01\nvalue", 77).path
-                               : put_node(place, "-lock-", "\x01\nvalue");
+  const std::string node = std::string(GetParam()) == "ephemeral" ? ensemble.put(place, "\x01\nvalue", 77).path
+                                                                  : put_node(place, "-lock-", "\x01\nvalue");
   EXPECT_EQ(look().holder, "");
   EXPECT_EQ(look().value, "");
   ensemble.set_data(node, "theirs");
@@ -139,9 +138,7 @@ TEST_P(ElectionTest, AnObserverSurvivesBrokenConnectionsAndLostSessions) {
   int told = 0;
   const auto watch = observe(told);
   const auto others = make(std::string("strategy=") + GetParam());
-  const auto lead = [&] {
-    return contend(*others, {.space = Space::election, .value = "x"});
-  };
+  const auto lead = [&] { return contend(*others, {.space = Space::election, .value = "x"}); };
   ensemble.disconnect();
   engine.run();
   told = 0;

@@ -290,10 +290,8 @@ TEST_F(InspectionTest, AListHasOneKindOnly) {
   (void)put_node("/dlock.rw/shared", "-__READ__");
   (void)put_node("/dlock.sem/counted", "-permit-of-2-");
   (void)put_member("/dlock.elect/led", "web-1:1:x\n10.0.0.7");
-  const std::vector<std::pair<Space, std::string>> rows = {{Space::lock, "plain"},
-                                                           {Space::read_write, "shared"},
-                                                           {Space::semaphore, "counted"},
-                                                           {Space::election, "led"}};
+  const std::vector<std::pair<Space, std::string>> rows = {
+      {Space::lock, "plain"}, {Space::read_write, "shared"}, {Space::semaphore, "counted"}, {Space::election, "led"}};
   for (const auto& [space, name] : rows) {
     const auto all = list(space)->value();
     ASSERT_EQ(all.size(), 1U) << name;

@@ -162,9 +162,9 @@ TEST(QueueNodes, ThoseOfAnotherKindAreForeign) {
 }
 
 TEST(QueueNodes, ASemaphoresNodeSaysHowManyPermitsThereAre) {
-  for (const std::string name : {"_c_x-permit-of-0000000001", "_c_x-permit-of-0-0000000001",
-                                 "_c_x-permit-of--0000000001", "_c_x-permit-of-x-0000000001",
-                                 "_c_x-permit-of-4294967296-0000000001"}) {
+  for (const std::string name :
+       {"_c_x-permit-of-0000000001", "_c_x-permit-of-0-0000000001", "_c_x-permit-of--0000000001",
+        "_c_x-permit-of-x-0000000001", "_c_x-permit-of-4294967296-0000000001"}) {
     EXPECT_EQ(parse_queue_node(Layout::curator, name, Space::semaphore).kind, Kind::foreign) << name;
   }
 }

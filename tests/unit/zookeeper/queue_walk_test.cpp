@@ -174,8 +174,8 @@ QueueWalk walk_to(const Claim& claim, const std::string& own) {
 TEST(ReaderWalkTest, WaitsForTheNearestWriterBeforeIt) {
   const std::string own = reader("own", 7);
   QueueWalk walk = walk_to({.space = Space::read_write, .mode = Mode::shared}, own);
-  const std::vector<std::string> with_writers{writer("a", 1), reader("b", 2), writer("c", 3),
-                                              reader("d", 5), own,            writer("e", 8)};
+  const std::vector<std::string> with_writers{writer("a", 1), reader("b", 2), writer("c", 3), reader("d", 5), own,
+                                              writer("e", 8)};
   auto step = walk.listed(read_write_queue(with_writers));
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, writer("c", 3));

@@ -220,8 +220,7 @@ TEST_F(ReadWriteTest, ALossSaysWhatWasLost) {
   engine.run();
   ASSERT_EQ(host.losses.size(), 1U);
   EXPECT_EQ(host.losses[0].owner, reading->request.owner);
-  EXPECT_NE(host.losses[0].why.detail.find("read-write lock \"lock\""), std::string::npos)
-      << host.losses[0].why.detail;
+  EXPECT_NE(host.losses[0].why.detail.find("read-write lock \"lock\""), std::string::npos) << host.losses[0].why.detail;
 }
 
 }  // namespace
