@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   using namespace dlock::conformance;
   using dlock::Space;
   const auto add = [](const std::string& name, ZooKeeperSetup setup, const std::string& strategy) {
-    std::vector<Space> spaces{Space::lock};
+    std::vector<Space> spaces{Space::lock, Space::election};
     if (strategy == "sequential") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
     add_subject({.name = "zookeeper_" + name,
                  .make = [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); },
