@@ -190,7 +190,7 @@ namespace {
 // What the data of a node says of its owner; foreign programs put anything there.
 std::string_view holder_in(std::string_view data, Space space) {
   const bool more = space == Space::election || space == Space::semaphore;  // behind a line feed
-  const std::string_view holder = data.substr(0, more ? data.find('\n') : data.npos);
+  const std::string_view holder = data.substr(0, more ? data.find('\n') : std::string_view::npos);
   return util::problem_with_name(holder) || holder == request_to_let_go ? std::string_view() : holder;
 }
 
@@ -279,27 +279,30 @@ void Inspection::break_one(const Subject& lock, int attempts_left, const std::sh
   look(lock, max_attempts, Age::of_question, [this, lock, attempts_left, question](Result<Sight> sight) {
     if (question->answered()) return;
     if (!sight.ok()) return question->answer(sight.failure());
-    const std::vector<Holder>& holders = sight.value().holders;
-    if (holders.empty()) return question->answer(false);
+    if (!sight.value().held()) return question->answer(false);
     if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
-    struct Removals {
-      std::size_t left;
-      bool any = false;
-      Failure trouble = {};
-    };
-    const auto removed = [this, lock, attempts_left, question,
-                          all = std::make_shared<Removals>(Removals{holders.size()})](const Outcome& outcome) {
-      if (outcome.problem == Problem::none) all->any = true;
-      if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) all->trouble = outcome.failure;
-      if (--all->left != 0) return;
-      if (all->trouble.code) return question->answer(all->trouble);
-      if (all->any) return question->answer(true);
-      // It was released meanwhile, and somebody else may hold it.
-      if (attempts_left > 1) return break_one(lock, attempts_left - 1, question);
-      question->answer(false);
-    };
-    for (const Holder& holder : holders) requests_.remove(holder.path, removed);
+    remove_holders(sight.value().holders, [this, lock, attempts_left, question](Result<bool> any) {
+      // They were released meanwhile, and somebody else may hold it.
+      if (any.ok() && !any.value() && attempts_left > 1) return break_one(lock, attempts_left - 1, question);
+      question->answer(std::move(any));
+    });
   });
+}
+
+// Answers whether any of them was there.
+void Inspection::remove_holders(const std::vector<Holder>& holders, Backend::Handler<bool> done) {
+  struct Removals {
+    std::size_t left;
+    bool any = false;
+    Failure trouble = {};
+  };
+  const auto removed = [all = std::make_shared<Removals>(Removals{holders.size()}),
+                        done = std::move(done)](const Outcome& outcome) {
+    if (outcome.problem == Problem::none) all->any = true;
+    if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) all->trouble = outcome.failure;
+    if (--all->left == 0) done(all->trouble.code ? Result<bool>(all->trouble) : Result<bool>(all->any));
+  };
+  for (const Holder& holder : holders) requests_.remove(holder.path, removed);
 }
 
 // --- Forgetting ------------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ class Inspection {
   void look_at_holders(const Subject& lock, Sight sight, int attempts_left, SightHandler done);
   void looked_at_holders(const Subject& lock, Sight sight, int attempts_left, const SightHandler& done);
   void break_one(const Subject& lock, int attempts_left, const std::shared_ptr<Question<bool>>& question);
+  void remove_holders(const std::vector<Holder>& holders, Backend::Handler<bool> done);
   void forget_one(const Subject& lock, int attempts_left,
                   const std::shared_ptr<Question<std::vector<std::string>>>& question);
   [[nodiscard]] LockInfo info_of(const Subject& lock, const Sight& sight) const;
