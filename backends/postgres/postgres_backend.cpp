@@ -5,7 +5,6 @@
 #include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/rows/row_locks.hpp"
-#include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory.hpp"
 #include "backends/postgres/session_locks/for_update.hpp"
 
@@ -13,10 +12,15 @@ namespace dlock::postgres {
 
 namespace {
 
+bool is_of_rows(Strategy strategy) {
+  return strategy == Strategy::table || strategy == Strategy::optimistic;
+}
+
 template <class Locks>
 std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection) {
   auto locks = std::make_unique<Locks>(services);
-  inspection.count_also([made = locks.get()](const std::string& name) { return made->waiting_here(name); });
+  inspection.count_also(
+      [made = locks.get()](Space space, const std::string& name) { return made->waiting_here(space, name); });
   return locks;
 }
 
@@ -40,26 +44,43 @@ PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionF
       full_(host.executor()),
       dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout, &full_},
       schema_(host.executor(), options_, dialling_),
-      news_(host, options_.strategy == Strategy::table || options_.strategy == Strategy::optimistic),
+      news_(host, is_of_rows(options_.strategy)),
       commands_news_(news_),
       commands_(host.executor(), options_, dialling_, schema_, commands_news_),
       inspection_(commands_),
-      locks_(make_locks({host, options_, dialling_, commands_, news_, schema_}, inspection_)) {}
+      services_{host, options_, dialling_, commands_, news_, schema_},
+      locks_(make_locks(services_, inspection_)) {}
 
 PostgresBackend::~PostgresBackend() = default;
 
+Backend& PostgresBackend::locks(Space space) {
+  if (space == Space::lock || !is_of_rows(options_.strategy)) return *locks_;
+  std::unique_ptr<Backend>& rows = rows_[space];
+  if (!rows) rows = std::make_unique<RowLocks>(services_, space);
+  return *rows;
+}
+
+void PostgresBackend::close(std::function<void()> done) {
+  const auto open = std::make_shared<std::size_t>(rows_.size() + 1);
+  const auto closed = [open, done = std::move(done)] {
+    if (--*open == 0) done();
+  };
+  for (const auto& [space, rows] : rows_) rows->close(closed);
+  locks_->close(closed);
+}
+
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void PostgresBackend::inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) {
-  inspection_.inspect(name, std::move(done));
+void PostgresBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+  inspection_.inspect(space, name, std::move(done));
 }
 
-void PostgresBackend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(std::move(done));
+void PostgresBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
+  inspection_.list(space, std::move(done));
 }
 
-void PostgresBackend::break_lock(Space /*space*/, const std::string& name, Handler<bool> done) {
-  inspection_.break_lock(name, std::move(done));
+void PostgresBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+  inspection_.break_lock(space, name, std::move(done));
 }
 
 void PostgresBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/services.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/full_server.hpp"
 #include "backends/postgres/sessions/schema.hpp"
@@ -31,20 +33,26 @@ class PostgresBackend final : public Backend {
   [[nodiscard]] Capabilities capabilities() const noexcept override { return locks_->capabilities(); }
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override {
-    return locks_->contend(request, sink);
+    return locks(request.space).contend(request, sink);
   }
-  void renew(const Grant& grant, RenewHandler done) override { locks_->renew(grant, std::move(done)); }
-  void release(const Grant& grant, ReleaseHandler done) override { locks_->release(grant, std::move(done)); }
-  void close(std::function<void()> done) override { locks_->close(std::move(done)); }
+  void renew(const Grant& grant, RenewHandler done) override { locks(grant.space).renew(grant, std::move(done)); }
+  void release(const Grant& grant, ReleaseHandler done) override { locks(grant.space).release(grant, std::move(done)); }
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+                                             std::function<void()> changed) override {
+    return locks(space).watch(space, name, std::move(changed));
+  }
+  void close(std::function<void()> done) override;
 
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override;
 
  private:
+  [[nodiscard]] Backend& locks(Space space);
+
   const Options options_;
   FullServer full_;
   const Dialling dialling_;
@@ -53,7 +61,9 @@ class PostgresBackend final : public Backend {
   common::ConnectionNews::Source commands_news_;
   Commands commands_;
   Inspection inspection_;
-  std::unique_ptr<Backend> locks_;
+  const Services services_;
+  const std::unique_ptr<Backend> locks_;            // plain ones; all kinds where they share sessions
+  std::map<Space, std::unique_ptr<Backend>> rows_;  // of other kinds, once they are asked for
 };
 
 // postgresql://[user[:password]@]host[:5432][,host...][/database][?strategy=table|optimistic|for-update|advisory]

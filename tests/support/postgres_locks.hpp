@@ -3,16 +3,18 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::test {
 
 class PostgresLock {
  public:
-  PostgresLock(postgres::Strategy strategy, const std::string& name)
-      : strategy_(strategy), name_(name), is_it_("name = " + literal(name)) {}
+  PostgresLock(postgres::Strategy strategy, const std::string& name, Space space = Space::lock)
+      : strategy_(strategy), space_(space), name_(name), is_it_("name = " + literal(name)) {}
 
   // Its holder lives and dies with a session.
   [[nodiscard]] static bool is_of_sessions(postgres::Strategy strategy) noexcept {
@@ -23,9 +25,15 @@ class PostgresLock {
   [[nodiscard]] std::string residue() const {
     switch (strategy_) {
       case postgres::Strategy::table:
-        return "SELECT count(*) FROM dlock.lease WHERE expires_at > clock_timestamp() AND " + is_it_;
+        if (may_be_shared()) {
+          return "SELECT coalesce(sum((marked_until > clock_timestamp())::integer + (SELECT count(*) FROM "
+                 "jsonb_each(holders) AS e WHERE (e.value ->> 0)::bigint > extract(epoch FROM clock_timestamp()) * "
+                 "1000000)), 0) FROM " +
+                 table("lease") + " WHERE " + is_it_;
+        }
+        return "SELECT count(*) FROM " + table("lease") + " WHERE expires_at > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM dlock.optimistic WHERE owner IS NOT NULL AND " + is_it_;
+        return "SELECT count(*) FROM " + table("optimistic") + " WHERE owner IS NOT NULL AND " + is_it_;
       case postgres::Strategy::for_update:
       case postgres::Strategy::advisory:
         return "SELECT count(*) FROM (" + entries() + ") AS e";
@@ -36,9 +44,9 @@ class PostgresLock {
   [[nodiscard]] std::string waiters() const {
     switch (strategy_) {
       case postgres::Strategy::table:
-        return "SELECT count(*) FROM dlock.lease WHERE waiting_until > clock_timestamp() AND " + is_it_;
+        return "SELECT count(*) FROM " + table("lease") + " WHERE waiting_until > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM dlock.optimistic WHERE waiting_until > clock_timestamp() AND " + is_it_;
+        return "SELECT count(*) FROM " + table("optimistic") + " WHERE waiting_until > clock_timestamp() AND " + is_it_;
       case postgres::Strategy::for_update:  // even a try has the lock on the tuple for a moment
       case postgres::Strategy::advisory:
         return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
@@ -49,14 +57,14 @@ class PostgresLock {
   [[nodiscard]] std::string rows() const {
     switch (strategy_) {
       case postgres::Strategy::table:
-        return "SELECT count(*) FROM dlock.lease WHERE " + is_it_;
+        return "SELECT count(*) FROM " + table("lease") + " WHERE " + is_it_;
       case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM dlock.optimistic WHERE " + is_it_;
+        return "SELECT count(*) FROM " + table("optimistic") + " WHERE " + is_it_;
       case postgres::Strategy::for_update:
         return "SELECT (SELECT count(*) FROM dlock.row_lock WHERE " + is_it_ +
                ") + (SELECT count(*) FROM dlock.row_token WHERE " + is_it_ + ")";
       case postgres::Strategy::advisory:
-        return "SELECT count(*) FROM dlock.fence WHERE " + is_it_;
+        return "SELECT count(*) FROM " + table("fence") + " WHERE " + is_it_;
     }
     throw std::logic_error("no such strategy");
   }
@@ -64,9 +72,10 @@ class PostgresLock {
   [[nodiscard]] std::string take_away() const {
     switch (strategy_) {
       case postgres::Strategy::table:
-        return "UPDATE dlock.lease SET owner = NULL, expires_at = '-infinity' WHERE " + is_it_;
+        if (may_be_shared()) return "UPDATE " + table("lease") + " SET holders = '{}' WHERE " + is_it_;
+        return "UPDATE " + table("lease") + " SET owner = NULL, expires_at = '-infinity' WHERE " + is_it_;
       case postgres::Strategy::optimistic:
-        return "UPDATE dlock.optimistic SET owner = NULL, version = version + 1 WHERE " + is_it_;
+        return "UPDATE " + table("optimistic") + " SET owner = NULL, version = version + 1 WHERE " + is_it_;
       case postgres::Strategy::for_update:
       case postgres::Strategy::advisory:
         return "SELECT pg_terminate_backend(pid, 10000) FROM (" + entries() +
@@ -82,10 +91,16 @@ class PostgresLock {
   }
 
  private:
+  [[nodiscard]] bool may_be_shared() const noexcept {
+    return space_ == Space::read_write || space_ == Space::semaphore;
+  }
+  [[nodiscard]] std::string table(std::string_view of_locks) const {
+    return "dlock." + postgres::table_of(of_locks, space_);
+  }
   // What pg_locks has of those who hold the lock or wait for it: pid, locktype, granted.
   [[nodiscard]] std::string entries() const {
     if (strategy_ == postgres::Strategy::advisory) {
-      const std::string key = std::to_string(postgres::advisory_key({}, "dlock", name_).number);
+      const std::string key = std::to_string(postgres::advisory_key({}, "dlock", name_, space_).number);
       return "SELECT l.pid, l.locktype, l.granted FROM pg_locks AS l WHERE l.locktype = 'advisory' AND "
              "l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = " +
              key;
@@ -99,6 +114,7 @@ class PostgresLock {
   }
 
   postgres::Strategy strategy_;
+  Space space_;
   std::string name_;
   std::string is_it_;
 };

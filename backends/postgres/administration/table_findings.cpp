@@ -26,15 +26,15 @@ constexpr std::int64_t bytes_per_row = 16 << 10;
 std::vector<std::string_view> tables_of(Strategy strategy) {
   switch (strategy) {
     case Strategy::table:
-      return {"lease"};
+      return {"lease", "lease_rw", "lease_sem", "lease_elect"};
     case Strategy::optimistic:
-      return {"optimistic"};
+      return {"optimistic", "optimistic_elect"};
     case Strategy::for_update:
       return {"row_lock", "row_token"};
     case Strategy::advisory:
       break;
   }
-  return {"fence"};
+  return {"fence", "fence_elect"};
 }
 
 std::string in_words(std::int64_t bytes) {
@@ -48,7 +48,9 @@ class Judge {
       : examined_(examined),
         options_(options),
         ours_(tables_of(options.strategy)),
-        state_(read_schema_state(*examined.rights, *examined.tables)) {}
+        state_(read_schema_state(*examined.rights, *examined.tables)) {
+    std::erase_if(ours_, [&](std::string_view name) { return is_younger(name) && state_.table(name) == nullptr; });
+  }
 
   std::vector<Finding> all() {
     const bool complete = judge_schema();
@@ -64,6 +66,12 @@ class Judge {
  private:
   void add(Severity severity, std::string check, std::string message) {
     findings_.push_back({severity, std::move(check), std::move(message)});
+  }
+  // Than the first dlock: what one of them has made is good for plain locks without.
+  [[nodiscard]] static bool is_younger(std::string_view name) {
+    const auto found =
+        std::find_if(layout().begin(), layout().end(), [&](const auto& each) { return each.name == name; });
+    return found != layout().end() && !found->since_first;
   }
   [[nodiscard]] bool is_ours(std::string_view table) const {
     return std::find(ours_.begin(), ours_.end(), table) != ours_.end();
@@ -81,11 +89,12 @@ class Judge {
       add(Severity::error, "schema", problem->detail);
       return false;
     }
-    if (!state_.exists || !state_.missing().empty()) {
+    const auto missing = state_.missing();
+    if (!state_.exists || !missing.empty()) {
       add(Severity::note, "schema",
           named + (state_.exists ? " is not complete" : " does not exist") +
               "; \"dlock init\" makes it, or the first use of a lock by this role");
-      return false;
+      return state_.exists && std::all_of(missing.begin(), missing.end(), is_younger);
     }
     if (const auto outdated = state_.outdated(); !outdated.empty()) {
       add(Severity::note, "schema",
@@ -195,7 +204,7 @@ class Judge {
 
   const Examined& examined_;
   const Options& options_;
-  const std::vector<std::string_view> ours_;
+  std::vector<std::string_view> ours_;
   const SchemaState state_;
   std::vector<Finding> findings_;
 };

@@ -20,6 +20,8 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
+// The parts of that statement are looked through for each of its requests.
+constexpr std::size_t most_changes_in_a_query = 100;
 // libpq sends 8 KiB at a time. Were a query of several commands longer, the server could carry out the first of them
 // before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left
 // for a statement that has to be prepared; behind a pooler none is, and each is sent as it is.
@@ -44,7 +46,7 @@ struct RowBatch::Load {
   Items acquires;
   TimePoint deadline = TimePoint::min();
   bool patient = true;  // all of them are
-  bool quiet = false;   // its releases notify nobody
+  bool quiet = false;   // it notifies nobody
   bool with_queue = true;
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
@@ -71,10 +73,10 @@ struct RowBatch::Load {
   }
 };
 
-RowBatch::RowBatch(Commands& commands, RowSql& sql, bool optimistic, std::string channel)
+RowBatch::RowBatch(Commands& commands, RowSql& sql, Variant variant, std::string channel)
     : commands_(commands),
       sql_(sql),
-      optimistic_(optimistic),
+      variant_(variant),
       channel_(std::move(channel)),
       window_timer_(commands.executor()),
       timer_(commands.executor()) {}
@@ -86,7 +88,9 @@ void RowBatch::ask(RowRequest request, Handler done) {
   // What is under way may wait for a connection, and have time to.
   if (!under_way_.empty() && !request.patient) commands_.session().want();
   waiting_.push_back(
-      std::make_shared<Item>(Item{.request = std::move(request), .done = std::move(done), .at_most = most_in_a_query}));
+      std::make_shared<Item>(Item{.request = std::move(request),
+                                  .done = std::move(done),
+                                  .at_most = variant_.sharing ? most_changes_in_a_query : most_in_a_query}));
   window_.asked(commands_.executor().now());
   schedule();
 }
@@ -112,7 +116,8 @@ void RowBatch::send() {
   if (!under_way_.empty()) return;
   const auto load = take_load();
   if (load->size() == 0) return;
-  if (load->is_of_one_kind() || (!commands_.server().pooled && load->bytes() <= most_bytes_together)) {
+  if (variant_.sharing || load->is_of_one_kind() ||
+      (!commands_.server().pooled && load->bytes() <= most_bytes_together)) {
     under_way_ = {load};
   } else {
     for (const Kind kind : {Kind::release, Kind::renew, Kind::acquire}) {
@@ -153,7 +158,7 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
       continue;
     }
     const RowRequest& request = item->request;
-    if (request.kind == Kind::acquire) {
+    if (request.kind == Kind::acquire && !variant_.sharing) {
       const auto [found, fresh] = first.try_emplace(request.name, item.get());
       if (!fresh) {
         if (request.may_be_held) {
@@ -174,9 +179,13 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
 
 Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
   Query query;
-  if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases, load->quiet));
-  if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
-  if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires));
+  if (variant_.sharing) {
+    query.commands.push_back(changes_of(*load));
+  } else {
+    if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases, load->quiet));
+    if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
+    if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires, load->quiet));
+  }
   query.done = lifetime_.guard(
       [this, load](const Outcome& outcome, const Results& results) { answered(load, outcome, results); });
   return query;
@@ -226,26 +235,46 @@ Command RowBatch::renewals_of(const Items& items) const {
           .params = {texts(items, name_of), texts(items, owner_of), numbers(items, lease_of)}};
 }
 
-Command RowBatch::acquires_of(const Items& items) const {
+Command RowBatch::acquires_of(const Items& items, bool quiet) const {
+  const auto announce = [&](Command& command) {
+    if (variant_.announces) command.params.emplace_back(quiet ? std::string() : channel_);
+  };
   if (items.size() == 1) {
     const RowRequest& request = items.front()->request;
     Command command{.statement = &sql_.use().acquire,
                     .params = {request.name, owner_of(request), request.holder, std::to_string(lease_of(request))}};
-    if (optimistic_) {
+    if (variant_.optimistic) {
       command.params.emplace_back(request.stood_still.owner);
       command.params.emplace_back(std::to_string(request.stood_still.version));
     }
+    announce(command);
     return command;
   }
   Command command{
       .statement = &sql_.use().acquire_many,
       .params = {texts(items, name_of), texts(items, owner_of),
                  texts(items, [](const RowRequest& request) { return request.holder; }), numbers(items, lease_of)}};
-  if (optimistic_) {
+  if (variant_.optimistic) {
     command.params.emplace_back(texts(items, [](const RowRequest& request) { return request.stood_still.owner; }));
     command.params.emplace_back(numbers(items, [](const RowRequest& request) { return request.stood_still.version; }));
   }
+  announce(command);
   return command;
+}
+
+// All that is asked of a row at once is worked out together: a statement changes a row only once.
+Command RowBatch::changes_of(const Load& load) const {
+  Items items;
+  items.reserve(load.size());
+  load.for_each([&items](const auto& item) { items.push_back(item); });
+  const auto in_ms = [](const RowRequest& request) { return std::chrono::ceil<milliseconds>(request.mark).count(); };
+  return {.statement = &sql_.use().change,
+          .params = {texts(items, name_of), texts(items, owner_of),
+                     numbers(items, [](const RowRequest& request) { return static_cast<std::int64_t>(request.kind); }),
+                     numbers(items, lease_of), texts(items, [](const RowRequest& request) { return request.holder; }),
+                     numbers(items, [](const RowRequest& request) { return request.weight; }),
+                     numbers(items, [](const RowRequest& request) { return request.permits; }), numbers(items, in_ms),
+                     load.quiet ? std::string() : channel_}};
 }
 
 // --- In --------------------------------------------------------------------------------------------------------------
@@ -255,6 +284,10 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   if (under_way_.empty()) window_.answered(load->size(), outcome.sent, commands_.executor().now());
   schedule();
   if (outcome.problem != Problem::none) return refused(load, outcome);
+  if (variant_.sharing) {
+    if (!results.empty()) read_changes(*load, results.front(), outcome.sent);
+    return;
+  }
   const Lifetime::Watch life = lifetime_.watch();
   auto rows = results.begin();
   for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
@@ -271,7 +304,9 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
     return;
   }
-  if (is_full_of_notifications(outcome) && !load->releases.empty() && !load->quiet) {
+  const bool notifies =
+      !load->releases.empty() || ((variant_.announces || variant_.sharing) && !load->acquires.empty());
+  if (is_full_of_notifications(outcome) && notifies && !load->quiet) {
     quiet_until_ = saturating_add(commands_.executor().now(), quiet_for);
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
     return;
@@ -302,7 +337,7 @@ void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome)
     if (!items->empty()) commands.push_back(items);
   }
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    const bool suspect = i == outcome.failed_command || outcome.failed_command >= commands.size();
+    const bool suspect = variant_.sharing || i == outcome.failed_command || outcome.failed_command >= commands.size();
     Items& kind = suspect ? suspects : others;
     kind.insert(kind.end(), commands[i]->begin(), commands[i]->end());
   }
@@ -353,6 +388,25 @@ void RowBatch::read(const Items& items, const Rows& rows, TimePoint sent) {
     give(*item, answer);
     if (life.over()) return;
   }
+}
+
+// Number, done, token, permits, ms.
+void RowBatch::read_changes(const Load& load, const Rows& rows, TimePoint sent) {
+  std::vector<RowAnswer> answers(load.size(), {.status = Status::again, .sent = sent});
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto number = static_cast<std::size_t>(rows.number(row, 0).value_or(0));
+    if (number == 0 || number > answers.size() || rows.text(row, 1).empty()) continue;
+    RowAnswer& answer = answers[number - 1];
+    answer.status = rows.flag(row, 1) ? Status::yes : Status::no;
+    answer.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 2).value_or(0)));
+    answer.other_permits = rows.number(row, 3);
+    if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(*ms);
+  }
+  const Lifetime::Watch life = lifetime_.watch();
+  auto answer = answers.begin();
+  load.for_each([&](const std::shared_ptr<Item>& item) {
+    if (!life.over()) give(*item, *answer++);
+  });
 }
 
 // The followers have not asked: for them the lock is busy, or their acquire has not been carried out.

@@ -39,13 +39,18 @@ struct RowRequest {
   bool may_be_held = false;          // by this very owner
   std::chrono::nanoseconds lease{};  // and of a renewal
   bool patient = false;              // as Request's: for somebody who waits
+  // Of an acquire of what several may hold: how many permits of how many, and for how long it is to keep out those who
+  // want fewer than all while it waits.
+  std::int64_t weight = 1;
+  std::int64_t permits = 1;
+  std::chrono::nanoseconds mark{};
 };
 
 struct RowAnswer {
   enum class Status {
     yes,    // granted, renewed, released
     no,     // busy; lost; not the owner's
-    again,  // not an acquire: somebody is changing the row just now
+    again,  // somebody is changing the row just now; of an acquire, only of what several may hold
     failed,
   };
   Status status = Status::failed;
@@ -56,6 +61,7 @@ struct RowAnswer {
   ObservedVersion seen = {};
   // Until the lease runs out (table); of how long it is (optimistic). Not known while the row is being changed.
   std::optional<std::chrono::nanoseconds> lease = std::nullopt;
+  std::optional<std::int64_t> other_permits = std::nullopt;  // others use this number of them
 };
 
 // In tasks only.
@@ -63,8 +69,15 @@ class RowBatch {
  public:
   using Handler = std::function<void(const RowAnswer&)>;
 
+  // What is different about the statements.
+  struct Variant {
+    bool optimistic = false;
+    bool announces = false;  // grants, and not only releases, are told to those who listen
+    bool sharing = false;    // several may hold a lock, and all that is asked of its row is one statement
+  };
+
   // All outlive it. channel: where waiters listen.
-  RowBatch(Commands& commands, RowSql& sql, bool optimistic, std::string channel);
+  RowBatch(Commands& commands, RowSql& sql, Variant variant, std::string channel);
   ~RowBatch();
 
   // The handler is called once, never inside the call, and not much later than at the deadline.
@@ -87,13 +100,15 @@ class RowBatch {
   [[nodiscard]] Query query_of(const std::shared_ptr<Load>& load);
   [[nodiscard]] Command releases_of(const Items& items, bool quiet) const;
   [[nodiscard]] Command renewals_of(const Items& items) const;
-  [[nodiscard]] Command acquires_of(const Items& items) const;
+  [[nodiscard]] Command changes_of(const Load& load) const;
+  [[nodiscard]] Command acquires_of(const Items& items, bool quiet) const;
 
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
   void refused(const std::shared_ptr<Load>& load, const Outcome& answered);
   void search(const std::shared_ptr<Load>& load, const Outcome& outcome);
   void ask_again_first(const Items& items);
   void read(const Items& items, const Rows& rows, TimePoint sent);
+  void read_changes(const Load& load, const Rows& rows, TimePoint sent);
   [[nodiscard]] static RowAnswer answer_in(RowRequest::Kind kind, const Rows& rows, std::size_t row, TimePoint sent);
   void give(Item& item, const RowAnswer& answer);
   void arm(TimePoint at);
@@ -101,7 +116,7 @@ class RowBatch {
 
   Commands& commands_;
   RowSql& sql_;
-  const bool optimistic_;
+  const Variant variant_;
   const std::string channel_;
   std::deque<std::shared_ptr<Item>> waiting_;
   std::vector<std::shared_ptr<Load>> under_way_;

@@ -26,6 +26,11 @@ constexpr nanoseconds while_changing = milliseconds(50);
 constexpr nanoseconds first_pause = milliseconds(5);
 constexpr int looks_while_changing = 6;
 
+// What a writer takes, of what there is for readers.
+constexpr std::int64_t all_permits = 2'147'483'647;
+// A writer's mark is good for so many of its looks at most. It looks when half of it is over, in any case.
+constexpr int looks_per_mark = 3;
+
 // Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
 TryPolicy policy_of(const Options& options) {
   TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
@@ -36,11 +41,16 @@ TryPolicy policy_of(const Options& options) {
   return policy;
 }
 
-RowSql sql_for(const Options& options) {
+RowSql sql_for(const Options& options, Space space) {
+  if (space == Space::read_write || space == Space::semaphore) {
+    return RowSql(sharing_statements(options.schema, options.durability, space));
+  }
   const auto of = [&](Queue queue) {
-    return options.strategy == Strategy::optimistic ? optimistic_statements(options.schema, options.durability, queue)
-                                                    : table_statements(options.schema, options.durability, queue);
+    return options.strategy == Strategy::optimistic
+               ? optimistic_statements(options.schema, options.durability, queue, space)
+               : table_statements(options.schema, options.durability, queue, space);
   };
+  if (space != Space::lock) return RowSql(of(Queue::none));
   return {of(Queue::in_the_row), of(Queue::none)};
 }
 
@@ -52,13 +62,15 @@ nanoseconds patience_of(const Options& options) {
 
 }  // namespace
 
-RowLocks::RowLocks(const Services& services)
+RowLocks::RowLocks(const Services& services, Space space)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
-      sql_(sql_for(services.options)),
-      channel_(channel_of(services.options.schema)),
-      batch_(services.commands, sql_, optimistic(), channel_),
-      wake_ups_(services.commands, services.dialling, sql_, channel_,
+      space_(space),
+      sql_(sql_for(services.options, space)),
+      channel_(channel_of(services.options.schema, space)),
+      batch_(services.commands, sql_,
+             {.optimistic = optimistic(), .announces = space == Space::election, .sharing = sharing()}, channel_),
+      wake_ups_(services.commands, services.dialling, sql_, space, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
@@ -84,6 +96,9 @@ Capabilities RowLocks::capabilities() const noexcept {
       .wakes_waiters = services_.options.pooler != Pooler::transaction,
       .wakes_one = false,
       .counts_waiters = false,
+      .read_write_locks = !optimistic(),
+      .semaphores = !optimistic(),
+      .elections = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
@@ -96,19 +111,67 @@ Capabilities RowLocks::capabilities() const noexcept {
 
 // --- Acquiring -------------------------------------------------------------------------------------------------------
 
+// One that gives up takes away its mark, which keeps readers out.
+class RowLocks::WaitingWriter final : public Contention {
+ public:
+  WaitingWriter(RowLocks& locks, const LockRequest& request)
+      : locks_(locks), name_(request.name), owner_(request.owner), lease_(request.lease) {
+    locks_.waiting_writers_.insert(owner_);
+  }
+  ~WaitingWriter() override {
+    contention_.reset();  // what it asks goes out before
+    if (locks_.waiting_writers_.erase(owner_) != 0) locks_.releases_.abandon(name_, owner_, lease_, false);
+  }
+  void start(std::unique_ptr<Contention> contention) { contention_ = std::move(contention); }
+
+ private:
+  RowLocks& locks_;
+  const std::string name_;
+  const OwnerId owner_;
+  const nanoseconds lease_;
+  std::unique_ptr<Contention> contention_;
+};
+
+std::unique_ptr<Contention> RowLocks::contend(const LockRequest& request, GrantSink& sink) {
+  if (mark_of(request) == nanoseconds(0)) return TryBackend::contend(request, sink);
+  auto writer = std::make_unique<WaitingWriter>(*this, request);
+  writer->start(TryBackend::contend(request, sink));
+  return writer;
+}
+
+nanoseconds RowLocks::mark_of(const LockRequest& request) const {
+  if (space_ != Space::read_write || request.mode == Mode::shared || !request.wait) return {};
+  return std::min<nanoseconds>(looks_per_mark * policy_of(services_.options).poll_max, request.lease);
+}
+
 void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
+  try_acquire(request, 0, services_.commands.answer_by(), std::move(done));
+}
+
+void RowLocks::try_acquire(const LockRequest& request, int changing, TimePoint deadline, TryHandler done) {
   const TimePoint now = host().executor().now();
   RowRequest row{.kind = RowRequest::Kind::acquire,
                  .name = request.name,
                  .owner = request.owner,
-                 .deadline = services_.commands.answer_by(),
-                 .holder = request.holder,
+                 .deadline = deadline,
+                 .holder = holder_text(request),
                  .may_be_held = in_doubt_.contains(request.owner),
                  .lease = request.lease,
                  .patient = request.wait};
   if (optimistic()) row.stood_still = observed_.over(request.name, now);
-  batch_.ask(std::move(row),
-             [this, request, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
+  if (sharing()) {
+    row.permits = space_ == Space::semaphore ? request.permits : all_permits;
+    row.weight = space_ == Space::semaphore || request.mode == Mode::shared ? 1 : all_permits;
+    row.mark = mark_of(request);
+  }
+  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+    // Somebody has made the row meanwhile, which may have room for more.
+    if (answer.status == RowAnswer::Status::again &&
+        look_again(changing + 1, deadline, [=, this] { try_acquire(request, changing + 1, deadline, done); })) {
+      return;
+    }
+    done(outcome_of(request, answer));
+  });
 }
 
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
@@ -117,7 +180,11 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
     if (answer.failure.code == errc::ambiguous) in_doubt_.insert(request.owner);
     return {.status = Status::failed, .failure = answer.failure};
   }
-  if (answer.status == RowAnswer::Status::no && !answer.lease && in_doubt_.contains(request.owner)) {
+  if (answer.other_permits) {
+    return {.status = Status::failed,
+            .failure = other_permits(request, static_cast<std::uint32_t>(*answer.other_permits))};
+  }
+  if (answer.status != RowAnswer::Status::yes && !answer.lease && in_doubt_.contains(request.owner)) {
     return {.status = Status::failed,
             .failure = {errc::ambiguous, "somebody is changing the row of lock \"" + request.name +
                                              "\", which may be ours since an answer was lost"}};
@@ -126,12 +193,15 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   if (answer.status == RowAnswer::Status::yes) {
     observed_.forget(request.name);
     wake_ups_.taken(request.name);
+    waiting_writers_.erase(request.owner);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
     note_held(request.owner, valid_until);
     return {.status = Status::granted,
-            .grant = {request.name, request.owner, answer.token, valid_until, request.lease}};
+            .grant = {request.name, request.owner, answer.token, valid_until, request.lease, space_, request.mode}};
   }
   if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
+  const nanoseconds mark = mark_of(request);
+  if (mark > nanoseconds(0)) return {.status = Status::busy, .retry_after = std::min(*answer.lease, mark / 2)};
   if (!optimistic() || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
   const TimePoint now = host().executor().now();
   return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};

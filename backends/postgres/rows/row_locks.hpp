@@ -1,4 +1,5 @@
-// strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own.
+// strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own, and
+// each kind of locks a table and a channel.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,14 @@ namespace dlock::postgres {
 
 class RowLocks final : public TryBackend {
  public:
-  explicit RowLocks(const Services& services);
+  explicit RowLocks(const Services& services, Space space = Space::lock);
   ~RowLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
@@ -36,10 +38,15 @@ class RowLocks final : public TryBackend {
   void close(std::function<void()> done) override;
 
  private:
+  class WaitingWriter;
   struct Renewal;
   struct Pause;
 
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
+  // Whether several may hold a lock.
+  [[nodiscard]] bool sharing() const noexcept { return space_ == Space::read_write || space_ == Space::semaphore; }
+  [[nodiscard]] std::chrono::nanoseconds mark_of(const LockRequest& request) const;
+  void try_acquire(const LockRequest& request, int changing, TimePoint deadline, TryHandler done);
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void note_held(const OwnerId& owner, TimePoint until);
   [[nodiscard]] bool holds_any() const;
@@ -50,12 +57,14 @@ class RowLocks final : public TryBackend {
                    Releases::Answer done);
 
   const Services services_;
+  const Space space_;
   RowSql sql_;
   const std::string channel_;
   RowBatch batch_;
   WakeUps wake_ups_;
   ObservedVersions observed_;
-  std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
+  std::unordered_set<OwnerId> waiting_writers_;  // that may have left a mark
+  std::unordered_set<OwnerId> in_doubt_;         // a try of theirs may have been granted
   // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
   std::unordered_map<OwnerId, TimePoint> held_;
   std::size_t tidied_to_ = 0;  // how many were left of them when those were removed

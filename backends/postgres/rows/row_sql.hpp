@@ -12,6 +12,8 @@ class RowSql {
  public:
   RowSql(RowStatements with_queue, RowStatements without)
       : with_queue_(std::move(with_queue)), without_(std::move(without)) {}
+  // Of tables that never have one.
+  explicit RowSql(RowStatements without) : without_(std::move(without)), has_queue_(false) {}
 
   [[nodiscard]] const RowStatements& use() const noexcept { return has_queue_ ? with_queue_ : without_; }
   [[nodiscard]] bool has_queue() const noexcept { return has_queue_; }

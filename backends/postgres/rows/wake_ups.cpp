@@ -49,11 +49,12 @@ std::string new_id(std::uint64_t random) {
 
 }  // namespace
 
-WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, std::string channel,
+WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Space space, std::string channel,
                  std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
       sql_(sql),
+      space_(space),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
@@ -93,6 +94,11 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   const bool marked = marks_[name].missed == 0 && watchers_.count(name) > 1;
   if (listening_ && !marked) mark_at(name, commands_.executor().now());
   return watch;
+}
+
+void WakeUps::tell(const std::string& name) {
+  if (space_ == Space::lock) return watchers_.tell_first(name);
+  watchers_.tell_all(name);
 }
 
 void WakeUps::nobody_waits_for(const std::string& name) {
@@ -144,6 +150,7 @@ void WakeUps::listen() {
 
 void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
   listening_ = false;
+  for (auto& [name, mark] : marks_) mark.good = false;
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
@@ -160,7 +167,7 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
     mark_at(name, saturating_add(commands_.executor().now(), queue_again_after));
   }
   cancel_late_look(name);
-  watchers_.tell_first(name);
+  tell(name);
 }
 
 // Another client is to look first. If nothing is heard of that, it is no longer there, or does not wait any more. And
@@ -267,7 +274,7 @@ void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, con
   for (std::size_t row = 0; row < results[0].size(); ++row) {
     is_marked.emplace(results[0].text(row, 0), results[0].flag(row, 1));
   }
-  std::vector<std::string> unmarked;
+  std::vector<std::string> to_look;
   for (const std::string& name : names) {
     const auto mark = marks_.find(name);
     const auto found = is_marked.find(name);
@@ -278,18 +285,20 @@ void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, con
     if (found != is_marked.end() && found->second) {
       mark->second.missed = 0;
       mark->second.queues = with_queue;
+      // Others may have entered it, or somebody got it, since they looked.
+      if (!std::exchange(mark->second.good, true) && space_ != Space::lock) to_look.push_back(name);
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }
     const int doublings = std::min(mark->second.missed++, longest_pause_doublings);
     mark_at(name, saturating_add(now, unmarked_pause * (1 << doublings)));
-    unmarked.push_back(name);
+    to_look.push_back(name);
   }
   arm();
-  // It is free, or was when we looked.
+  // Those that are not marked are free, or were when we looked.
   const Lifetime::Watch life = lifetime_.watch();
-  for (const std::string& name : unmarked) {
-    watchers_.tell_first(name);
+  for (const std::string& name : to_look) {
+    tell(name);
     if (life.over()) return;
   }
 }

@@ -5,6 +5,9 @@
 // look a few milliseconds later, unless they hear of the next release by then. That is a matter of courtesy: a lock is
 // taken by whoever finds it free.
 //
+// What is no plain lock may be entered by several at once, and is observed by some who do not want to enter: there, all
+// are told, and look.
+//
 // A mark runs out by itself and is renewed while somebody waits. Notifications can be lost with the connection, and a
 // lease that runs out notifies nobody; so whoever waits asks again from time to time. And has to do with that where the
 // server is full: then the connection that listens is the first one to go.
@@ -32,12 +35,13 @@ namespace dlock::postgres {
 class WakeUps final : private Session::User {
  public:
   // All outlive it. deaf: called once, when it turns out that nobody can be woken here.
-  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, std::string channel,
+  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Space space, std::string channel,
           std::function<void(Failure)> deaf);
   ~WakeUps();
 
   // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
-  // longest. nullptr: nobody can be woken.
+  // longest; of what is no plain lock for all of them, also when the mark has come into effect. nullptr: nobody can be
+  // woken.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   // It was given to one of those who wait here, so the others need not look.
   void taken(const std::string& name) { watchers_.taken(name); }
@@ -48,11 +52,13 @@ class WakeUps final : private Session::User {
   struct Mark {
     int missed = 0;       // times in a row that it could not be marked
     bool queues = false;  // this client stands in the queue, as far as it knows
+    bool good = false;    // whoever releases notifies, and this client hears it
     std::optional<Due::iterator> due;
     std::optional<Due::iterator> look = std::nullopt;  // when to look, although another client was to look first
     TimePoint named_others_since = {};                 // while there is such a look
   };
 
+  void tell(const std::string& name);
   void nobody_waits_for(const std::string& name);
   void connect();
   void disconnect();
@@ -76,6 +82,7 @@ class WakeUps final : private Session::User {
   Commands& commands_;
   const Dialling& dialling_;
   RowSql& sql_;
+  const Space space_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 

@@ -47,6 +47,7 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
       .wakes_one = true,
       .counts_waiters = true,
       .max_locks = static_cast<std::uint32_t>(most_locks_),
+      .elections = true,
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
@@ -70,7 +71,8 @@ std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, G
     sink.failed(*std::move(problem));
     return std::make_unique<Contention>();
   }
-  auto contention = std::make_unique<AdvisoryContention>(common_, request, lock_key(options_, request.name), sink);
+  auto contention =
+      std::make_unique<AdvisoryContention>(common_, request, lock_key(options_, request.name, request.space), sink);
   contention->start();
   return contention;
 }
@@ -82,15 +84,15 @@ void AdvisoryLocks::renew(const Grant& /*grant*/, RenewHandler done) {
 
 void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {
   if (holders_.release(grant.owner, done)) {
-    if (room_.has_queue()) room_.freed(lock_key(options_, grant.name));
+    if (room_.has_queue()) room_.freed(lock_key(options_, grant.name, grant.space));
     return;
   }
   if (room_.release(grant.owner, done)) return;
   done({.status = ReleaseOutcome::Status::not_owner});
 }
 
-std::size_t AdvisoryLocks::waiting_here(const std::string& name) const {
-  return room_.queueing(lock_key(options_, name));
+std::size_t AdvisoryLocks::waiting_here(Space space, const std::string& name) const {
+  return room_.queueing(lock_key(options_, name, space));
 }
 
 void AdvisoryLocks::close(std::function<void()> done) {

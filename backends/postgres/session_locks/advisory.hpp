@@ -41,7 +41,7 @@ class AdvisoryLocks final : public Backend {
 
   [[nodiscard]] const AdvisorySql& sql() const noexcept { return sql_; }
   // How many acquires of that name wait in this client, and not in the server.
-  [[nodiscard]] std::size_t waiting_here(const std::string& name) const;
+  [[nodiscard]] std::size_t waiting_here(Space space, const std::string& name) const;
 
  private:
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;

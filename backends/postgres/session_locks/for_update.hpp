@@ -28,7 +28,9 @@ class ForUpdateLocks final : public Backend {
   void release(const Grant& grant, ReleaseHandler done) override;
 
   // How many acquires of that name wait in this client, and not in the server.
-  [[nodiscard]] std::size_t waiting_here(const std::string& name) const { return turns_.outside(name); }
+  [[nodiscard]] std::size_t waiting_here(Space /*space*/, const std::string& name) const {
+    return turns_.outside(name);
+  }
 
   // --- For its contentions and holds ---
   [[nodiscard]] Executor& executor() const noexcept { return services_.host.executor(); }

@@ -113,32 +113,32 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
 }
 
 void HolderSession::send_tries(std::vector<Group> groups) {
-  std::map<KeySpace, std::vector<Group>> together;
+  std::map<std::pair<KeySpace, Space>, std::vector<Group>> together;
   for (Group& group : groups) {
-    const KeySpace space = group.key.space;
-    together[space].push_back(std::move(group));
+    const std::pair which(group.key.space, group.key.kind);
+    together[which].push_back(std::move(group));
   }
-  for (auto& [space, some] : together) send_tries(space, std::move(some));
+  for (auto& [which, some] : together) send_tries(sql_.of(which.first, which.second), std::move(some));
 }
 
-void HolderSession::send_tries(KeySpace space, std::vector<Group> groups) {
-  const AdvisoryStatements& statements = sql_.of(space);
+void HolderSession::send_tries(const AdvisoryStatements& statements, std::vector<Group> groups) {
   Command command;
   if (groups.size() == 1) {
     const Try& wanted = tries_.at(groups.front().leader);
     command = {.statement = &statements.try_lock,
-               .params = {wanted.key.parameter, groups.front().row, wanted.request.holder}};
+               .params = {wanted.key.parameter, groups.front().row, holder_text(wanted.request)}};
   } else {
     std::vector<std::string_view> keys;
     std::vector<std::string_view> rows;
-    std::vector<std::string_view> holders;
+    std::vector<std::string> holders;
     for (const Group& group : groups) {
       const Try& wanted = tries_.at(group.leader);
       keys.emplace_back(wanted.key.parameter);
       rows.emplace_back(group.row);
-      holders.emplace_back(wanted.request.holder);
+      holders.push_back(holder_text(wanted.request));
     }
-    command = {.statement = &statements.try_many, .params = {text_array(keys), text_array(rows), text_array(holders)}};
+    command = {.statement = &statements.try_many,
+               .params = {text_array(keys), text_array(rows), text_array({holders.begin(), holders.end()})}};
   }
   const FlightId id = ++last_flight_;
   tried_ += groups.size();
@@ -209,7 +209,8 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
               .owner = request.owner,
               .token = FencingToken(static_cast<std::uint64_t>(*token)),
               .valid_until = lease_valid_until(sent, options_.lease),
-              .lease = request.lease};
+              .lease = request.lease,
+              .space = request.space};
   kept_.add(grant, group.key);
   held_.insert(group.key);
   answers_.push_back({.kind = Answer::Kind::granted, .id = group.leader, .grant = std::move(grant)});

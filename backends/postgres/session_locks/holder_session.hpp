@@ -116,7 +116,7 @@ class HolderSession final : private Session::User {
   void pump();
   [[nodiscard]] std::vector<Group> next_groups();
   void send_tries(std::vector<Group> groups);
-  void send_tries(KeySpace space, std::vector<Group> groups);
+  void send_tries(const AdvisoryStatements& statements, std::vector<Group> groups);
   void tries_answered(FlightId id, const Outcome& outcome, const Results& results);
   void take_rows(const Flight& flight, TimePoint sent, const Results& results);
   void take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column, TimePoint sent);

@@ -45,8 +45,8 @@ void MemberLock::wait() {
   state_ = State::waiting;
   const nanoseconds slice = common_.slice(*waiter_);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(slice).count();
-  Query query{.commands = {{.statement = &common_.sql.of(key_.space).lock_slice,
-                            .params = {key_.parameter, token_row(common_.options, request_.name), request_.holder,
+  Query query{.commands = {{.statement = &common_.sql.of(key_).lock_slice,
+                            .params = {key_.parameter, token_row(common_.options, request_.name), holder_text(request_),
                                        std::to_string(ms)}}},
               .done = [this](const Outcome& outcome, const Results& results) { waited(outcome, results); }};
   const TimePoint deadline = saturating_add(saturating_add(executor().now(), slice), common_.response_timeout);
@@ -82,7 +82,7 @@ void MemberLock::refused(const Outcome& outcome) {
     return std::exchange(waiter_, nullptr)->member_yielded();
   }
   if (meaning.remedy == Remedy::busy) {  // the slice is over
-    Query query{.commands = {{.statement = &common_.sql.of(key_.space).unlock, .params = {key_.parameter}}},
+    Query query{.commands = {{.statement = &common_.sql.of(key_).unlock, .params = {key_.parameter}}},
                 .done = [this](const Outcome& answer, const Results&) {
                   // Then nobody knows what the session has.
                   if (answer.problem == Problem::refused) fail(Remedy::reconnect, answer.failure);
@@ -115,7 +115,8 @@ void MemberLock::granted(TimePoint sent) {
                     .owner = request_.owner,
                     .token = token_,
                     .valid_until = lease_valid_until(sent, common_.options.lease),
-                    .lease = request_.lease};
+                    .lease = request_.lease,
+                    .space = request_.space};
   kept_.add(grant, key_);
   std::exchange(waiter_, nullptr)->member_granted(grant);
 }
@@ -133,7 +134,7 @@ bool MemberLock::release(Backend::ReleaseHandler done) {
 void MemberLock::unlock(Backend::ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   state_ = State::unlocking;
-  Query query{.commands = {{.statement = &common_.sql.of(key_.space).unlock, .params = {key_.parameter}}}};
+  Query query{.commands = {{.statement = &common_.sql.of(key_).unlock, .params = {key_.parameter}}}};
   query.done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
     const auto answer = [&done](ReleaseOutcome released) {
       if (done) done(std::move(released));

@@ -3,6 +3,7 @@
 // tries to connect every few seconds only, and closes the connections that it can do without.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -20,8 +21,8 @@ class FullServer {
   FullServer(const FullServer&) = delete;
   FullServer& operator=(const FullServer&) = delete;
 
-  // Asked often while the server is full: whether this client holds a lock.
-  void holds_if(std::function<bool()> holds) { holds_ = std::move(holds); }
+  // Asked often while the server is full: whether this client holds a lock, of any of those that can tell.
+  void holds_if(std::function<bool()> holds) { holds_.push_back(std::move(holds)); }
   // Called when a connection is refused. Lives as long as this, or answers nothing any more.
   void when_refused(std::function<void()> told) { told_.push_back(std::move(told)); }
 
@@ -33,17 +34,20 @@ class FullServer {
   // It was so not long ago.
   [[nodiscard]] bool recently() const;
   // This client makes room for others.
-  [[nodiscard]] bool makes_room() const { return recently() && !(holds_ && holds_()); }
+  [[nodiscard]] bool makes_room() const { return recently() && !holds(); }
   // What the server said.
   [[nodiscard]] const Failure& why() const noexcept { return why_; }
   // When a client that makes room connects next.
   [[nodiscard]] TimePoint next() const noexcept { return next_; }
 
  private:
+  [[nodiscard]] bool holds() const {
+    return std::any_of(holds_.begin(), holds_.end(), [](const auto& any) { return any(); });
+  }
   [[nodiscard]] std::chrono::nanoseconds pause() const;
 
   Executor& executor_;
-  std::function<bool()> holds_;
+  std::vector<std::function<bool()>> holds_;
   std::vector<std::function<void()>> told_;
   std::optional<TimePoint> last_refusal_;
   Failure why_;

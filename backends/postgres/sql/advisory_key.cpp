@@ -23,9 +23,11 @@ std::optional<Number> parse_number(std::string_view text, int base = 10) noexcep
   return value;
 }
 
-AdvisoryKey by_sha256(std::string_view schema, std::string_view name) {
-  using namespace std::string_view_literals;
-  std::string text("dlock\0"sv);
+AdvisoryKey by_sha256(std::string_view schema, std::string_view name, Space kind) {
+  std::string text("dlock");
+  if (kind == Space::read_write) text += ".rw";
+  if (kind == Space::election) text += ".elect";
+  text += '\0';
   text += schema;
   text += '\0';
   text += name;
@@ -117,10 +119,10 @@ AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
   return {KeySpace::pair, static_cast<std::int64_t>(upper | static_cast<std::uint32_t>(second))};
 }
 
-AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name) {
+AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name, Space kind) {
   switch (scheme.kind) {
     case Kind::sha256:
-      return by_sha256(schema, name);
+      return by_sha256(schema, name, kind);
     case Kind::int64:
       return AdvisoryKey::of(scheme.number);
     case Kind::pair:

@@ -9,11 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/space.hpp>
+
 namespace dlock::postgres {
 
 struct KeyScheme {
   enum class Kind {
-    sha256,            // the first 8 bytes, big-endian, of SHA-256("dlock" NUL schema NUL name)
+    // The first 8 bytes, big-endian, of SHA-256("dlock" NUL schema NUL name); of other kinds of locks, "dlock.elect"
+    // in the place of "dlock". With all other schemes the kinds are not kept apart.
+    sha256,
     int64,             // one number, whatever the name
     pair,              // one pair, whatever the name
     medallion,         // madelson/DistributedLock: PostgresAdvisoryLockKey(name, allowHashing: true)
@@ -51,7 +55,8 @@ struct AdvisoryKey {
   friend auto operator<=>(const AdvisoryKey&, const AdvisoryKey&) = default;
 };
 
-[[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name);
+[[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name,
+                                       Space kind = Space::lock);
 
 // The space of all keys of the scheme, where they are all in one; medallion has keys in both.
 [[nodiscard]] std::optional<AdvisoryKey::KeySpace> space_of(const KeyScheme& scheme) noexcept;

@@ -1,6 +1,8 @@
 // strategy=advisory: PostgreSQL's own locks, which know nothing but a number, and a row for token and holder.
 #include <stdexcept>
 
+#include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
@@ -160,8 +162,10 @@ Fillings key_fillings(KeySpace space, const std::string& parameter) {
 
 class Builder {
  public:
-  Builder(std::string_view schema, Durability durability, KeySpace space)
-      : fillings_(common_fillings(schema, durability)), space_(space) {
+  Builder(std::string_view schema, Durability durability, KeySpace space, Space kind)
+      : fillings_{{"fence", qualified(schema, table_of("fence", kind))}}, space_(space) {
+    const Fillings common = common_fillings(schema, durability);
+    fillings_.insert(fillings_.end(), common.begin(), common.end());
     fillings_.emplace_back("locks", fill(locks, fillings_));
     fillings_.emplace_back("whose", fill(whose, fillings_));
     fillings_.emplace_back("who", fill(who, fillings_));
@@ -202,8 +206,8 @@ class Builder {
 
 }  // namespace
 
-AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space) {
-  const Builder build(schema, durability, space);
+AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, Space kind) {
+  const Builder build(schema, durability, space, kind);
   return {
       .try_lock = build.tried("pg_try_advisory_lock", build.commit()),
       .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit()),

@@ -1,5 +1,7 @@
 #include "backends/postgres/sql/identifier.hpp"
 
+#include <array>
+
 #include <dlock/error.hpp>
 
 #include "backends/postgres/sql/digest.hpp"
@@ -35,12 +37,13 @@ std::string qualified(std::string_view schema, std::string_view table) {
   return quote_identifier(schema) + "." + quote_identifier(table);
 }
 
-std::string channel_of(std::string_view schema) {
-  constexpr std::string_view prefix = "dlock:";
-  if (prefix.size() + schema.size() <= max_identifier_bytes) return std::string(prefix) + std::string(schema);
+std::string channel_of(std::string_view schema, Space space) {
+  constexpr std::array<std::string_view, 4> ends = {"", ".rw", ".sem", ".elect"};
+  std::string out = "dlock" + std::string(ends.at(static_cast<std::size_t>(space)));
+  if (out.size() + 1 + schema.size() <= max_identifier_bytes) return out + ":" + std::string(schema);
   // '#' instead of ':', so that no schema's own name can be what this comes to.
   constexpr std::string_view digits = "0123456789abcdef";
-  std::string out = "dlock#";
+  out += '#';
   const auto digest = sha256(schema);
   for (std::size_t i = 0; i < 16; ++i) {
     out += digits[digest[i] >> 4U];

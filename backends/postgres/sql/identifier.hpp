@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/space.hpp>
+
 namespace dlock::postgres {
 
 // NAMEDATALEN - 1. The server cuts off what is longer, and two names would become one.
@@ -22,7 +24,8 @@ inline constexpr std::size_t max_identifier_bytes = 63;
 // schema.table, both quoted.
 [[nodiscard]] std::string qualified(std::string_view schema, std::string_view table);
 
-// The channel that releases of locks in that schema are told on. An identifier for LISTEN, a plain text for pg_notify.
-[[nodiscard]] std::string channel_of(std::string_view schema);
+// The channel that releases of locks of that kind in that schema are told on. An identifier for LISTEN, a plain text
+// for pg_notify.
+[[nodiscard]] std::string channel_of(std::string_view schema, Space space = Space::lock);
 
 }  // namespace dlock::postgres

@@ -2,9 +2,9 @@
 
 namespace dlock::postgres {
 
-LockKey lock_key(const Options& options, std::string_view name) {
-  const AdvisoryKey key = advisory_key(options.key, options.schema, name);
-  return {key.space, key_parameter(key, name)};
+LockKey lock_key(const Options& options, std::string_view name, Space kind) {
+  const AdvisoryKey key = advisory_key(options.key, options.schema, name, kind);
+  return {key.space, key_parameter(key, name), kind};
 }
 
 std::string token_row(const Options& options, std::string_view name) {
@@ -12,13 +12,11 @@ std::string token_row(const Options& options, std::string_view name) {
   return token_row(options.key, needs_key ? advisory_key(options.key, options.schema, name) : AdvisoryKey(), name);
 }
 
-AdvisorySql::AdvisorySql(const Options& options) {
-  using KeySpace = AdvisoryKey::KeySpace;
-  const auto only = space_of(options.key);
-  for (const KeySpace space : {KeySpace::bigint, KeySpace::pair, KeySpace::server}) {
-    if (only ? space != *only : space == KeySpace::server) continue;
-    by_space_.emplace(space, advisory_statements(options.schema, options.durability, space));
-  }
+const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, Space kind) const {
+  const auto found = made_.find({space, kind});
+  if (found != made_.end()) return found->second;
+  return made_.emplace(std::pair(space, kind), advisory_statements(options_.schema, options_.durability, space, kind))
+      .first->second;
 }
 
 }  // namespace dlock::postgres

@@ -10,6 +10,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
@@ -20,22 +22,28 @@ namespace dlock::postgres {
 struct LockKey {
   AdvisoryKey::KeySpace space = AdvisoryKey::KeySpace::bigint;
   std::string parameter = {};  // key_parameter()
+  Space kind = Space::lock;    // where its token is; says nothing about which lock of the server's it is
 
-  friend auto operator<=>(const LockKey&, const LockKey&) = default;
+  friend auto operator<=>(const LockKey& a, const LockKey& b) {
+    return std::tie(a.space, a.parameter) <=> std::tie(b.space, b.parameter);
+  }
+  friend bool operator==(const LockKey& a, const LockKey& b) { return (a <=> b) == 0; }
 };
 
-[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name);
+[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, Space kind = Space::lock);
 // token_row() of that lock.
 [[nodiscard]] std::string token_row(const Options& options, std::string_view name);
 
-// The statements for each space that the names of a client may lead to. They stay where they are.
+// The statements for each space of keys, and each kind of locks. They stay where they are. In tasks only.
 class AdvisorySql {
  public:
-  explicit AdvisorySql(const Options& options);
-  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space) const { return by_space_.at(space); }
+  explicit AdvisorySql(const Options& options) : options_(options) {}
+  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space, Space kind = Space::lock) const;
+  [[nodiscard]] const AdvisoryStatements& of(const LockKey& key) const { return of(key.space, key.kind); }
 
  private:
-  std::map<AdvisoryKey::KeySpace, AdvisoryStatements> by_space_;
+  const Options& options_;
+  mutable std::map<std::pair<AdvisoryKey::KeySpace, Space>, AdvisoryStatements> made_;  // those that were asked for
 };
 
 }  // namespace dlock::postgres

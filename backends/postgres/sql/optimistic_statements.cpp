@@ -19,7 +19,7 @@ constexpr std::string_view acquire = R"sql(
       token = CASE WHEN owner {=} $2::{text} THEN token ELSE greatest(token {+} 1, {us}) END
     WHERE name {=} (SELECT f.name FROM f)
       AND (owner IS NULL OR owner {=} $2::{text} OR (owner {=} $5::{text} AND version {=} $6::{int8}))
-    RETURNING token{commit}),
+    RETURNING token{commit}{announce}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, 1, {us}, $4::{int8}
@@ -48,7 +48,7 @@ constexpr std::string_view acquire_many = R"sql(
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name
       AND (l.owner IS NULL OR l.owner {=} q.owner OR (l.owner {=} q.seen_owner AND l.version {=} q.seen_version))
-    RETURNING l.owner, l.token{commit}),
+    RETURNING l.owner, l.token{commit}{announce_l}),
   i AS (
     INSERT INTO {optimistic} (name, owner, holder, version, token, lease_ms)
     SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, 1, {us}, q.lease_ms FROM q
@@ -112,25 +112,6 @@ constexpr std::string_view release_many = R"sql(
     WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
 
-constexpr std::string_view mark_many = R"sql(
-  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
-  f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner IS NOT NULL
-        AND (l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms})) OR NOT {queues})
-      FOR NO KEY UPDATE SKIP LOCKED) AS l
-    LIMIT pg_catalog.cardinality($1::{text}[])),
-  m AS (
-    UPDATE {optimistic} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}){enqueue}
-    FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.owner IS NOT NULL
-    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
-  SELECT name, true FROM m
-  UNION ALL SELECT l.name,
-      l.owner IS NOT NULL AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
-    FROM {each}
-    WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
-)sql";
-
 constexpr std::string_view look = R"sql(
   SELECT name, owner IS NOT NULL, CASE WHEN owner IS NOT NULL THEN holder ELSE '' END, token, NULL::{int8}, NULL::{int8}
   FROM {optimistic}
@@ -162,18 +143,19 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements optimistic_statements(std::string_view schema, Durability durability, Queue queue) {
+RowStatements optimistic_statements(std::string_view schema, Durability durability, Queue queue, Space space) {
   return row_statements({.table = "optimistic",
+                         .held = "l.owner IS NOT NULL",
                          .acquire = acquire,
                          .acquire_many = acquire_many,
+                         .channel = "$7",
                          .renew_many = renew_many,
                          .release = release,
                          .release_many = release_many,
-                         .mark_many = mark_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability, queue);
+                        schema, durability, queue, space);
 }
 
 }  // namespace dlock::postgres

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -26,6 +27,32 @@ constexpr std::string_view enqueued = R"sql(
 // Or there is such a crowd that one more does not matter.
 constexpr std::string_view queues = "($4::{text} {=} ANY (l.waiters) OR pg_catalog.cardinality(l.waiters) {>=} 64)";
 
+constexpr std::string_view announce = R"sql(
+  , CASE WHEN {channel}::{text} {<>} '' AND {l}waiting_until {>} {now}
+    THEN pg_catalog.pg_notify({channel}::{text}, {l}name)::{text} END
+)sql";
+
+// Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
+// long enough, whoever has released it since has notified.
+constexpr std::string_view mark_many = R"sql(
+  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
+  f AS MATERIALIZED (
+    SELECT l.name FROM q CROSS JOIN LATERAL (
+      SELECT l.name FROM {table} AS l WHERE l.name {=} q.name AND {held}
+        AND (l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms})) OR NOT {queues})
+      FOR NO KEY UPDATE SKIP LOCKED) AS l
+    LIMIT pg_catalog.cardinality($1::{text}[])),
+  m AS (
+    UPDATE {table} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}){enqueue}
+    FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND {held}
+    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
+  SELECT name, true FROM m
+  UNION ALL SELECT l.name,
+      {held} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
+    FROM {each}
+    WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
+)sql";
+
 constexpr std::string_view leave_many = R"sql(
   WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
   f AS MATERIALIZED (
@@ -40,15 +67,31 @@ constexpr std::string_view leave_many = R"sql(
 
 }  // namespace
 
-RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability, Queue queue) {
-  Fillings fillings = common_fillings(schema, durability);
+RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability, Queue queue,
+                             Space space) {
+  Fillings fillings = {{texts.table, qualified(schema, table_of(texts.table, space))}};
+  const Fillings common = common_fillings(schema, durability);
+  fillings.insert(fillings.end(), common.begin(), common.end());
   const bool is_there = queue == Queue::in_the_row;
   fillings.emplace_back("first", is_there ? "waiters[1]" : fill("NULL::{text}", {}));
   fillings.emplace_back("pop", is_there ? ", waiters = waiters[2:]" : "");
   fillings.emplace_back("queues", fill(is_there ? queues : "($4::{text} IS NOT NULL)", {}));
   fillings.emplace_back("enqueue", is_there ? fill(enqueued, fillings) : "");
-  fillings.emplace_back("table", qualified(schema, texts.table));
+  fillings.emplace_back("table", fillings.front().second);
   fillings.emplace_back("each", fill(each, fillings));
+  fillings.emplace_back("used", fill(texts.used, fillings));
+  // Others than those who want a lock look at it, too, and want to hear of a grant: so it is marked even while free.
+  fillings.emplace_back("held", space == Space::lock ? fill(texts.held, fillings) : "true");
+  const auto announced = [&](const std::string& l) {
+    Fillings all = fillings;
+    all.emplace_back("channel", texts.channel);
+    all.emplace_back("l", l);
+    return space == Space::election ? fill(announce, all) : std::string();
+  };
+  const std::string announcement = announced("");
+  const std::string announcement_l = announced("l.");
+  fillings.emplace_back("announce", announcement);
+  fillings.emplace_back("announce_l", announcement_l);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
   const auto notifying = [&](std::string_view text, const std::string& channel) {
     Fillings all = fillings;
@@ -58,12 +101,13 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
   };
   const std::string look(texts.look);
   return {
+      .change = statement(texts.change),
       .acquire = statement(texts.acquire),
       .acquire_many = statement(texts.acquire_many),
       .renew_many = statement(texts.renew_many),
       .release = notifying(texts.release, "$3"),
       .release_many = notifying(texts.release_many, "$3"),
-      .mark_many = statement(texts.mark_many),
+      .mark_many = statement(mark_many),
       .leave_many = statement(leave_many),
       .inspect = statement(look + "WHERE name {=} $1::{text}"),
       .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),

@@ -29,6 +29,12 @@ constexpr std::string_view name_column =
 
 constexpr std::string_view queue_column = "{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]";
 
+constexpr std::string_view sharing_columns = "name,token,permits,holders,writer,marked_until,waiting_until";
+constexpr std::string_view sharing_body =
+    "token {int8} NOT NULL, permits {int8} NOT NULL, holders {jsonb} NOT NULL, writer {text}, "
+    "marked_until {timestamptz} NOT NULL DEFAULT '-infinity', "
+    "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'";
+
 std::string addition_of(const TableDefinition& table) {
   return std::string(table.added) + " " + fill(table.addition, {});
 }
@@ -110,6 +116,11 @@ constexpr std::string_view health = R"sql(
 
 }  // namespace
 
+std::string table_of(std::string_view table, Space space) {
+  constexpr std::array<std::string_view, 4> ends = {"", "_rw", "_sem", "_elect"};
+  return std::string(table).append(ends.at(static_cast<std::size_t>(space)));
+}
+
 std::span<const TableDefinition> layout() {
   static constexpr auto tables = std::to_array<TableDefinition>({
       {.name = "meta",
@@ -135,6 +146,25 @@ std::span<const TableDefinition> layout() {
        .columns = "name,key,space,pid,holder,token",
        .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
                "holder {text} NOT NULL, token {int8} NOT NULL"},
+      // Of the other kinds of locks. The first dlock had none of them.
+      {.name = "lease_elect",
+       .columns = "name,owner,holder,token,expires_at,waiting_until",
+       .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
+               "expires_at {timestamptz} NOT NULL, "
+               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
+       .since_first = false},
+      {.name = "optimistic_elect",
+       .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
+       .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
+               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
+       .since_first = false},
+      {.name = "lease_rw", .columns = sharing_columns, .body = sharing_body, .since_first = false},
+      {.name = "lease_sem", .columns = sharing_columns, .body = sharing_body, .since_first = false},
+      {.name = "fence_elect",
+       .columns = "name,key,space,pid,holder,token",
+       .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
+               "holder {text} NOT NULL, token {int8} NOT NULL",
+       .since_first = false},
   });
   return tables;
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dlock/space.hpp>
+
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/connection.hpp"
 
@@ -24,7 +26,11 @@ struct TableDefinition {
   // The last one and how it is declared, where the first dlock had none such: added to tables that exist.
   std::string_view added = {};
   std::string_view addition = {};
+  bool since_first = true;  // false: what an older dlock has made lacks it, and is good for plain locks all the same
 };
+
+// Where a table of plain locks is "lease", that of elections is "lease_elect".
+[[nodiscard]] std::string table_of(std::string_view table, Space space);
 
 [[nodiscard]] std::span<const TableDefinition> layout();
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view blanks = " \n";
 constexpr std::string_view letters_of_operators = "+-*/<>=~!@#%^&|`?";
-constexpr std::array<std::string_view, 12> types = {"text",        "name",  "int2",     "int4",
-                                                    "int8",        "bool",  "float8",   "interval",
-                                                    "timestamptz", "point", "regclass", "regnamespace"};
+constexpr std::array<std::string_view, 13> types = {"text",     "name",         "int2",     "int4",        "int8",
+                                                    "bool",     "float8",       "interval", "timestamptz", "point",
+                                                    "regclass", "regnamespace", "jsonb"};
 
 // What a {word} stands for in all templates.
 std::optional<std::string> of_the_system(std::string_view word) {

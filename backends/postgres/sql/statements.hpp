@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include <dlock/space.hpp>
+
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
 #include "backends/postgres/sql/connection.hpp"
@@ -50,12 +52,21 @@ namespace dlock::postgres {
 // None of them waits for a row that somebody else is changing: for acquire that is busy, for the others it is a reason
 // to ask again. For a row that somebody else is inserting acquire waits a moment, then fails with 55P03.
 struct RowStatements {
+  // Only of read-write locks and semaphores, and there in the place of the next five. Any number of requests at once:
+  // $1 names, $2 owners, $3 what (0: release, 1: renew, 2: acquire), $4 leases in ms, $5 holders, $6 how many permits
+  // it takes, $7 of how many, $8 for how many ms it keeps those out, while it waits, who want fewer than all, $9
+  // channel. Answers a row for each, in no order:
+  //   its number, from 1; whether it was carried out, as with the others, or NULL: ask again; its token; if it was
+  //   refused, because others use another number of permits, that number; if it is busy, ms until that may end
+  // Those who want all permits enter alone. It waits for rows that others are changing, but not for long: 55P03.
+  Statement change;
   // $1 name, $2 owner, $3 holder, $4 lease in ms; optimistic: $5 and $6, owner and version that stood still, or '' and
   // 0. Answers one row of our owner and
   //   token, NULL, NULL, NULL: granted. The same owner asking again keeps its token and gets a full lease.
   //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
   //   NULL, owner, version, lease in ms: busy (optimistic)
   // or none: busy, and changing just now; if the owner has it already, nothing is said about that.
+  // Of an election, one parameter more: the channel, as for release. Whoever has marked it is told of a grant, too.
   Statement acquire;
   // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
   Statement acquire_many;
@@ -72,7 +83,7 @@ struct RowStatements {
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
   // client, which is to look first when those that came before have had their turn. Answers rows of
   // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
-  // or changing just now; try again.
+  // or changing just now; try again. What is no plain lock is marked whether it is held or not.
   Statement mark_many;
   Statement leave_many;  // $1 names (none twice), $2 this client: it stands in none of those queues any more
   Statement inspect;     // $1 name; no row: no such lock
@@ -150,15 +161,19 @@ struct AdvisoryStatements {
   Statement forget;      // $1 token_row(), or ''; for keys of all spaces
 };
 
-// Whether rows have a queue of those who wait. Tables that an older dlock has made have none.
+// Whether rows have a queue of those who wait. Tables that an older dlock has made have none, nor have those of other
+// kinds than plain locks.
 enum class Queue { in_the_row, none };
 
 [[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability,
-                                             Queue queue = Queue::in_the_row);
+                                             Queue queue = Queue::in_the_row, Space space = Space::lock);
 [[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability,
-                                                  Queue queue = Queue::in_the_row);
+                                                  Queue queue = Queue::in_the_row, Space space = Space::lock);
+// With strategy=table, for what several may hold: inspect and list answer a row for each of them, and the columns
+//   permits in all, how many this one has, its token
+[[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, Space space);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
-                                                     AdvisoryKey::KeySpace space);
+                                                     AdvisoryKey::KeySpace space, Space kind = Space::lock);
 
 }  // namespace dlock::postgres

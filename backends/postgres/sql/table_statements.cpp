@@ -19,7 +19,7 @@ constexpr std::string_view acquire = R"sql(
     UPDATE {lease} SET owner = $2::{text}, holder = $3::{text}, expires_at = {now} {+} ($4::{int8}::{float8} {*} {ms}),
       token = CASE WHEN owner {=} $2::{text} THEN token ELSE greatest(token {+} 1, {us}) END
     WHERE name {=} (SELECT f.name FROM f) AND (expires_at {<=} {now} OR owner {=} $2::{text})
-    RETURNING token{commit}),
+    RETURNING token{commit}{announce}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT $1::{text}, $2::{text}, CASE WHEN {brief} THEN $3::{text} END, {us}, {now} {+} ($4::{int8}::{float8} {*} {ms})
@@ -49,7 +49,7 @@ constexpr std::string_view acquire_many = R"sql(
       token = CASE WHEN l.owner {=} q.owner THEN l.token ELSE greatest(l.token {+} 1, {us}) END
     FROM q JOIN f ON f.name {=} q.name
     WHERE l.name {=} q.name AND (l.expires_at {<=} {now} OR l.owner {=} q.owner)
-    RETURNING l.owner, l.token{commit}),
+    RETURNING l.owner, l.token{commit}{announce_l}),
   i AS (
     INSERT INTO {lease} (name, owner, holder, token, expires_at)
     SELECT q.name, q.owner, CASE WHEN {brief} THEN q.holder END, {us}, {now} {+} (q.lease_ms::{float8} {*} {ms}) FROM q
@@ -116,27 +116,6 @@ constexpr std::string_view release_many = R"sql(
     WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
 )sql";
 
-// Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
-// long enough, whoever has released it since has notified.
-constexpr std::string_view mark_many = R"sql(
-  WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
-  f AS MATERIALIZED (
-    SELECT l.name FROM q CROSS JOIN LATERAL (
-      SELECT l.name FROM {lease} AS l WHERE l.name {=} q.name AND l.expires_at {>} {now}
-        AND (l.waiting_until {<} ({now} {+} ($3::{int8}::{float8} {*} {ms})) OR NOT {queues})
-      FOR NO KEY UPDATE SKIP LOCKED) AS l
-    LIMIT pg_catalog.cardinality($1::{text}[])),
-  m AS (
-    UPDATE {lease} AS l SET waiting_until = {now} {+} ($2::{int8}::{float8} {*} {ms}){enqueue}
-    FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND l.expires_at {>} {now}
-    RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
-  SELECT name, true FROM m
-  UNION ALL SELECT l.name,
-      l.expires_at {>} {now} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) AND {queues}
-    FROM {each}
-    WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
-)sql";
-
 constexpr std::string_view look = R"sql(
   SELECT name, expires_at {>} {now}, CASE WHEN expires_at {>} {now} THEN holder ELSE '' END, token,
     CASE WHEN expires_at {>} {now} AND pg_catalog.isfinite(expires_at)
@@ -172,18 +151,19 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements table_statements(std::string_view schema, Durability durability, Queue queue) {
+RowStatements table_statements(std::string_view schema, Durability durability, Queue queue, Space space) {
   return row_statements({.table = "lease",
+                         .held = "l.expires_at {>} {now}",
                          .acquire = acquire,
                          .acquire_many = acquire_many,
+                         .channel = "$5",
                          .renew_many = renew_many,
                          .release = release,
                          .release_many = release_many,
-                         .mark_many = mark_many,
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability, queue);
+                        schema, durability, queue, space);
 }
 
 }  // namespace dlock::postgres

@@ -1,10 +1,20 @@
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 
 #include "postgres/postgres_fixture.hpp"
 #include "untested.hpp"
+
+namespace {
+
+std::vector<dlock::Space> spaces_of(dlock::postgres::Strategy strategy) {
+  if (strategy != dlock::postgres::Strategy::table) return {dlock::Space::lock};
+  return {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
@@ -13,6 +23,7 @@ int main(int argc, char** argv) {
     add_subject({.name = "postgres_" + name,
                  .make = [=] { return std::make_unique<PostgresFixture>(setup, strategy); },
                  .client_tests = false,
+                 .spaces = spaces_of(strategy),
                  .untested = untested_without_stepped_clock()});
   };
   add("table", PostgresSetup::direct, Strategy::table);

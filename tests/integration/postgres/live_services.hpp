@@ -75,14 +75,14 @@ class LiveServices final {
   [[nodiscard]] Result<Made> initialize() {
     return ask<Made>([&](auto done) { schema_->initialize(commands_->answer_by(), std::move(done)); });
   }
-  [[nodiscard]] Result<LockInfo> inspect(const std::string& name) {
-    return ask<LockInfo>([&](auto done) { inspection_->inspect(name, std::move(done)); });
+  [[nodiscard]] Result<LockInfo> inspect(const std::string& name, Space space = Space::lock) {
+    return ask<LockInfo>([&](auto done) { inspection_->inspect(space, name, std::move(done)); });
   }
-  [[nodiscard]] Result<std::vector<LockInfo>> list() {
-    return ask<std::vector<LockInfo>>([&](auto done) { inspection_->list(std::move(done)); });
+  [[nodiscard]] Result<std::vector<LockInfo>> list(Space space = Space::lock) {
+    return ask<std::vector<LockInfo>>([&](auto done) { inspection_->list(space, std::move(done)); });
   }
-  [[nodiscard]] Result<bool> break_lock(const std::string& name) {
-    return ask<bool>([&](auto done) { inspection_->break_lock(name, std::move(done)); });
+  [[nodiscard]] Result<bool> break_lock(const std::string& name, Space space = Space::lock) {
+    return ask<bool>([&](auto done) { inspection_->break_lock(space, name, std::move(done)); });
   }
   [[nodiscard]] std::vector<Finding> diagnose() {
     return ask<std::vector<Finding>>([&](auto done) { postgres::diagnose(*commands_, std::move(done)); }).value();

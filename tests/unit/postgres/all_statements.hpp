@@ -18,8 +18,8 @@ using NamedStatements = std::vector<std::pair<std::string, std::string>>;
 
 inline NamedStatements all_statements(std::string_view schema, Durability durability) {
   NamedStatements all;
-  const auto t = table_statements(schema, durability);
   const auto add = [&](const std::string& name, const Statement& statement) { all.emplace_back(name, statement.sql); };
+  const auto t = table_statements(schema, durability);
   add("table.acquire", t.acquire);
   add("table.acquire_many", t.acquire_many);
   add("table.renew_many", t.renew_many);
@@ -48,6 +48,24 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("older.release", older.release);
     add("older.release_many", older.release_many);
     add("older.mark_many", older.mark_many);
+  }
+  for (const auto& [start, of] :
+       {std::pair{"table", table_statements(schema, durability, Queue::none, Space::election)},
+        std::pair{"optimistic", optimistic_statements(schema, durability, Queue::none, Space::election)}}) {
+    const std::string name = "election." + std::string(start) + ".";
+    add(name + "acquire", of.acquire);
+    add(name + "acquire_many", of.acquire_many);
+    add(name + "mark_many", of.mark_many);
+    add(name + "release", of.release);
+  }
+  for (const Space space : {Space::read_write, Space::semaphore}) {
+    const auto s = sharing_statements(schema, durability, space);
+    add("sharing.change", s.change);
+    add("sharing.mark_many", s.mark_many);
+    add("sharing.inspect", s.inspect);
+    add("sharing.list", s.list);
+    add("sharing.break_lock", s.break_lock);
+    add("sharing.forget", s.forget);
   }
   add("limit_of_wait", limit_of_wait());
   const auto f = for_update_statements(schema, durability);

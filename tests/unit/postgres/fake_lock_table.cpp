@@ -101,6 +101,7 @@ Rows FakeLockTable::acquire(const std::vector<std::vector<std::string>>& columns
       row.lease_ms = number(columns.at(3).at(i));
       ++row.version;
       row.expires_at = saturating_add(engine_.now(), milliseconds(row.lease_ms));
+      if (election_ && !columns.back().front().empty()) tell(row, columns.at(0).at(i));
       answer.rows.push_back({owner, std::to_string(row.token), Cell(), Cell(), Cell()});
     } else if (is_held(row) && !ours) {
       const auto left = std::chrono::duration_cast<milliseconds>(row.expires_at - engine_.now());
@@ -150,13 +151,14 @@ Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark
     if (found == rows.end()) continue;
     Row& row = found->second;
     const TimePoint enough = saturating_add(engine_.now(), marked_for);
-    const bool queues = std::find(row.waiters.begin(), row.waiters.end(), client) != row.waiters.end();
-    if (is_held(row) && (row.waiting_until < enough || !queues) && !row.locked) {
+    const bool queues = election_ || std::find(row.waiters.begin(), row.waiters.end(), client) != row.waiters.end();
+    const bool counts = election_ || is_held(row);
+    if (counts && (row.waiting_until < enough || !queues) && !row.locked) {
       if (row.waiting_until <= engine_.now()) row.waiters.clear();
       row.waiting_until = saturating_add(engine_.now(), mark_for);
-      if (!queues || row.waiters.empty()) row.waiters.push_back(client);
+      if (!election_ && (!queues || row.waiters.empty())) row.waiters.push_back(client);
     }
-    answer.rows.push_back({name, is_held(row) && row.waiting_until >= enough ? "t" : "f"});
+    answer.rows.push_back({name, counts && row.waiting_until >= enough ? "t" : "f"});
   }
   return answer;
 }
@@ -177,9 +179,13 @@ void FakeLockTable::free(const std::string& name, bool notifies) {
   row.expires_at = TimePoint::min();
   const std::string next = row.waiters.empty() ? std::string() : row.waiters.front();
   if (!row.waiters.empty()) row.waiters.pop_front();
-  if (!notifies || row.waiting_until <= engine_.now()) return;
+  if (notifies) tell(row, next.empty() ? name : next + "\t" + name);
+}
+
+void FakeLockTable::tell(const Row& row, const std::string& payload) {
+  if (row.waiting_until <= engine_.now()) return;
   ++notifications;
-  if (notify) notify(channel, next.empty() ? name : next + "\t" + name);
+  if (notify) notify(channel, payload);
 }
 
 }  // namespace dlock::postgres

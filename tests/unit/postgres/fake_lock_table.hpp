@@ -33,11 +33,12 @@ class FakeLockTable {
     bool locked = false;  // by a transaction of somebody else's
   };
 
-  FakeLockTable(test::ManualEngine& engine, Strategy strategy)
+  FakeLockTable(test::ManualEngine& engine, Strategy strategy, Space space = Space::lock)
       : engine_(engine),
         optimistic_(strategy == Strategy::optimistic),
-        statements_(optimistic_ ? optimistic_statements("dlock", Durability::sync)
-                                : table_statements("dlock", Durability::sync)) {}
+        election_(space == Space::election),
+        statements_(optimistic_ ? optimistic_statements("dlock", Durability::sync, queue_of(space), space)
+                                : table_statements("dlock", Durability::sync, queue_of(space), space)) {}
 
   // A transaction. What is not of this table is answered without rows.
   FakeReply carry_out(const FakeQuery& query);
@@ -60,6 +61,10 @@ class FakeLockTable {
   void free(const std::string& name, bool notifies = true);
 
  private:
+  [[nodiscard]] static Queue queue_of(Space space) noexcept {
+    return space == Space::lock ? Queue::in_the_row : Queue::none;
+  }
+  void tell(const Row& row, const std::string& payload);
   [[nodiscard]] bool is_held(const Row& row) const;
   Rows acquire(const std::vector<std::vector<std::string>>& columns);
   Rows renew(const std::vector<std::vector<std::string>>& columns);
@@ -69,6 +74,7 @@ class FakeLockTable {
 
   test::ManualEngine& engine_;
   const bool optimistic_;
+  const bool election_;
   const RowStatements statements_;
 };
 

@@ -264,6 +264,17 @@ TEST_F(PostgresFindings, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
   EXPECT_EQ(severity("permissions"), Severity::ok);
 }
 
+// Its plain locks are as good as ever.
+TEST_F(PostgresFindings, WhatAnOlderDlockHasMadeIsLookedAtToo) {
+  std::erase_if(server.tables->rows,
+                [](const auto& row) { return row.at(0).value_or("").find("_elect") != std::string::npos; });
+  EXPECT_EQ(severity("schema"), Severity::note);
+  expect("schema", "is not complete");
+  EXPECT_EQ(severity("permissions"), Severity::ok);
+  server.tables->rows.pop_back();
+  EXPECT_EQ(severity("schema"), Severity::note);
+}
+
 TEST_F(PostgresFindings, WhatOthersWouldRunThereIsTold) {
   EXPECT_EQ(severity("owners"), Severity::ok);
   server.tables->rows[1][7] = "mallory";

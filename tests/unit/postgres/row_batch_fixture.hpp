@@ -22,7 +22,8 @@ class RowBatchTest : public RowsTest {
         line(engine, server, row_options(which)),
         statements(which == Strategy::optimistic ? optimistic_statements("dlock", Durability::sync)
                                                  : table_statements("dlock", Durability::sync)),
-        batch(std::in_place, *line.commands, sql, which == Strategy::optimistic, rows.channel) {}
+        batch(std::in_place, *line.commands, sql, RowBatch::Variant{.optimistic = which == Strategy::optimistic},
+              rows.channel) {}
 
   // Owners are numbers; so are requests, in the order of asking.
   std::size_t ask(RowRequest::Kind kind, const std::string& name, std::uint64_t owner,

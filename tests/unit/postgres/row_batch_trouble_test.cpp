@@ -354,7 +354,7 @@ TEST_F(PostgresBatchTrouble, WhoeverIsAnsweredMayEndIt) {
     when_answered = [this](std::size_t) { batch.reset(); };
     engine.advance(5s);
     EXPECT_EQ(order.size(), 1U);
-    batch.emplace(*line.commands, sql, false, rows.channel);
+    batch.emplace(*line.commands, sql, RowBatch::Variant{}, rows.channel);
   }
 }
 
@@ -374,7 +374,7 @@ TEST_F(PostgresBatchTrouble, NothingIsAnsweredOnceItIsGone) {
   engine.advance(5s);
   EXPECT_TRUE(server.queries.empty());
 
-  batch.emplace(*line.commands, sql, false, rows.channel);
+  batch.emplace(*line.commands, sql, RowBatch::Variant{}, rows.channel);
   (void)acquire("x", 1);
   next_reply = [](const FakeQuery&) { return FakeReply::held(); };
   engine.run();

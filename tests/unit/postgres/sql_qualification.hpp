@@ -172,11 +172,11 @@ class SqlQualification {
   }
 
   void look_at_call(const std::string& text) {
-    // Of the grammar: no search_path changes what they are. What GREATEST compares with belongs to the type.
+    // Of the grammar: no search_path changes what they are. What GREATEST and LEAST compare with belongs to the type.
     static const std::set<std::string> grammar = {
-        "greatest", "coalesce", "extract", "EXISTS",   "VALUES",  "FROM", "AS",   "AND",   "OR",
-        "NOT",      "CHECK",    "KEY",     "WITH",     "LATERAL", "JOIN", "ANY",  "ARRAY", "MATERIALIZED",
-        "FILTER",   "WHERE",    "ON",      "CONFLICT", "THEN",    "ELSE", "WHEN", "SELECT"};
+        "greatest", "coalesce", "extract", "EXISTS",   "VALUES", "FROM", "AS",    "AND",          "OR",    "NOT",
+        "CHECK",    "KEY",      "WITH",    "LATERAL",  "JOIN",   "ANY",  "ARRAY", "MATERIALIZED", "least", "OVER",
+        "FILTER",   "WHERE",    "ON",      "CONFLICT", "THEN",   "ELSE", "WHEN",  "SELECT"};
     const bool columns_of_alias = is_word(-1, "AS");
     const bool system = is_sign(-1, ".") && is_word(-2, "pg_catalog");
     if (!grammar.contains(text) && !columns_of_alias && !system) complain("function " + text);

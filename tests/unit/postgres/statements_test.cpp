@@ -56,6 +56,20 @@ const std::map<std::string, std::size_t> parameters = {
     {"optimistic.list", 1},
     {"optimistic.break_lock", 2},
     {"optimistic.forget", 3},
+    {"election.table.acquire", 5},
+    {"election.table.acquire_many", 5},
+    {"election.table.mark_many", 4},
+    {"election.table.release", 3},
+    {"election.optimistic.acquire", 7},
+    {"election.optimistic.acquire_many", 7},
+    {"election.optimistic.mark_many", 4},
+    {"election.optimistic.release", 3},
+    {"sharing.change", 9},
+    {"sharing.mark_many", 4},
+    {"sharing.inspect", 1},
+    {"sharing.list", 1},
+    {"sharing.break_lock", 2},
+    {"sharing.forget", 3},
     {"limit_of_wait", 1},
     {"for_update.ensure", 1},
     {"for_update.begin", 0},
@@ -231,6 +245,35 @@ TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
             "(($1::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.>>) 32)::pg_catalog.int4)");
   EXPECT_EQ(unlock(KeySpace::server),
             "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended($1::pg_catalog.text, 0))");
+}
+
+// Kinds of locks are told apart by their tables, and by nothing else that their statements say.
+TEST(PostgresStatements, OfOtherKindsAreAboutOtherTables) {
+  const auto tables_in = [](const std::string& sql) {
+    std::set<std::string> tables;
+    const auto words = words_of(sql);
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      if (is_sign(words[i - 1], ".") && words[i - 2].text == "the schema") tables.insert(words[i].text);
+    }
+    return tables;
+  };
+  const auto expect_only = [&](const auto& statements, const std::string& table) {
+    for (const Statement* s : statements) EXPECT_EQ(tables_in(s->sql), std::set<std::string>{table}) << s->sql;
+  };
+  const auto t = table_statements("the schema", Durability::sync, Queue::none, Space::election);
+  const auto o = optimistic_statements("the schema", Durability::sync, Queue::none, Space::election);
+  for (const auto& [s, table] : {std::pair{&t, "lease_elect"}, std::pair{&o, "optimistic_elect"}}) {
+    expect_only(std::array{&s->acquire, &s->acquire_many, &s->renew_many, &s->release, &s->release_many, &s->mark_many,
+                           &s->inspect, &s->list, &s->break_lock, &s->forget},
+                table);
+  }
+  for (const auto& [space, table] :
+       {std::pair{Space::read_write, "lease_rw"}, std::pair{Space::semaphore, "lease_sem"}}) {
+    const auto s = sharing_statements("the schema", Durability::sync, space);
+    expect_only(std::array{&s.change, &s.mark_many, &s.inspect, &s.list, &s.break_lock, &s.forget}, table);
+  }
+  const auto a = advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, Space::election);
+  expect_only(std::array{&a.try_lock, &a.lock_slice, &a.try_many, &a.inspect, &a.list, &a.forget}, "fence_elect");
 }
 
 // The structure of every statement is that of the same statement with a harmless schema: nothing gets out of its

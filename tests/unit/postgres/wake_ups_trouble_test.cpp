@@ -106,7 +106,7 @@ TEST_F(PostgresWakeUpsTrouble, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
 TEST_F(PostgresWakeUpsTrouble, WhereNoNoticeIsTakenOfFullServersTheyListenAllTheSame) {
   const Dialling dialling{line.options, server.connections(), line.dialling.connect_timeout,
                           line.dialling.response_timeout};
-  wake_ups.emplace(*line.commands, dialling, sql, rows.channel, [](const Failure&) {});
+  wake_ups.emplace(*line.commands, dialling, sql, Space::lock, rows.channel, [](const Failure&) {});
   auto waiting = watch("x", "a");
   engine.run();
   EXPECT_EQ(count(listen()), 1U);
@@ -183,7 +183,7 @@ TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldLateMayEndThem) {
   wake_ups.reset();
   alignas(WakeUps) std::array<std::byte, sizeof(WakeUps)> place{};
   auto* const there =
-      new (place.data()) WakeUps(*line.commands, line.dialling, sql, rows.channel, [](const Failure&) {});
+      new (place.data()) WakeUps(*line.commands, line.dialling, sql, Space::lock, rows.channel, [](const Failure&) {});
   std::vector<std::unique_ptr<Watch>> waiting;
   for (const char* const name : {"x", "y"}) {
     waiting.push_back(there->watch(name, [&] {
