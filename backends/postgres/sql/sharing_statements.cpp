@@ -99,7 +99,7 @@ constexpr std::string_view change = R"sql(
   c AS (
     UPDATE {table} AS l SET token = n.token, permits = n.permits, holders = n.holders, writer = n.writer,
       marked_until = n.marked_until
-    FROM n WHERE l.name {=} n.name AND NOT n.fresh
+    FROM n WHERE l.name {=} ANY (ARRAY(SELECT n.name FROM n WHERE NOT n.fresh)) AND l.name {=} n.name
     RETURNING CASE WHEN $9::{text} {<>} '' AND n.freed AND l.waiting_until {>} {now}
       THEN pg_catalog.pg_notify($9::{text}, l.name)::{text} END{commit}),
   i AS (
@@ -109,7 +109,7 @@ constexpr std::string_view change = R"sql(
   SELECT q.i, r.done, CASE WHEN r.done THEN (n.holders {->} q.owner {->>} 1)::{int8} END,
     CASE WHEN q.what {=} 2 AND NOT r.done AND q.permits {<>} r.permits AND r.first IS NOT NULL THEN r.permits END,
     CASE WHEN q.what {=} 2 AND NOT r.done THEN greatest((least(r.first, CASE WHEN q.weight {<>} q.permits
-        AND r.marked_until {>} {now} THEN (extract(epoch FROM r.marked_until) {*} 1000000)::{int8} END) {-} {us})
+        AND r.marked_until {>} {now} AND pg_catalog.isfinite(r.marked_until) THEN (extract(epoch FROM r.marked_until) {*} 1000000)::{int8} END) {-} {us})
       {/} 1000, 0) END
   FROM q LEFT JOIN n ON n.name {=} q.name
     LEFT JOIN LATERAL (SELECT * FROM {table} AS l WHERE l.name {=} q.name OFFSET 0) AS l ON n.name IS NULL

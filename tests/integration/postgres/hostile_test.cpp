@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
@@ -74,7 +75,8 @@ class PostgresHostileTest : public OnSharedServer<> {
     ASSERT_TRUE(connection->open());
   }
   void TearDown() override {
-    EXPECT_EQ(server.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'dlock'"), "6");
+    EXPECT_EQ(server.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'dlock'"),
+              std::to_string(postgres::layout().size()));
     connection.reset();
   }
 
@@ -174,6 +176,47 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAnExpiry) {
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAVersion) {
   throw_names_at(postgres::optimistic_statements("dlock", Durability::async), true);
   EXPECT_EQ(server.value("SELECT count(*) FROM dlock.optimistic"), std::to_string(names.size()));
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsOfElections) {
+  using postgres::Queue;
+  const auto table = postgres::table_statements("dlock", Durability::async, Queue::none, Space::election);
+  const auto optimistic = postgres::optimistic_statements("dlock", Durability::async, Queue::none, Space::election);
+  for (const postgres::RowStatements* s : {&table, &optimistic}) {
+    Params one = {names[0], other_of(names[0]), other_of(names[0]), "60000"};
+    Params many = {array(names), array(in_order_of_names()), array(in_order_of_names()), numbers(60000)};
+    if (s == &optimistic) {
+      one.insert(one.end(), {"", "0"});
+      many.insert(many.end(), {array(std::vector<std::string>(names.size())), numbers(0)});
+    }
+    one.emplace_back("a\"b'c;--");
+    many.emplace_back("a\"b'c;--");
+    EXPECT_EQ(ask(s->acquire, one).text(0, 0), other_of(names[0]));
+    EXPECT_EQ(ask(s->mark_many, {array(names), "60000", "30000", "me"}).size(), 1U);
+    EXPECT_EQ(column(ask(s->acquire_many, many), 0), others());
+    expect_all_inspected(s->inspect, true);
+  }
+}
+
+TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatSeveralMayHold) {
+  const auto s = postgres::sharing_statements("dlock", Durability::async, Space::semaphore);
+  const auto change = [&](std::int64_t what) {
+    const Rows rows = ask(s.change, {array(names), array(in_order_of_names()), numbers(what), numbers(60000),
+                                     array(in_order_of_names()), numbers(1), numbers(1), numbers(0), "a\"b'c;--"});
+    ASSERT_EQ(rows.size(), names.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_TRUE(rows.flag(i, 1)) << what << ": " << rows.text(i, 0);
+  };
+  change(2);
+  expect_all_inspected(s.inspect, true);
+  EXPECT_EQ(column(ask(s.list, {"1000"}), 0), names);
+  change(1);
+  EXPECT_EQ(ask(s.mark_many, {array(names), "60000", "30000", "me"}).size(), names.size());
+  change(0);
+  expect_all_inspected(s.inspect, false);
+  change(2);
+  for (const std::string& name : names) EXPECT_TRUE(ask(s.break_lock, {name, "a\"b'c;--"}).flag(0, 0)) << name;
+  server.run("UPDATE dlock.lease_sem SET token = 1, waiting_until = '-infinity'");
+  for (const std::string& name : names) EXPECT_EQ(ask(s.forget, {name, "1000", "10"}).text(0, 0), name);
 }
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatAreLocked) {

@@ -86,6 +86,28 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   expect_few_rows_looked_at();
 }
 
+TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::table_statements("dlock", Durability::sync, postgres::Queue::none, Space::election);
+  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, ''");
+  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', ''");
+  prepare("release", use.release, "'7', 'o7', ''");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  fill("lease_elect", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
+  expect_few_rows_looked_at();
+}
+
+TEST_F(PlansTest, OfWhatSeveralMayHoldAreGoodForAnyNumberOfRows) {
+  const auto use = postgres::sharing_statements("dlock", Durability::sync, Space::semaphore);
+  prepare("change", use.change,
+          "'{7,8,n}', '{o7,me,me}', '{0,2,2}', '{1,1,1}', '{h,h,h}', '{1,1,1}', '{2,2,2}', '{0,9,0}', ''");
+  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  prepare("inspect", use.inspect, "'7'");
+  prepare("break_lock", use.break_lock, "'7', ''");
+  fill("lease_sem", "name, token, permits, holders",
+       "i, 1, 2, jsonb_build_object('o' || i, jsonb_build_array(9000000000000000, 1, 1, 'h'))");
+  expect_few_rows_looked_at();
+}
+
 // It costs more than the statements themselves.
 TEST_F(PlansTest, AreNotCompiled) {
   const auto use = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint);

@@ -117,6 +117,33 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   expect_noise("grants", s.acquire_many.sql, many);
 }
 
+TEST_F(PostgresQuietTest, BusyTriesForWhatSeveralMayHoldWriteNothing) {
+  const auto s = postgres::sharing_statements("dlock", Durability::sync, Space::read_write);
+  const auto asked = [](const std::string& what, const std::string& weight, const std::string& mark) {
+    return "ARRAY['lock'], ARRAY['me'], ARRAY[" + what + "], ARRAY[30000], ARRAY['holder'], ARRAY[" + weight +
+           "], ARRAY[9], ARRAY[" + mark + "], 'channel'";
+  };
+  const std::string reader = asked("2", "1", "0");
+  server.run(
+      "INSERT INTO dlock.lease_rw (name, token, permits, holders) VALUES ('lock', 1, 9, '{\"writer\": "
+      "[9000000000000000, "
+      "1, 9, \"\"]}')");
+  expect_silence("a reader", s.change, reader);
+  expect_silence("a writer", s.change, asked("2", "9", "0"));
+  expect_silence("a renewal of what is lost", s.change, asked("1", "9", "0"));
+  expect_silence("a release of what is lost", s.change, asked("0", "9", "0"));
+  expect_silence("an inspection", s.inspect, "'lock'");
+  expect_silence("a list", s.list, "100");
+  expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
+  expect_noise("a writer who waits", s.change.sql, asked("2", "9", "60000"));
+  server.run("UPDATE dlock.lease_rw SET writer = 'me', marked_until = 'infinity'");
+  expect_silence("a writer who waits already", s.change, asked("2", "9", "60000"));
+  server.run("UPDATE dlock.lease_rw SET holders = '{\"reader\": [9000000000000000, 1, 1, \"\"]}'");
+  expect_silence("a reader while a writer waits", s.change, reader);
+  server.run("UPDATE dlock.lease_rw SET marked_until = '-infinity'");
+  expect_noise("a grant", s.change.sql, reader);
+}
+
 // A row that another transaction has locked is as busy as one that is held.
 TEST_F(PostgresQuietTest, TriesForARowThatIsBeingChangedWriteNothing) {
   const auto s = postgres::table_statements("dlock", Durability::sync);

@@ -1,0 +1,341 @@
+// What several may hold, with strategy=table, on a real server: one row, whose newest version decides.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "backends/postgres/sql/statements.hpp"
+#include "event_log.hpp"
+#include "integration_test.hpp"
+#include "postgres/shared_server.hpp"
+#include "suite/wait.hpp"
+#include "tests/support/postgres_connection.hpp"
+#include "torture/rig/hang_guard.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using conformance::Event;
+
+constexpr int release = 0;
+constexpr int renew = 1;
+constexpr int acquire = 2;
+
+// One request of the statement.
+struct Change {
+  std::string name;
+  std::string owner;
+  int what = acquire;
+  int weight = 1;
+  int permits = 2;
+  int mark_ms = 0;
+};
+
+class PostgresSharingTest : public OnSharedServer<> {
+ protected:
+  void SetUp() override {
+    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
+    (void)client().initialize();
+  }
+  [[nodiscard]] Client client(ClientOptions options = {}) const {
+    return connect_patiently(server.url(), std::move(options));
+  }
+  // A session of its own, with the statement for semaphores prepared.
+  [[nodiscard]] std::unique_ptr<PostgresConnection> session() const {
+    auto sql = std::make_unique<PostgresConnection>(server.admin_conninfo());
+    sql->run("PREPARE change AS " +
+             postgres::sharing_statements("dlock", postgres::Durability::async, Space::semaphore).change.sql);
+    return sql;
+  }
+  // For each: "yes", "no", "again", or with how many permits others use it.
+  static std::vector<std::string> ask(PostgresConnection& sql, const std::vector<Change>& changes) {
+    std::vector<std::string> columns(8);
+    const auto add = [&](std::size_t column, const std::string& value) {
+      columns[column] += (columns[column].empty() ? "'" : ",") + value;
+    };
+    for (const Change& each : changes) {
+      add(0, each.name);
+      add(1, each.owner);
+      add(2, std::to_string(each.what));
+      add(3, "60000");
+      add(4, "holder");
+      add(5, std::to_string(each.weight));
+      add(6, std::to_string(each.permits));
+      add(7, std::to_string(each.mark_ms));
+    }
+    std::string arguments;
+    for (std::string& column : columns) arguments += "'{" + column.substr(1) + "}', ";
+    const PostgresReply reply = sql.query("EXECUTE change(" + arguments + "'channel')");
+    if (reply.is_error()) throw std::runtime_error(reply.error);
+    std::vector<std::string> answers(changes.size());
+    for (const auto& row : reply.rows) {
+      const std::string done = row.at(1).value_or("again");
+      const auto number = static_cast<std::size_t>(std::stoi(row.at(0).value()));
+      answers.at(number - 1) = row.at(3).value_or(done == "t" ? "yes" : done == "f" ? "no" : done);
+      EXPECT_EQ(done == "t" && changes[number - 1].what == acquire && std::stoll(row.at(2).value_or("0")) <= 0, false);
+    }
+    return answers;
+  }
+  using Answers = std::vector<std::string>;
+};
+
+// --- The statement ---------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresSharingTest, AllThatIsAskedAtOnceIsWorkedOutTogether) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}, {"x", "c"}, {"y", "d", acquire, 1, 1}}),
+            (Answers{"yes", "yes", "no", "yes"}));
+  // What is released makes room for what is asked with it, and what is held is had again.
+  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "b", renew}, {"x", "b"}, {"x", "c"}, {"y", "e", renew}}),
+            (Answers{"yes", "yes", "yes", "yes", "no"}));
+  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "a", renew}, {"z", "a", release}}), (Answers{"no", "no", "no"}));
+  EXPECT_EQ(ask(*sql, {{"x", "d", acquire, 1, 3}, {"x", "d"}}), (Answers{"2", "no"}));
+  EXPECT_EQ(ask(*sql, {{"x", "b", release}, {"x", "c", release}, {"x", "d", acquire, 1, 3}, {"x", "e"}}),
+            (Answers{"yes", "yes", "yes", "3"}));
+  EXPECT_EQ(server.value("SELECT holders ? 'd' AND permits = 3 FROM dlock.lease_sem WHERE name = 'x'"), "t");
+}
+
+TEST_F(PostgresSharingTest, WhoeverReleasesWhatItAsksForHasNothing) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "a", release}}), (Answers{"no", "no"}));
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease_sem, jsonb_object_keys(holders)"), "0");
+}
+
+TEST_F(PostgresSharingTest, WhoWantsAllEntersAloneAndKeepsOthersOutWhileItWaits) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"x", "a", acquire, 1, 9}, {"x", "w", acquire, 9, 9, 60000}, {"x", "b", acquire, 1, 9}}),
+            (Answers{"yes", "no", "yes"}));
+  EXPECT_EQ(ask(*sql, {{"x", "c", acquire, 1, 9}}), Answers{"no"}) << "it waits";
+  EXPECT_EQ(ask(*sql, {{"x", "v", acquire, 9, 9, 60000}}), Answers{"no"});
+  EXPECT_EQ(server.value("SELECT writer FROM dlock.lease_sem"), "w") << "the mark stays whose it is";
+  EXPECT_EQ(ask(*sql, {{"x", "w", release}}), Answers{"no"}) << "it gives up";
+  EXPECT_EQ(ask(*sql, {{"x", "c", acquire, 1, 9}}), Answers{"yes"});
+  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "b", release}, {"x", "c", release}}), (Answers{"yes", "yes", "yes"}));
+  EXPECT_EQ(ask(*sql, {{"x", "w", acquire, 9, 9, 60000}, {"x", "a", acquire, 1, 9}, {"x", "v", acquire, 9, 9}}),
+            (Answers{"yes", "no", "no"}));
+  EXPECT_EQ(server.value("SELECT writer IS NULL AND marked_until = '-infinity' FROM dlock.lease_sem"), "t");
+}
+
+TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
+  const auto sql = session();
+  server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 9000000000000000, 1, '{}')");
+  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}}), (Answers{"yes", "yes"}));
+  EXPECT_EQ(server.value("SELECT token FROM dlock.lease_sem"), "9000000000000002");
+  EXPECT_EQ(server.value("SELECT string_agg(value ->> 1, ',' ORDER BY key) FROM dlock.lease_sem, jsonb_each(holders)"),
+            "9000000000000001,9000000000000002");
+}
+
+TEST_F(PostgresSharingTest, WhoseTimeIsOverIsOut) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}}), (Answers{"yes", "yes"}));
+  server.run("UPDATE dlock.lease_sem SET holders = jsonb_set(holders, '{a,0}', '1')");
+  EXPECT_EQ(ask(*sql, {{"x", "a", renew}, {"x", "b", renew}, {"x", "c"}}), (Answers{"no", "yes", "yes"}));
+  EXPECT_EQ(server.value("SELECT holders ? 'a' FROM dlock.lease_sem"), "f");
+}
+
+// What is counted is counted in the version of the row that is changed, after the wait for whoever changed it before.
+TEST_F(PostgresSharingTest, NoMoreEnterThanThereAreHoweverManyAskAtOnce) {
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const auto sql = session();
+      const std::string owner = "owner-" + std::to_string(i);
+      for (int round = 0; round < 150; ++round) {
+        // A name that is new for all of them, too.
+        const std::string name = round < 50 ? "fresh-" + std::to_string(round) : "x";
+        if (ask(*sql, {{name, owner, acquire, 1, 3}}) != Answers{"yes"}) continue;
+        if (name == "x") {
+          const int now = inside.fetch_add(1) + 1;
+          if (now > 3) wrong.fetch_add(1);
+          for (int before = most; before < now && !most.compare_exchange_weak(before, now);) {
+          }
+          inside.fetch_sub(1);
+        }
+        if (ask(*sql, {{name, owner, release}}) != Answers{"yes"}) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(most, 2) << "they did not meet";
+  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease_sem, jsonb_object_keys(holders)"), "0");
+}
+
+TEST_F(PostgresSharingTest, WhoWaitsForARowThatWasMadeMeanwhileIsToAskAgain) {
+  const auto sql = session();
+  PostgresConnection other(server.admin_conninfo());
+  other.run("BEGIN");
+  other.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{}')");
+  std::vector<std::string> answers;
+  std::thread asking([&] { answers = ask(*sql, {{"x", "a"}}); });
+  server.await("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'EXECUTE change%')");
+  other.run("COMMIT");
+  asking.join();
+  EXPECT_EQ(answers, Answers{"again"});
+  EXPECT_EQ(ask(*sql, {{"x", "a"}}), Answers{"yes"});
+}
+
+// --- Clients ---------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
+  constexpr int clients = 5;
+  constexpr int readers = 10;
+  const auto log = std::make_shared<EventLog>();
+  std::deque<Client> all;
+  std::deque<Lease> leases;
+  for (int i = 0; i < clients; ++i) {
+    all.push_back(client({.observer = log}));
+    for (int k = 0; k < readers; ++k) {
+      leases.push_back(all.back().read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
+    }
+  }
+  // Others want the row as well, all the time.
+  std::atomic<bool> done{false};
+  std::thread passer_by([&, other = client()] {
+    ReadWriteLock lock = other.read_write_lock("x");
+    while (!done) {
+      const auto reading = lock.try_acquire_shared();
+      EXPECT_TRUE(reading);
+    }
+  });
+  log->renewals.wait("renewals", 3 * clients * readers);
+  done = true;
+  passer_by.join();
+  EXPECT_FALSE(log->losses.happened());
+  for (const Lease& each : leases) EXPECT_TRUE(each.held());
+  EXPECT_EQ(all.front().inspect("x", Space::read_write).holders.size(), leases.size());
+}
+
+// The row of one name is waited for; the others of its client go on.
+TEST_F(PostgresSharingTest, ARowThatSomebodyHasLockedIsWaitedForAndDelaysNoOtherForLong) {
+  const auto log = std::make_shared<EventLog>();
+  const Client locker = client({.response_timeout = 10s, .observer = log});
+  Semaphore stuck = locker.semaphore("stuck", 2);
+  Semaphore other = locker.semaphore("other", 2);
+  const Lease held = stuck.acquire({.wait = 1min, .lease = 10min});
+  const Lease renewed = other.acquire({.wait = 1min, .lease = 6s});
+  PostgresConnection foreign(server.admin_conninfo());
+  foreign.run("BEGIN");
+  foreign.run("SELECT name FROM dlock.lease_sem WHERE name = 'stuck' FOR UPDATE");
+  std::error_code error;
+  EXPECT_FALSE(stuck.try_acquire({}, error));
+  EXPECT_EQ(error, errc::unavailable) << "there is a permit, so it is not busy";
+  std::optional<Lease> second;
+  Event granted;
+  stuck.async_acquire({.wait = 1min}, [&](std::error_code, Lease lease) {
+    second = std::move(lease);
+    granted.set();
+  });
+  log->renewals.wait("renewals go on", 3);
+  EXPECT_TRUE(renewed.held());
+  EXPECT_FALSE(granted.happened());
+  foreign.run("ROLLBACK");
+  granted.wait("the row is free");
+  EXPECT_TRUE(second->held());
+  EXPECT_FALSE(log->losses.happened());
+}
+
+TEST_F(PostgresSharingTest, AWriterThatGivesUpLeavesNoMark) {
+  const Client one = client();
+  const Client two = client();
+  ReadWriteLock lock = one.read_write_lock("x");
+  const Lease reading = lock.acquire_shared({.wait = 1min});
+  std::stop_source stop;
+  Event over;
+  two.read_write_lock("x").async_acquire({.wait = 1min, .cancel = stop.get_token()},
+                                         [&](std::error_code, const Lease&) { over.set(); });
+  server.await("EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
+  EXPECT_FALSE(lock.try_acquire_shared());
+  stop.request_stop();
+  over.wait("it gives up");
+  server.await("NOT EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
+  EXPECT_TRUE(lock.try_acquire_shared());
+}
+
+TEST_F(PostgresSharingTest, BreakingTakesItFromAllWhoHoldIt) {
+  const auto log = std::make_shared<EventLog>();
+  const Client holder = client({.observer = log});
+  ReadWriteLock lock = holder.read_write_lock("x");
+  const Lease one = lock.acquire_shared({.wait = 1min, .lease = 3s});
+  std::optional<Lease> two;
+  std::thread([&] { two = lock.acquire_shared({.wait = 1min, .lease = 3s}); }).join();
+  EXPECT_TRUE(holder.break_lock("x", Space::read_write));
+  EXPECT_FALSE(holder.break_lock("x", Space::read_write));
+  log->losses.wait("all of them are told", 2);
+  EXPECT_FALSE(holder.inspect("x", Space::read_write).held);
+}
+
+TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
+  const Client asking = client();
+  Semaphore semaphore = asking.semaphore("b", 5);
+  const Lease one = semaphore.acquire({.wait = 1min, .lease = 1min});
+  const Lease two = semaphore.acquire({.wait = 1min, .lease = 10min});
+  (void)asking.semaphore("a", 1).acquire({.wait = 1min}).release();
+  const auto all = asking.list(Space::semaphore);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].name, "a");
+  EXPECT_FALSE(all[0].held);
+  EXPECT_TRUE(all[0].holders.empty());
+  EXPECT_EQ(all[0].permits, 0U);
+  EXPECT_EQ(all[1].name, "b");
+  EXPECT_EQ(all[1].permits, 5U);
+  EXPECT_EQ(all[1].token, two.token());
+  ASSERT_EQ(all[1].holders.size(), 2U);
+  EXPECT_GT(all[1].remaining, 1min) << "that of who holds it longest";
+  EXPECT_TRUE(asking.list(Space::read_write).empty());
+}
+
+TEST_F(PostgresSharingTest, NamesThatNobodyUsesAreForgotten) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"held", "a"}, {"marked", "b", acquire, 9, 9}, {"waited", "c"}, {"idle", "d"}}),
+            (Answers{"yes", "yes", "yes", "yes"}));
+  EXPECT_EQ(ask(*sql, {{"marked", "b", release}, {"waited", "c", release}, {"idle", "d", release}}),
+            (Answers{"yes", "yes", "yes"}));
+  server.run("UPDATE dlock.lease_sem SET token = 1");
+  server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
+  server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
+  const Client asking = client();
+  EXPECT_EQ(asking.forget_idle(1min, Space::semaphore), Answers{"idle"});
+  EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
+}
+
+// A table of somebody else's in the place of ours, and rows that are none of ours.
+TEST_F(PostgresSharingTest, WhatIsNotOursIsRefused) {
+  const Client asking = client();
+  server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
+  std::error_code error;
+  EXPECT_FALSE(asking.semaphore("x", 1).try_acquire({}, error));
+  EXPECT_EQ(error, errc::protocol);
+  server.run("DROP TABLE dlock.lease_rw; CREATE TABLE dlock.lease_rw (LIKE dlock.lease)");
+  EXPECT_FALSE(asking.read_write_lock("x").try_acquire({}, error));
+  EXPECT_EQ(error, errc::invalid_argument);
+}
+
+// What an older dlock has made has no tables for it; whoever may makes them when they are needed.
+TEST_F(PostgresSharingTest, TablesThatAreMissingAreMadeAtTheFirstUse) {
+  server.run(
+      "DROP TABLE dlock.lease_rw, dlock.lease_sem, dlock.lease_elect, dlock.optimistic_elect, dlock.fence_elect");
+  const Client old = client();
+  EXPECT_TRUE(old.lock("x").try_acquire());
+  EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "t") << "plain locks do without";
+  EXPECT_FALSE(old.inspect("x", Space::read_write).held);
+  EXPECT_TRUE(old.read_write_lock("x").try_acquire_shared());
+  EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "f");
+}
+
+}  // namespace
+
+}  // namespace dlock::test
