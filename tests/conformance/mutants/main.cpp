@@ -52,9 +52,12 @@ int main(int argc, char** argv) {
     --argc;
     ++argv;
   }
-  conformance::add_subject({"mutant", [mutation] {
-                              return std::make_unique<conformance::MemoryFixture>(
-                                  "queue", conformance::mutant_backend(mutation));
-                            }});
+  conformance::add_subject(
+      {.name = "mutant",
+       .make =
+           [mutation] {
+             return std::make_unique<conformance::MemoryFixture>("queue", conformance::mutant_backend(mutation));
+           },
+       .spaces = {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore, dlock::Space::election}});
   return conformance::run(argc, argv);
 }

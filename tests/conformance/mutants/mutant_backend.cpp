@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <future>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,15 +14,37 @@
 #include <dlock/backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
+#include "backends/memory/memory_store.hpp"
+#include "backends/memory/session.hpp"
 
 namespace dlock::conformance {
 
 namespace {
 
+// A session of nobody, who hears nothing.
+class Nobody final : public memory::Session {
+ public:
+  Nobody() : Session("nobody") {}
+  void granted(Space, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
+  void first_in_line(Space, const std::string&, const OwnerId&, TimePoint) override {}
+  void freed(std::uint64_t) override {}
+  void killed() override {}
+};
+
+// What is wrong with a service is so for all its clients, each of which has a thread.
+struct Service {
+  std::mutex mutex;
+  std::vector<Grant> readers;                  // whose leases are kept as long as those of others
+  std::set<std::string> entered;               // locks that a reader who waited has entered
+  std::map<std::string, std::size_t> counted;  // how many permits were out when somebody last asked
+};
+
 class MutantBackend final : public Backend {
  public:
-  MutantBackend(BackendHost& host, const BackendConfig& config, Mutation mutation)
+  MutantBackend(BackendHost& host, const BackendConfig& config, Mutation mutation, std::shared_ptr<Service> service)
       : host_(host),
+        service_(std::move(service)),
+        store_(memory::MemoryStore::named(config.url.hosts().at(0).name)),
         disturbed_(config.holder.find(":disturbed") != std::string::npos),
         mutation_(mutation),
         correct_(memory::make_memory_backend(host, config)) {}
@@ -49,7 +74,19 @@ class MutantBackend final : public Backend {
   [[nodiscard]] Grant with_key(Grant grant) const;
   void send(Request& request);
 
+  // For mutations of locks that several may hold.
+  [[nodiscard]] std::vector<HolderInfo> holders(const LockRequest& request) const {
+    return store_->inspect(request.space, request.name, host_.executor().clock()).holders;
+  }
+  [[nodiscard]] bool seems_free(const LockRequest& request);
+  void keep_with_others(const Grant& grant);
+  void renew_others(const Grant& grant);
+
   BackendHost& host_;
+  const std::shared_ptr<Service> service_;
+  const std::shared_ptr<memory::MemoryStore> store_;
+  Nobody nobody_;
+  bool denied_ = false;   // a try ended without the lock
   const bool disturbed_;  // a client whose connection a test cuts
   const Mutation mutation_;
   const std::unique_ptr<Backend> correct_;
@@ -81,6 +118,8 @@ class MutantBackend::Request final : public GrantSink {
     over = true;
     std::erase(backend_.waiting_, this);
     if (acquire == nullptr || (waited_ && backend_.is(Mutation::lost_wake_up))) return;
+    if (waited_ && asked.mode == Mode::shared && backend_.is(Mutation::one_reader_enters) && !is_first_reader()) return;
+    if (asked.mode == Mode::shared && backend_.is(Mutation::shared_expiry)) backend_.keep_with_others(grant);
     if (backend_.is(Mutation::last_comes_first)) change_places_with_the_last();
     if (backend_.is(Mutation::token_repeats)) grant.token = FencingToken(grant.token.value() >> 20U << 20U);
     if (backend_.is(Mutation::late_grant)) {
@@ -97,10 +136,15 @@ class MutantBackend::Request final : public GrantSink {
     waited_ = true;
     if (acquire == nullptr) return;
     if (asked.wait) return acquire->sink.busy();
+    backend_.denied_ = true;
     if (backend_.is(Mutation::busy_is_error)) return failed({errc::unavailable, "somebody else holds the lock"});
-    if (!backend_.is(Mutation::two_holders)) return acquire->sink.busy();
-    granted(
-        {asked.name, asked.owner, FencingToken(1), lease_valid_until(backend_.host_.executor().now(), asked.lease)});
+    if (!backend_.is(Mutation::two_holders) && !room && !jumps_queue()) return acquire->sink.busy();
+    granted({.name = asked.name,
+             .owner = asked.owner,
+             .token = FencingToken(1),
+             .valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease),
+             .space = asked.space,
+             .mode = asked.mode});
   }
 
   void unreachable(Failure why) override {
@@ -117,9 +161,19 @@ class MutantBackend::Request final : public GrantSink {
   const LockRequest asked;
   Acquire* acquire;  // nullptr: nobody hears of it
   bool over = false;
+  bool room = false;  // there seems to be some
   std::unique_ptr<Contention> contention;
 
  private:
+  [[nodiscard]] bool is_first_reader() {
+    const std::scoped_lock guard(backend_.service_->mutex);
+    return backend_.service_->entered.insert(asked.name).second;
+  }
+  [[nodiscard]] bool jumps_queue() const {
+    if (!backend_.is(Mutation::reader_jumps_queue) || asked.mode != Mode::shared) return false;
+    const auto holders = backend_.holders(asked);
+    return !holders.empty() && holders.front().mode == Mode::shared;
+  }
   void change_places_with_the_last() {
     const auto last = std::find_if(backend_.waiting_.rbegin(), backend_.waiting_.rend(),
                                    [this](const Request* each) { return each->asked.name == asked.name; });
@@ -162,7 +216,39 @@ void MutantBackend::send(Request& request) {
   LockRequest sent = request.asked;
   sent.name = key(sent.name);
   if (is(Mutation::early_expiry)) sent.lease /= 2;
+  request.room = is(Mutation::stale_count) && seems_free(sent);
   request.contention = correct_->contend(sent, request);
+}
+
+// By what was so when somebody asked last.
+bool MutantBackend::seems_free(const LockRequest& request) {
+  if (request.space != Space::semaphore) return false;
+  const std::size_t out = holders(request).size();
+  const std::scoped_lock guard(service_->mutex);
+  return std::exchange(service_->counted[request.name], out) < request.permits;
+}
+
+// What a reader that may die has, stays for as long as others renew theirs.
+void MutantBackend::keep_with_others(const Grant& grant) {
+  if (!disturbed_) return;
+  Grant kept = grant;
+  kept.owner = host_.new_owner_id();
+  (void)store_->try_acquire({.name = kept.name,
+                             .owner = kept.owner,
+                             .holder = "kept",
+                             .lease = kept.lease,
+                             .space = kept.space,
+                             .mode = kept.mode},
+                            {}, nobody_, host_.executor().clock());
+  const std::scoped_lock guard(service_->mutex);
+  service_->readers.push_back(std::move(kept));
+}
+
+void MutantBackend::renew_others(const Grant& grant) {
+  const std::scoped_lock guard(service_->mutex);
+  for (const Grant& other : service_->readers) {
+    if (other.name == grant.name) (void)store_->renew(other, host_.executor().clock());
+  }
 }
 
 std::unique_ptr<Contention> MutantBackend::contend(const LockRequest& request, GrantSink& sink) {
@@ -173,6 +259,7 @@ std::unique_ptr<Contention> MutantBackend::contend(const LockRequest& request, G
 }
 
 void MutantBackend::renew(const Grant& grant, RenewHandler done) {
+  if (grant.mode == Mode::shared && is(Mutation::shared_expiry)) renew_others(grant);
   correct_->renew(with_key(grant), [this, grant, done = std::move(done)](RenewOutcome outcome) {
     using Status = RenewOutcome::Status;
     if (outcome.status == Status::lost && (is(Mutation::renewal_revives) || is(Mutation::renewal_lies))) {
@@ -192,12 +279,17 @@ void MutantBackend::renew(const Grant& grant, RenewHandler done) {
 void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (is(Mutation::release_waits_for_lease)) return done({Status::released, {}});
+  if (is(Mutation::some_kept) && denied_) return done({Status::released, {}});
   if (is(Mutation::blind_release)) {
     return correct_->break_lock(grant.space, grant.name, [done = std::move(done)](const Result<bool>&) {
       done({Status::released, {}});
     });
   }
-  correct_->release(with_key(grant), [this, done = std::move(done)](ReleaseOutcome outcome) {
+  correct_->release(with_key(grant), [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
+    if (outcome.status == Status::not_owner && is(Mutation::permit_of_another)) {
+      outcome.status = Status::released;
+      (void)store_->break_lock(grant.space, grant.name, host_.executor().clock());
+    }
     if (outcome.status == Status::not_owner && is(Mutation::release_lies)) outcome.status = Status::released;
     done(std::move(outcome));
   });
@@ -206,8 +298,8 @@ void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
 }  // namespace
 
 BackendFactory mutant_backend(Mutation mutation) {
-  return [mutation](BackendHost& host, const BackendConfig& config) {
-    return std::make_unique<MutantBackend>(host, config, mutation);
+  return [mutation, service = std::make_shared<Service>()](BackendHost& host, const BackendConfig& config) {
+    return std::make_unique<MutantBackend>(host, config, mutation, service);
   };
 }
 

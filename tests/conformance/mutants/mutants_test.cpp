@@ -19,6 +19,7 @@ Finished run(const std::string& mutation, const std::string& test) {
 struct Expectation {
   std::string mutation;
   std::string test;
+  std::string suite = "Contract";
 };
 
 void PrintTo(const Expectation& expectation, std::ostream* out) {
@@ -30,14 +31,16 @@ class Mutant : public ::testing::TestWithParam<Expectation> {};
 TEST_P(Mutant, FailsTheTestThatIsThereForIt) {
   const Finished broken = run(GetParam().mutation, GetParam().test);
   EXPECT_EQ(broken.status, 1) << broken.output;
-  EXPECT_NE(broken.output.find("[  FAILED  ] Contract." + GetParam().test + "/mutant"), std::string::npos)
+  EXPECT_NE(broken.output.find("[  FAILED  ] " + GetParam().suite + "." + GetParam().test + "/mutant"),
+            std::string::npos)
       << broken.output;
 }
 
 TEST_P(Mutant, WouldPassItIfItWereCorrect) {
   const Finished correct = run("none", GetParam().test);
   EXPECT_EQ(correct.status, 0) << correct.output;
-  EXPECT_NE(correct.output.find("[       OK ] Contract." + GetParam().test + "/mutant"), std::string::npos)
+  EXPECT_NE(correct.output.find("[       OK ] " + GetParam().suite + "." + GetParam().test + "/mutant"),
+            std::string::npos)
       << correct.output;
 }
 
@@ -61,7 +64,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Expectation{"last_comes_first", "C12_WaitersOfAClientAreServedInOrderWhereFair"},
                       Expectation{"release_lies", "C13_AReleaseOfAKilledHoldSaysNo"},
                       Expectation{"release_waits_for_lease", "C13_AReleaseFreesTheLockAtOnce"},
-                      Expectation{"forgotten_clean_up", "C06_AWaiterCancelledWhileUnreachableLeavesNothing"}),
+                      Expectation{"forgotten_clean_up", "C06_AWaiterCancelledWhileUnreachableLeavesNothing"},
+                      Expectation{"shared_expiry", "C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs",
+                                  "ReadWriteContract"},
+                      Expectation{"one_reader_enters", "C12_ReadersWhoWaitEnterInOneWave", "ReadWriteContract"},
+                      Expectation{"reader_jumps_queue", "C12_NobodyEntersBeforeAWriterWhoWaits", "ReadWriteContract"},
+                      Expectation{"stale_count", "C01_NoMoreThanAllPermitsAreOut", "PermitContract"},
+                      Expectation{"permit_of_another", "C05_APermitThatIsLostFreesNothing", "PermitContract"},
+                      Expectation{"some_kept", "C06_SeveralLocksOfWhichOneIsHeldLeaveNothing"}),
     [](const ::testing::TestParamInfo<Expectation>& each) { return each.param.mutation; });
 
 }  // namespace

@@ -28,6 +28,12 @@ constexpr std::pair<Mutation, std::string_view> names[] = {
     {Mutation::release_waits_for_lease, "release_waits_for_lease"},
     {Mutation::blocks, "blocks"},
     {Mutation::forgotten_clean_up, "forgotten_clean_up"},
+    {Mutation::shared_expiry, "shared_expiry"},
+    {Mutation::one_reader_enters, "one_reader_enters"},
+    {Mutation::reader_jumps_queue, "reader_jumps_queue"},
+    {Mutation::stale_count, "stale_count"},
+    {Mutation::permit_of_another, "permit_of_another"},
+    {Mutation::some_kept, "some_kept"},
 };
 
 }  // namespace

@@ -28,6 +28,12 @@ enum class Mutation {
   release_waits_for_lease,  // a release reports success, but the lock stays until its lease runs out
   blocks,                   // a call into the backend never returns
   forgotten_clean_up,       // what could not be released at once is left to its lease
+  shared_expiry,            // a reader's renewal keeps all readers' leases
+  one_reader_enters,        // of the readers who wait behind a writer one is let in
+  reader_jumps_queue,       // a try to read succeeds beside readers, though a writer waits
+  stale_count,              // who asks for a permit is told by how many were out when somebody asked before
+  permit_of_another,        // a release gives back a permit, whosever it is
+  some_kept,                // where one of several locks was not granted, the others are kept
 };
 
 [[nodiscard]] std::string_view to_string(Mutation mutation) noexcept;

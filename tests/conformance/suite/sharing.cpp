@@ -171,6 +171,9 @@ TEST_P(ReadWriteContract, C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs) {
   Pending writer(other, {});
   pass_until(observer->renewals(name()), "a lease is not renewed", 6);  // two leases and more
   EXPECT_FALSE(writer.done());
+  if (caps().can_inspect) {
+    EXPECT_EQ(client().inspect(name(), Space::read_write).holders.size(), 1U) << "the dead one's lease is over";
+  }
   reading.reset();
   pass_until(writer.event(), "a writer does not get the lock");
   EXPECT_TRUE(writer.lease().held());
