@@ -89,6 +89,9 @@ TEST_F(Torture, WhatCannotBeTorturedIsRefusedBeforeAnythingIsBroken) {
   refused({"--url", "memory://"}, "--url: locks of memory:// are within one process");
   refused({"--url", url(), "--minutes", "0"}, "--minutes: must be a number greater than 0, not \"0\"");
   refused({"--url", url(), "--minutes", "soon"}, "--minutes");
+  for (const char* kind : {"mutex", "semaphore=", "semaphore=0", "semaphore=101", "semaphore=2x", "read-write=2"}) {
+    refused({"--url", url(), "--kind", kind}, "--kind: ");
+  }
   refused({"--url", url(), "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"");
   refused({"--url", url(), "--seed", "x"}, "--seed");
   refused({"--url", url() + "?nonsense=1"}, "nonsense");
