@@ -1,5 +1,6 @@
 // Runs the suite on the mutant backend: the correct one, or one that is broken as `--mutation=NAME`, the first
-// argument, says. With `--untested=TEST,...` instead, on a backend that is correct and a fixture that can do little.
+// argument, says; with `--sharing-mutation=NAME` of locks of all kinds. With `--untested=TEST,...` instead, on a
+// backend that is correct and a fixture that can do little.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -34,6 +35,7 @@ void add_listed(std::string_view list) {
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
   constexpr std::string_view option = "--mutation=";
+  constexpr std::string_view sharing_option = "--sharing-mutation=";
   constexpr std::string_view list_option = "--untested=";
   if (argc > 1 && std::string_view(argv[1]).starts_with(list_option)) {
     add_listed(std::string_view(argv[1]).substr(list_option.size()));
@@ -41,8 +43,12 @@ int main(int argc, char** argv) {
     return conformance::run(argc - 1, argv + 1);
   }
   auto mutation = conformance::Mutation::none;
-  if (argc > 1 && std::string_view(argv[1]).starts_with(option)) {
-    const auto wanted = conformance::parse_mutation(std::string_view(argv[1]).substr(option.size()));
+  std::vector<dlock::Space> spaces{dlock::Space::lock};
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool sharing = first.starts_with(sharing_option);
+  if (sharing) spaces = {dlock::Space::read_write, dlock::Space::semaphore};
+  if (sharing || first.starts_with(option)) {
+    const auto wanted = conformance::parse_mutation(first.substr(first.find('=') + 1));
     if (!wanted) {
       std::cerr << "unknown mutation: " << argv[1] << '\n';
       return 2;
@@ -52,12 +58,12 @@ int main(int argc, char** argv) {
     --argc;
     ++argv;
   }
-  conformance::add_subject(
-      {.name = "mutant",
-       .make =
-           [mutation] {
-             return std::make_unique<conformance::MemoryFixture>("queue", conformance::mutant_backend(mutation));
-           },
-       .spaces = {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore, dlock::Space::election}});
+  conformance::add_subject({.name = "mutant",
+                            .make =
+                                [mutation] {
+                                  return std::make_unique<conformance::MemoryFixture>(
+                                      "queue", conformance::mutant_backend(mutation));
+                                },
+                            .spaces = std::move(spaces)});
   return conformance::run(argc, argv);
 }

@@ -10,17 +10,18 @@
 namespace dlock::conformance {
 namespace {
 
-Finished run(const std::string& mutation, const std::string& test) {
-  return run_program(
-      {DLOCK_MUTANT_PROGRAM, "--mutation=" + mutation, "--gtest_filter=*." + test + "/*", "--gtest_color=no"},
-      std::chrono::milliseconds(1500));
-}
-
 struct Expectation {
   std::string mutation;
   std::string test;
   std::string suite = "Contract";
 };
+
+Finished run(const std::string& mutation, const Expectation& expected) {
+  const std::string option = expected.suite == "Contract" ? "--mutation=" : "--sharing-mutation=";
+  return run_program({DLOCK_MUTANT_PROGRAM, option + mutation,
+                      "--gtest_filter=" + expected.suite + "." + expected.test + "/*", "--gtest_color=no"},
+                     std::chrono::milliseconds(1500));
+}
 
 void PrintTo(const Expectation& expectation, std::ostream* out) {
   *out << expectation.mutation;
@@ -29,7 +30,7 @@ void PrintTo(const Expectation& expectation, std::ostream* out) {
 class Mutant : public ::testing::TestWithParam<Expectation> {};
 
 TEST_P(Mutant, FailsTheTestThatIsThereForIt) {
-  const Finished broken = run(GetParam().mutation, GetParam().test);
+  const Finished broken = run(GetParam().mutation, GetParam());
   EXPECT_EQ(broken.status, 1) << broken.output;
   EXPECT_NE(broken.output.find("[  FAILED  ] " + GetParam().suite + "." + GetParam().test + "/mutant"),
             std::string::npos)
@@ -37,7 +38,7 @@ TEST_P(Mutant, FailsTheTestThatIsThereForIt) {
 }
 
 TEST_P(Mutant, WouldPassItIfItWereCorrect) {
-  const Finished correct = run("none", GetParam().test);
+  const Finished correct = run("none", GetParam());
   EXPECT_EQ(correct.status, 0) << correct.output;
   EXPECT_NE(correct.output.find("[       OK ] " + GetParam().suite + "." + GetParam().test + "/mutant"),
             std::string::npos)
