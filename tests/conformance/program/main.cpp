@@ -21,9 +21,16 @@ std::string subject_name(const std::string& url) {
   return name.empty() ? "url" : name;
 }
 
+// The kinds of locks that the backend has.
+std::vector<dlock::Space> spaces_of(const dlock::Client& client) {
+  using dlock::Space;
+  std::vector<Space> spaces{Space::lock, Space::read_write, Space::semaphore, Space::election};
+  std::erase_if(spaces, [&](Space space) { return !client.capabilities().has(space); });
+  return spaces;
+}
+
 // Takes a lock and gives it back, so that what is wrong with the service is said once, not by every test.
-void try_out(const std::string& url) {
-  const dlock::Client client = dlock::connect(url);
+void try_out(const dlock::Client& client) {
   try {
     if (auto lease = client.lock("dlock-conformance/try-out").try_acquire()) (void)lease->release();
   } catch (const dlock::Error& e) {
@@ -57,13 +64,18 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> rest = app.remaining();
   const bool only_lists = std::find(rest.begin(), rest.end(), "--gtest_list_tests") != rest.end();
+  std::vector<dlock::Space> spaces;
   try {
-    if (!only_lists) try_out(url);
+    const dlock::Client client = dlock::connect(url);
+    spaces = spaces_of(client);
+    if (!only_lists) try_out(client);
   } catch (const dlock::Error& e) {
     std::cerr << "dlock-conformance: " << dlock::printable(e.what()) << '\n';
     return conformance::exit_usage;
   }
-  conformance::add_subject({subject_name(url), [url] { return std::make_unique<conformance::UrlFixture>(url); }});
+  conformance::add_subject({.name = subject_name(url),
+                            .make = [url] { return std::make_unique<conformance::UrlFixture>(url); },
+                            .spaces = spaces});
 
   rest.insert(rest.begin(), argv[0]);
   std::vector<char*> arguments;
