@@ -49,7 +49,14 @@ struct Sum {
   std::map<std::string, std::size_t> denied;
   std::map<std::string, std::size_t> faults;
   MishapCounts mishaps{};
+  std::map<std::string, std::size_t> kinds;  // of acquires, by kind of lock and mode
 
+  void add(const std::vector<Event>& history) {
+    for (const Event& event : history) {
+      if (event.kind != Kind::asked) continue;
+      ++kinds[std::string(torture::name_of(event.space)) + (event.mode == Mode::shared ? " to read" : "")];
+    }
+  }
   void add(const Counts& counts, const MishapCounts& more) {
     ++seeds;
     acquires += counts.acquires;
@@ -69,6 +76,7 @@ void run_seed(std::uint64_t seed, Sum& sum, Kinds kinds = Kinds::all) {
   const Simulated run = simulate(seed, Mutation::none, kinds);
   const Verdict verdict = check(run.history, simulation_rules());
   sum.add(verdict.counts, run.mishaps);
+  sum.add(run.history);
   if (only_seed()) print(run.history);
   for (const Violation& violation : verdict.violations) {
     ADD_FAILURE() << "DLOCK_SIMULATION_SEED=" << seed << "\n" << excerpt(run.history, violation);
@@ -76,7 +84,7 @@ void run_seed(std::uint64_t seed, Sum& sum, Kinds kinds = Kinds::all) {
 }
 
 // A run in which little happened shows little.
-void expect_enough(const Sum& sum) {
+void expect_enough(Sum sum) {
   EXPECT_GT(sum.acquires, 200 * sum.seeds);
   EXPECT_GT(sum.grants, 130 * sum.seeds);
   EXPECT_GT(sum.takeovers, 5 * sum.seeds);
@@ -90,6 +98,9 @@ void expect_enough(const Sum& sum) {
   for (const char* const word : {"bad network", "crash", "cut off", "held messages let go", "power cut", "quit", "stop",
                                  "wall clock back", "wall clock forward"}) {
     EXPECT_GT(sum.faults.contains(word) ? sum.faults.at(word) : 0, sum.seeds / 4) << word;
+  }
+  for (const char* const kind : {"lock", "read-write", "read-write to read", "semaphore", "election"}) {
+    EXPECT_GT(sum.kinds[kind], sum.acquires / 20) << kind;
   }
   for (std::size_t i = 0; i < sum.mishaps.size(); ++i) EXPECT_GT(sum.mishaps[i], 2 * sum.seeds) << mishap_names[i];
 }
