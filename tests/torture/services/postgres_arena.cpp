@@ -43,9 +43,8 @@ class PostgresArena final : public Arena {
   }
   [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
-    if (space != Space::lock) return found;  // list() sees all that holds or waits
     for (const std::string& lock : locks) {
-      const PostgresLock there(strategy_, lock);
+      const PostgresLock there(strategy_, lock, space);
       if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
     }
     return found;
