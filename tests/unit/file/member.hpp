@@ -56,6 +56,7 @@ class Member {
   }
   // What it got first.
   bool leave() {
+    if (grants.empty()) return false;
     const Grant first = grants.front();
     grants.erase(grants.begin());
     return release(first);
