@@ -85,14 +85,19 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
     ensemble.fate = nullptr;
     ensemble.release_answers();
     engine.run();
-    // Whoever holds it lets go; then whoever is next does.
+    // Whoever holds it lets go; then whoever is next does. Tries that found it busy are over.
+    for (std::size_t i = acquires_.size(); i-- > 0;) {
+      if (!acquires_[i].attempt->grant && !acquires_[i].attempt->request.wait) end(i);
+    }
+    engine.run();
     while (!acquires_.empty()) {
       expect_not_too_many();
-      const auto over = std::find_if(acquires_.begin(), acquires_.end(), [](const Acquire& each) {
-        return each.attempt->grant || !each.attempt->request.wait;
-      });
-      ASSERT_NE(over, acquires_.end()) << acquires_.size() << " wait and nobody holds it, seed " << seed;
-      end(static_cast<std::size_t>(over - acquires_.begin()));
+      const auto holds = [](const Acquire& each) { return each.attempt->grant.has_value(); };
+      const auto holders = std::count_if(acquires_.begin(), acquires_.end(), holds);
+      const std::size_t capacity = GetParam() == Space::semaphore ? permits : 1;
+      ASSERT_GE(static_cast<std::size_t>(holders), std::min(capacity, acquires_.size())) << "seed " << seed;
+      const auto first = std::find_if(acquires_.begin(), acquires_.end(), holds);
+      end(static_cast<std::size_t>(first - acquires_.begin()));
       engine.run();
     }
     EXPECT_TRUE(ensemble.children(lock_path("/dlock", "lock", GetParam())).empty());

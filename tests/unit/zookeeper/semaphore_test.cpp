@@ -100,22 +100,37 @@ TEST_F(SemaphoreTest, WhoeverEntersSaysSoWhereOthersAreBehind) {
   EXPECT_EQ(ensemble.data(nodes().at(0)), "host:1:test") << "there is nobody to be told";
 }
 
-// The second looks while the holder is there, and the first, which never waits, when it has gone.
-TEST_F(SemaphoreTest, OneWhoEntersAtOnceIsNotTakenForAWaiterForEver) {
-  const std::string holder = put_permit(1);
-  std::unique_ptr<Attempt> second;
-  ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind != Kind::children || request.path != place) return Fate::answer;
-    ensemble.fate = nullptr;
-    second = start(*backend, asked(1));
-    ensemble.remove(holder);
-    return Fate::answer;
-  };
-  const auto first = take(1);
-  ASSERT_TRUE(first->grant);
-  ASSERT_FALSE(second->grant);
-  (void)release(*backend, *first);
-  EXPECT_TRUE(second->grant) << "without waiting for a look that is taken now and then";
+// The second looks while both holders are there, and the first, which never waits, when one of them has gone. The
+// second hears of the first before it watches it, or after.
+TEST_F(SemaphoreTest, OneWhoEntersAtOnceIsNotTakenForAWaiter) {
+  const auto others = make();
+  for (const bool second_is_late : {false, true}) {
+    const std::string holder = put_permit(2);
+    const std::string other_holder = put_permit(2);
+    std::unique_ptr<Attempt> second;
+    ensemble.fate = [&](const FakeRequest& request) {
+      if (request.kind != Kind::children || request.path != place) return Fate::answer;
+      if (second_is_late) {
+        next(Kind::children, Fate::hold_answer);
+      } else {
+        ensemble.fate = nullptr;
+      }
+      second = start(*others, asked(2));
+      ensemble.remove(holder);
+      return Fate::answer;
+    };
+    (void)contend(*others, true, "connects");
+    const auto first = take(2);
+    ASSERT_TRUE(first->grant);
+    ensemble.release_answers();
+    engine.run();
+    ASSERT_FALSE(second->grant);
+    ensemble.remove(other_holder);
+    engine.run();
+    ASSERT_TRUE(second->grant) << "late: " << second_is_late;
+    (void)release(*others, *second);
+    (void)release(*backend, *first);
+  }
 }
 
 TEST_F(SemaphoreTest, WhatCouldNotBeSaidIsSaidAgainBeforeTheGrant) {
