@@ -140,6 +140,61 @@ TEST_F(Kinds, HoldOfSeveralLocksExitsWith79WhenOneIsLost) {
   EXPECT_THAT(result.err, testing::StartsWith("dlock: lost \"a\""));
 }
 
+TEST_F(Kinds, ManyShareAReadWriteLockOrOneHasItAlone) {
+  Process first = holder_of({"--shared", "job"});
+  const Process second = holder_of({"--shared", "job"});
+  const Finished writer = tried({"--exclusive", "job"});
+  EXPECT_EQ(writer.status, 75);
+  EXPECT_EQ(writer.err, "dlock: somebody else holds \"job\"\n");
+  const Json status = Json::parse(run(dlock("status", {"--json", "--kind", "read-write", "job"})).out);
+  ASSERT_EQ(status["holders"].size(), 2U);
+  EXPECT_EQ(status["holders"][0]["mode"], "shared");
+  EXPECT_THAT(status["holders"].dump(), testing::HasSubstr(":" + std::to_string(first.pid()) + ":"));
+  EXPECT_THAT(status["holders"].dump(), testing::HasSubstr(":" + std::to_string(second.pid()) + ":"));
+  EXPECT_THAT(run(dlock("list", {"--kind", "read-write"})).out, testing::HasSubstr("job   shared"));
+}
+
+TEST_F(Kinds, ReadersAreKeptOutByAWriter) {
+  Process writer = holder_of({"--exclusive", "job"});
+  const Finished reader = tried({"--shared", "job"});
+  EXPECT_EQ(reader.status, 75);
+  EXPECT_EQ(reader.err, "dlock: somebody else holds \"job\" exclusively, or waits to\n");
+  const Finished late = run(dlock("run", {"--shared", "--wait", "20ms", "job", "--", "echo", "ran"}));
+  EXPECT_EQ(late.status, 76);
+  EXPECT_EQ(late.err, "dlock: timed out waiting for \"job\": somebody else holds it exclusively, or waits to\n");
+  Process waiter(dlock("run", {"--shared", "job", "--", "echo", "ran"}));
+  writer.signal(SIGKILL);
+  EXPECT_EQ(waiter.finish().out, "ran\n");
+}
+
+TEST_F(Kinds, ASemaphoreHasSoManyPermits) {
+  Process first = holder_of({"--permits", "2", "job"});
+  Process second = holder_of({"--permits", "2", "job"});
+  const Finished third = tried({"--permits", "2", "job"});
+  EXPECT_EQ(third.status, 75);
+  EXPECT_EQ(third.err, "dlock: all 2 permits of \"job\" are taken, or others wait for one\n");
+  EXPECT_THAT(run(dlock("status", {"--kind", "semaphore", "job"})).out,
+              testing::HasSubstr("permits  2 of 2 are taken\n"));
+  first.signal(SIGKILL);
+  (void)first.wait();
+  EXPECT_EQ(tried({"--permits", "2", "job"}).status, 0) << "a permit whose holder was killed comes back";
+}
+
+TEST_F(Kinds, AnotherNumberOfPermitsIsRefusedNamingBoth) {
+  const Process holder = holder_of({"--permits", "2", "job"});
+  const Finished other = run(dlock("run", {"--permits", "3", "job", "--", "echo", "ran"}));
+  EXPECT_EQ(other.status, 64);
+  EXPECT_EQ(other.out, "");
+  EXPECT_THAT(other.err, testing::AllOf(testing::HasSubstr("2"), testing::HasSubstr("3")));
+}
+
+TEST_F(Kinds, DoNotTouchEachOther) {
+  const Process lock = holder_of({"job"});
+  const Process writer = holder_of({"--exclusive", "job"});
+  const Process permit = holder_of({"--permits", "1", "job"});
+  EXPECT_EQ(run(dlock("elect", {"--once", "--try", "job", "--", "true"})).status, 0);
+}
+
 #ifdef DLOCK_TEST_WITH_MEMORY
 TEST_F(Kinds, ACommandIsToldOfWhichKindItsLockIs) {
   const auto kind = [](std::vector<std::string> options) {

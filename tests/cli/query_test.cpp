@@ -184,12 +184,13 @@ TEST_F(Query, DoctorSaysWhatTheServiceGuarantees) {
   EXPECT_EQ(result.status, 0) << result.out << result.err;
   EXPECT_THAT(result.out, testing::HasSubstr("service  " + url()));
   EXPECT_THAT(result.out, testing::HasSubstr("scope    machine: "));
+  EXPECT_THAT(result.out, testing::HasSubstr("kinds    lock, read-write, semaphore, election\n"));
   const Json json = json_of("doctor");
   EXPECT_EQ(json["capabilities"]["backend"], "file");
   EXPECT_EQ(json["capabilities"]["can_break"], false);
   EXPECT_EQ(json["capabilities"]["can_forget"], true);
   EXPECT_EQ(json["capabilities"]["can_forget_idle"], true);
-  EXPECT_EQ(json["capabilities"]["read_write_locks"], false);
+  EXPECT_EQ(json["capabilities"]["read_write_locks"], true);
   EXPECT_EQ(json["capabilities"]["close_on_exec"], true);
   ASSERT_FALSE(json["findings"].empty());
   for (const Json& finding : json["findings"]) {
