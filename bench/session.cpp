@@ -40,6 +40,7 @@ constexpr std::array kinds{
     Kind{scenario::holding, holding_steps},
     Kind{scenario::distance, distance_steps},
     Kind{scenario::mix, mix_steps},
+    Kind{scenario::sharing, sharing_steps},
 };
 
 bool wanted(const Plan& plan, std::string_view name) {

@@ -105,7 +105,7 @@ std::string bench_footer() {
          "touched, and removed in the end, but the service is kept busy: do not measure one that others depend on.\n"
          "INT and TERM end it; what was measured until then is reported.\n"
          "\n"
-         "Scenarios: latency, throughput, contention, recovery, holding, distance, mix.\n"
+         "Scenarios: latency, throughput, contention, recovery, holding, distance, mix, sharing.\n"
          "\n"
          "Examples:\n"
          "  dlock bench --quick\n"

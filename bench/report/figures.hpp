@@ -27,6 +27,10 @@ inline constexpr const char* distance = "distance";
 // Many callers, names by a Zipf distribution, the lock held for a while. callers names hold_us: throughput p50 p99 max
 // fairness; the percentiles are of the wait for the lock; its distribution. dlock only.
 inline constexpr const char* mix = "mix";
+// Locks that several hold at the same time, as far as the service has them. callers reads, one read-write lock:
+// throughput. readers, which come and go without a pause: p50 p99 of the wait of one writer. callers permits, one
+// semaphore: throughput. dlock only.
+inline constexpr const char* sharing = "sharing";
 }  // namespace scenario
 
 namespace parameter {
@@ -36,6 +40,9 @@ inline constexpr const char* waiters = "waiters";              // for one name
 inline constexpr const char* leases = "leases";                // held at the same time
 inline constexpr const char* round_trip_ms = "round_trip_ms";  // simulated
 inline constexpr const char* names = "names";
+inline constexpr const char* reads = "reads";      // percent of all calls
+inline constexpr const char* readers = "readers";  // that one writer waits for
+inline constexpr const char* permits = "permits";  // of a semaphore
 inline constexpr const char* hold_us = "hold_us";  // how long each holds the lock, on average
 inline constexpr const char* rate = "rate";        // arrivals a second, of an open loop
 // What the service granted, which may be more than was asked for. 0: the lock lasts as long as the holder's process.

@@ -12,6 +12,9 @@ std::string text_of(std::string_view name, double value) {
   if (name == parameter::waiters) return count_text(value, "waiter");
   if (name == parameter::leases) return count_text(value, "lease");
   if (name == parameter::names) return count_text(value, "name");
+  if (name == parameter::readers) return "a writer among " + count_text(value, "reader");
+  if (name == parameter::permits) return count_text(value, "permit");
+  if (name == parameter::reads) return round_text(value, "") + " % reads";
   if (name == parameter::outstanding) return count_text(value, "") + " under way";
   if (name == parameter::round_trip_ms) return round_text(value, "") + " ms round trip";
   if (name == parameter::hold_us) return "held for " + round_text(value, "us");

@@ -16,8 +16,8 @@ namespace dlock::bench {
 // One self-contained page.
 [[nodiscard]] std::string to_html(const Report& report);
 
-// The table for a terminal: a line a service, and below it the ratios to each floor, those to by hand with the
-// performance budget.
+// The table for a terminal: a line a service, below it one of the locks that several hold at the same time, and the
+// ratios to each floor, those to by hand with the performance budget.
 [[nodiscard]] std::string to_text(const Report& report);
 
 // What changed beyond the noise: a figure counts as changed when the ranges of its repeats do not overlap and the

@@ -5,9 +5,12 @@
 
 #include <fmt/core.h>
 
+#include "bench/report/figures.hpp"
 #include "bench/report/overview.hpp"
 #include "bench/report/ratios.hpp"
 #include "bench/report/report.hpp"
+#include "bench/report/selection.hpp"
+#include "bench/report/sharing.hpp"
 #include "bench/report/text_table.hpp"
 #include "bench/report/units.hpp"
 
@@ -33,6 +36,30 @@ std::string figures_text(const Report& report) {
                counted_text(row.operations, "", overview.many), quantity_text(row.recovery, "us")});
   }
   return table.text();
+}
+
+// Services that have no such locks are left out.
+std::string sharing_text(const Report& report) {
+  const std::vector<SharingColumn> columns = sharing_columns(report);
+  if (columns.empty()) return {};
+  TextTable table;
+  std::vector<std::string> what = {"sharing"};
+  std::vector<std::string> who = {"service"};
+  for (const SharingColumn& each : columns) {
+    what.push_back(each.what);
+    who.push_back(each.who);
+  }
+  table.add(std::move(what));
+  table.add(std::move(who));
+  for (const std::string& service : labels_of(report)) {
+    if (only_one_of(report, scenario::sharing, service) == nullptr) continue;
+    std::vector<std::string> line = {printable(service)};
+    for (const SharingColumn& each : columns) {
+      line.push_back(quantity_text(median_of(measurement_of(report, service, each), each.figure), each.unit));
+    }
+    table.add(std::move(line));
+  }
+  return "\n" + table.text();
 }
 
 std::vector<std::string> line_of(std::string label, const Ratios::Row& row,
@@ -84,7 +111,8 @@ std::string problems_text(const Report& report) {
 }  // namespace
 
 std::string to_text(const Report& report) {
-  std::string text = figures_text(report) + ratios_text(report, Who::by_hand, "ratio to by hand") +
+  std::string text = figures_text(report) + sharing_text(report) +
+                     ratios_text(report, Who::by_hand, "ratio to by hand") +
                      ratios_text(report, Who::same_requests, "to same requests") + problems_text(report);
   if (report.quick) text += "\nA quick run: few and short repeats.\n";
   if (!report.complete) text += "\nInterrupted: not everything was measured.\n";

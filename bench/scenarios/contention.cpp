@@ -14,8 +14,6 @@ namespace dlock::bench {
 
 namespace {
 
-// Contenders are spread over so many clients, as over processes.
-constexpr std::size_t most_clients = 8;
 // Long enough for whoever let go to be waiting again before it would be its turn.
 constexpr std::chrono::milliseconds hold{1};
 constexpr std::chrono::seconds longest_warm_up{3};
@@ -69,18 +67,22 @@ void add_operations(Collector& collector, const Mark& before, const Mark& after)
 
 }  // namespace
 
+std::vector<Client> connect_several(Target& target, std::size_t locks, std::size_t most) {
+  constexpr std::size_t most_clients = 8;
+  const std::size_t count = std::min(most, most_clients);
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < count; ++i) clients.push_back(target.connect((locks + count - 1) / count));
+  return clients;
+}
+
 std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,
                                             std::size_t waiters, const std::stop_token& stop) {
   const std::size_t contenders = waiters + 1;  // one of them holds
-  const std::size_t client_count = std::min(waiters, most_clients);
-  std::vector<Client> clients;
-  for (std::size_t i = 0; i < client_count; ++i) {
-    clients.push_back(target.connect((contenders + client_count - 1) / client_count));
-  }
+  const std::vector<Client> clients = connect_several(target, contenders, waiters);
   Relay relay(contenders);
   Collector collector(target, subject, Who::dlock);
   Crowd crowd(contenders, [&](std::size_t index, const std::stop_token&) {
-    return contender(relay, clients[index % client_count], index);
+    return contender(relay, clients[index % clients.size()], index);
   });
   crowd.gather(stop);
   crowd.start();

@@ -95,7 +95,7 @@ std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const
       collector.add(times, {p50, p90, p99, p999, longest});
       collector.add(samples, static_cast<double>(times.count()));
       // In an open loop, waiting for the next arrival takes some as well.
-      if (!rate) collector.add(context_switches, turns[i].switches_each());
+      if (!rate) collector.add(quantity::context_switches, turns[i].switches_each());
       collector.keep(times);
     }
   }

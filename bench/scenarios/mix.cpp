@@ -43,22 +43,29 @@ std::vector<Measurement> measure_mix(Target& target, std::size_t callers, const 
   const Zipf names(name_count, skew);
   const Client client = target.connect(callers);
   Crowd crowd(callers, [&](std::size_t index, const std::stop_token&) { return caller(client, names, index); });
+  measure_repeats(crowd, plan, stop, [&](const Window& window) {
+    collector.add(quantity::throughput, window.per_second());
+    collector.add(window.samples, {quantity::p50, quantity::p99, quantity::longest});
+    collector.add(quantity::fairness, fairness_of_turns(window.calls_of_each));
+    collector.keep(window.samples);
+  });
+  return measurements_of({&collector, 1});
+}
+
+}  // namespace
+
+void measure_repeats(Crowd& crowd, const Plan& plan, const std::stop_token& stop,
+                     const std::function<void(const Window& window)>& add) {
   crowd.gather(stop);
   crowd.start();
   (void)crowd.measure(plan.warm_up, stop);
   for (int repeat = 0; repeat < plan.repeats && !stop.stop_requested(); ++repeat) {
     const Window window = crowd.measure(plan.round, stop);
     if (!window.complete) break;
-    collector.add(quantity::throughput, window.per_second());
-    collector.add(window.samples, {quantity::p50, quantity::p99, quantity::longest});
-    collector.add(quantity::fairness, fairness_of_turns(window.calls_of_each));
-    collector.keep(window.samples);
+    add(window);
   }
   (void)crowd.finish();
-  return measurements_of({&collector, 1});
 }
-
-}  // namespace
 
 std::vector<Step> mix_steps(Target& target, const Plan& plan) {
   const std::size_t callers = most_possible(target, most_callers);

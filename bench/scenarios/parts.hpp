@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <vector>
 
+#include "bench/measure/crowd.hpp"
 #include "bench/plan.hpp"
 #include "bench/report/result.hpp"
 #include "bench/scenarios/collector.hpp"
@@ -25,6 +27,14 @@ namespace dlock::bench {
 [[nodiscard]] std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,
                                                           std::size_t waiters, const std::stop_token& stop);
 [[nodiscard]] std::chrono::nanoseconds time_of_contention(const Plan& plan, std::size_t waiters);
+
+// Clients for so many who hold or wait, who are spread over them as over processes: at most that number, and no more
+// than eight.
+[[nodiscard]] std::vector<Client> connect_several(Target& target, std::size_t locks, std::size_t most);
+
+// Starts the crowd, lets it warm up, and hands out each complete repeat; then the crowd is at its end.
+void measure_repeats(Crowd& crowd, const Plan& plan, const std::stop_token& stop,
+                     const std::function<void(const Window& window)>& add);
 
 // So many locks of a client are worth trying.
 [[nodiscard]] inline bool possible(const Target& target, std::size_t locks) {

@@ -30,5 +30,6 @@ struct Step {
 [[nodiscard]] std::vector<Step> holding_steps(Target& target, const Plan& plan);
 [[nodiscard]] std::vector<Step> distance_steps(Target& target, const Plan& plan);
 [[nodiscard]] std::vector<Step> mix_steps(Target& target, const Plan& plan);
+[[nodiscard]] std::vector<Step> sharing_steps(Target& target, const Plan& plan);
 
 }  // namespace dlock::bench

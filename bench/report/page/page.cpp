@@ -230,7 +230,7 @@ Markup navigation(const std::vector<Section>& sections) {
 std::string to_html(const Report& report) {
   const std::vector<Section> sections = {latency_section(report),  throughput_section(report), hand_off_section(report),
                                          herd_section(report),     recovery_section(report),   holding_section(report),
-                                         distance_section(report), mix_section(report)};
+                                         distance_section(report), mix_section(report),        sharing_section(report)};
   Markup page(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"

@@ -29,6 +29,7 @@ struct Section {
 [[nodiscard]] Section holding_section(const Report& report);
 [[nodiscard]] Section distance_section(const Report& whole);
 [[nodiscard]] Section mix_section(const Report& report);
+[[nodiscard]] Section sharing_section(const Report& report);
 
 // What sections are made of.
 

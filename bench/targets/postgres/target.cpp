@@ -1,10 +1,13 @@
 #include "bench/targets/postgres/target.hpp"
 
+#include <libpq-fe.h>
+
 #include <algorithm>
 #include <exception>
 #include <optional>
 
 #include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/by_hand.hpp"
 #include "bench/targets/postgres/connection.hpp"
@@ -133,15 +136,17 @@ std::optional<Operations> PostgresTarget::operations() {
 void PostgresTarget::clean_up() {
   const PostgresConnection connection(given());
   connection.run("SET lock_timeout = '10s'");
-  const std::string schema = postgres::quote_identifier(schema_);
   if (own_schema_) {
-    connection.run("DROP SCHEMA IF EXISTS " + schema + " CASCADE");
+    connection.run("DROP SCHEMA IF EXISTS " + postgres::quote_identifier(schema_) + " CASCADE");
     return;
   }
+  connection.prepare("exists", "SELECT 1 WHERE to_regclass($1) IS NOT NULL");
   const std::string names = lock_names;
-  for (const char* table : {"lease", "optimistic", "row_lock", "row_token", "fence"}) {
-    connection.run("DELETE FROM " + schema + "." + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" +
-                   names + "%'");
+  for (const postgres::TableDefinition& each : postgres::layout()) {
+    const std::string table = postgres::qualified(schema_, each.name);
+    // What an older dlock has made lacks some.
+    if (!each.locks || PQntuples(connection.call("exists", {table.c_str()}).get()) == 0) continue;
+    connection.run("DELETE FROM " + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" + names + "%'");
   }
   if (has_by_hand_) drop(by_hand_, connection);
 }

@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 
+#include "backends/redis/requests/keys.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/redis/by_hand.hpp"
 #include "bench/targets/redis/connection.hpp"
@@ -128,7 +129,11 @@ std::optional<Operations> RedisTarget::operations() {
 // Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock, and floors.
 void RedisTarget::clean_up() {
   RedisConnection connection(given());
-  for (const std::string& ours : own_prefix_ ? std::vector{prefix_} : std::vector{prefix_ + lock_names, floors_}) {
+  std::vector<std::string> starts = {floors_};
+  for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
+    starts.push_back(redis::lock_key(prefix_, own_prefix_ ? "" : lock_names, each));
+  }
+  for (const std::string& ours : starts) {
     const std::string pattern = quoted_pattern(ours) + "*";
     unlink_matching(connection, pattern);
     unlink_matching(connection, "{" + pattern);

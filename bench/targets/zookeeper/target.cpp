@@ -4,6 +4,7 @@
 #include <exception>
 #include <optional>
 
+#include "backends/zookeeper/nodes/node_name.hpp"
 #include "bench/targets/detour.hpp"
 #include "bench/targets/network.hpp"
 #include "bench/targets/own_name.hpp"
@@ -122,7 +123,13 @@ std::optional<Operations> ZooKeeperTarget::operations() {
 // left of a lock the servers remove by themselves.
 void ZooKeeperTarget::clean_up() {
   const ZooKeeperSession session(given());
-  remove_tree(session.get(), own_prefix_ ? prefix_ : floors_);
+  if (!own_prefix_) {
+    remove_tree(session.get(), floors_);
+    return;
+  }
+  for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
+    remove_tree(session.get(), zookeeper::space_path(prefix_, each));
+  }
 }
 
 }  // namespace

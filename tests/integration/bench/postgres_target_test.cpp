@@ -57,12 +57,14 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   const Targets targets = targets_of(url);
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
+    use_other_kinds(*each);
     use_its_floors(*each);
   }
   EXPECT_NE(server_->value("SELECT count(*) FROM app.lease"), "1");
+  EXPECT_NE(server_->value("SELECT count(*) FROM app.lease_sem"), "0");
   for (const auto& each : targets) each->clean_up();
   EXPECT_EQ(server_->value("SELECT string_agg(name, ',') FROM app.lease"), "orders");
-  for (const std::string table : {"optimistic", "row_lock", "row_token", "fence"}) {
+  for (const std::string table : {"optimistic", "row_lock", "row_token", "fence", "lease_rw", "lease_sem"}) {
     EXPECT_EQ(server_->value("SELECT count(*) FROM app." + table), "0") << table;
   }
   EXPECT_EQ(

@@ -61,7 +61,10 @@ TEST_F(RedisTargetTest, DistanceTakesTime) {
 TEST_F(RedisTargetTest, LeavesNothingBehind) {
   const std::size_t before = keys();
   const Targets targets = targets_of(server_->url());
-  for (const auto& each : targets) acquire_and_release(*each, 1);
+  for (const auto& each : targets) {
+    acquire_and_release(*each, 1);
+    use_other_kinds(*each);
+  }
   EXPECT_GT(keys(), before);
   for (const auto& each : targets) each->clean_up();
   EXPECT_EQ(keys(), before);
@@ -71,11 +74,15 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
   const std::string url = server_->url("strategy=queue&prefix=app[1]:");
   {
     const Client client = connect(url);
-    for (const char* name : {"orders", "dlock-bench"}) ASSERT_TRUE(client.lock(name).acquire().release());
+    for (const char* name : {"orders", "dlock-bench"}) {
+      ASSERT_TRUE(client.lock(name).acquire().release());
+      ASSERT_TRUE(client.read_write_lock(name).acquire().release());
+    }
   }
   const std::size_t before = keys();
   const auto target = std::move(targets_of(url).front());
   acquire_and_release(*target, 1);
+  use_other_kinds(*target);
   use_its_floors(*target);
   EXPECT_GT(keys(), before);
   target->clean_up();

@@ -40,6 +40,15 @@ inline void acquire_and_release(Target& target, int times) {
   for (int i = 0; i < times; ++i) ASSERT_TRUE(lock.acquire().release());
 }
 
+// Of the other kinds of locks, as far as the service has them.
+inline void use_other_kinds(Target& target) {
+  const Client client = target.connect(1);
+  if (client.capabilities().read_write_locks) {
+    ASSERT_TRUE(client.read_write_lock(test_name + "/rw").acquire_shared().release());
+  }
+  if (client.capabilities().semaphores) ASSERT_TRUE(client.semaphore(test_name + "/sem", 2).acquire().release());
+}
+
 inline void expect_that_a_floor_excludes(Target& target, Who who) {
   SCOPED_TRACE(target.label() + ", " + to_string(who));
   const auto one = target.make_floor(who, test_name);

@@ -55,6 +55,7 @@ TEST_F(ZooKeeperTargetTest, LeavesNothingBehind) {
   const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
+    use_other_kinds(*each);
     use_its_floors(*each);
   }
   EXPECT_NE(nodes(), before);

@@ -36,6 +36,18 @@ TEST(Compare, AReportIsLikeItself) {
             "Nothing changed beyond the noise.\n");
 }
 
+TEST(Compare, KindsOfSharingAreToldApart) {
+  const auto report = [](double pairs, double wait) {
+    return report_with(
+        {sharing("file", 95, 8, {500}), sharing("file", 50, 8, {pairs}), writers_wait("file", {wait}, {wait})});
+  };
+  const Comparison comparison = compare(report(400, 60), report(800, 90));
+  EXPECT_TRUE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("better  sharing, 8 callers, 50 % reads, throughput"));
+  EXPECT_THAT(comparison.text, HasSubstr("worse   sharing, a writer among 8 readers, p99"));
+  EXPECT_THAT(comparison.text, Not(HasSubstr("95 % reads")));
+}
+
 TEST(Compare, RangesThatOverlapAreNoise) {
   const Comparison comparison = compare_latency({100, 110, 130}, {128, 180, 200});
   EXPECT_FALSE(comparison.slower);

@@ -46,6 +46,22 @@ inline Measurement throughput(const std::string& service, double callers, std::v
                      {higher(figure::throughput, std::move(pairs))}, who);
 }
 
+inline Measurement sharing(const std::string& service, double reads, double callers, std::vector<double> pairs) {
+  return measurement(scenario::sharing, service, {{parameter::callers, callers}, {parameter::reads, reads}},
+                     {higher(figure::throughput, std::move(pairs))});
+}
+
+// Among eight readers.
+inline Measurement writers_wait(const std::string& service, std::vector<double> p50, std::vector<double> p99) {
+  return measurement(scenario::sharing, service, {{parameter::readers, 8}},
+                     {lower(figure::p50, std::move(p50)), lower(figure::p99, std::move(p99))});
+}
+
+inline Measurement permits(const std::string& service, double permits, double callers, std::vector<double> pairs) {
+  return measurement(scenario::sharing, service, {{parameter::callers, callers}, {parameter::permits, permits}},
+                     {higher(figure::throughput, std::move(pairs))});
+}
+
 inline Measurement under_way(const std::string& service, double count, std::vector<double> pairs,
                              std::vector<double> client_cpu) {
   return measurement(scenario::throughput, service, {{parameter::outstanding, count}},

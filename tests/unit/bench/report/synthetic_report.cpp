@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/report/figures.hpp"
@@ -232,6 +233,27 @@ class Generator {
          distribution(wait, 6)});
   }
 
+  void add_sharing(Report& report, const Service& service, const std::string& label) {
+    const std::string strategy = service.strategy;
+    if (strategy != "queue" && strategy != "sequential" && strategy != "table") return;
+    const auto add = [&](Parameters parameters, std::vector<Figure> figures) {
+      report.measurements.push_back(
+          {scenario::sharing, label, Who::dlock, std::move(parameters), std::move(figures), {}});
+    };
+    for (const double reads : {95.0, 50.0}) {
+      for (const double callers : {8.0, 64.0}) {
+        const double pairs = service.most_pairs * reads / 200 / std::log2(callers);
+        add({{parameter::callers, callers}, {parameter::reads, reads}},
+            {figure(figure::throughput, "1/s", Better::higher, pairs)});
+      }
+    }
+    const double wait = service.hand_off_us + service.pair_us;
+    add({{parameter::readers, 8}},
+        {figure(figure::p50, "us", Better::lower, wait), figure(figure::p99, "us", Better::lower, wait * 3, 0.1)});
+    add({{parameter::callers, 64}, {parameter::permits, 4}},
+        {figure(figure::throughput, "1/s", Better::higher, service.most_pairs / 3)});
+  }
+
   void add(Report& report, const Service& service) {
     const std::string backend = service.backend;
     const std::string strategy = service.strategy;
@@ -252,6 +274,7 @@ class Generator {
       add_contention(report, service, label, scenario::contention, {}, waiters, 0);
     }
     add_others(report, service, label);
+    add_sharing(report, service, label);
     if (!remote) return;
     const double trips = backend == "zookeeper" ? 3 : 2;
     for (const double round_trip : {0.0, 1.0, 5.0, 20.0}) {

@@ -62,6 +62,22 @@ TEST(Text, HasTheRatiosToTheSameRequestsByThemselves) {
                                                  "redis queue          1.20          -           -\n"));
 }
 
+TEST(Text, HasALineForEachServiceWithLocksThatSeveralHold) {
+  Report report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("sharing")));
+  report.services.push_back(service("zookeeper", "sequential"));
+  for (Measurement each :
+       {sharing("redis queue", 95, 8, {84'213}), writers_wait("redis queue", {61.2}, {1304}),
+        sharing("zookeeper sequential", 95, 8, {500}), permits("zookeeper sequential", 4, 64, {700})}) {
+    report.measurements.push_back(std::move(each));
+  }
+  EXPECT_THAT(to_text(report), HasSubstr("\n"
+                                         "sharing               95 % reads  writer, p50  writer, p99   4 permits\n"
+                                         "service                8 callers    8 readers    8 readers  64 callers\n"
+                                         "redis queue             84.2 k/s      61.2 us      1.30 ms           -\n"
+                                         "zookeeper sequential      500 /s            -            -      700 /s\n"));
+}
+
 TEST(Text, NoMarkWhereTheBudgetIsMet) {
   Report report = small_report();
   report.measurements[2].figures[0].repeats = {80};

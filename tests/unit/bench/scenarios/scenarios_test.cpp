@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bench/report/figures.hpp"
+#include "tests/support/fake_backend.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
 
 namespace dlock::bench {
@@ -302,6 +303,57 @@ TEST_F(ScenariosTest, AMixIsOfManyNames) {
 TEST_F(ScenariosTest, AMixKeepsToWhatTheServiceHasConnectionsFor) {
   target_.most_locks_ = 7;
   EXPECT_THAT(names(mix_steps(target_, plan_)), ElementsAre("mix, 7 callers, 1000 names"));
+}
+
+// --- Sharing ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ScenariosTest, SharingIsOfReadersAndWritersOfOneWriterAndOfPermits) {
+  const auto steps = sharing_steps(target_, plan_);
+  EXPECT_THAT(names(steps), ElementsAre("sharing, 95 % reads, 8 callers", "sharing, 95 % reads, 64 callers",
+                                        "sharing, 50 % reads, 8 callers", "sharing, 50 % reads, 64 callers",
+                                        "sharing, a writer among 8 readers", "sharing, 4 permits, 64 callers"));
+  const auto measured = run(steps);
+  ASSERT_EQ(measured.size(), 6U);
+  EXPECT_EQ(measured[1].parameters, (Parameters{{"callers", 64}, {"reads", 95}}));
+  EXPECT_EQ(measured[2].parameters, (Parameters{{"callers", 8}, {"reads", 50}}));
+  EXPECT_EQ(measured[4].parameters, (Parameters{{"readers", 8}}));
+  EXPECT_EQ(measured[5].parameters, (Parameters{{"callers", 64}, {"permits", 4}}));
+  for (const Measurement& each : measured) {
+    const bool waits = each.parameters.contains(parameter::readers);
+    EXPECT_EQ(figures(each), waits ? std::vector<std::string>({"p50", "p99"}) : std::vector<std::string>{"throughput"});
+    expect_sound(each, 3);
+    if (waits) continue;
+    for (const double value : each.figure(figure::throughput)->repeats) EXPECT_GT(value, 0);
+  }
+}
+
+TEST_F(ScenariosTest, WhoSharesIsSpreadOverEightClients) {
+  target_.most_locks_ = 9;
+  (void)run(sharing_steps(target_, plan_));
+  std::vector<std::size_t> expected(1 + 8 + 8, 1);  // the first is asked what it can do
+  expected.insert(expected.end(), 8, 2);            // nine are one more than there are clients
+  EXPECT_EQ(target_.clients(), expected);
+}
+
+TEST_F(ScenariosTest, SharingKeepsToWhatTheServiceHasConnectionsFor) {
+  target_.most_locks_ = 8;
+  EXPECT_THAT(names(sharing_steps(target_, plan_)),
+              ElementsAre("sharing, 95 % reads, 8 callers", "sharing, 50 % reads, 8 callers"));
+}
+
+TEST_F(ScenariosTest, WithoutSuchLocksThereIsNoSharing) {
+  const auto service = std::make_shared<test::FakeService>();
+  register_backend("bench-fake", service->factory());
+  TestTarget target("bench-fake://");
+  EXPECT_TRUE(sharing_steps(target, plan_).empty());
+  service->capabilities.semaphores = true;
+  EXPECT_THAT(names(sharing_steps(target, plan_)), ElementsAre("sharing, 4 permits, 64 callers"));
+}
+
+TEST_F(ScenariosTest, SharingThatIsStoppedHasNothingToSay) {
+  plan_.round = seconds(3600);
+  plan_.warm_up = seconds(3600);
+  for (const Step& step : sharing_steps(target_, plan_)) EXPECT_TRUE(step.run(stopped()).empty());
 }
 
 // --- Recovery --------------------------------------------------------------------------------------------------------

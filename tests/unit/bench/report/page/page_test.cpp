@@ -25,7 +25,8 @@ struct Part {
 constexpr Part parts[] = {{scenario::latency, "latency"},     {scenario::throughput, "throughput"},
                           {scenario::contention, "hand-off"}, {scenario::contention, "herd"},
                           {scenario::recovery, "recovery"},   {scenario::holding, "holding"},
-                          {scenario::distance, "distance"},   {scenario::mix, "mix"}};
+                          {scenario::distance, "distance"},   {scenario::mix, "mix"},
+                          {scenario::sharing, "sharing"}};
 
 // From the heading with that id to the end of its section.
 std::string section_of(const std::string& page, const std::string& id) {
@@ -100,6 +101,8 @@ TEST(Page, HasAPictureForEachBackend) {
   EXPECT_EQ(count(section_of(page, "hand-off"), "role=\"img\""), 5U);
   EXPECT_EQ(count(section_of(page, "herd"), "role=\"img\""), 4U);  // nobody counts for "file"
   EXPECT_EQ(count(section_of(page, "distance"), "role=\"img\""), 2U * 3U);
+  // One of all services for each number of callers and share of reads, for the permits, and for the writer's wait.
+  EXPECT_EQ(count(section_of(page, "sharing"), "role=\"img\""), 4U + 1U + 1U);
 }
 
 TEST(Page, DistanceBeginsWithWhatWasMeasuredWithoutIt) {
@@ -111,6 +114,20 @@ TEST(Page, DistanceBeginsWithWhatWasMeasuredWithoutIt) {
   const std::string section = section_of(to_html(report), "distance");
   EXPECT_THAT(section, HasSubstr("queue: 60.0 us at 0, 10.1 ms at 5."));
   EXPECT_THAT(section, HasSubstr("<span>2.0</span>"));  // round trips
+}
+
+TEST(Page, HasAColumnForEachKindOfSharing) {
+  Report report;
+  report.services = {service("redis", "queue"), service("redis", "broadcast"), service("file", "")};
+  report.measurements = {sharing("redis queue", 95, 8, {84'213}), writers_wait("redis queue", {61.2}, {1304}),
+                         sharing("file", 95, 8, {500}), permits("file", 4, 64, {700})};
+  const std::string section = section_of(to_html(report), "sharing");
+  EXPECT_THAT(section, HasSubstr("95 % reads, 8 callers</h3>"));
+  EXPECT_THAT(section, HasSubstr("wait of a writer, 8 readers: p50 / p99</h3>"));
+  EXPECT_THAT(section, HasSubstr("redis queue: p50 61.2 us, p99 1.30 ms. "));
+  EXPECT_THAT(section, HasSubstr(">4 permits, 64 callers</th>"));
+  EXPECT_THAT(section, HasSubstr("<span>700 /s</span>"));
+  EXPECT_THAT(section, Not(HasSubstr("broadcast"))) << "has no such locks";
 }
 
 TEST(Page, SaysHowFarRepeatsAreFromTheMedian) {
