@@ -68,10 +68,17 @@ void QueueWalk::placed(std::string node, QueuePosition position) {
   position_ = position;
 }
 
+const Queue::Member* Queue::first() const {
+  const auto found = std::ranges::min_element(members, {}, &Member::sequence);
+  return found == members.end() ? nullptr : &*found;
+}
+
 QueueWalk::Step QueueWalk::behind(const Queue& queue) const {
+  const Queue::Member* const first = queue.first();
+  if (first != nullptr && first->permits != claim_.permits) return {.next = Next::refuse, .permits = first->permits};
   std::size_t before = 0;
   for (const Queue::Member& member : queue.members) {
-    if (member.permits != claim_.permits) return {.next = Next::refuse, .permits = member.permits};
+    if (member.permits != claim_.permits) return {.next = Next::wait};
     if (blocks(member.mode)) ++before;
   }
   return {.next = before < capacity() ? Next::grant : Next::wait};
@@ -81,6 +88,7 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue, bool watched) {
   bool present = false;
   watched_ = watched;
   others_behind_ = false;
+  stray_.clear();
   rivals_.clear();
   before_position_.reset();
   count_before_ = 0;
@@ -91,7 +99,8 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue, bool watched) {
     } else if (member.sequence > position_.sequence) {
       others_behind_ = true;
     } else if (member.permits != claim_.permits) {
-      return {.next = Next::refuse, .permits = member.permits};
+      if (member.sequence == queue.first()->sequence) return {.next = Next::refuse, .permits = member.permits};
+      stray_ = member.node;
     } else if (!blocks(member.mode)) {
       continue;
     } else if (member.sequence == position_.sequence) {
@@ -103,7 +112,7 @@ QueueWalk::Step QueueWalk::listed(const Queue& queue, bool watched) {
       before_position_ = {member.sequence, 0};
     }
   }
-  before_ = before;
+  before_ = stray_.empty() ? before : stray_;
   if (!present) return {.next = Next::start_over};
   return decide();
 }
@@ -172,6 +181,7 @@ QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_
 
 QueueWalk::Step QueueWalk::decide() {
   if (!rivals_.empty()) return {.next = Next::weigh, .node = rivals_.back()};
+  if (!stray_.empty()) return {.next = watched_ ? Next::wait : Next::watch, .node = stray_};
   if (count_before_ < capacity()) {
     return {.next = claim_.space == Space::semaphore && others_behind_ ? Next::announce : Next::grant};
   }

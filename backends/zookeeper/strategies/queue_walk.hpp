@@ -31,6 +31,8 @@ struct Queue {
 
   // Those who hold the lock by now, or will as soon as they look, the first one first.
   [[nodiscard]] std::vector<Member> holders() const;
+  // Of the smallest number; nullptr: nobody is in it.
+  [[nodiscard]] const Member* first() const;
 };
 
 [[nodiscard]] Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout);
@@ -58,6 +60,9 @@ struct Queue {
 //
 // Of those who wait for permits, the one behind somebody who enters may have seen that one wait. So whoever finds its
 // turn come and others behind it says so in its node before it takes the turn.
+//
+// How many permits there are is said by whoever came first. Others with another number will be refused as soon as they
+// look, unless the first ones go before: so until such a one has gone, or says that it is in, those behind it wait.
 class QueueWalk {
  public:
   enum class Next {
@@ -124,6 +129,7 @@ class QueueWalk {
   // Of the last list.
   bool watched_ = false;
   bool others_behind_ = false;
+  std::string stray_;                             // before us, with another number of permits than the first one's
   std::vector<std::string> rivals_;               // with our number, not weighed yet
   std::optional<QueuePosition> before_position_;  // of the nearest before us
   std::string before_;                            // its name

@@ -282,6 +282,19 @@ TEST_F(PermitWalkTest, AnotherNumberOfPermitsBeforeItIsRefused) {
   EXPECT_EQ(walk.behind(permit_queue({permit("a", 3), permit("b", 4)})).next, Next::wait);
 }
 
+TEST_F(PermitWalkTest, OneWhoWillBeRefusedRefusesNobody) {
+  const std::vector<std::string> children{permit("b", 5, 3), permit("a", 3), own};
+  auto step = walk.listed(permit_queue(children));
+  EXPECT_EQ(step.next, Next::watch);
+  EXPECT_EQ(step.node, permit("b", 5, 3)) << "it may yet be the first";
+  EXPECT_EQ(walk.check().node, permit("b", 5, 3));
+  EXPECT_EQ(walk.gone().next, Next::watch_list);
+  EXPECT_EQ(walk.listed(permit_queue(children), true).next, Next::wait);
+  EXPECT_EQ(walk.behind(permit_queue({permit("b", 5, 3), permit("a", 3)})).next, Next::wait);
+  EXPECT_EQ(walk.listed(permit_queue({permit("b", 5, 3), own})).next, Next::refuse);
+  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own})).next, Next::grant);
+}
+
 }  // namespace
 
 }  // namespace dlock::zookeeper
