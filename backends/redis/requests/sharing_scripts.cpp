@@ -209,6 +209,8 @@ permits = permits or wanted
 local turn = admit(value, shared)
 if turn == 'nobody' and used == 0 then permits = wanted end
 if permits ~= wanted then
+  if more and used == 0 then return {0, -2, -1, 0, 0} end
+  if last_in then go_on() end
   if permits == 0 or wanted == 0 then return foreign end
   return {2, permits}
 end
@@ -244,7 +246,7 @@ constexpr char sharing_acquire_begin[] = "local grant = ARGV[5]";
 constexpr auto sharing_acquire_whole =
     join(sharing_acquire_begin, waiters_text, holding_text, holders_text, admit_text, sharing_acquire_text);
 constexpr Script sharing_acquire_definition = {"acquire", text_of(sharing_acquire_whole),
-                                               "c724002aa0472cb4463aaf95986bf4e2a8729230"};
+                                               "58b210e4f168cf2f285e95b0a8ee64b765bf63a2"};
 
 // What has run out is not revived, though nobody has removed it yet.
 constexpr char sharing_renew_text[] = R"lua(

@@ -252,6 +252,33 @@ TEST_F(SharingTest, AnotherNumberOfPermitsIsRefusedWhileTheyAreHeldOrWaitedFor) 
   EXPECT_GT(token_in(take("y:2", 2)), 0U);
 }
 
+TEST_F(SharingTest, WhoIsRefusedTellsTheNextInLineToWatchTheOneItLetIn) {
+  RedisConnection one = subscribe("dlock:w:a");
+  RedisConnection two = subscribe("dlock:w:b");
+  (void)take("x:1", 1);
+  (void)take("a:1", 1, {.mode = "queue"});
+  (void)take("b:1", 1, {.mode = "queue"});
+  let_pass("x:1", 30'000);
+  EXPECT_EQ(take("y:1", 2).elements.size(), 2U) << "refused";
+  EXPECT_EQ(inside(), Inside{"a:1"});
+  const std::string text = two.receive().elements.at(2).text;
+  EXPECT_TRUE(text.starts_with("b:1 ")) << text << ": or nobody finds out that a:1 does not come";
+}
+
+TEST_F(SharingTest, PermitsThatNobodyHasAreNotRefusedForTheSakeOfWaitersThatAreGone) {
+  RedisConnection stopped = subscribe("dlock:w:s");
+  (void)take("x:1", 1);
+  for (int i = 0; i < 3; ++i) (void)take("s:" + std::to_string(i), 1, {.mode = "queue"});
+  (void)leave("x:1");
+  EXPECT_EQ(inside(), Inside{"s:0"});
+  let_pass("s:0", 1'000);
+  const auto reply = take("y:1", 2);
+  ASSERT_EQ(reply.elements.size(), 5U) << "no refusal";
+  EXPECT_EQ(free_in(reply), -2) << "there is more to do";
+  EXPECT_EQ(rank_in(reply), -1);
+  EXPECT_GT(token_in(take("y:1", 2)), 0U);
+}
+
 // --- Crowds ----------------------------------------------------------------------------------------------------------
 
 TEST_F(SharingTest, ACrowdOfReadersIsLetInByBoundedSteps) {
