@@ -76,10 +76,10 @@ class Driver : public std::enable_shared_from_this<Driver> {
     }
   }
 
-  // A writer who waits has left a mark that keeps readers out.
+  // A writer who waits, and found the lock busy, has left a mark that keeps readers out.
   [[nodiscard]] bool may_have_left_something() const {
     const bool marks = request_.wait && request_.space == Space::read_write && request_.mode == Mode::exclusive;
-    return machine_.outcome_unknown() || (marks && !granted_);
+    return machine_.outcome_unknown() || (marks && found_busy_ && !granted_);
   }
 
   void start_watch() {
@@ -97,6 +97,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
       self->trying_ = false;
       const auto orphans = self->orphans_.lock();
       if (!orphans) return;
+      if (outcome.status == TryOutcome::Status::busy) self->found_busy_ = true;
       auto step = self->machine_.tried(outcome, self->executor_.now());
       if (!self->given_up_) return self->carry_out(step, std::move(outcome));
       if (outcome.status == TryOutcome::Status::granted) {
@@ -119,6 +120,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   std::unique_ptr<Watch> watch_;
   bool trying_ = false;
   bool given_up_ = false;
+  bool found_busy_ = false;
   bool granted_ = false;
 };
 

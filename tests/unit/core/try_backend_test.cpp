@@ -145,6 +145,11 @@ TEST_F(TryBackendTest, AWriterWhoWaitedAndGivesUpIsAbandoned) {
   answer(busy());
   give_up();
   EXPECT_TRUE(backend_->released.empty()) << "a reader leaves no mark";
+  request.mode = Mode::exclusive;
+  contend(request);
+  answer(failed(errc::unavailable));
+  give_up();
+  EXPECT_TRUE(backend_->released.empty()) << "nor does a writer who never got there";
 }
 
 TEST_F(TryBackendTest, HandlersMayAnswerFromInsideTheCall) {
