@@ -111,34 +111,6 @@ Capabilities RowLocks::capabilities() const noexcept {
 
 // --- Acquiring -------------------------------------------------------------------------------------------------------
 
-// One that gives up takes away its mark, which keeps readers out.
-class RowLocks::WaitingWriter final : public Contention {
- public:
-  WaitingWriter(RowLocks& locks, const LockRequest& request)
-      : locks_(locks), name_(request.name), owner_(request.owner), lease_(request.lease) {
-    locks_.waiting_writers_.insert(owner_);
-  }
-  ~WaitingWriter() override {
-    contention_.reset();  // what it asks goes out before
-    if (locks_.waiting_writers_.erase(owner_) != 0) locks_.releases_.abandon(name_, owner_, lease_, false);
-  }
-  void start(std::unique_ptr<Contention> contention) { contention_ = std::move(contention); }
-
- private:
-  RowLocks& locks_;
-  const std::string name_;
-  const OwnerId owner_;
-  const nanoseconds lease_;
-  std::unique_ptr<Contention> contention_;
-};
-
-std::unique_ptr<Contention> RowLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (mark_of(request) == nanoseconds(0)) return TryBackend::contend(request, sink);
-  auto writer = std::make_unique<WaitingWriter>(*this, request);
-  writer->start(TryBackend::contend(request, sink));
-  return writer;
-}
-
 nanoseconds RowLocks::mark_of(const LockRequest& request) const {
   if (space_ != Space::read_write || request.mode == Mode::shared || !request.wait) return {};
   return std::min<nanoseconds>(looks_per_mark * policy_of(services_.options).poll_max, request.lease);
@@ -193,7 +165,6 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   if (answer.status == RowAnswer::Status::yes) {
     observed_.forget(request.name);
     wake_ups_.taken(request.name);
-    waiting_writers_.erase(request.owner);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
     note_held(request.owner, valid_until);
     return {.status = Status::granted,

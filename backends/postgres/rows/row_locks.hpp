@@ -28,7 +28,6 @@ class RowLocks final : public TryBackend {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
-  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
@@ -38,7 +37,6 @@ class RowLocks final : public TryBackend {
   void close(std::function<void()> done) override;
 
  private:
-  class WaitingWriter;
   struct Renewal;
   struct Pause;
 
@@ -63,8 +61,7 @@ class RowLocks final : public TryBackend {
   RowBatch batch_;
   WakeUps wake_ups_;
   ObservedVersions observed_;
-  std::unordered_set<OwnerId> waiting_writers_;  // that may have left a mark
-  std::unordered_set<OwnerId> in_doubt_;         // a try of theirs may have been granted
+  std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
   // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
   std::unordered_map<OwnerId, TimePoint> held_;
   std::size_t tidied_to_ = 0;  // how many were left of them when those were removed
