@@ -304,8 +304,8 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
     return;
   }
-  const bool notifies =
-      !load->releases.empty() || ((variant_.announces || variant_.sharing) && !load->acquires.empty());
+  // Where several may hold a lock, a renewal, too, finds that others' leases are over.
+  const bool notifies = variant_.sharing || !load->releases.empty() || (variant_.announces && !load->acquires.empty());
   if (is_full_of_notifications(outcome) && notifies && !load->quiet) {
     quiet_until_ = saturating_add(commands_.executor().now(), quiet_for);
     for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);

@@ -180,6 +180,20 @@ TEST_F(PostgresSemaphores, WhereNobodyCanBeNotifiedNobodyIsHeldUp) {
   EXPECT_TRUE(attempt->grant);
 }
 
+TEST_F(PostgresSemaphores, ARenewalFindsThatOthersAreOverAndIsNotHeldUpEither) {
+  const auto attempt = contend(Mode::exclusive, 2, false);
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
+    if (query.sql() != statements.change.sql || query.param(8).empty()) return std::nullopt;
+    return FakeReply::refused("54000");
+  };
+  client->renew(*attempt->grant);
+  engine.run();
+  ASSERT_EQ(client->renewals.size(), 1U);
+  EXPECT_EQ(client->renewals[0].status, RenewOutcome::Status::renewed);
+}
+
 // One row that somebody keeps locked is searched for, as with plain locks.
 TEST_F(PostgresSemaphores, WhatIsRefusedOfManyIsSearchedFor) {
   const auto first = contend(Mode::exclusive, 2);
