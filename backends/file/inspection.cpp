@@ -44,7 +44,7 @@ Result<LockSpace::Glimpse> LockSpace::glimpse(int fd, const std::string& path) {
     if (space_ != Space::election || !seen.held || read == nullptr) break;
     auto value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
     if (!value) continue;
-    seen.value = *std::move(value);
+    seen.value = std::move(value);
     break;
   }
   return seen;
@@ -69,16 +69,18 @@ std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& pat
 }
 
 LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
-  LockInfo info{.name = std::move(name), .held = seen.held, .space = space_};
+  // Who has not written yet who it is does not know of its lead, either.
+  const bool held = seen.held && (space_ != Space::election || seen.value);
+  LockInfo info{.name = std::move(name), .held = held, .space = space_};
   for (const SlotHolder& each : seen.holders) info.holders.push_back(each.info);
   if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
     info.token = FencingToken(read->record.token);
-    if (seen.held) info.holder = read->record.holder;
+    if (held) info.holder = read->record.holder;
     if (seen.permits_in_use) info.permits = read->record.permits;
   }
   // Nobody's lease runs out by itself; who has been there for the longest time stands for all.
   if (!info.holders.empty()) info.holder = info.holders.front().holder;
-  info.value = seen.value;
+  info.value = seen.value.value_or("");
   return info;
 }
 

@@ -79,7 +79,7 @@ class LockSpace {
     RecordContent record;
     std::vector<SlotHolder> holders = {};
     bool permits_in_use = false;
-    std::string value = {};
+    std::optional<std::string> value = std::nullopt;  // of an election: what its holder, and nobody before, has written
   };
 
   [[nodiscard]] BackendHost& host() const noexcept { return host_; }

@@ -46,7 +46,9 @@ inline void use_other_kinds(Target& target) {
   if (client.capabilities().read_write_locks) {
     ASSERT_TRUE(client.read_write_lock(test_name + "/rw").acquire_shared().release());
   }
-  if (client.capabilities().semaphores) ASSERT_TRUE(client.semaphore(test_name + "/sem", 2).acquire().release());
+  if (client.capabilities().semaphores) {
+    ASSERT_TRUE(client.semaphore(test_name + "/sem", 2).acquire().release());
+  }
 }
 
 inline void expect_that_a_floor_excludes(Target& target, Who who) {
