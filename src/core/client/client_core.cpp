@@ -78,8 +78,10 @@ std::shared_ptr<Shard> ClientCore::make_shard() {
     auto shard = std::make_shared<Shard>(context_, sibling);
     auto backend = main_->backend().another(*shard);  // until close() begins it stays
     if (!backend) return nullptr;
-    // Nobody else knows this engine: the task runs right here.
-    if (!sibling->dispatch([&] { shard->set_backend(std::move(backend)); })) return nullptr;
+    // Right here, or, if another thread just takes a turn for the sake of timers that are due, before all other tasks.
+    const bool accepted =
+        sibling->dispatch([shard, backend = std::move(backend)]() mutable { shard->set_backend(std::move(backend)); });
+    if (!accepted) return nullptr;
     return shard;
   } catch (const std::exception&) {
     return nullptr;
