@@ -219,6 +219,27 @@ TEST_F(SemaphoreTest, AnotherNumberOfPermitsIsRefusedAndLeavesNothing) {
   EXPECT_TRUE(take(3)->failure) << "ours is in";
 }
 
+// One that has joined the queue, and has not looked yet, or was killed before it could.
+TEST_F(SemaphoreTest, OneWhoWillBeRefusedRefusesNobodyBehindIt) {
+  const std::string theirs = put_permit(3);
+  const std::string stray = put_permit(2);
+  const auto one = take(3);
+  EXPECT_FALSE(one->failure);
+  EXPECT_FALSE(one->grant) << "the stray may yet be the first";
+  EXPECT_EQ(take(3, false)->busy_reports, 1);
+  ensemble.remove(stray);
+  engine.run();
+  EXPECT_TRUE(one->grant);
+  const std::string next = put_permit(2);
+  const auto two = take(3);
+  ensemble.remove(theirs);
+  (void)release(*backend, *one);
+  EXPECT_FALSE(two->grant || two->failure);
+  ensemble.set_data(next, "other:1:x\nheld");
+  engine.run();
+  EXPECT_TRUE(failed(*two, errc::invalid_argument, "2 permits")) << "now it is the first, and in";
+}
+
 TEST_F(SemaphoreTest, WithNobodyInItAnyNumberIsTaken) {
   const std::string theirs = put_permit(2);
   EXPECT_TRUE(take(3)->failure);
