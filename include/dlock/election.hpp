@@ -118,10 +118,10 @@ class Election {
   [[nodiscard]] std::optional<Leader> leader(std::error_code& ec) const;
 
   // Calls handler(leader) with who leads now, and whenever that changes, until the answer is destroyed; nullopt: nobody
-  // does. The newest is told: of changes that follow each other quickly, some are left out. Where the service cannot
-  // tell of changes, and while it cannot be reached, it is asked about once a second. The handler runs on the engine
-  // thread, one call at a time; an exception from it is caught and counted. Does not block. Nothing is told once the
-  // client is closed.
+  // does. The newest is told: of changes that follow each other quickly, some are left out. The service is asked
+  // when it says that something has changed, and about once a second besides. The handler runs on the engine thread,
+  // one call at a time; an exception from it is caught and counted. Does not block. Nothing is told once the client is
+  // closed.
   Observation observe(std::function<void(const std::optional<Leader>&)> handler) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "engine/thread_engine.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
+#include "torture/rig/queued_engine.hpp"
 #include "util/process.hpp"
 
 namespace dlock::detail {
@@ -76,6 +78,28 @@ BackendFactory Instances::factory() {
   return std::thread::hardware_concurrency() > 1;
 }
 
+// Its siblings are busy from the beginning, as when another thread runs a sibling's timers for it.
+class EngineWithBusySiblings final : public rig::QueuedEngine {
+ public:
+  EngineWithBusySiblings() : QueuedEngine(1) {}
+
+  [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
+  bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> /*limit*/) override {
+    run();
+    return event.is_set();
+  }
+  [[nodiscard]] std::shared_ptr<engine::Engine> sibling() override {
+    siblings.push_back(std::make_shared<EngineWithBusySiblings>());
+    siblings.back()->set_busy(true);
+    return siblings.back();
+  }
+
+  std::vector<std::shared_ptr<EngineWithBusySiblings>> siblings;
+
+ private:
+  ManualClock clock_;
+};
+
 class ShardsTest : public testing::Test {
  protected:
   // Takes and releases a lock of each of so many names, twice.
@@ -103,6 +127,21 @@ TEST_F(ShardsTest, ANameAlwaysBelongsToTheSameInstance) {
   if (several_processors()) {
     EXPECT_GT(instances_.made, 1);
   }
+}
+
+TEST_F(ShardsTest, AnEngineThatIsBusyAtFirstGetsItsInstanceAllTheSame) {
+  const auto engine = std::make_shared<EngineWithBusySiblings>();
+  const auto core = ClientCore::create(engine, Url::parse("shards://"), {.label = "test"}, instances_.factory());
+  std::string name = "x";
+  while (core->shard_of(name) == core->main()) name += "x";
+  const auto& shard = core->shard_of(name);
+  const int made = instances_.made;
+  for (const auto& sibling : engine->siblings) sibling->run();
+  EXPECT_TRUE(shard->backend().capabilities().immediate);
+  EXPECT_EQ(instances_.made, made);
+  for (const auto& sibling : engine->siblings) sibling->set_busy(false);
+  core->close();
+  EXPECT_EQ(instances_.gone, made - 1) << "the fixture has one of its own";
 }
 
 TEST_F(ShardsTest, StatsAreOfAllOfThem) {
