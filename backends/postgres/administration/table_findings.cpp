@@ -34,7 +34,7 @@ std::vector<std::string_view> tables_of(Strategy strategy) {
     case Strategy::advisory:
       break;
   }
-  return {"fence", "fence_elect"};
+  return {"fence", "fence_rw", "fence_elect"};
 }
 
 std::string in_words(std::int64_t bytes) {

@@ -47,6 +47,7 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
       .wakes_one = true,
       .counts_waiters = true,
       .max_locks = static_cast<std::uint32_t>(most_locks_),
+      .read_write_locks = true,
       .elections = true,
       .can_inspect = true,
       .can_list = true,
@@ -71,8 +72,8 @@ std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, G
     sink.failed(*std::move(problem));
     return std::make_unique<Contention>();
   }
-  auto contention =
-      std::make_unique<AdvisoryContention>(common_, request, lock_key(options_, request.name, request.space), sink);
+  auto contention = std::make_unique<AdvisoryContention>(
+      common_, request, lock_key(options_, request.name, request.space, request.mode), sink);
   contention->start();
   return contention;
 }

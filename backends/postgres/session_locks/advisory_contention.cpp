@@ -26,7 +26,7 @@ AdvisoryContention::~AdvisoryContention() {
 void AdvisoryContention::ask() {
   if (over_ || member_ != nullptr || try_ != 0 || setting_up_) return;
   timer_.disarm();
-  if (holder_.holds(key_)) return busy();
+  if (holder_.excludes(key_)) return busy();
   try_ = holder_.ask(request_, key_, *this);
 }
 
@@ -74,6 +74,8 @@ void AdvisoryContention::busy() {
 void AdvisoryContention::granted(const Grant& grant) {
   end();
   leave_queue();
+  // Others of this client who wait for it may share it.
+  if (grant.mode == Mode::shared && common_.room.has_queue()) common_.room.freed(key_);
   sink_.granted(grant);
 }
 

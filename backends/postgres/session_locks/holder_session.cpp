@@ -57,6 +57,12 @@ HolderSession::TryId HolderSession::ask(const LockRequest& request, const LockKe
   return id;
 }
 
+bool HolderSession::excludes(const LockKey& key) const {
+  const auto found = held_.find(key);
+  if (found == held_.end()) return false;
+  return key.mode == Mode::exclusive || found->first.mode == Mode::exclusive;
+}
+
 void HolderSession::withdraw(TryId id) {
   (void)tries_.erase(id);
   (void)pending_.erase(id);
@@ -88,21 +94,26 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
     const auto place = places.find(wanted.key);
     // One at a time: whoever is kept waiting by somebody's lock keeps all waiting that was sent behind it.
     const bool later = !groups.empty() && (wanted.alone || groups.front().alone);
-    if (held_.contains(wanted.key)) {
+    const bool joins = held_.contains(wanted.key);
+    if (excludes(wanted.key)) {
       answers_.push_back({.kind = Answer::Kind::busy, .id = id});
-    } else if (place != places.end()) {
+    } else if (place != places.end() && groups[place->second].key.mode == wanted.key.mode) {
       groups[place->second].followers.push_back(id);
-    } else if (room == 0) {
+    } else if (room == 0 && !joins) {
       answers_.push_back({.kind = Answer::Kind::failed,
                           .id = id,
                           .remedy = Remedy::retry_later,
                           .why = {errc::unavailable, "this client holds " + std::to_string(limit_.most_locks) +
                                                          " advisory locks, and the server has room for few: take "
                                                          "fewer at once, or use strategy=table"}});
-    } else if (!later && groups.size() < std::min(room, most_unlocks_at_once)) {
+    } else if (!later && place == places.end() &&
+               groups.size() < std::min(std::max<std::size_t>(room, 1), most_unlocks_at_once)) {
       places.emplace(wanted.key, groups.size());
-      groups.push_back(
-          {.key = wanted.key, .row = token_row(options_, wanted.request.name), .leader = id, .alone = wanted.alone});
+      groups.push_back({.key = wanted.key,
+                        .row = token_row(options_, wanted.request.name),
+                        .leader = id,
+                        .alone = wanted.alone,
+                        .joins = joins});
     } else {
       ++at;
       continue;
@@ -115,6 +126,10 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
 void HolderSession::send_tries(std::vector<Group> groups) {
   std::map<std::pair<KeySpace, Space>, std::vector<Group>> together;
   for (Group& group : groups) {
+    if (group.key.mode == Mode::shared) {
+      send_shared(std::move(group));
+      continue;
+    }
     const std::pair which(group.key.space, group.key.kind);
     together[which].push_back(std::move(group));
   }
@@ -140,9 +155,23 @@ void HolderSession::send_tries(const AdvisoryStatements& statements, std::vector
     command = {.statement = &statements.try_many,
                .params = {text_array(keys), text_array(rows), text_array({holders.begin(), holders.end()})}};
   }
+  send_flight({.since = executor_.now(), .groups = std::move(groups)}, std::move(command));
+}
+
+// All of a group at once: whoever shares it needs a token of its own, but no lock of the session's.
+void HolderSession::send_shared(Group group) {
+  const AdvisoryStatements& statements = sql_.of(group.key);
+  if (group.joins) held_.at(group.key) += group.size();
+  Command command{
+      .statement = group.joins ? &statements.join : &statements.try_lock,
+      .params = {group.key.parameter, group.row, tries_.at(group.leader).request.holder, std::to_string(group.size())}};
+  send_flight({.since = executor_.now(), .groups = {std::move(group)}}, std::move(command));
+}
+
+void HolderSession::send_flight(Flight flight, Command command) {
   const FlightId id = ++last_flight_;
-  tried_ += groups.size();
-  flights_.emplace(id, Flight{.since = executor_.now(), .groups = std::move(groups)});
+  tried_ += flight.groups.size();
+  flights_.emplace(id, std::move(flight));
   ++try_flights_;
   // Without a deadline: whatever the answer, and however late, it has to be known what the session has.
   (void)session_.request(
@@ -166,6 +195,7 @@ void HolderSession::tries_answered(FlightId id, const Outcome& outcome, const Re
     case Problem::not_sent:
     case Problem::unknown_outcome:  // what it may have got goes with the connection
       for (const Group& group : flight.groups) {
+        if (group.joins) leave(group.key, group.size());
         give_answers(group, {.kind = Answer::Kind::failed, .remedy = meaning.remedy, .why = outcome.failure});
       }
       break;
@@ -191,35 +221,71 @@ void HolderSession::take_rows(const Flight& flight, TimePoint sent, const Result
 // No such row: busy. Otherwise token and process are in that column and the next one.
 void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column,
                              TimePoint sent) {
-  if (row >= rows.size()) return give_answers(group, {.kind = Answer::Kind::busy});
+  if (row >= rows.size()) {
+    if (group.joins) leave(group.key, group.size());
+    return give_answers(group, {.kind = Answer::Kind::busy});
+  }
   const auto token = rows.number(row, column);
   if (!token || *token <= 0 || rows.number(row, column + 1) != session_.server().backend_pid) {
     // Whoever it was that got the lock: perhaps the unlock comes to the same one.
-    unlock_later({.key = group.key});
+    (void)held_.erase(group.key);
+    unlocks_.push_back({.key = group.key});
     refusal_ = other_session(session_.server());
     return give_answers(group, {.kind = Answer::Kind::failed, .remedy = Remedy::final, .why = *refusal_});
   }
+  const FencingToken last(static_cast<std::uint64_t>(*token));
+  if (group.key.mode == Mode::shared) return take_shared(group, last, sent);
   const auto leader = tries_.find(group.leader);
   if (leader == tries_.end()) {  // nobody waits for it any more
     unlock_later({.key = group.key});
     return ask_again(group, false);
   }
-  const LockRequest& request = leader->second.request;
+  held_.emplace(group.key, 0);
+  granted(leader->second, group.leader, last, sent);
+  for (const TryId follower : group.followers) answers_.push_back({.kind = Answer::Kind::busy, .id = follower});
+}
+
+// The session has it; those of the group whom nobody waits for any more do not share it.
+void HolderSession::take_shared(const Group& group, FencingToken last, TimePoint sent) {
+  if (!group.joins) held_.emplace(group.key, group.size());
+  std::vector<TryId> ids = group.followers;
+  ids.insert(ids.begin(), group.leader);
+  std::uint64_t token = last.value() - ids.size();
+  std::size_t gone = 0;
+  for (const TryId id : ids) {
+    ++token;
+    const auto found = tries_.find(id);
+    if (found == tries_.end()) {
+      ++gone;
+    } else {
+      granted(found->second, id, FencingToken(token), sent);
+    }
+  }
+  if (gone > 0) leave(group.key, gone);
+}
+
+void HolderSession::granted(const Try& wanted, TryId id, FencingToken token, TimePoint sent) {
+  const LockRequest& request = wanted.request;
   Grant grant{.name = request.name,
               .owner = request.owner,
-              .token = FencingToken(static_cast<std::uint64_t>(*token)),
+              .token = token,
               .valid_until = lease_valid_until(sent, options_.lease),
               .lease = request.lease,
-              .space = request.space};
-  kept_.add(grant, group.key);
-  held_.insert(group.key);
-  answers_.push_back({.kind = Answer::Kind::granted, .id = group.leader, .grant = std::move(grant)});
-  for (const TryId follower : group.followers) answers_.push_back({.kind = Answer::Kind::busy, .id = follower});
+              .space = request.space,
+              .mode = request.mode};
+  kept_.add(grant, wanted.key);
+  answers_.push_back({.kind = Answer::Kind::granted, .id = id, .grant = std::move(grant)});
 }
 
 // A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
 void HolderSession::refused(const Flight& flight, const Outcome& outcome) {
-  for (const Group& group : flight.groups) unlock_later({.key = group.key});
+  for (const Group& group : flight.groups) {
+    if (group.joins) {
+      leave(group.key, group.size());
+    } else {
+      unlock_later({.key = group.key});
+    }
+  }
   Answer answer{
       .kind = Answer::Kind::failed, .remedy = meaning_of(outcome).remedy, .why = failure_of(outcome, options_.schema)};
   // Somebody has locked the token's row, or the table. That says nothing about the lock.

@@ -61,8 +61,8 @@ class HolderSession final : private Session::User {
                 Limit limit, common::ConnectionNews& news, std::function<void()> when_quiet);
   ~HolderSession();
 
-  // Nobody need ask for it here.
-  [[nodiscard]] bool holds(const LockKey& key) const { return held_.contains(key); }
+  // It is held here, and not to be shared: nobody need ask for it.
+  [[nodiscard]] bool excludes(const LockKey& key) const;
   [[nodiscard]] TryId ask(const LockRequest& request, const LockKey& key, Asker& asker);
   // The asker is not told any more. What it is granted later is given back.
   void withdraw(TryId id);
@@ -94,6 +94,9 @@ class HolderSession final : private Session::User {
     TryId leader = 0;
     std::vector<TryId> followers = {};
     bool alone = false;
+    bool joins = false;  // those who share it in this session already; counted in held_ meanwhile
+
+    [[nodiscard]] std::size_t size() const noexcept { return 1 + followers.size(); }
   };
   struct Unlock {
     LockKey key;
@@ -116,10 +119,14 @@ class HolderSession final : private Session::User {
   void pump();
   [[nodiscard]] std::vector<Group> next_groups();
   void send_tries(std::vector<Group> groups);
+  void send_shared(Group group);
+  void send_flight(Flight flight, Command command);
   void send_tries(const AdvisoryStatements& statements, std::vector<Group> groups);
   void tries_answered(FlightId id, const Outcome& outcome, const Results& results);
   void take_rows(const Flight& flight, TimePoint sent, const Results& results);
   void take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column, TimePoint sent);
+  void take_shared(const Group& group, FencingToken last, TimePoint sent);
+  void granted(const Try& wanted, TryId id, FencingToken token, TimePoint sent);
   void refused(const Flight& flight, const Outcome& outcome);
   void ask_again(const Group& group, bool alone);
   void give_answers(const Group& group, const Answer& answer);
@@ -128,8 +135,9 @@ class HolderSession final : private Session::User {
   void deliver_soon();
 
   void unlock_later(Unlock unlock);
+  void leave(const LockKey& key, std::size_t readers);
   void send_unlocks();
-  void send_unlocks(KeySpace space, std::vector<Unlock> unlocks);
+  void send_unlocks(const AdvisoryStatements& statements, std::vector<Unlock> unlocks);
   [[nodiscard]] static std::set<std::string> freed_by(const Flight& flight, const Outcome& outcome,
                                                       const Results& results);
   void unlocks_answered(FlightId id, const Outcome& outcome, const Results& results);
@@ -169,7 +177,8 @@ class HolderSession final : private Session::User {
   FlightId last_flight_ = 0;
 
   KeptLocks kept_;
-  std::set<LockKey> held_;          // what the session has, without what is to be unlocked
+  // What the session has, without what is to be unlocked, and how many share it: the session has it once.
+  std::map<LockKey, std::size_t> held_;
   std::optional<Failure> refusal_;  // why no lock can live here
   common::ConnectionNews::Source news_;
   bool warned_ = false;

@@ -20,22 +20,36 @@ bool HolderSession::release(const OwnerId& owner, ReleaseHandler done) {
   return true;
 }
 
+// The last of those who share it unlocks it.
 void HolderSession::unlock_later(Unlock unlock) {
-  (void)held_.erase(unlock.key);
+  const auto found = held_.find(unlock.key);
+  if (found != held_.end() && found->second > 1) {
+    --found->second;
+    if (unlock.done) unlock.done({.status = ReleaseOutcome::Status::released});
+    return;
+  }
+  if (found != held_.end()) held_.erase(found);
   unlocks_.push_back(std::move(unlock));
 }
 
-void HolderSession::send_unlocks() {
-  std::map<KeySpace, std::vector<Unlock>> by_space;
-  for (Unlock& unlock : std::exchange(unlocks_, {})) {
-    const KeySpace space = unlock.key.space;
-    by_space[space].push_back(std::move(unlock));
-  }
-  for (auto& [space, unlocks] : by_space) send_unlocks(space, std::move(unlocks));
+// Of those who share it, as many do no longer. Nothing where it went with the session.
+void HolderSession::leave(const LockKey& key, std::size_t readers) {
+  for (; readers > 0 && held_.contains(key); --readers) unlock_later({.key = key});
 }
 
-void HolderSession::send_unlocks(KeySpace space, std::vector<Unlock> unlocks) {
-  const AdvisoryStatements& statements = sql_.of(space);
+void HolderSession::send_unlocks() {
+  std::map<std::pair<KeySpace, Mode>, std::vector<Unlock>> together;
+  for (Unlock& unlock : std::exchange(unlocks_, {})) {
+    const std::pair which(unlock.key.space, unlock.key.mode);
+    together[which].push_back(std::move(unlock));
+  }
+  for (auto& [which, unlocks] : together) {
+    // To unlock is the same for all kinds.
+    send_unlocks(sql_.of(which.first, Space::lock, which.second), std::move(unlocks));
+  }
+}
+
+void HolderSession::send_unlocks(const AdvisoryStatements& statements, std::vector<Unlock> unlocks) {
   Command command;
   if (unlocks.size() == 1) {
     command = {.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};

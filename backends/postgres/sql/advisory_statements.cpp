@@ -17,19 +17,28 @@ using KeySpace = AdvisoryKey::KeySpace;
 constexpr std::string_view fenced = R"sql(
   WITH {a}
   INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
-  SELECT $2::{text}, {key}, {space}, pg_catalog.pg_backend_pid(), $3::{text}, {us} FROM a WHERE {granted}
+  SELECT $2::{text}, {key}, {space}, pg_catalog.pg_backend_pid(), $3::{text}, {us}{more} FROM a WHERE {granted}
   ON CONFLICT (name) DO UPDATE SET key = {key}, space = {space}, pid = pg_catalog.pg_backend_pid(),
-    holder = $3::{text}, token = greatest(f.token {+} 1, {us})
+    holder = $3::{text}, token = greatest(f.token {+} 1, {us}){more}
   RETURNING f.token, pg_catalog.pg_backend_pid(){end}
 )sql";
 
 constexpr std::string_view trying = "a AS MATERIALIZED (SELECT pg_catalog.{function}({arguments}) AS ok)";
 
+// A session that has a lock would get it again past those who wait for it.
+constexpr std::string_view joining = R"sql(
+  a AS MATERIALIZED (SELECT NOT EXISTS (
+    SELECT FROM pg_catalog.pg_locks AS p
+    WHERE p.locktype {=} 'advisory' AND NOT p.granted AND p.mode {=} 'ExclusiveLock' AND p.objsubid {=} {space}
+      AND ((p.classid::{int8} {<<} 32) {|} p.objid::{int8}) {=} {key} AND p.database {=} (
+        SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database())) AS ok)
+)sql";
+
 // set_config() lasts to the end of the transaction, here of the statement. CASE makes it come first. The function
 // answers nothing, which is '' as a text.
 constexpr std::string_view waiting =
     "a AS MATERIALIZED (SELECT CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
-    "THEN pg_catalog.pg_advisory_lock({arguments})::{text} END AS ok)";
+    "THEN pg_catalog.pg_advisory_lock{shared}({arguments})::{text} END AS ok)";
 
 constexpr std::string_view waiting_in_transaction =
     "b AS MATERIALIZED (SELECT pg_catalog.current_setting('lock_timeout') AS before), "
@@ -55,25 +64,25 @@ constexpr std::string_view try_many = R"sql(
   RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
 )sql";
 
-constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock({arguments})";
+constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments})";
 
 constexpr std::string_view unlock_many = R"sql(
-  SELECT q.key, pg_catalog.pg_advisory_unlock({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
+  SELECT q.key, pg_catalog.pg_advisory_unlock{shared}({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
 )sql";
 
 // pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
 constexpr std::string_view locks = R"sql(
   l AS MATERIALIZED (
-    SELECT p.pid, p.granted, p.objsubid, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key, {gid} AS gid
+    SELECT p.pid, p.granted, p.objsubid{mode}, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key, {gid} AS gid
     FROM pg_catalog.pg_locks AS p
     WHERE p.locktype {=} 'advisory' AND p.database {=} (
       SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database()))
 )sql";
 
-// As the session says itself.
+// As the session says itself; of those who share a lock only that is known, so what it is for is left out.
 constexpr std::string_view whose =
-    "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, '^([a-z]+[.])?dlock:', "
-    "''), '')";
+    "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, "
+    "'^([a-z]+[.])?dlock:{purpose}), '')";
 
 // The row is about the last lease of ours; somebody else may have the lock now.
 constexpr std::string_view who = R"sql(
@@ -83,12 +92,18 @@ constexpr std::string_view who = R"sql(
   NULL::{int8}
 )sql";
 
+// Of each of those who hold it: of two permits one, where others may have the other one; and its token, if that is
+// known.
+constexpr std::string_view how = R"sql(
+  , 2, CASE WHEN h.shared THEN 1 ELSE 2 END, CASE WHEN h.pid {=} f.pid THEN f.token ELSE 0 END
+)sql";
+
 constexpr std::string_view inspect = R"sql(
   WITH {locks},
-  k AS MATERIALIZED (SELECT key, pid, granted, gid FROM l WHERE key {=} {key} AND objsubid {=} {space})
-  SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
+  k AS MATERIALIZED (SELECT key, pid, granted, gid{is_shared} FROM l WHERE key {=} {key} AND objsubid {=} {space})
+  SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted){how}
   FROM (SELECT $2::{text} AS name) AS o
-    LEFT JOIN (SELECT key, pid, gid FROM k WHERE granted LIMIT 1) AS h ON true
+    LEFT JOIN (SELECT key, pid, gid{is_shared} FROM k WHERE granted{one}) AS h ON true
     LEFT JOIN {fence} AS f ON f.name {=} o.name
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
 )sql";
@@ -108,10 +123,10 @@ constexpr std::string_view inspect_without_tables = R"sql(
 constexpr std::string_view list = R"sql(
   WITH {locks},
   h AS MATERIALIZED (
-    SELECT DISTINCT ON (l.key, l.objsubid) l.key, l.objsubid, l.pid, l.gid FROM l WHERE l.granted),
+    SELECT{one_each} l.key, l.objsubid, l.pid, l.gid{is_shared} FROM l WHERE l.granted),
   w AS MATERIALIZED (
     SELECT l.key, l.objsubid, pg_catalog.count(*) AS waiters FROM l WHERE NOT l.granted GROUP BY l.key, l.objsubid)
-  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who}, coalesce(w.waiters, 0)
+  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who}, coalesce(w.waiters, 0){how}
   FROM {fence} AS f
     LEFT JOIN h ON h.key {=} f.key AND h.objsubid {=} f.space
     LEFT JOIN w ON w.key {=} f.key AND w.objsubid {=} f.space
@@ -162,11 +177,20 @@ Fillings key_fillings(KeySpace space, const std::string& parameter) {
 
 class Builder {
  public:
-  Builder(std::string_view schema, Durability durability, KeySpace space, Space kind)
+  Builder(std::string_view schema, Durability durability, KeySpace space, Space kind, Mode mode)
       : fillings_{{"fence", qualified(schema, table_of("fence", kind))}}, space_(space) {
     const Fillings common = common_fillings(schema, durability);
     fillings_.insert(fillings_.end(), common.begin(), common.end());
+    const bool may_be_shared = kind == Space::read_write;
+    fillings_.emplace_back("shared", mode == Mode::shared ? "_shared" : "");
+    fillings_.emplace_back("mode", may_be_shared ? fill(", p.mode {=} 'ShareLock' AS shared", {}) : "");
+    fillings_.emplace_back("is_shared", may_be_shared ? ", shared" : "");
+    fillings_.emplace_back("one", may_be_shared ? "" : " LIMIT 1");
+    fillings_.emplace_back("one_each", may_be_shared ? "" : " DISTINCT ON (l.key, l.objsubid)");
+    fillings_.emplace_back("how", may_be_shared ? fill(how, {}) : "");
+    more_ = mode == Mode::shared ? " " + fill("{+} ($4::{int8} {-} 1)", {}) : "";
     fillings_.emplace_back("locks", fill(locks, fillings_));
+    fillings_.emplace_back("purpose", may_be_shared ? "| (locks|waiting)$', '', 'g'" : "', ''");
     fillings_.emplace_back("whose", fill(whose, fillings_));
     fillings_.emplace_back("who", fill(who, fillings_));
     commit_ = fill("{commit}", fillings_);
@@ -177,7 +201,10 @@ class Builder {
     return {fill(text, with(key_fillings(space_, key)))};
   }
   [[nodiscard]] Statement tried(const std::string& function, const std::string& end) const {
-    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end);
+    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end, more_);
+  }
+  [[nodiscard]] Statement joined(const std::string& end) const {
+    return lock(fill(joining, with_key({})), "a.ok", end, more_);
   }
   [[nodiscard]] Statement waited(std::string_view how, std::string_view granted, const std::string& end) const {
     return lock(fill(how, with_key({})), fill(granted, fillings_), end);
@@ -195,21 +222,26 @@ class Builder {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  [[nodiscard]] Statement lock(const std::string& a, const std::string& granted, const std::string& end) const {
-    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}}))};
+  [[nodiscard]] Statement lock(const std::string& a, const std::string& granted, const std::string& end,
+                               const std::string& more = {}) const {
+    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}, {"more", more}}))};
   }
 
   Fillings fillings_;
   KeySpace space_;
   std::string commit_;
+  std::string more_;  // tokens than one
 };
 
 }  // namespace
 
-AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, Space kind) {
-  const Builder build(schema, durability, space, kind);
+AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, Space kind,
+                                       Mode mode) {
+  const Builder build(schema, durability, space, kind, mode);
+  const std::string ending = mode == Mode::shared ? "_shared" : "";
   return {
-      .try_lock = build.tried("pg_try_advisory_lock", build.commit()),
+      .try_lock = build.tried("pg_try_advisory_lock" + ending, build.commit()),
+      .join = build.joined(build.commit()),
       .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit()),
       .try_many = build.statement(try_many, "q.key"),
       .unlock = build.statement(unlock),

@@ -2,9 +2,9 @@
 
 namespace dlock::postgres {
 
-LockKey lock_key(const Options& options, std::string_view name, Space kind) {
+LockKey lock_key(const Options& options, std::string_view name, Space kind, Mode mode) {
   const AdvisoryKey key = advisory_key(options.key, options.schema, name, kind);
-  return {key.space, key_parameter(key, name), kind};
+  return {key.space, key_parameter(key, name), mode, kind};
 }
 
 std::string token_row(const Options& options, std::string_view name) {
@@ -12,11 +12,12 @@ std::string token_row(const Options& options, std::string_view name) {
   return token_row(options.key, needs_key ? advisory_key(options.key, options.schema, name) : AdvisoryKey(), name);
 }
 
-const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, Space kind) const {
-  const auto found = made_.find({space, kind});
+const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, Space kind, Mode mode) const {
+  const std::tuple which(space, kind, mode);
+  const auto found = made_.find(which);
   if (found != made_.end()) return found->second;
-  return made_.emplace(std::pair(space, kind), advisory_statements(options_.schema, options_.durability, space, kind))
-      .first->second;
+  auto statements = advisory_statements(options_.schema, options_.durability, space, kind, mode);
+  return made_.emplace(which, std::move(statements)).first->second;
 }
 
 }  // namespace dlock::postgres

@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
@@ -22,7 +21,9 @@ namespace dlock::postgres {
 struct LockKey {
   AdvisoryKey::KeySpace space = AdvisoryKey::KeySpace::bigint;
   std::string parameter = {};  // key_parameter()
-  Space kind = Space::lock;    // where its token is; says nothing about which lock of the server's it is
+  // How it is wanted or had, and where its token is; says nothing about which lock of the server's it is.
+  Mode mode = Mode::exclusive;
+  Space kind = Space::lock;
 
   friend auto operator<=>(const LockKey& a, const LockKey& b) {
     return std::tie(a.space, a.parameter) <=> std::tie(b.space, b.parameter);
@@ -30,7 +31,8 @@ struct LockKey {
   friend bool operator==(const LockKey& a, const LockKey& b) { return (a <=> b) == 0; }
 };
 
-[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, Space kind = Space::lock);
+[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, Space kind = Space::lock,
+                               Mode mode = Mode::exclusive);
 // token_row() of that lock.
 [[nodiscard]] std::string token_row(const Options& options, std::string_view name);
 
@@ -38,12 +40,14 @@ struct LockKey {
 class AdvisorySql {
  public:
   explicit AdvisorySql(const Options& options) : options_(options) {}
-  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space, Space kind = Space::lock) const;
-  [[nodiscard]] const AdvisoryStatements& of(const LockKey& key) const { return of(key.space, key.kind); }
+  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space, Space kind = Space::lock,
+                                             Mode mode = Mode::exclusive) const;
+  [[nodiscard]] const AdvisoryStatements& of(const LockKey& key) const { return of(key.space, key.kind, key.mode); }
 
  private:
   const Options& options_;
-  mutable std::map<std::pair<AdvisoryKey::KeySpace, Space>, AdvisoryStatements> made_;  // those that were asked for
+  mutable std::map<std::tuple<AdvisoryKey::KeySpace, Space, Mode>, AdvisoryStatements>
+      made_;  // those that were asked for
 };
 
 }  // namespace dlock::postgres

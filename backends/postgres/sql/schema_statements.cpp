@@ -29,6 +29,10 @@ constexpr std::string_view name_column =
 
 constexpr std::string_view queue_column = "{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]";
 
+constexpr std::string_view fence_columns = "name,key,space,pid,holder,token";
+constexpr std::string_view fence_body =
+    "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, holder {text} NOT NULL, token {int8} NOT NULL";
+
 constexpr std::string_view sharing_columns = "name,token,permits,holders,writer,marked_until,waiting_until";
 constexpr std::string_view sharing_body =
     "token {int8} NOT NULL, permits {int8} NOT NULL, holders {jsonb} NOT NULL, writer {text}, "
@@ -142,10 +146,7 @@ std::span<const TableDefinition> layout() {
        .addition = queue_column},
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
-      {.name = "fence",
-       .columns = "name,key,space,pid,holder,token",
-       .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
-               "holder {text} NOT NULL, token {int8} NOT NULL"},
+      {.name = "fence", .columns = fence_columns, .body = fence_body},
       // Of the other kinds of locks. The first dlock had none of them.
       {.name = "lease_elect",
        .columns = "name,owner,holder,token,expires_at,waiting_until",
@@ -160,11 +161,8 @@ std::span<const TableDefinition> layout() {
        .since_first = false},
       {.name = "lease_rw", .columns = sharing_columns, .body = sharing_body, .since_first = false},
       {.name = "lease_sem", .columns = sharing_columns, .body = sharing_body, .since_first = false},
-      {.name = "fence_elect",
-       .columns = "name,key,space,pid,holder,token",
-       .body = "key {int8} NOT NULL, space {int2} NOT NULL, pid {int4} NOT NULL, "
-               "holder {text} NOT NULL, token {int8} NOT NULL",
-       .since_first = false},
+      {.name = "fence_rw", .columns = fence_columns, .body = fence_body, .since_first = false},
+      {.name = "fence_elect", .columns = fence_columns, .body = fence_body, .since_first = false},
   });
   return tables;
 }

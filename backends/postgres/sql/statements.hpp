@@ -134,14 +134,18 @@ struct ForUpdateStatements {
   Statement forget;
 };
 
-// strategy=advisory, for keys of one space. $1 is key_parameter(). After an error of try_lock, lock_slice or try_many
-// the session may hold the lock all the same; only unlock makes sure.
+// strategy=advisory, for keys of one space. Of a lock that is shared, try_lock and join have one parameter more, $4:
+// how many tokens to mint, of which they answer the last. $1 is key_parameter(). After an error of try_lock, lock_slice
+// or try_many the session may hold the lock all the same; only unlock makes sure.
 struct AdvisoryStatements {
   // $1 key, $2 token_row(), $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already
   // gets it a second time, so it must not ask. 55P03: somebody else has locked the row or the table of the tokens, for
   // longer than the session's lock_timeout.
   Statement try_lock;
-  // The same and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over, or somebody else has locked the row.
+  // The same, for a session that shares the lock already: no row where somebody waits for it.
+  Statement join;
+  // As try_lock, and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over, or somebody else has locked the
+  // row.
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
@@ -174,6 +178,7 @@ enum class Queue { in_the_row, none };
 [[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, Space space);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
-                                                     AdvisoryKey::KeySpace space, Space kind = Space::lock);
+                                                     AdvisoryKey::KeySpace space, Space kind = Space::lock,
+                                                     Mode mode = Mode::exclusive);
 
 }  // namespace dlock::postgres

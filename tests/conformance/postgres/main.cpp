@@ -10,8 +10,15 @@
 namespace {
 
 std::vector<dlock::Space> spaces_of(dlock::postgres::Strategy strategy) {
-  if (strategy != dlock::postgres::Strategy::table) return {dlock::Space::lock};
-  return {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore};
+  using dlock::Space;
+  switch (strategy) {
+    case dlock::postgres::Strategy::table:
+      return {Space::lock, Space::read_write, Space::semaphore};
+    case dlock::postgres::Strategy::advisory:
+      return {Space::lock, Space::read_write};
+    default:
+      return {Space::lock};
+  }
 }
 
 }  // namespace

@@ -102,6 +102,18 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "break_lock", a.break_lock);
     add(start + "forget", a.forget);
   }
+  for (const KeySpace space : {KeySpace::bigint, KeySpace::pair, KeySpace::server}) {
+    const auto a = advisory_statements(schema, durability, space, Space::read_write, Mode::shared);
+    add("advisory.shared.try_lock", a.try_lock);
+    add("advisory.shared.join", a.join);
+    add("advisory.lock_slice", a.lock_slice);
+    add("advisory.unlock", a.unlock);
+    add("advisory.unlock_many", a.unlock_many);
+    add("advisory.inspect", a.inspect);
+    add("advisory.list", a.list);
+    add("advisory.break_lock", a.break_lock);
+    add("advisory.forget", a.forget);
+  }
   const auto s = schema_statements(schema);
   add("schema.version", s.version);
   add("schema.rights", s.rights);

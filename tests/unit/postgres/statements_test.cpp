@@ -64,6 +64,8 @@ const std::map<std::string, std::size_t> parameters = {
     {"election.optimistic.acquire_many", 7},
     {"election.optimistic.mark_many", 4},
     {"election.optimistic.release", 3},
+    {"advisory.shared.try_lock", 4},
+    {"advisory.shared.join", 4},
     {"sharing.change", 9},
     {"sharing.mark_many", 4},
     {"sharing.inspect", 1},
@@ -123,7 +125,7 @@ TEST(PostgresStatements, TakeAsManyParametersAsTheySay) {
     for (const SqlWord& word : words_of(sql)) {
       if (word.kind == Kind::parameter) seen.insert(word.text);
     }
-    const bool advisory = name.starts_with("advisory.");
+    const bool advisory = name.starts_with("advisory.") && !name.starts_with("advisory.shared.");
     const std::size_t expected =
         advisory ? advisory_parameters.at(name.substr(name.rfind('.') + 1)) : parameters.at(name);
     EXPECT_EQ(seen.size(), expected) << name;
@@ -273,6 +275,11 @@ TEST(PostgresStatements, OfOtherKindsAreAboutOtherTables) {
     expect_only(std::array{&s.change, &s.mark_many, &s.inspect, &s.list, &s.break_lock, &s.forget}, table);
   }
   const auto a = advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, Space::election);
+  for (const Mode mode : {Mode::shared, Mode::exclusive}) {
+    const auto rw =
+        advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, Space::read_write, mode);
+    expect_only(std::array{&rw.try_lock, &rw.join, &rw.lock_slice, &rw.inspect, &rw.list, &rw.forget}, "fence_rw");
+  }
   expect_only(std::array{&a.try_lock, &a.lock_slice, &a.try_many, &a.inspect, &a.list, &a.forget}, "fence_elect");
 }
 
