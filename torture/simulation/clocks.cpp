@@ -37,6 +37,7 @@ TimePoint ProcessClock::when(TimePoint shown) const noexcept {
 
 TimePoint ProcessClock::not_before(TimePoint time) const noexcept {
   if (time > SimulatedTime::start + far_away) return TimePoint::max();
+  if (time <= SimulatedTime::start) return SimulatedTime::start + offset_;
   return SimulatedTime::start + offset_ + scale_up(time - SimulatedTime::start, rate_, true_rate);
 }
 

@@ -42,6 +42,13 @@ TEST(ProcessClock, NeverShowsWhatIsFarAway) {
   EXPECT_EQ(clock.not_before(TimePoint::max()), TimePoint::max());
 }
 
+TEST(ProcessClock, ShowsWhatIsLongPastAtOnce) {
+  SimulatedTime time;
+  const ProcessClock clock(time, fast, 1h);
+  EXPECT_LE(clock.not_before(TimePoint()), clock.now());
+  EXPECT_EQ(clock.when(clock.not_before(TimePoint())), SimulatedTime::start);
+}
+
 TEST(ProcessClock, KeepsItsTimeWhenTheWallClockIsStepped) {
   SimulatedTime time;
   ProcessClock clock(time, fast, 1h);
