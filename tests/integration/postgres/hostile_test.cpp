@@ -276,6 +276,16 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
       EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
+      const auto rw =
+          postgres::advisory_statements("dlock", Durability::async, key.space, Space::read_write, Mode::shared);
+      for (const Statement* each : {&rw.try_lock, &rw.join}) {
+        EXPECT_GT(once(*each, {parameter, name, other_of(name), "2"}).number(0, 0).value_or(0), 0) << name;
+      }
+      const Rows shared = once(rw.inspect, {parameter, name});
+      ASSERT_EQ(shared.size(), 1U);
+      EXPECT_EQ(shared.text(0, 2), other_of(name));
+      EXPECT_EQ(shared.number(0, 7), 1);
+      EXPECT_TRUE(once(rw.unlock, {parameter}).flag(0, 0)) << name;
     }
     const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::KeySpace::bigint);
     EXPECT_EQ(column(connection->ask(s.list.sql, {"1000"})->results().back(), 0), names) << scheme;

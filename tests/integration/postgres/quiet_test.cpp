@@ -161,6 +161,9 @@ TEST_F(PostgresQuietTest, BusyTriesForSessionsLocksWriteNothing) {
   expect_silence("tries", a.try_many, "ARRAY['5'], ARRAY['lock'], ARRAY['holder']");
   expect_silence("an inspection", a.inspect, "5, 'lock'");
   expect_silence("a list", a.list, "100");
+  const auto rw = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
+                                                Space::read_write, Mode::shared);
+  expect_silence("a reader's try", rw.try_lock, "5, 'lock', 'holder', 1");
   server.run("SELECT pg_advisory_unlock(5)");
   expect_noise("a grant", a.try_lock.sql, "5, 'lock', 'holder'");
 
