@@ -13,12 +13,15 @@ std::vector<dlock::Space> spaces_of(dlock::postgres::Strategy strategy) {
   using dlock::Space;
   switch (strategy) {
     case dlock::postgres::Strategy::table:
-      return {Space::lock, Space::read_write, Space::semaphore};
+      return {Space::lock, Space::read_write, Space::semaphore, Space::election};
+    case dlock::postgres::Strategy::optimistic:
+      return {Space::lock, Space::election};
     case dlock::postgres::Strategy::advisory:
-      return {Space::lock, Space::read_write};
-    default:
-      return {Space::lock};
+      return {Space::lock, Space::read_write, Space::election};
+    case dlock::postgres::Strategy::for_update:
+      break;
   }
+  return {Space::lock};
 }
 
 }  // namespace
