@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include <dlock/client.hpp>
-
 #include "arena.hpp"
 #include "run_in_arena.hpp"
 #include "torture/breakage/own_network.hpp"
@@ -20,9 +18,6 @@ class TortureTest : public testing::TestWithParam<ArenaKind> {};
 TEST_P(TortureTest, AllPromisesAreKept) {
   const ArenaKind& kind = GetParam();
   const auto arena = kind.make();
-  if (!connect(arena->url(arena->ports())).capabilities().has(kind.space)) {
-    GTEST_SKIP() << "this strategy has no " << to_string(kind.space);
-  }
   const Outcome outcome = run_in(*arena, kind.name, {.space = kind.space, .permits = kind.permits, .network = network});
   EXPECT_FALSE(outcome.violated());
   EXPECT_FALSE(outcome.inconclusive());
