@@ -33,9 +33,12 @@ constexpr nanoseconds behind_the_query = milliseconds(20);
 // Where the queue of notifications was full, none is tried for so long. Whoever waits asks now and then by itself.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
 
-// In whole milliseconds, rounded up: the server's lease never ends before ours.
-std::int64_t in_milliseconds(nanoseconds lease) {
-  return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(lease).count(), 1);
+template <class Items>
+RowCommands::Requests requests_of(const Items& items) {
+  RowCommands::Requests requests;
+  requests.reserve(items.size());
+  for (const auto& item : items) requests.push_back(&item->request);
+  return requests;
 }
 
 }  // namespace
@@ -62,6 +65,12 @@ struct RowBatch::Load {
     }
     return sum;
   }
+  [[nodiscard]] Items all() const {
+    Items items;
+    items.reserve(size());
+    for_each([&items](const auto& item) { items.push_back(item); });
+    return items;
+  }
   [[nodiscard]] Items& of(Kind kind) noexcept {
     return kind == Kind::release ? releases : kind == Kind::renew ? renewals : acquires;
   }
@@ -77,7 +86,7 @@ RowBatch::RowBatch(Commands& commands, RowSql& sql, Variant variant, std::string
     : commands_(commands),
       sql_(sql),
       variant_(variant),
-      channel_(std::move(channel)),
+      statements_(sql, variant, std::move(channel)),
       window_timer_(commands.executor()),
       timer_(commands.executor()) {}
 
@@ -180,101 +189,15 @@ std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
 Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
   Query query;
   if (variant_.sharing) {
-    query.commands.push_back(changes_of(*load));
+    query.commands.push_back(statements_.changes_of(requests_of(load->all()), load->quiet));
   } else {
-    if (!load->releases.empty()) query.commands.push_back(releases_of(load->releases, load->quiet));
-    if (!load->renewals.empty()) query.commands.push_back(renewals_of(load->renewals));
-    if (!load->acquires.empty()) query.commands.push_back(acquires_of(load->acquires, load->quiet));
+    for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
+      if (!items->empty()) query.commands.push_back(statements_.of(requests_of(*items), load->quiet));
+    }
   }
   query.done = lifetime_.guard(
       [this, load](const Outcome& outcome, const Results& results) { answered(load, outcome, results); });
   return query;
-}
-
-namespace {
-
-template <class Items, class F>
-std::string texts(const Items& items, F&& f) {
-  std::vector<std::string> elements;
-  elements.reserve(items.size());
-  for (const auto& item : items) elements.push_back(f(item->request));
-  return text_array({elements.begin(), elements.end()});
-}
-
-template <class Items, class F>
-std::string numbers(const Items& items, F&& f) {
-  std::vector<std::int64_t> elements;
-  elements.reserve(items.size());
-  for (const auto& item : items) elements.push_back(f(item->request));
-  return bigint_array(elements);
-}
-
-std::string name_of(const RowRequest& request) {
-  return request.name;
-}
-std::string owner_of(const RowRequest& request) {
-  return request.owner.to_string();
-}
-std::int64_t lease_of(const RowRequest& request) {
-  return in_milliseconds(request.lease);
-}
-
-}  // namespace
-
-Command RowBatch::releases_of(const Items& items, bool quiet) const {
-  const std::string channel = quiet ? std::string() : channel_;
-  if (items.size() == 1) {
-    const RowRequest& request = items.front()->request;
-    return {.statement = &sql_.use().release, .params = {request.name, owner_of(request), channel}};
-  }
-  return {.statement = &sql_.use().release_many, .params = {texts(items, name_of), texts(items, owner_of), channel}};
-}
-
-Command RowBatch::renewals_of(const Items& items) const {
-  return {.statement = &sql_.use().renew_many,
-          .params = {texts(items, name_of), texts(items, owner_of), numbers(items, lease_of)}};
-}
-
-Command RowBatch::acquires_of(const Items& items, bool quiet) const {
-  const auto announce = [&](Command& command) {
-    if (variant_.announces) command.params.emplace_back(quiet ? std::string() : channel_);
-  };
-  if (items.size() == 1) {
-    const RowRequest& request = items.front()->request;
-    Command command{.statement = &sql_.use().acquire,
-                    .params = {request.name, owner_of(request), request.holder, std::to_string(lease_of(request))}};
-    if (variant_.optimistic) {
-      command.params.emplace_back(request.stood_still.owner);
-      command.params.emplace_back(std::to_string(request.stood_still.version));
-    }
-    announce(command);
-    return command;
-  }
-  Command command{
-      .statement = &sql_.use().acquire_many,
-      .params = {texts(items, name_of), texts(items, owner_of),
-                 texts(items, [](const RowRequest& request) { return request.holder; }), numbers(items, lease_of)}};
-  if (variant_.optimistic) {
-    command.params.emplace_back(texts(items, [](const RowRequest& request) { return request.stood_still.owner; }));
-    command.params.emplace_back(numbers(items, [](const RowRequest& request) { return request.stood_still.version; }));
-  }
-  announce(command);
-  return command;
-}
-
-// All that is asked of a row at once is worked out together: a statement changes a row only once.
-Command RowBatch::changes_of(const Load& load) const {
-  Items items;
-  items.reserve(load.size());
-  load.for_each([&items](const auto& item) { items.push_back(item); });
-  const auto in_ms = [](const RowRequest& request) { return std::chrono::ceil<milliseconds>(request.mark).count(); };
-  return {.statement = &sql_.use().change,
-          .params = {texts(items, name_of), texts(items, owner_of),
-                     numbers(items, [](const RowRequest& request) { return static_cast<std::int64_t>(request.kind); }),
-                     numbers(items, lease_of), texts(items, [](const RowRequest& request) { return request.holder; }),
-                     numbers(items, [](const RowRequest& request) { return request.weight; }),
-                     numbers(items, [](const RowRequest& request) { return request.permits; }), numbers(items, in_ms),
-                     load.quiet ? std::string() : channel_}};
 }
 
 // --- In --------------------------------------------------------------------------------------------------------------
@@ -285,7 +208,10 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   schedule();
   if (outcome.problem != Problem::none) return refused(load, outcome);
   if (variant_.sharing) {
-    if (!results.empty()) read_changes(*load, results.front(), outcome.sent);
+    if (!results.empty()) {
+      const Items items = load->all();
+      give(items, RowCommands::answers_to_changes(items.size(), results.front(), outcome.sent));
+    }
     return;
   }
   const Lifetime::Watch life = lifetime_.watch();
@@ -293,7 +219,7 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
     if (items->empty()) continue;
     if (rows == results.end()) return;  // a query has a result for each of its commands
-    read(*items, *rows++, outcome.sent);
+    give(*items, RowCommands::answers_to(requests_of(*items), *rows++, outcome.sent));
     if (life.over()) return;
   }
 }
@@ -355,58 +281,13 @@ void RowBatch::ask_again_first(const Items& items) {
   schedule();
 }
 
-// Of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.
-RowAnswer RowBatch::answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
-  RowAnswer answer{.sent = sent};
-  if (kind != Kind::acquire) {
-    answer.status = rows.flag(row, 1) ? Status::yes : Status::again;
-    return answer;
-  }
-  if (const auto token = rows.number(row, 1)) {
-    answer.status = Status::yes;
-    answer.token = FencingToken(static_cast<std::uint64_t>(*token));
-    return answer;
-  }
-  answer.status = Status::no;
-  answer.seen = {.owner = rows.text(row, 2), .version = rows.number(row, 3).value_or(0)};
-  if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(std::max<std::int64_t>(*ms, 0));
-  return answer;
-}
-
-void RowBatch::read(const Items& items, const Rows& rows, TimePoint sent) {
-  const Kind kind = items.front()->request.kind;
-  std::unordered_map<OwnerId, std::size_t> row_of;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (const auto owner = OwnerId::parse(rows.text(row, 0))) row_of.emplace(*owner, row);
-  }
-  const Lifetime::Watch life = lifetime_.watch();
-  for (const auto& item : items) {
-    const auto found = row_of.find(item->request.owner);
-    // No row of an acquire: busy, and changing.
-    const RowAnswer answer = found == row_of.end() ? RowAnswer{.status = Status::no, .sent = sent}
-                                                   : answer_in(kind, rows, found->second, sent);
-    give(*item, answer);
-    if (life.over()) return;
-  }
-}
-
-// Number, done, token, permits, ms.
-void RowBatch::read_changes(const Load& load, const Rows& rows, TimePoint sent) {
-  std::vector<RowAnswer> answers(load.size(), {.status = Status::again, .sent = sent});
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto number = static_cast<std::size_t>(rows.number(row, 0).value_or(0));
-    if (number == 0 || number > answers.size() || rows.text(row, 1).empty()) continue;
-    RowAnswer& answer = answers[number - 1];
-    answer.status = rows.flag(row, 1) ? Status::yes : Status::no;
-    answer.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 2).value_or(0)));
-    answer.other_permits = rows.number(row, 3);
-    if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(*ms);
-  }
+void RowBatch::give(const Items& items, const std::vector<RowAnswer>& answers) {
   const Lifetime::Watch life = lifetime_.watch();
   auto answer = answers.begin();
-  load.for_each([&](const std::shared_ptr<Item>& item) {
-    if (!life.over()) give(*item, *answer++);
-  });
+  for (const auto& item : items) {
+    give(*item, *answer++);
+    if (life.over()) return;
+  }
 }
 
 // The followers have not asked: for them the lock is busy, or their acquire has not been carried out.
