@@ -53,6 +53,8 @@ class Parser {
   [[noreturn]] void explain_extras() const;
   [[noreturn]] void explain_number_of_values(const std::string& text) const;
   [[nodiscard]] Answer help_with(const std::vector<std::string>& verbs) const;
+  void note_verb();
+  void take_command(const SplitWords& split);
   Arguments finish(const SplitWords& split);
 
   CommandLine line_;
@@ -78,7 +80,7 @@ std::int64_t to_permits(const TextOption& option) {
 }
 
 Space to_space(const TextOption& option) {
-  const auto found = std::ranges::find(every_kind, option.text, kind_word);
+  const auto* const found = std::ranges::find(every_kind, option.text, kind_word);
   if (found != every_kind.end()) return *found;
   throw UsageError(
       fmt::format("{}: must be lock, read-write, semaphore or election, not \"{}\"", option.name, option.text));
@@ -175,7 +177,7 @@ Answer Parser::help_with(const std::vector<std::string>& verbs) const {
   return Answer{known->first->help()};
 }
 
-Arguments Parser::finish(const SplitWords& split) {
+void Parser::note_verb() {
   for (const auto& [app, verb] : line_.verbs) {
     if (line_.app.got_subcommand(app)) result_.verb = verb;
     CLI::Option* option = verb == Verb::bench ? nullptr : app->get_option_no_throw("--url");
@@ -185,20 +187,26 @@ Arguments Parser::finish(const SplitWords& split) {
       if (app->count(each) > 0) result_.torture.breaks = true;
     }
   }
+}
+
+void Parser::take_command(const SplitWords& split) {
+  if (!split.separated) {
+    throw UsageError(fmt::format("\"--\" {} missing: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]",
+                                 result_.names.size() > 1 ? "is" : "and a command are",
+                                 result_.verb == Verb::run ? "run" : "elect",
+                                 result_.verb == Verb::run ? "..." : ""));
+  }
+  if (split.command.empty()) throw UsageError("there is no command after \"--\"");
+  if (split.name) result_.names = {*split.name};
+  result_.command = split.command;
+}
+
+Arguments Parser::finish(const SplitWords& split) {
+  note_verb();
   if (result_.verb == Verb::forget && result_.names.empty() == line_.idle.text.empty()) {
     throw UsageError("forget takes either names or --idle TIME");
   }
-  if (result_.verb == Verb::run || result_.verb == Verb::elect) {
-    if (!split.separated) {
-      throw UsageError(fmt::format("\"--\" {} missing: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]",
-                                   result_.names.size() > 1 ? "is" : "and a command are",
-                                   result_.verb == Verb::run ? "run" : "elect",
-                                   result_.verb == Verb::run ? "..." : ""));
-    }
-    if (split.command.empty()) throw UsageError("there is no command after \"--\"");
-    if (split.name) result_.names = {*split.name};
-    result_.command = split.command;
-  }
+  if (result_.verb == Verb::run || result_.verb == Verb::elect) take_command(split);
   take_values();
   return std::move(result_);
 }

@@ -51,13 +51,13 @@ class CommandLine {
   void add_questions_about_the_service();
   void add_bench();
   void add_torture();
-  void add_name(CLI::App* app);
-  void add_names(CLI::App* app);
-  void add_kinds(CLI::App* app);
-  void add_kind(CLI::App* app);
-  void add_acquire_options(CLI::App* app);
-  void add_time(CLI::App* app, TextOption& option, const char* description);
-  void add_json(CLI::App* app);
+  void add_name(CLI::App* verb);
+  void add_names(CLI::App* verb);
+  void add_kinds(CLI::App* verb);
+  void add_kind(CLI::App* verb);
+  void add_acquire_options(CLI::App* verb);
+  void add_time(CLI::App* verb, TextOption& option, const char* description);
+  void add_json(CLI::App* verb);
 };
 
 }  // namespace dlock::cli

@@ -28,7 +28,9 @@ struct LockKey {
   friend auto operator<=>(const LockKey& a, const LockKey& b) {
     return std::tie(a.space, a.parameter) <=> std::tie(b.space, b.parameter);
   }
-  friend bool operator==(const LockKey& a, const LockKey& b) { return (a <=> b) == 0; }
+  friend bool operator==(const LockKey& a, const LockKey& b) {
+    return std::tie(a.space, a.parameter) == std::tie(b.space, b.parameter);
+  }
 };
 
 [[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, Space kind = Space::lock,
