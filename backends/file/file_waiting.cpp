@@ -62,7 +62,7 @@ FileWatch::~FileWatch() {
   state_.waiters.erase(place_);
   LockSpace& locks = state_.locks;
   const bool opens_gate = state_.gate && !state_.writer_waits();
-  if (opens_gate) locks.drop_file(state_);  // which tells those whom it kept out
+  if (opens_gate) LockSpace::drop_file(state_);  // which tells those whom it kept out
   if (state_.waiters.empty()) {
     locks.stop_waiting(state_);
   } else if ((first || opens_gate) && !locks.closed(state_)) {

@@ -58,13 +58,14 @@ class HeldLocks {
   }
   // A lease that find() answered.
   HeldLock take(HeldLock& lease) noexcept {
-    HeldLock taken = std::move(lease);
     if (more_.empty()) {
+      HeldLock taken = std::move(lease);
       first_.reset();
-    } else {
-      if (&lease != &more_.back()) lease = std::move(more_.back());
-      more_.pop_back();
+      return taken;
     }
+    if (&lease != &more_.back()) std::swap(lease, more_.back());
+    HeldLock taken = std::move(more_.back());
+    more_.pop_back();
     return taken;
   }
 

@@ -52,7 +52,7 @@ class Inspection final {
   // By the space of the key; the first for all but advisory locks.
   using AllQuestions = std::array<Questions, 3>;
 
-  [[nodiscard]] static AllQuestions questions_for(const Options& options, Space space);
+  [[nodiscard]] static AllQuestions questions_for(const Options& options, Space kind);
   [[nodiscard]] const Questions& questions_about(Space space, const std::string& name = {});
   void ask(const Statement& question, Space space, const std::string& name, Backend::Handler<LockInfo> done);
   void try_to_break(const std::shared_ptr<Breaking>& breaking);

@@ -34,9 +34,9 @@ std::string holder_text(const LockRequest& request) {
 }
 
 void set_holder(LockInfo& info, std::string_view text) {
-  const std::size_t end = info.space == Space::election ? text.find('\n') : text.npos;
+  const std::size_t end = info.space == Space::election ? text.find('\n') : std::string_view::npos;
   info.holder = text.substr(0, end);
-  if (end != text.npos) info.value = text.substr(end + 1);
+  if (end != std::string_view::npos) info.value = text.substr(end + 1);
 }
 
 Failure unanswered_question(Failure why) {
