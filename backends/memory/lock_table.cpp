@@ -208,6 +208,7 @@ const LockTable::Holder& LockTable::grant(Lock& lock, Waiter who, const Clock& c
 }
 
 void LockTable::settle(Lock& lock, const Clock& clock) {
+  if (!lock.used()) return;
   const TimePoint now = clock.now();
   const OwnerId first = lock.queue.first_owner();
   if (std::erase_if(lock.holders, [&](const Holder& holder) { return holder.lease_ends <= now; }) > 0) {
