@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t max_prefix_bytes = 128;
 constexpr std::uint32_t max_replicas = 100;
+constexpr std::size_t max_sentinels = 16;
+constexpr std::uint16_t sentinel_port = 26379;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
@@ -41,13 +43,13 @@ std::string take_prefix(Url& url) {
   return *std::move(prefix);
 }
 
-std::optional<common::TlsOptions> take_tls(Url& url) {
+// wanted: of any connection.
+std::optional<common::TlsOptions> take_tls(Url& url, bool wanted) {
   common::TlsOptions tls;
-  const bool wanted = url.scheme() == "rediss";
   const auto take = [&](std::string_view key, std::string& into) {
     auto value = url.take(key);
     if (!value) return;
-    if (!wanted) refuse("parameter \"" + std::string(key) + "\" needs rediss://");
+    if (!wanted) refuse("parameter \"" + std::string(key) + "\" needs rediss:// or rediss-sentinel://");
     if (value->empty()) refuse("parameter \"" + std::string(key) + "\" names no file");
     into = *std::move(value);
   };
@@ -57,6 +59,47 @@ std::optional<common::TlsOptions> take_tls(Url& url) {
   if (tls.cert_file.empty() != tls.key_file.empty()) refuse("tls_cert and tls_key go together");
   if (!wanted) return std::nullopt;
   return tls;
+}
+
+// The number, or "all".
+void take_replicas_ack(Url& url, Options& options) {
+  if (options.sentinel) {
+    const auto least = url.take_number("replicas_min", 1, max_replicas);
+    const auto text = url.take("replicas_ack");
+    options.sentinel->all_replicas = text == "all";
+    if (options.sentinel->all_replicas) {
+      options.replicas_ack = least.value_or(1);
+      return;
+    }
+    if (least) refuse("parameter \"replicas_min\" needs replicas_ack=all");
+    if (!text) return;
+    const auto number = parse_number(*text, max_replicas);
+    if (!number) {
+      refuse("parameter \"replicas_ack\": " + util::quoted(*text) + " is neither \"all\" nor a number from 0 to " +
+             std::to_string(max_replicas));
+    }
+    options.replicas_ack = *number;
+    return;
+  }
+  options.replicas_ack = url.take_number("replicas_ack", 0, max_replicas).value_or(0);
+}
+
+SentinelOptions take_sentinel(Url& url) {
+  SentinelOptions sentinel;
+  sentinel.hosts = common::hosts_of(url, sentinel_port, max_sentinels);
+  auto service = url.take("service_name");
+  if (!service || service->empty()) {
+    refuse("parameter \"service_name\" is missing: what the sentinels call the master, such as mymaster");
+  }
+  if (auto problem = util::problem_with_name(*service)) refuse("service_name: " + *problem);
+  sentinel.service = *std::move(service);
+  sentinel.user = url.take("sentinel_user");
+  sentinel.password = url.take("sentinel_password");
+  if (sentinel.user && !sentinel.password) refuse("sentinel_user: given without sentinel_password");
+  if (url.take_choice("sentinel_tls", {{"on", true}, {"off", false}}, url.scheme().starts_with("rediss"))) {
+    sentinel.tls.emplace();
+  }
+  return sentinel;
 }
 
 // CLIENT SETNAME takes neither spaces nor anything beyond ASCII.
@@ -87,8 +130,16 @@ std::string_view to_string(Strategy strategy) noexcept {
 Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
-  if (url.hosts().size() > 1) refuse("host: a list; dlock's locks live in one Redis, so name one host");
-  options.host = common::hosts_of(url, options.host.port, 1).front();
+  const bool sentinels = url.scheme().ends_with("-sentinel");
+  if (sentinels) {
+    options.sentinel = take_sentinel(url);
+  } else {
+    if (url.hosts().size() > 1) {
+      refuse("host: a list; with redis:// locks live in one server, so name one host, or the sentinels that know it in "
+             "redis-sentinel://");
+    }
+    options.host = common::hosts_of(url, options.host.port, 1).front();
+  }
   if (url.user() && !url.user()->empty()) options.user = url.user();
   options.password = url.password();
   if (options.user && !options.password) refuse("user: given without a password");
@@ -97,11 +148,15 @@ Options parse_options(const BackendConfig& config) {
       "strategy", {{"queue", Strategy::queue}, {"broadcast", Strategy::broadcast}, {"poll", Strategy::poll}},
       Strategy::queue);
   options.prefix = take_prefix(url);
-  options.replicas_ack = url.take_number("replicas_ack", 0, max_replicas).value_or(0);
-  options.tls = take_tls(url);
+  take_replicas_ack(url, options);
+  const bool tls = url.scheme().starts_with("rediss");
+  auto certificates = take_tls(url, tls || (options.sentinel && options.sentinel->tls));
+  if (options.sentinel && options.sentinel->tls) options.sentinel->tls = certificates;
+  if (tls) options.tls = std::move(certificates);
   url.require_no_parameters();
   options.client_name = client_name(config.holder);
   options.holder = config.holder;
+  options.lease = config.lease;
   options.response_timeout = config.response_timeout;
   options.connect_timeout = config.connect_timeout;
   return options;

@@ -1,6 +1,8 @@
-// What a redis:// or rediss:// URL says.
+// What a redis:// or rediss:// URL says, or one of Sentinel's.
 //
 //   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&tls_ca=...]
+//   redis[s]-sentinel://[[user]:password@]host[:26379][,host[:26379]...][/db]?service_name=...
+//       [&sentinel_user=...&sentinel_password=...&sentinel_tls=on|off&replicas_ack=n|all&replicas_min=n, and as above]
 #pragma once
 
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <dlock/backend.hpp>
 
@@ -25,8 +28,19 @@ enum class Strategy {
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 
+// Sentinels, which know where the server is: the master of a service.
+struct SentinelOptions {
+  std::string service;
+  std::vector<common::Host> hosts;
+  std::optional<std::string> user;
+  std::optional<std::string> password;
+  std::optional<common::TlsOptions> tls;
+  // replicas_ack=all: as many as the sentinels list, and no fewer than Options::replicas_ack.
+  bool all_replicas = false;
+};
+
 struct Options {
-  common::Host host{.name = "localhost", .port = 6379};
+  common::Host host{.name = "localhost", .port = 6379};  // where there are sentinels: not known
   std::optional<std::string> user;
   std::optional<std::string> password;
   std::uint32_t db = 0;
@@ -34,14 +48,16 @@ struct Options {
   Strategy strategy = Strategy::queue;
   std::uint32_t replicas_ack = 0;
   std::optional<common::TlsOptions> tls;
+  std::optional<SentinelOptions> sentinel;
 
   std::string client_name;  // for CLIENT LIST
   std::string holder;
+  std::chrono::nanoseconds lease{};  // of a lock, unless its caller says otherwise
   std::chrono::nanoseconds response_timeout{};
   std::chrono::nanoseconds connect_timeout{};
 
-  // "host:port", for messages.
-  [[nodiscard]] std::string endpoint() const { return host.to_string(); }
+  // "host:port", or the service's name, for messages.
+  [[nodiscard]] std::string endpoint() const { return sentinel ? sentinel->service : host.to_string(); }
 };
 
 // Throws Error(invalid_argument) naming the part that is wrong.

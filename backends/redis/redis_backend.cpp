@@ -4,10 +4,12 @@
 
 #include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
-#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/socket_wire.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/sentinel/sentinel_findings.hpp"
+#include "backends/redis/sentinel/sentinel_wire.hpp"
 #include "backends/redis/timing.hpp"
 #include "util/names.hpp"
 
@@ -32,9 +34,10 @@ class NoContention final : public Contention {};
 
 }  // namespace
 
-RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires)
+RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels)
     : TryBackend(host, policy_of(options.strategy)),
       options_(std::move(options)),
+      sentinels_(std::move(sentinels)),
       client_(host.new_owner_id().to_string()),
       wake_ups_(host.executor(), [this](const Failure& why) { subscribe_forbidden(why); }),
       outage_(host.executor(), [this](bool everyone) { outage_over(everyone); }),
@@ -45,8 +48,8 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       subscriber_(host.executor(), options_, wires, wake_ups_),
       acquirer_(options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, &acquiring_link_)
                                           : commands_,
-                outage_, client_),
-      renewals_(commands_, wires, client_),
+                outage_, client_, sentinels_.get()),
+      renewals_(commands_, wires, client_, sentinels_.get()),
       releases_(host.executor(), options_.response_timeout, alive_for,
                 [&](Space space) {
                   return release_requests(commands_, acquiring(), outage_, space, client_,
@@ -68,7 +71,8 @@ RedisBackend::~RedisBackend() {
 Capabilities RedisBackend::capabilities() const noexcept {
   const bool queue = options_.strategy == Strategy::queue;
   return {
-      .backend = options_.tls ? "rediss" : "redis",
+      .backend = options_.sentinel ? (options_.tls ? "rediss-sentinel" : "redis-sentinel")
+                                   : (options_.tls ? "rediss" : "redis"),
       .strategy = to_string(options_.strategy),
       .scope = Scope::network,
       .lease_kind = LeaseKind::per_lock,
@@ -171,6 +175,7 @@ void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::strin
 }
 
 void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
+  if (sentinels_) return redis::diagnose(commands_, sentinels_, std::move(done));
   redis::diagnose(commands_, std::move(done));
 }
 
@@ -243,9 +248,14 @@ void RedisBackend::subscribe_forbidden(const Failure& why) {
 
 std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);
-  std::shared_ptr<const common::TlsContext> tls;
-  if (options.tls) tls = common::make_tls_context(*options.tls);
-  return std::make_unique<RedisBackend>(host, std::move(options), socket_wires(std::move(tls)));
+  const auto wires_with = [](const std::optional<common::TlsOptions>& tls) {
+    return socket_wires(tls ? common::make_tls_context(*tls) : nullptr);
+  };
+  WireFactory wires = wires_with(options.tls);
+  if (!options.sentinel) return std::make_unique<RedisBackend>(host, std::move(options), std::move(wires));
+  auto sentinels = std::make_shared<Sentinels>(host.executor(), options, wires_with(options.sentinel->tls));
+  wires = sentinel_wires(sentinels, std::move(wires));
+  return std::make_unique<RedisBackend>(host, std::move(options), std::move(wires), std::move(sentinels));
 }
 
 }  // namespace dlock::redis

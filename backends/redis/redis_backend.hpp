@@ -1,4 +1,5 @@
-// redis:// and rediss://: locks in one Redis server. See docs/backends/redis.md for the layout of the keys and for what
+// redis:// and rediss://: locks in one Redis server; redis-sentinel:// and rediss-sentinel://: in whichever server is the
+// master of a service. See docs/backends/redis.md for the layout of the keys and for what
 // is guaranteed.
 //
 // Waiters stand in a queue at the server by default (queue_client.hpp); ?strategy=broadcast and ?strategy=poll use the
@@ -31,8 +32,8 @@ namespace dlock::redis {
 
 class RedisBackend final : public TryBackend {
  public:
-  // wires: how connections are made; tests have their own.
-  RedisBackend(BackendHost& host, Options options, WireFactory wires);
+  // wires: how connections are made; tests have their own. sentinels: those that the options name.
+  RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels = nullptr);
   ~RedisBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -83,7 +84,8 @@ class RedisBackend final : public TryBackend {
   [[nodiscard]] std::optional<Failure> problem_with(Space space, const std::string& name) const;
 
   const Options options_;
-  const std::string client_;  // this client's part of its values, and the name of its channel
+  const std::shared_ptr<Sentinels> sentinels_;  // if any
+  const std::string client_;                    // this client's part of its values, and the name of its channel
   WakeUps wake_ups_;
   Outage outage_;
   common::ConnectionNews news_;
@@ -102,7 +104,7 @@ class RedisBackend final : public TryBackend {
 };
 
 // redis://[[user]:password@]host[:6379][/db][?strategy=queue|broadcast|poll][&prefix=...][&replicas_ack=n]
-// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]
+// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]; and those of Sentinel (options.hpp)
 [[nodiscard]] std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config);
 
 }  // namespace dlock::redis

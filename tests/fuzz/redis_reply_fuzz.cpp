@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/requests/answers.hpp"

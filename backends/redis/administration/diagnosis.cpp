@@ -1,12 +1,13 @@
 #include "backends/redis/administration/diagnosis.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "backends/common/findings.hpp"
-#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/requests/keys.hpp"
 
@@ -98,6 +99,9 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return add(Severity::error, "role", "a replica; locks are taken on the master");
     }
     const auto replicas = info_number(info, "connected_slaves").value_or(0);
+    if (commands_.options().sentinel) {  // who know of those that are down, too
+      return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
+    }
     const auto wanted = commands_.options().replicas_ack;
     if (wanted > replicas) {
       add(Severity::error, "role",
@@ -212,7 +216,11 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
 Finding judge_encryption(const Options& options) {
   if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
-  return common::not_encrypted(options.host.is_this_machine(),
+  const auto here = [](const common::Host& host) { return host.is_this_machine(); };
+  const bool all_here = options.sentinel
+                            ? std::all_of(options.sentinel->hosts.begin(), options.sentinel->hosts.end(), here)
+                            : here(options.host);
+  return common::not_encrypted(all_here,
                                ", the password included; use rediss://, or make sure that nobody is");
 }
 

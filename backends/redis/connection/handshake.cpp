@@ -1,5 +1,6 @@
 #include "backends/redis/connection/handshake.hpp"
 
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
 
@@ -8,6 +9,7 @@ namespace dlock::redis {
 Handshake::Handshake(const Options& options) : options_(options) {
   if (options.password) steps_.push_back(Step::auth);
   if (options.db != 0) steps_.push_back(Step::select);
+  if (options.sentinel) steps_.insert(steps_.end(), {Step::role, Step::info});
   // Always last, and always there: its reply is the proof that a Redis is at the other end.
   steps_.push_back(Step::set_name);
 }
@@ -26,6 +28,12 @@ std::string Handshake::commands() const {
       case Step::select:
         Command{"SELECT", std::to_string(options_.db)}.append_to(out);
         break;
+      case Step::role:
+        Command{"ROLE"}.append_to(out);
+        break;
+      case Step::info:  // for those who may not run ROLE
+        Command{"INFO", "replication"}.append_to(out);
+        break;
       case Step::set_name:
         Command{"CLIENT", "SETNAME", options_.client_name}.append_to(out);
         break;
@@ -41,7 +49,21 @@ std::optional<Failure> Handshake::replied(const Reply& reply) {
   return std::nullopt;
 }
 
-Failure Handshake::judge(Step step, const Reply& reply) const {
+Failure Handshake::judge_role(Step step, const Reply& reply) {
+  const bool denied = reply.is(Reply::Type::error) && classify(reply.text) == ServerError::no_permission;
+  if (step == Step::role && denied) return {};
+  if (step == Step::info && is_master_) return {};
+  if (denied) return {errc::access_denied, "this user may run neither ROLE nor INFO, which tell a master from a replica"};
+  if (reply.is(Reply::Type::error)) return to_failure(reply.text);
+  const auto& fields = reply.elements;
+  is_master_ = step == Step::role ? !fields.empty() && fields.front().text == "master"
+                                  : info_field(reply.text, "role").value_or("") == "master";
+  if (is_master_) return {};
+  return {errc::unavailable, "the sentinels name it as the master, and it says that it is not (yet, or any more)"};
+}
+
+Failure Handshake::judge(Step step, const Reply& reply) {
+  if (step == Step::role || step == Step::info) return judge_role(step, reply);
   if (reply.is(Reply::Type::status)) return {};
   if (!reply.is(Reply::Type::error)) return unexpected("the handshake", reply);
   const ServerError error = classify(reply.text);

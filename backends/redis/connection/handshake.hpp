@@ -1,5 +1,6 @@
-// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. All commands are
-// sent at once; the replies come back in order. No I/O.
+// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. Where it was
+// sentinels who named the server, it has to say itself that it is a master. All commands are sent at once; the replies
+// come back in order. No I/O.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +27,13 @@ class Handshake {
   [[nodiscard]] std::optional<Failure> replied(const Reply& reply);
 
  private:
-  enum class Step { auth, select, set_name };
+  enum class Step { auth, select, role, info, set_name };
 
-  [[nodiscard]] Failure judge(Step step, const Reply& reply) const;
+  [[nodiscard]] Failure judge(Step step, const Reply& reply);
+  [[nodiscard]] Failure judge_role(Step step, const Reply& reply);
 
   const Options& options_;
+  bool is_master_ = false;
   std::vector<Step> steps_;
   std::size_t next_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_info.hpp"
 
 #include <charconv>
 

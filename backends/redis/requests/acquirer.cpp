@@ -60,6 +60,7 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place
     commands_.answer_later([done = std::move(done), why = outage_.why()] { done(why, {}); });
     return 0;
   }
+  if (sentinels_ != nullptr) sentinels_->in_use_for(std::max<nanoseconds>(request.lease, alive_for));
   const Options& options = commands_.options();
   std::string key = lock_key(options.prefix, request.name, request.space);
   const std::string elected = request.space == Space::election ? holder_text(request) : std::string();
@@ -115,12 +116,12 @@ void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
   const Options& options = commands_.options();
   const nanoseconds patience =
       std::min({options.response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
-  (void)commands_.request({"WAIT", std::to_string(options.replicas_ack), in_milliseconds(patience)}, granted->deadline,
-                          [this, granted](Result<Reply> reply, TimePoint) {
+  const std::uint64_t wanted = replicas_wanted(options, sentinels_);
+  (void)commands_.request({"WAIT", std::to_string(wanted), in_milliseconds(patience)}, granted->deadline,
+                          [this, granted, wanted](Result<Reply> reply, TimePoint) {
                             if (!reply.ok()) return take_back(granted, reply.failure());
                             auto count = read_number(reply.value());
                             if (!count.ok()) return take_back(granted, count.failure());
-                            const std::uint64_t wanted = commands_.options().replicas_ack;
                             const auto got = count.value();
                             if (got >= wanted) return granted->done(granted->answer, granted->sent);
                             take_back(granted,

@@ -10,6 +10,7 @@
 #include "backends/redis/connection/command_client.hpp"
 #include "backends/redis/connection/outage.hpp"
 #include "backends/redis/requests/answers.hpp"
+#include "backends/redis/sentinel/sentinels.hpp"
 
 namespace dlock::redis {
 
@@ -32,9 +33,10 @@ class Acquirer {
   // if it may have.
   using Handler = std::function<void(Result<AcquireAnswer> answer, TimePoint sent)>;
 
-  // client: this client's part of its values. outage: of the server, as the client's waiters see it.
-  Acquirer(CommandClient& commands, Outage& outage, std::string client)
-      : commands_(commands), outage_(outage), client_(std::move(client)) {}
+  // client: this client's part of its values. outage: of the server, as the client's waiters see it. sentinels: nullptr
+  // for none.
+  Acquirer(CommandClient& commands, Outage& outage, std::string client, Sentinels* sentinels)
+      : commands_(commands), outage_(outage), client_(std::move(client)), sentinels_(sentinels) {}
 
   // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
   // instead of sent; 0 then.
@@ -58,6 +60,7 @@ class Acquirer {
   CommandClient& commands_;
   Outage& outage_;
   const std::string client_;
+  Sentinels* const sentinels_;
 };
 
 // For a script's argument: whole milliseconds, rounded up.

@@ -21,14 +21,15 @@ std::string what(const Grant& grant) {
 
 }  // namespace
 
-Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::string client)
-    : commands_(commands), client_(std::move(client)) {
+Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::string client, Sentinels* sentinels)
+    : commands_(commands), client_(std::move(client)), sentinels_(sentinels) {
   if (commands.options().replicas_ack > 0) {
     acknowledged_.emplace(commands.executor(), commands.options(), wires, nullptr);
   }
 }
 
 void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
+  if (sentinels_ != nullptr) sentinels_->in_use_for(grant.lease);
   const nanoseconds patience = std::min(commands_.options().response_timeout, grant.lease / 4);
   const auto renewal =
       std::make_shared<Renewal>(Renewal{grant, saturating_add(commands_.executor().now(), patience), std::move(done)});
@@ -73,16 +74,16 @@ void Renewals::start_batch() {
   }
   // The server counts from when it gets there; the answer has to come back in time.
   const nanoseconds patience = (deadline - commands_.executor().now()) / 2;
-  (void)acknowledged_->request({"WAIT", std::to_string(commands_.options().replicas_ack), in_milliseconds(patience)},
-                               deadline,
-                               [this, batch](const Result<Reply>& reply, TimePoint) { acknowledged(batch, reply); });
+  const std::uint64_t wanted = replicas_wanted(commands_.options(), sentinels_);
+  (void)acknowledged_->request(
+      {"WAIT", std::to_string(wanted), in_milliseconds(patience)}, deadline,
+      [this, batch, wanted](const Result<Reply>& reply, TimePoint) { acknowledged(batch, wanted, reply); });
 }
 
-void Renewals::acknowledged(const Batch& batch, const Result<Reply>& reply) {
+void Renewals::acknowledged(const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply) {
   under_way_ = false;
   if (!next_.empty()) start_batch();
   const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
-  const std::uint64_t wanted = commands_.options().replicas_ack;
   for (const auto& renewal : batch) {
     renewal->judged = true;
     if (!renewal->renewed) continue;  // answered already, or still to be

@@ -13,14 +13,16 @@
 #include <dlock/backend.hpp>
 
 #include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/sentinel/sentinels.hpp"
 
 namespace dlock::redis {
 
 // In tasks only.
 class Renewals {
  public:
-  // commands: the connection for all that does not block. client: this client's part of its values.
-  Renewals(CommandClient& commands, const WireFactory& wires, std::string client);
+  // commands: the connection for all that does not block. client: this client's part of its values. sentinels: nullptr
+  // for none.
+  Renewals(CommandClient& commands, const WireFactory& wires, std::string client, Sentinels* sentinels);
 
   // Answers within the response timeout or a quarter of the lease, whichever is shorter.
   void renew(const Grant& grant, Backend::RenewHandler done);
@@ -42,10 +44,11 @@ class Renewals {
 
   void ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged);
   void start_batch();
-  void acknowledged(const Batch& batch, const Result<Reply>& reply);
+  void acknowledged(const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply);
 
   CommandClient& commands_;
   const std::string client_;
+  Sentinels* const sentinels_;
   std::optional<CommandClient> acknowledged_;
   Batch next_;
   bool under_way_ = false;

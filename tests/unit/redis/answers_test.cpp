@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/redis/administration/server_info.hpp"
+#include "backends/redis/connection/server_info.hpp"
 
 namespace dlock::redis {
 

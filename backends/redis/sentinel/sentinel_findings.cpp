@@ -1,0 +1,113 @@
+#include "backends/redis/sentinel/sentinel_findings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/redis/administration/diagnosis.hpp"
+#include "util/duration_text.hpp"
+
+namespace dlock::redis {
+
+using Severity = Finding::Severity;
+
+namespace {
+
+// ["min-replicas-to-write", "2"].
+std::optional<std::uint32_t> read_setting(const Result<Reply>& reply) {
+  if (!reply.ok() || reply.value().elements.size() != 2) return std::nullopt;
+  const std::string& text = reply.value().elements[1].text;
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& options) {
+  std::string silent;
+  std::optional<common::Host> master;
+  std::size_t answers = 0;
+  bool agree = true;
+  std::uint32_t quorum = 0;
+  for (const Sentinels::Said& each : said) {
+    if (!each.state.ok()) {
+      silent += (silent.empty() ? "; " : ", ") + each.sentinel.to_string() + ": " + each.state.failure().detail;
+      continue;
+    }
+    ++answers;
+    const ServiceState& state = each.state.value();
+    quorum = std::max(quorum, state.quorum);
+    if (!std::exchange(master, state.master)) continue;
+    agree = agree && master->to_string() == said.front().state.value().master->to_string();
+  }
+  const std::string count = std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
+  if (answers <= said.size() / 2) return {Severity::error, "sentinels", count + ": no failover can happen"};
+  if (!agree) return {Severity::warning, "sentinels", count + "; they do not agree about the master just now"};
+  const std::string where = "; the master of " + options.sentinel->service + " is " + master->to_string() +
+                            ", quorum " + std::to_string(quorum);
+  if (said.size() < 3) {
+    return {Severity::warning, "sentinels", count + where + "; with fewer than three, none can be lost"};
+  }
+  return {answers < said.size() ? Severity::warning : Severity::ok, "sentinels", count + where};
+}
+
+Finding judge_replicas(const ServiceState& state, const Options& options, std::optional<std::uint32_t> min_replicas) {
+  if (state.replicas == 0) return {Severity::error, "failover", "no replica that could take the master's place"};
+  const std::string all = std::to_string(state.replicas);
+  if (options.sentinel->all_replicas) {
+    return {Severity::ok, "failover",
+            "locks are granted when all replicas (" + all + ") have acknowledged them, so that a failover keeps them"};
+  }
+  const std::string cure = "; set it to " + all + ", with min-replicas-max-lag at 2, or use replicas_ack=all";
+  if (!min_replicas) {
+    return {Severity::note, "failover", "min-replicas-to-write cannot be checked without the right to run CONFIG GET"};
+  }
+  if (*min_replicas < state.replicas) {
+    return {Severity::warning, "failover",
+            "min-replicas-to-write is " + std::to_string(*min_replicas) + ", with " + all +
+                " replicas: a master that another one has replaced grants locks until it hears of that" + cure};
+  }
+  return {Severity::ok, "failover", "a master without its replicas grants no locks (min-replicas-to-write)"};
+}
+
+}  // namespace
+
+std::vector<Finding> judge_sentinels(const std::vector<Sentinels::Said>& said, const Options& options,
+                                     std::optional<std::uint32_t> min_replicas) {
+  std::vector<Finding> findings = {judge_answers(said, options)};
+  const auto found = std::find_if(said.begin(), said.end(), [](const auto& each) { return each.state.ok(); });
+  if (found == said.end()) return findings;
+  const ServiceState& state = found->state.value();
+  findings.push_back(judge_replicas(state, options, min_replicas));
+  const std::string down_after = "a master counts as down when it was silent for " + util::to_text(state.down_after);
+  const bool longer = state.down_after > options.lease;
+  findings.push_back({longer ? Severity::note : Severity::ok, "down-after",
+                      longer ? down_after + " (down-after-milliseconds), longer than a lease of " +
+                                   util::to_text(options.lease) + ": locks are lost before another takes its place"
+                             : down_after});
+  return findings;
+}
+
+void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,
+              Backend::Handler<std::vector<Finding>> done) {
+  diagnose(commands, [&commands, sentinels, done = std::move(done)](Result<std::vector<Finding>> server) {
+    if (!server.ok()) return done(std::move(server));
+    const TimePoint deadline = saturating_add(commands.executor().now(), commands.options().response_timeout);
+    (void)commands.request(
+        {"CONFIG", "GET", "min-replicas-to-write"}, deadline,
+        [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& setting, TimePoint) {
+          sentinels->survey([&commands, done, findings, min_replicas = read_setting(setting)](
+                                const std::vector<Sentinels::Said>& said) mutable {
+            for (Finding& finding : judge_sentinels(said, commands.options(), min_replicas)) {
+              findings.push_back(std::move(finding));
+            }
+            done(std::move(findings));
+          });
+        });
+  });
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,136 @@
+// Asks Redis Sentinels where the master of a service is, and hears of it when another server becomes the master.
+//
+// The sentinels are asked one after the other, each with half a second. An answer of an earlier epoch than one that was
+// seen comes from a sentinel that has not heard of the last failover, and counts for nothing. Sentinels that one of
+// them knows are learnt.
+//
+// A client of a master that was merely forgotten (it was cut off, another took its place, it came back) hears nothing
+// from it: so +switch-master is subscribed to at one sentinel, and while the client has locks or waits for one the
+// sentinels are asked again every second.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/result.hpp>
+
+#include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/connection/subscriber.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/options.hpp"
+#include "backends/redis/sentinel/service_state.hpp"
+
+namespace dlock::redis {
+
+// In tasks only.
+class Sentinels final : public Subscriber::Listener {
+ public:
+  using Handler = std::function<void(const Result<common::Host>&)>;
+
+  // Who uses a connection to a master.
+  class Follower {
+   public:
+    Follower() = default;
+    Follower(const Follower&) = delete;
+    Follower& operator=(const Follower&) = delete;
+    // Another server is the master now. May destroy the follower, and others.
+    virtual void master_moved(const common::Host& to) = 0;
+
+   protected:
+    ~Follower() = default;
+  };
+
+  // options: of the client, which name the service and the first sentinels. wires: how connections to sentinels are
+  // made. The executor outlives it.
+  Sentinels(Executor& executor, Options options, WireFactory wires);
+  ~Sentinels();
+
+  // Asks for the master's address; who asks while others do shares their answer. The handler is called once, never
+  // inside the call, and not when this has gone.
+  void locate(Handler done);
+  // As long as it follows, it is told.
+  void follow(Follower& follower) { followers_.insert(&follower); }
+  void unfollow(Follower& follower) { followers_.erase(&follower); }
+
+  // The client has a lock, or waits for one, for so long from now on.
+  void in_use_for(std::chrono::nanoseconds time);
+
+  // How many replicas are to acknowledge a write: with replicas_ack=all those that a sentinel listed last, down or not.
+  [[nodiscard]] std::uint32_t replicas_wanted() const noexcept;
+  // What each sentinel that is known says, asked now.
+  struct Said {
+    common::Host sentinel;
+    Result<ServiceState> state;
+  };
+  void survey(std::function<void(std::vector<Said>)> done);
+
+ private:
+  struct Sentinel;
+  struct Question;
+  struct Whereabouts {
+    common::Host master;
+    std::uint64_t epoch = 0;
+    std::uint32_t replicas = 0;
+  };
+
+  void add(const common::Host& host);
+  void ask_next();
+  void ask(Sentinel& sentinel, std::function<void(const Question&)> done);
+  void settle(Sentinel& sentinel, const Question& question, const std::function<void(const Question&)>& done);
+  void refused(std::size_t index, Failure why);
+  void answered(std::size_t index, const Question& question);
+  void found(const Whereabouts& said);
+  void conclude(const Result<common::Host>& answer);
+  [[nodiscard]] Failure nobody_knows() const;
+  void master_is(const common::Host& host);
+  void listen_at(std::size_t index);
+  void look_again();
+
+  void subscribed(const std::string& channel) override;
+  void message(const std::string& channel, const std::string& text) override;
+  void interrupted() override {}
+  void forbidden(const Failure& /*why*/) override {}  // then asking has to do
+
+  Executor& executor_;
+  const Options options_;
+  const WireFactory wires_;
+  std::vector<std::unique_ptr<Sentinel>> sentinels_;
+  std::vector<std::unique_ptr<CommandClient>> gone_;  // not from inside: they may be what calls us
+  std::size_t first_ = 0;  // the one to ask first
+  TimePoint located_at_ = TimePoint::min();
+
+  bool asking_ = false;
+  std::vector<Handler> askers_;
+  std::size_t asked_ = 0;  // of the question under way
+  std::vector<Failure> failures_;
+  std::vector<Whereabouts> behind_;  // of those asked: what was said by those whose epoch is an earlier one
+
+  std::optional<common::Host> master_;
+  std::uint64_t epoch_ = 0;
+  std::uint32_t replicas_ = 0;
+  std::set<Follower*> followers_;
+
+  std::unique_ptr<Subscriber> subscriber_;
+  std::size_t listens_at_ = 0;
+  TimePoint listens_since_;
+
+  TimePoint in_use_until_ = TimePoint::min();
+  Timer look_timer_;
+  Lifetime lifetime_;
+};
+
+// How many replicas are to acknowledge a write. sentinels: nullptr for none.
+[[nodiscard]] inline std::uint32_t replicas_wanted(const Options& options, const Sentinels* sentinels) noexcept {
+  return sentinels == nullptr ? options.replicas_ack : sentinels->replicas_wanted();
+}
+
+}  // namespace dlock::redis

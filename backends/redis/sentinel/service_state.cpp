@@ -1,0 +1,91 @@
+#include "backends/redis/sentinel/service_state.hpp"
+
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "backends/redis/connection/server_error.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using Type = Reply::Type;
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<common::Host> host_of(std::string_view name, std::string_view port_text) {
+  const auto port = number_in<std::uint16_t>(port_text);
+  if (!port || *port == 0) return std::nullopt;
+  common::Host host{.name = std::string(name), .port = *port};
+  try {
+    common::check_host_name(host.name);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return host;
+}
+
+// Names and values in turn; empty where there is no such name.
+std::string_view field(const Reply& reply, std::string_view name) {
+  if (!reply.is(Type::array)) return {};
+  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    if (reply.elements[i].text == name) return reply.elements[i + 1].text;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<common::Host> read_address(const Reply& reply) {
+  if (reply.is(Type::nil)) return Failure{errc::invalid_argument, "knows no such service"};
+  if (reply.is(Type::array) && reply.elements.size() == 2 && reply.elements[0].is(Type::string) &&
+      reply.elements[1].is(Type::string)) {
+    if (auto host = host_of(reply.elements[0].text, reply.elements[1].text)) return *std::move(host);
+  }
+  return unexpected("SENTINEL GET-MASTER-ADDR-BY-NAME", reply);
+}
+
+Result<ServiceState> read_service(const Reply& reply) {
+  const auto epoch = number_in<std::uint64_t>(field(reply, "config-epoch"));
+  const auto replicas = number_in<std::uint32_t>(field(reply, "num-slaves"));
+  if (!epoch || !replicas) return unexpected("SENTINEL MASTER", reply);
+  return ServiceState{
+      .master = std::nullopt,
+      .epoch = *epoch,
+      .replicas = *replicas,
+      .quorum = number_in<std::uint32_t>(field(reply, "quorum")).value_or(0),
+      .down_after = std::chrono::milliseconds(
+          number_in<std::uint32_t>(field(reply, "down-after-milliseconds")).value_or(0)),
+  };
+}
+
+std::vector<common::Host> read_sentinels(const Reply& reply) {
+  std::vector<common::Host> hosts;
+  if (!reply.is(Type::array)) return hosts;
+  for (const Reply& each : reply.elements) {
+    if (auto host = host_of(field(each, "ip"), field(each, "port"))) hosts.push_back(*std::move(host));
+  }
+  return hosts;
+}
+
+// "<service> <old ip> <old port> <new ip> <new port>".
+std::optional<common::Host> switched_to(std::string_view message, std::string_view service) {
+  std::array<std::string_view, 5> words;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t space = message.find(' ');
+    if ((space == std::string_view::npos) != (i + 1 == words.size())) return std::nullopt;
+    words.at(i) = message.substr(0, space);
+    message.remove_prefix(space == std::string_view::npos ? message.size() : space + 1);
+  }
+  if (words[0] != service) return std::nullopt;
+  return host_of(words[3], words[4]);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,136 @@
+#include "tests/support/redis_sentinel.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "tests/support/free_port.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int most_starts = 10;
+constexpr auto long_enough = 60s;
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++count;
+  return count;
+}
+
+void await_output(const rig::ChildProcess& process, const std::string& text, std::size_t times) {
+  const auto condition = [&](const std::string& output) { return count_of(output, text) >= times; };
+  if (!process.wait_until(condition, long_enough)) {
+    throw std::runtime_error("no \"" + text + "\" in what this has printed:\n" + process.output());
+  }
+}
+
+}  // namespace
+
+RedisSentinel::RedisSentinel(Config config) : config_(std::move(config)) {
+  for (int i = 0; i < most_starts; ++i) {
+    port_ = free_port();
+    write_configuration();
+    if (try_to_start()) return;
+  }
+  throw std::runtime_error("redis-sentinel does not start\n" + process_->output());
+}
+
+void RedisSentinel::write_configuration() const {
+  std::ofstream file(directory_.path() + "/sentinel.conf");
+  file << "bind 127.0.0.1\nprotected-mode no\ndaemonize no\nlogfile \"\"\ndir " << directory_.path() << "\nport "
+       << port_ << "\n";
+  if (!config_.password.empty()) {
+    file << "requirepass " << config_.password << "\nsentinel sentinel-pass " << config_.password << "\n";
+  }
+  for (const Service& service : config_.services) {
+    file << "sentinel monitor " << service.name << " 127.0.0.1 " << service.master << " " << config_.quorum
+         << "\nsentinel down-after-milliseconds " << service.name << " " << service.down_after_ms
+         << "\nsentinel failover-timeout " << service.name << " 3000\n";
+    if (!service.password.empty()) file << "sentinel auth-pass " << service.name << " " << service.password << "\n";
+  }
+  for (const std::string& line : config_.lines) file << line << "\n";
+  if (!file.flush()) throw std::runtime_error("cannot write " + directory_.path() + "/sentinel.conf");
+}
+
+bool RedisSentinel::try_to_start() {
+  process_ = std::make_unique<rig::ChildProcess>(
+      std::vector<std::string>{"redis-server", directory_.path() + "/sentinel.conf", "--sentinel"});
+  return process_->wait_for_output("+monitor master " + config_.services.back().name);
+}
+
+void RedisSentinel::start() {
+  if (!try_to_start()) throw std::runtime_error("redis-sentinel does not start again\n" + process_->output());
+}
+
+void RedisSentinel::kill() {
+  process_->signal(SIGKILL);
+  (void)process_->wait();
+}
+
+RedisReply RedisSentinel::command(const std::vector<std::string>& words) const {
+  RedisConnection connection(rig::Endpoint::loopback(port_));
+  if (!config_.password.empty()) (void)connection.command({"AUTH", config_.password});
+  RedisReply reply = connection.command(words);
+  if (reply.is_error()) throw std::runtime_error(words.front() + ": " + reply.text);
+  return reply;
+}
+
+SentinelService::SentinelService(const SentinelServiceConfig& config) {
+  servers_.push_back(std::make_unique<RedisServer>(config.server));
+  RedisConfig replica = config.server;
+  replica.primary = servers_.front()->port();
+  for (std::size_t i = 0; i < config.replicas; ++i) servers_.push_back(std::make_unique<RedisServer>(replica));
+  for (std::size_t i = 0; i < config.replicas; ++i) {
+    await_output(servers_[i + 1]->process(), "MASTER <-> REPLICA sync: Finished with success", 1);
+  }
+  const RedisSentinel::Service service{.master = servers_.front()->port(), .password = config.server.password};
+  for (std::size_t i = 0; i < config.sentinels; ++i) {
+    sentinels_.push_back(std::make_unique<RedisSentinel>(
+        RedisSentinel::Config{.services = {service},
+                              .quorum = static_cast<int>(config.sentinels / 2 + 1),
+                              .password = config.sentinel_password}));
+  }
+  for (const auto& sentinel : sentinels_) {
+    await_output(sentinel->process(), "+slave slave", config.replicas);
+    await_output(sentinel->process(), "+sentinel sentinel", config.sentinels - 1);
+  }
+}
+
+std::string SentinelService::url(const std::string& parameters) const {
+  std::string hosts;
+  for (const auto& sentinel : sentinels_) {
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(sentinel->port());
+  }
+  return "redis-sentinel://" + hosts + "?service_name=mymaster" + (parameters.empty() ? "" : "&") + parameters;
+}
+
+RedisServer& SentinelService::master() {
+  const RedisReply address = sentinels_.back()->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"});
+  for (const auto& server : servers_) {
+    if (std::to_string(server->port()) == address.elements.at(1).text) return *server;
+  }
+  throw std::runtime_error("the master is none of ours");
+}
+
+void SentinelService::fail_over() {
+  (void)sentinels_.back()->command({"SENTINEL", "FAILOVER", "mymaster"});
+  await_failovers(++failovers_);
+}
+
+void SentinelService::await_failovers(std::size_t count) {
+  failovers_ = count;
+  for (const auto& sentinel : sentinels_) {
+    if (sentinel->process().running() && !sentinel->process().frozen()) {
+      await_output(sentinel->process(), "+switch-master mymaster", count);
+    }
+  }
+}
+
+}  // namespace dlock::test

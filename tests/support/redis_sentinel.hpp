@@ -1,0 +1,91 @@
+// Redis Sentinels of a test's own, and a service that they look after: a master, replicas, sentinels.
+//
+//   SentinelService service;
+//   Client client = connect(service.url());
+//   service.fail_over();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/redis_server.hpp"
+#include "torture/rig/child_process.hpp"
+#include "torture/rig/scratch_directory.hpp"
+
+namespace dlock::test {
+
+// One sentinel.
+class RedisSentinel {
+ public:
+  struct Service {
+    std::string name = "mymaster";
+    std::uint16_t master = 0;
+    std::string password = {};  // of the servers
+    int down_after_ms = 1000;
+  };
+  struct Config {
+    std::vector<Service> services;
+    int quorum = 1;
+    std::string password = {};           // of the sentinel's default user
+    std::vector<std::string> lines = {};  // more lines for the configuration file
+  };
+
+  // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
+  explicit RedisSentinel(Config config);
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  void kill();   // by SIGKILL
+  void start();  // at the same port, with what it knew
+  void freeze() const { process_->freeze(); }
+  void thaw() const { process_->thaw(); }
+  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
+  // On a new connection. Throws std::runtime_error for an error reply.
+  RedisReply command(const std::vector<std::string>& words) const;
+
+ private:
+  void write_configuration() const;
+  [[nodiscard]] bool try_to_start();
+
+  Config config_;
+  rig::ScratchDirectory directory_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<rig::ChildProcess> process_;
+};
+
+struct SentinelServiceConfig {
+  std::size_t replicas = 2;
+  std::size_t sentinels = 3;
+  RedisConfig server = {};
+  std::string sentinel_password = {};
+};
+
+class SentinelService {
+ public:
+  // Waits until the sentinels know of each other and of the replicas, and these have their master's data.
+  explicit SentinelService(const SentinelServiceConfig& config = {});
+
+  [[nodiscard]] RedisServer& server(std::size_t i) { return *servers_.at(i); }
+  [[nodiscard]] RedisSentinel& sentinel(std::size_t i) { return *sentinels_.at(i); }
+  [[nodiscard]] const std::vector<std::unique_ptr<RedisServer>>& servers() const noexcept { return servers_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<RedisSentinel>>& sentinels() const noexcept { return sentinels_; }
+  // redis-sentinel:// with all sentinels.
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const;
+
+  // Who is the master, as the last sentinel says.
+  [[nodiscard]] RedisServer& master();
+  [[nodiscard]] bool is_master(RedisServer& server) { return &master() == &server; }
+  // A planned failover; returns when all sentinels have heard of it.
+  void fail_over();
+  // Returns when all sentinels that run have heard of so many failovers since they were started.
+  void await_failovers(std::size_t count);
+
+ private:
+  std::vector<std::unique_ptr<RedisServer>> servers_;  // the first begins as the master
+  std::vector<std::unique_ptr<RedisSentinel>> sentinels_;
+  std::size_t failovers_ = 0;
+};
+
+}  // namespace dlock::test
