@@ -135,8 +135,9 @@ Options parse_options(const BackendConfig& config) {
     options.sentinel = take_sentinel(url);
   } else {
     if (url.hosts().size() > 1) {
-      refuse("host: a list; with redis:// locks live in one server, so name one host, or the sentinels that know it in "
-             "redis-sentinel://");
+      refuse(
+          "host: a list; with redis:// locks live in one server, so name one host, or the sentinels that know it in "
+          "redis-sentinel://");
     }
     options.host = common::hosts_of(url, options.host.port, 1).front();
   }

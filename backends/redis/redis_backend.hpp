@@ -1,6 +1,5 @@
-// redis:// and rediss://: locks in one Redis server; redis-sentinel:// and rediss-sentinel://: in whichever server is the
-// master of a service. See docs/backends/redis.md for the layout of the keys and for what
-// is guaranteed.
+// redis:// and rediss://: locks in one Redis server; redis-sentinel:// and rediss-sentinel://: in whichever server is
+// the master of a service. See docs/backends/redis.md for the layout of the keys and for what is guaranteed.
 //
 // Waiters stand in a queue at the server by default (queue_client.hpp); ?strategy=broadcast and ?strategy=poll use the
 // ready-made contention of TryBackend.

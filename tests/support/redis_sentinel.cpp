@@ -92,10 +92,10 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   }
   const RedisSentinel::Service service{.master = servers_.front()->port(), .password = config.server.password};
   for (std::size_t i = 0; i < config.sentinels; ++i) {
-    sentinels_.push_back(std::make_unique<RedisSentinel>(
-        RedisSentinel::Config{.services = {service},
-                              .quorum = static_cast<int>(config.sentinels / 2 + 1),
-                              .password = config.sentinel_password}));
+    sentinels_.push_back(
+        std::make_unique<RedisSentinel>(RedisSentinel::Config{.services = {service},
+                                                              .quorum = static_cast<int>(config.sentinels / 2 + 1),
+                                                              .password = config.sentinel_password}));
   }
   for (const auto& sentinel : sentinels_) {
     await_output(sentinel->process(), "+slave slave", config.replicas);

@@ -29,7 +29,7 @@ class RedisSentinel {
   struct Config {
     std::vector<Service> services;
     int quorum = 1;
-    std::string password = {};           // of the sentinel's default user
+    std::string password = {};            // of the sentinel's default user
     std::vector<std::string> lines = {};  // more lines for the configuration file
   };
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "backends/common/findings.hpp"
-#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/requests/keys.hpp"
 
 namespace dlock::redis {
@@ -220,8 +220,7 @@ Finding judge_encryption(const Options& options) {
   const bool all_here = options.sentinel
                             ? std::all_of(options.sentinel->hosts.begin(), options.sentinel->hosts.end(), here)
                             : here(options.host);
-  return common::not_encrypted(all_here,
-                               ", the password included; use rediss://, or make sure that nobody is");
+  return common::not_encrypted(all_here, ", the password included; use rediss://, or make sure that nobody is");
 }
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {

@@ -1,8 +1,8 @@
 #include "backends/redis/connection/handshake.hpp"
 
-#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
 
 namespace dlock::redis {
 
@@ -53,7 +53,8 @@ Failure Handshake::judge_role(Step step, const Reply& reply) {
   const bool denied = reply.is(Reply::Type::error) && classify(reply.text) == ServerError::no_permission;
   if (step == Step::role && denied) return {};
   if (step == Step::info && is_master_) return {};
-  if (denied) return {errc::access_denied, "this user may run neither ROLE nor INFO, which tell a master from a replica"};
+  if (denied)
+    return {errc::access_denied, "this user may run neither ROLE nor INFO, which tell a master from a replica"};
   if (reply.is(Reply::Type::error)) return to_failure(reply.text);
   const auto& fields = reply.elements;
   is_master_ = step == Step::role ? !fields.empty() && fields.front().text == "master"

@@ -40,10 +40,11 @@ Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& o
     ++answers;
     const ServiceState& state = each.state.value();
     quorum = std::max(quorum, state.quorum);
-    if (!std::exchange(master, state.master)) continue;
-    agree = agree && master->to_string() == said.front().state.value().master->to_string();
+    if (!master) master = state.master;
+    agree = agree && state.master->to_string() == master->to_string();
   }
-  const std::string count = std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
+  const std::string count =
+      std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
   if (answers <= said.size() / 2) return {Severity::error, "sentinels", count + ": no failover can happen"};
   if (!agree) return {Severity::warning, "sentinels", count + "; they do not agree about the master just now"};
   const std::string where = "; the master of " + options.sentinel->service + " is " + master->to_string() +
@@ -99,8 +100,8 @@ void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentine
     (void)commands.request(
         {"CONFIG", "GET", "min-replicas-to-write"}, deadline,
         [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& setting, TimePoint) {
-          sentinels->survey([&commands, done, findings, min_replicas = read_setting(setting)](
-                                const std::vector<Sentinels::Said>& said) mutable {
+          sentinels->survey([&commands, done, findings,
+                             min_replicas = read_setting(setting)](const std::vector<Sentinels::Said>& said) mutable {
             for (Finding& finding : judge_sentinels(said, commands.options(), min_replicas)) {
               findings.push_back(std::move(finding));
             }

@@ -1,5 +1,5 @@
-// A connection to the master of a service, wherever it is: the sentinels are asked first, and the connection breaks when
-// they say that another server is the master now.
+// A connection to the master of a service, wherever it is: the sentinels are asked first, and the connection breaks
+// when they say that another server is the master now.
 #pragma once
 
 #include <cstdint>

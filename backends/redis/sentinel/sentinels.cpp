@@ -65,10 +65,11 @@ void Sentinels::add(const common::Host& host) {
 // --- Asking ----------------------------------------------------------------------------------------------------------
 
 void Sentinels::locate(Handler done) {
-  askers_.push_back(std::move(done));
-  if (std::exchange(asking_, true)) return;
   // Whoever asks again so soon may have been told something wrong.
-  if (executor_.now() < saturating_add(located_at_, proof_time)) first_ = (first_ + 1) % sentinels_.size();
+  const bool doubts = done && executor_.now() < saturating_add(located_at_, proof_time);
+  if (done) askers_.push_back(std::move(done));
+  if (std::exchange(asking_, true)) return;
+  if (doubts) first_ = (first_ + 1) % sentinels_.size();
   asked_ = 0;
   failures_.clear();
   behind_.clear();
@@ -160,10 +161,9 @@ void Sentinels::found(const Whereabouts& said) {
 
 void Sentinels::conclude(const Result<common::Host>& answer) {
   asking_ = false;
+  if (!askers_.empty()) located_at_ = executor_.now();
   const Lifetime::Watch life = lifetime_.watch();
   for (const Handler& asker : std::exchange(askers_, {})) {
-    if (!asker) continue;
-    located_at_ = executor_.now();
     asker(answer);
     if (life.over()) return;
   }

@@ -54,8 +54,8 @@ class Sentinels final : public Subscriber::Listener {
   Sentinels(Executor& executor, Options options, WireFactory wires);
   ~Sentinels();
 
-  // Asks for the master's address; who asks while others do shares their answer. The handler is called once, never
-  // inside the call, and not when this has gone.
+  // Asks for the master's address; who asks while others do shares their answer. The handler, if any, is called once,
+  // never inside the call, and not when this has gone.
   void locate(Handler done);
   // As long as it follows, it is told.
   void follow(Follower& follower) { followers_.insert(&follower); }
@@ -105,7 +105,7 @@ class Sentinels final : public Subscriber::Listener {
   const WireFactory wires_;
   std::vector<std::unique_ptr<Sentinel>> sentinels_;
   std::vector<std::unique_ptr<CommandClient>> gone_;  // not from inside: they may be what calls us
-  std::size_t first_ = 0;  // the one to ask first
+  std::size_t first_ = 0;                             // the one to ask first
   TimePoint located_at_ = TimePoint::min();
 
   bool asking_ = false;

@@ -61,8 +61,8 @@ Result<ServiceState> read_service(const Reply& reply) {
       .epoch = *epoch,
       .replicas = *replicas,
       .quorum = number_in<std::uint32_t>(field(reply, "quorum")).value_or(0),
-      .down_after = std::chrono::milliseconds(
-          number_in<std::uint32_t>(field(reply, "down-after-milliseconds")).value_or(0)),
+      .down_after =
+          std::chrono::milliseconds(number_in<std::uint32_t>(field(reply, "down-after-milliseconds")).value_or(0)),
   };
 }
 

@@ -254,9 +254,8 @@ TEST_F(LockedUpTest, ServersAndSentinelsHavePasswordsOfTheirOwn) {
 }
 
 TEST_F(LockedUpTest, AWrongPasswordIsDeniedAndNotShown) {
-  for (const auto& [password, sentinel_password] :
-       std::vector<std::pair<std::string, std::string>>{{"the-servers", "wrong-one"}, {"wrong-one", "the-sentinels"},
-                                                        {"the-servers", ""}}) {
+  for (const auto& [password, sentinel_password] : std::vector<std::pair<std::string, std::string>>{
+           {"the-servers", "wrong-one"}, {"wrong-one", "the-sentinels"}, {"the-servers", ""}}) {
     const Client one = connect_patiently(url(password, sentinel_password));
     DistributedLock lock = one.lock("any");
     try {

@@ -62,29 +62,72 @@ TEST(RedisOptions, ShowTheClientByItsLabelWithoutSpaces) {
   EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program");
 }
 
+TEST(RedisOptions, NameSentinels) {
+  const Options options = options_of(
+      "redis-sentinel://me:pw@a,b:7,[::1]/2?service_name=ours&sentinel_user=you&sentinel_password=x&replicas_ack=all");
+  EXPECT_EQ(options.endpoint(), "ours");
+  EXPECT_EQ(options.user, "me");
+  EXPECT_EQ(options.db, 2U);
+  ASSERT_TRUE(options.sentinel);
+  EXPECT_EQ(common::to_string(options.sentinel->hosts), "a:26379,b:7,[::1]:26379");
+  EXPECT_EQ(options.sentinel->user, "you");
+  EXPECT_EQ(options.sentinel->password, "x");
+  EXPECT_TRUE(options.sentinel->all_replicas);
+  EXPECT_EQ(options.replicas_ack, 1U);
+  EXPECT_FALSE(options.tls || options.sentinel->tls);
+  EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=all&replicas_min=3").replicas_ack, 3U);
+  EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=2").replicas_ack, 2U);
+}
+
+TEST(RedisOptions, SentinelsHaveTlsOfTheirOwn) {
+  const Options both = options_of("rediss-sentinel://a?service_name=ours&tls_ca=/ca.pem");
+  ASSERT_TRUE(both.tls && both.sentinel->tls);
+  EXPECT_EQ(both.sentinel->tls->ca_file, "/ca.pem");
+  const Options server = options_of("rediss-sentinel://a?service_name=ours&sentinel_tls=off");
+  EXPECT_TRUE(server.tls && !server.sentinel->tls);
+  const Options sentinel = options_of("redis-sentinel://a?service_name=ours&sentinel_tls=on&tls_ca=/ca.pem");
+  ASSERT_TRUE(!sentinel.tls && sentinel.sentinel->tls);
+  EXPECT_EQ(sentinel.sentinel->tls->ca_file, "/ca.pem");
+}
+
 TEST(RedisOptions, NameWhatIsWrong) {
-  test::expect_refused(&options_of, {
-                                        {"redis://a,b", "host"},
-                                        {"redis://me@host", "user"},
-                                        {"redis://host/x", "path"},
-                                        {"redis://host/-1", "path"},
-                                        {"redis://host/1/2", "path"},
-                                        {"redis://host/99999999999", "path"},
-                                        {"redis://host?strategy=magic", "strategy"},
-                                        {"redis://host?prefix=a%0ab", "prefix"},
-                                        {"redis://host?prefix=%ff", "prefix"},
-                                        {"redis://host?replicas_ack=-1", "replicas_ack"},
-                                        {"redis://host?replicas_ack=1000", "replicas_ack"},
-                                        {"redis://host?replicas_ack=", "replicas_ack"},
-                                        {"redis://host?tls_ca=/ca.pem", "tls_ca"},
-                                        {"rediss://host?tls_ca=", "tls_ca"},
-                                        {"rediss://host?tls_cert=/c.pem", "tls_key"},
-                                        {"redis://host?colour=red", "colour"},
-                                        {"redis://host?prefix=" + std::string(200, 'x'), "prefix"},
-                                        {"redis://me:hidden@a,b", "host"},
-                                        {"redis://me:hidden@host/x", "path"},
-                                        {"redis://me:hidden@host?x=y", "x"},
-                                    });
+  test::expect_refused(&options_of,
+                       {
+                           {"redis://a,b", "host"},
+                           {"redis://me@host", "user"},
+                           {"redis://host/x", "path"},
+                           {"redis://host/-1", "path"},
+                           {"redis://host/1/2", "path"},
+                           {"redis://host/99999999999", "path"},
+                           {"redis://host?strategy=magic", "strategy"},
+                           {"redis://host?prefix=a%0ab", "prefix"},
+                           {"redis://host?prefix=%ff", "prefix"},
+                           {"redis://host?replicas_ack=-1", "replicas_ack"},
+                           {"redis://host?replicas_ack=1000", "replicas_ack"},
+                           {"redis://host?replicas_ack=", "replicas_ack"},
+                           {"redis://host?tls_ca=/ca.pem", "tls_ca"},
+                           {"rediss://host?tls_ca=", "tls_ca"},
+                           {"rediss://host?tls_cert=/c.pem", "tls_key"},
+                           {"redis://host?colour=red", "colour"},
+                           {"redis://host?prefix=" + std::string(200, 'x'), "prefix"},
+                           {"redis://me:hidden@a,b", "host"},
+                           {"redis://host?service_name=ours", "service_name"},
+                           {"redis://host?replicas_ack=all", "replicas_ack"},
+                           {"redis-sentinel://a,b", "service_name"},
+                           {"redis-sentinel://a?service_name=", "service_name"},
+                           {"redis-sentinel://a?service_name=a%0ab", "service_name"},
+                           {"redis-sentinel://a?service_name=x&replicas_ack=some", "replicas_ack"},
+                           {"redis-sentinel://a?service_name=x&replicas_ack=101", "replicas_ack"},
+                           {"redis-sentinel://a?service_name=x&replicas_min=1", "replicas_min"},
+                           {"redis-sentinel://a?service_name=x&replicas_ack=all&replicas_min=0", "replicas_min"},
+                           {"redis-sentinel://a?service_name=x&sentinel_user=me", "sentinel_user"},
+                           {"redis-sentinel://a?service_name=x&sentinel_tls=maybe", "sentinel_tls"},
+                           {"redis-sentinel://a?service_name=x&tls_ca=/ca.pem", "tls_ca"},
+                           {"redis-sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q?service_name=x", "host"},
+                           {"redis-sentinel://:hidden@a?service_name=x&sentinel_password=hid&y=z", "y"},
+                           {"redis://me:hidden@host/x", "path"},
+                           {"redis://me:hidden@host?x=y", "x"},
+                       });
 }
 
 }  // namespace
