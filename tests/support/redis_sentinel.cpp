@@ -5,9 +5,11 @@
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tests/support/free_port.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -16,7 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int most_starts = 10;
-constexpr auto long_enough = 60s;
 
 std::size_t count_of(std::string_view text, std::string_view what) {
   std::size_t count = 0;
@@ -26,7 +27,7 @@ std::size_t count_of(std::string_view text, std::string_view what) {
 
 void await_output(const rig::ChildProcess& process, const std::string& text, std::size_t times) {
   const auto condition = [&](const std::string& output) { return count_of(output, text) >= times; };
-  if (!process.wait_until(condition, long_enough)) {
+  if (!process.wait_until(condition, rig::hang_guard)) {
     throw std::runtime_error("no \"" + text + "\" in what this has printed:\n" + process.output());
   }
 }
@@ -130,6 +131,34 @@ void SentinelService::await_failovers(std::size_t count) {
     if (sentinel->process().running() && !sentinel->process().frozen()) {
       await_output(sentinel->process(), "+switch-master mymaster", count);
     }
+  }
+}
+
+bool SentinelService::is_settled() {
+  std::string port;
+  for (const auto& sentinel : sentinels_) {
+    const RedisReply address = sentinel->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"});
+    if (!port.empty() && address.elements.at(1).text != port) return false;
+    port = address.elements.at(1).text;
+  }
+  const std::string others = std::to_string(servers_.size() - 1);
+  for (const auto& server : servers_) {
+    if (std::to_string(server->port()) == port) {
+      if (server->info("replication", "role") != "master") return false;
+      if (server->info("replication", "connected_slaves") != others) return false;
+    } else if (server->info("replication", "master_port") != port ||
+               server->info("replication", "master_link_status") != "up") {
+      return false;
+    }
+  }
+  return true;
+}
+
+void SentinelService::await_settled() {
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+  while (!is_settled()) {
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the service does not settle");
+    std::this_thread::sleep_for(20ms);
   }
 }
 

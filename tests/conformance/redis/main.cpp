@@ -30,5 +30,6 @@ int main(int argc, char** argv) {
   for (const std::string strategy : {"queue", "broadcast", "poll"}) add(strategy, RedisSetup::plain, strategy);
   add("tls", RedisSetup::tls, "queue");
   add("acl", RedisSetup::acl, "queue");
+  add("sentinel", RedisSetup::sentinel, "queue");
   return dlock::conformance::run(argc, argv);
 }

@@ -33,7 +33,7 @@ RedisConfig config_for(RedisSetup setup) {
 
 // Started by the first fixture that needs it, so that helper processes, which make no fixtures, have no server.
 RedisServer& shared_server(RedisSetup setup) {
-  static std::array<std::unique_ptr<RedisServer>, 3> servers;
+  static std::array<std::unique_ptr<RedisServer>, 4> servers;
   auto& server = servers.at(static_cast<std::size_t>(setup));
   if (!server) server = std::make_unique<RedisServer>(config_for(setup));
   return *server;
@@ -47,10 +47,26 @@ RedisFixture::RedisFixture(RedisSetup setup, std::string strategy)
       server_(shared_server(setup)),
       proxy_(Endpoint::loopback(server_.port())) {
   (void)server_.command({"FLUSHALL"});
+  if (setup_ != RedisSetup::sentinel) return;
+  // It never takes the server for down: there is no other one.
+  constexpr int down_after_ms = 3'600'000;
+  sentinel_.emplace(test::RedisSentinel::Config{
+      .services = {{.name = "steady", .master = server_.port(), .down_after_ms = down_after_ms},
+                   {.name = "disturbed", .master = proxy_.port(), .down_after_ms = down_after_ms}}});
+}
+
+std::string RedisFixture::url() const {
+  return sentinel_ ? sentinel_url("steady") : server_.url("strategy=" + strategy_);
+}
+
+std::string RedisFixture::sentinel_url(const std::string& service) const {
+  return "redis-sentinel://127.0.0.1:" + std::to_string(sentinel_->port()) + "?service_name=" + service +
+         "&strategy=" + strategy_;
 }
 
 Client RedisFixture::make_client(ClientOptions options, Link link) {
   if (link == Link::steady) return connect(url(), std::move(options));
+  if (sentinel_) return connect(sentinel_url("disturbed"), std::move(options));
   return connect(server_.url_at(proxy_.port(), "strategy=" + strategy_), std::move(options));
 }
 

@@ -10,6 +10,7 @@
 
 #include <dlock/conformance/fixture.hpp>
 
+#include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
@@ -18,7 +19,8 @@ namespace dlock::conformance {
 enum class RedisSetup {
   plain,
   tls,
-  acl,  // a user with no more rights than needed
+  acl,       // a user with no more rights than needed
+  sentinel,  // found through a sentinel, which leads disturbed clients through the proxy
 };
 
 class RedisFixture final : public Fixture {
@@ -26,7 +28,7 @@ class RedisFixture final : public Fixture {
   // The server is started by the first fixture of its setup and serves all later ones, emptied for each.
   RedisFixture(RedisSetup setup, std::string strategy);
 
-  [[nodiscard]] std::string url() const override { return server_.url("strategy=" + strategy_); }
+  [[nodiscard]] std::string url() const override;
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
   void kill_hold(Space space, const std::string& name) override;
@@ -41,10 +43,13 @@ class RedisFixture final : public Fixture {
   void restart() override;
 
  private:
+  [[nodiscard]] std::string sentinel_url(const std::string& service) const;
+
   RedisSetup setup_;
   std::string strategy_;
   test::RedisServer& server_;
   rig::TcpProxy proxy_;
+  std::optional<test::RedisSentinel> sentinel_;
 };
 
 }  // namespace dlock::conformance

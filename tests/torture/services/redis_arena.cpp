@@ -2,6 +2,7 @@
 
 #include "arena.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 
 namespace dlock::torture {
@@ -97,6 +98,88 @@ class RedisFailoverArena final : public Arena {
   rig::TcpProxy* way_ = nullptr;
 };
 
+// Sentinels look after a master and two replicas. Replication is asynchronous: a grant that was not copied is forgotten,
+// and a master that was replaced grants locks until it hears of that. With all_replicas that must not happen, as every
+// fault meets servers that are whole.
+class SentinelArena final : public Arena {
+ public:
+  explicit SentinelArena(bool all_replicas) : all_replicas_(all_replicas) {}
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
+    std::vector<std::uint16_t> ports;
+    for (const auto& sentinel : service_.sentinels()) ports.push_back(sentinel->port());
+    return ports;
+  }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    std::string hosts;
+    for (const std::uint16_t port : ports) {
+      hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
+    }
+    return "redis-sentinel://" + hosts + "?service_name=mymaster&response_timeout=500ms&connect_timeout=1s" +
+           (all_replicas_ ? "&replicas_ack=all" : "");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    const auto master = [this]() -> test::RedisServer* { return &service_.master(); };
+    const auto fail_over = [this]() -> Heal {
+      (void)service_.sentinel(0).command({"SENTINEL", "FAILOVER", "mymaster"});
+      return settled([] {});
+    };
+    const auto kill = [this, master]() -> Heal {
+      test::RedisServer* const server = master();
+      server->kill();
+      return settled([server] { server->start(); });
+    };
+    const auto freeze = [this, master]() -> Heal {
+      test::RedisServer* const server = master();
+      server->freeze();
+      return settled([server] { server->thaw(); });
+    };
+    const auto kill_sentinel = [this]() -> Heal {
+      test::RedisSentinel* const sentinel = &service_.sentinel(next_++ % service_.sentinels().size());
+      sentinel->kill();
+      return settled([sentinel] { sentinel->start(); });
+    };
+    const auto freeze_sentinel = [this]() -> Heal {
+      test::RedisSentinel* const sentinel = &service_.sentinel(next_++ % service_.sentinels().size());
+      sentinel->freeze();
+      return settled([sentinel] { sentinel->thaw(); });
+    };
+    return {{"planned failover", "service", fail_over, Linger::briefly, 2, Opens::while_it_lasts},
+            {"master killed", "service", kill, Linger::beyond_lease, 2, Opens::while_it_lasts},
+            {"master stopped", "service", freeze, Linger::beyond_lease, 2, Opens::while_it_lasts},
+            {"sentinel killed", "service", kill_sentinel},
+            {"sentinel stopped", "service", freeze_sentinel}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    test::RedisServer& master = service_.master();
+    for (const std::string& lock : locks) {
+      const redis::Keys keys = redis::keys_of("dlock:", lock, space);
+      if (master.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+      if (master.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+    }
+    return found;
+  }
+  void adjust(Setup& setup) const override {
+    if (all_replicas_) return;
+    setup.known_hole = {.rules = {Rule::exclusion},
+                        .why = "a replica that is promoted may not know of the last grants, and a master that was "
+                               "replaced makes others until it hears of that"};
+  }
+
+ private:
+  Heal settled(std::function<void()> mend) {
+    return [this, mend = std::move(mend)] {
+      mend();
+      service_.await_settled();
+    };
+  }
+
+  bool all_replicas_;
+  std::size_t next_ = 0;
+  test::SentinelService service_{{.server = {.append_only = true}}};
+};
+
 }  // namespace
 
 std::vector<ArenaKind> redis_arenas() {
@@ -111,6 +194,8 @@ std::vector<ArenaKind> redis_arenas() {
   kinds.push_back(read_write("redis_poll_read_write", poll));
   kinds.push_back(semaphore("redis_poll_semaphore", poll));
   kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
+  kinds.push_back({"redis_sentinel", [] { return std::make_unique<SentinelArena>(false); }});
+  kinds.push_back({"redis_sentinel_all_replicas", [] { return std::make_unique<SentinelArena>(true); }});
   return kinds;
 }
 
