@@ -140,6 +140,11 @@ bool SentinelService::is_settled() {
     const RedisReply address = sentinel->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"});
     if (!port.empty() && address.elements.at(1).text != port) return false;
     port = address.elements.at(1).text;
+    // A master that was silent for too long may be replaced though it speaks again.
+    const auto state = sentinel->command({"SENTINEL", "MASTER", "mymaster"}).elements;
+    for (std::size_t i = 0; i + 1 < state.size(); i += 2) {
+      if (state[i].text == "flags" && state[i + 1].text != "master") return false;
+    }
   }
   const std::string others = std::to_string(servers_.size() - 1);
   for (const auto& server : servers_) {
@@ -156,7 +161,14 @@ bool SentinelService::is_settled() {
 
 void SentinelService::await_settled() {
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  while (!is_settled()) {
+  const auto settled = [this] {
+    try {
+      return is_settled();
+    } catch (const std::exception&) {  // a connection broke, or cannot be made yet
+      return false;
+    }
+  };
+  while (!settled()) {
     if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the service does not settle");
     std::this_thread::sleep_for(20ms);
   }

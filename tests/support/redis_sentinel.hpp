@@ -81,8 +81,8 @@ class SentinelService {
   void fail_over();
   // Returns when all sentinels that run have heard of so many failovers since they were started.
   void await_failovers(std::size_t count);
-  // Returns when every server and sentinel answers, all sentinels name the same master, and all others are its replicas
-  // and have its data. Whoever was stopped or killed has to be running again.
+  // Returns when every server and sentinel answers, all sentinels name the same master and no failover is under way,
+  // and all others are its replicas and have its data. Whoever was stopped or killed has to be running again.
   void await_settled();
 
  private:

@@ -122,7 +122,13 @@ RedisConnection RedisServer::connect() const {
 
 RedisReply RedisServer::command(const std::vector<std::string>& words) {
   if (!admin_) admin_.emplace(connect());
-  RedisReply reply = admin_->command(words);
+  RedisReply reply;
+  try {
+    reply = admin_->command(words);
+  } catch (const std::runtime_error&) {
+    admin_.reset();
+    throw;
+  }
   expect_ok(reply, words.front());
   return reply;
 }

@@ -1,3 +1,4 @@
+#include <stdexcept>
 #include <utility>
 
 #include "arena.hpp"
@@ -98,9 +99,9 @@ class RedisFailoverArena final : public Arena {
   rig::TcpProxy* way_ = nullptr;
 };
 
-// Sentinels look after a master and two replicas. Replication is asynchronous: a grant that was not copied is forgotten,
-// and a master that was replaced grants locks until it hears of that. With all_replicas that must not happen, as every
-// fault meets servers that are whole.
+// Sentinels look after a master and two replicas. Replication is asynchronous: a grant that was not copied is
+// forgotten, and a master that was replaced grants locks until it hears of that. With all_replicas that must not
+// happen, as every fault meets servers that are whole.
 class SentinelArena final : public Arena {
  public:
   explicit SentinelArena(bool all_replicas) : all_replicas_(all_replicas) {}
@@ -121,7 +122,11 @@ class SentinelArena final : public Arena {
   [[nodiscard]] std::vector<Fault> faults() override {
     const auto master = [this]() -> test::RedisServer* { return &service_.master(); };
     const auto fail_over = [this]() -> Heal {
-      (void)service_.sentinel(0).command({"SENTINEL", "FAILOVER", "mymaster"});
+      try {
+        (void)service_.sentinel(0).command({"SENTINEL", "FAILOVER", "mymaster"});
+      } catch (const std::runtime_error&) {
+        return nullptr;  // the sentinels have one under way, or know no replica that is good enough
+      }
       return settled([] {});
     };
     const auto kill = [this, master]() -> Heal {
@@ -163,8 +168,9 @@ class SentinelArena final : public Arena {
   void adjust(Setup& setup) const override {
     if (all_replicas_) return;
     setup.known_hole = {.rules = {Rule::exclusion},
-                        .why = "a replica that is promoted may not know of the last grants, and a master that was "
-                               "replaced makes others until it hears of that"};
+                        .why =
+                            "a replica that is promoted may not know of the last grants, and a master that was "
+                            "replaced makes others until it hears of that"};
   }
 
  private:
