@@ -79,7 +79,7 @@ Verdict check(std::span<const Event> history, const Rules& rules) {
   check_exclusion(attempts, hole, findings);
   check_tokens(attempts, hole, findings);
   check_fencing(attempts, findings);
-  check_releases(attempts, findings);
+  check_releases(attempts, hole, findings);
   check_losses(attempts, rules, findings);
   check_deadlines(attempts, rules, findings);
   check_progress(attempts, rules, findings);

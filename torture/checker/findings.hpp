@@ -48,7 +48,7 @@ struct Stall {
 void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
 void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
 void check_fencing(const Attempts& attempts, Findings& findings);
-void check_releases(const Attempts& attempts, Findings& findings);
+void check_releases(const Attempts& attempts, const HoleTimes& hole, Findings& findings);
 void check_losses(const Attempts& attempts, const Rules& rules, Findings& findings);
 void check_deadlines(const Attempts& attempts, const Rules& rules, Findings& findings);
 void check_progress(const Attempts& attempts, const Rules& rules, Findings& findings);

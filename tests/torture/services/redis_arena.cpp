@@ -167,7 +167,7 @@ class SentinelArena final : public Arena {
   }
   void adjust(Setup& setup) const override {
     if (all_replicas_) return;
-    setup.known_hole = {.rules = {Rule::exclusion},
+    setup.known_hole = {.rules = {Rule::exclusion, Rule::honest_release},
                         .why =
                             "a replica that is promoted may not know of the last grants, and a master that was "
                             "replaced makes others until it hears of that"};

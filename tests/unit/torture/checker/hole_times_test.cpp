@@ -32,6 +32,22 @@ TEST(HoleTimes, AnOverlapRightAfterTheFaultIsExcusedAndCounted) {
   EXPECT_EQ(check(h.events(), of_sessions).excused, (std::map<Rule, std::size_t>{{Rule::exclusion, 1}}));
 }
 
+// Two servers believe that they are the one to ask.
+TEST(HoleTimes, AReleaseThatTheFormerServerAnswersIsExcusedWhereTheHoleIsOne) {
+  History h;
+  h.process(1).asks("a").is_granted(1).looks(true);
+  h.strikes("promoted", 1s);
+  h.process(2).asks("a").is_granted(2).looks(true);
+  h.process(1).releases().has_released();
+  h.heals("promoted");
+  Rules rules = of_failovers;
+  EXPECT_EQ(broken(h, rules), Broken{Rule::honest_release});
+  rules.hole.rules.insert(Rule::honest_release);
+  EXPECT_EQ(broken(h, rules), nothing) << words(h, rules);
+  rules.hole.strikes = {"cut"};
+  EXPECT_TRUE(broken(h, rules).contains(Rule::honest_release)) << "another fault excuses nothing";
+}
+
 TEST(HoleTimes, AnotherFaultExcusesNothing) {
   EXPECT_EQ(broken(overlap("slow", 10ms, 100ms), of_sessions), Broken{Rule::exclusion});
 }
