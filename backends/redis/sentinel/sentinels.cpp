@@ -12,6 +12,8 @@ namespace {
 constexpr std::chrono::milliseconds patience{500};  // with one sentinel
 constexpr std::chrono::seconds between_looks{1};
 constexpr std::size_t most_sentinels = 16;
+// How long after a failover every sentinel that can be reached knows of it: they tell each other every two seconds.
+constexpr std::chrono::seconds all_have_heard{10};
 constexpr std::string_view switches = "+switch-master";
 
 bool is_same(const common::Host& a, const common::Host& b) {
@@ -70,6 +72,7 @@ void Sentinels::locate(Handler done) {
   if (done) askers_.push_back(std::move(done));
   if (std::exchange(asking_, true)) return;
   if (doubts) first_ = (first_ + 1) % sentinels_.size();
+  asked_from_ = first_;
   asked_ = 0;
   failures_.clear();
   behind_.clear();
@@ -78,11 +81,12 @@ void Sentinels::locate(Handler done) {
 
 void Sentinels::ask_next() {
   if (asked_ < sentinels_.size()) {
-    const std::size_t index = (first_ + asked_++) % sentinels_.size();
+    const std::size_t index = (asked_from_ + asked_++) % sentinels_.size();
     return ask(*sentinels_[index], [this, index](const Question& question) { answered(index, question); });
   }
-  // Nobody knows of the failover that we have seen: the service was set up anew.
-  if (!behind_.empty() && behind_.size() == sentinels_.size()) {
+  // Most of them do not know of the failover that we have seen, and it is not that they have yet to hear of it: the
+  // service was set up anew.
+  if (behind_.size() > sentinels_.size() / 2 && executor_.now() >= saturating_add(epoch_since_, all_have_heard)) {
     return found(*std::max_element(behind_.begin(), behind_.end(),
                                    [](const auto& a, const auto& b) { return a.epoch < b.epoch; }));
   }
@@ -151,6 +155,7 @@ void Sentinels::answered(std::size_t index, const Question& question) {
 }
 
 void Sentinels::found(const Whereabouts& said) {
+  if (said.epoch != epoch_) epoch_since_ = executor_.now();
   epoch_ = said.epoch;
   replicas_ = said.replicas;
   const Lifetime::Watch life = lifetime_.watch();
@@ -217,7 +222,10 @@ void Sentinels::subscribed(const std::string& /*channel*/) {
 
 void Sentinels::message(const std::string& /*channel*/, const std::string& text) {
   const auto to = switched_to(text, options_.sentinel->service);
-  if (!to) return;
+  if (!to || (master_ && is_same(*master_, *to))) return;
+  // Who has not heard of it says what was true before, now or in an answer that is under way.
+  ++epoch_;
+  epoch_since_ = executor_.now();
   first_ = listens_at_;  // it knows
   located_at_ = TimePoint::min();
   master_is(*to);

@@ -110,12 +110,14 @@ class Sentinels final : public Subscriber::Listener {
 
   bool asking_ = false;
   std::vector<Handler> askers_;
-  std::size_t asked_ = 0;  // of the question under way
+  std::size_t asked_from_ = 0;  // of the question under way
+  std::size_t asked_ = 0;
   std::vector<Failure> failures_;
   std::vector<Whereabouts> behind_;  // of those asked: what was said by those whose epoch is an earlier one
 
   std::optional<common::Host> master_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0;  // what is from an earlier one counts for nothing
+  TimePoint epoch_since_ = TimePoint::min();
   std::uint32_t replicas_ = 0;
   std::set<Follower*> followers_;
 
