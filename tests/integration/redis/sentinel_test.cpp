@@ -33,9 +33,9 @@ class SentinelTest : public ::testing::Test {
   // A holder and a waiter of the same lock, and what is done to the service. The holder keeps its lock, and the waiter
   // is served by the new master.
   template <class Trouble>
-  void expect_to_go_on(Trouble&& trouble, const std::string& parameters = {}) {
+  void expect_to_go_on(Trouble&& trouble, const std::string& parameters = {}, Duration lease_time = 12s) {
     const auto log = std::make_shared<EventLog>();
-    const Client holding = client(parameters, {.lease = 12s, .observer = log});
+    const Client holding = client(parameters, {.lease = lease_time, .observer = log});
     const Client waiting = client(parameters);
     DistributedLock held = holding.lock("held");
     DistributedLock wanted = waiting.lock("held");
@@ -191,7 +191,7 @@ TEST_F(SentinelTest, AllReplicasKeepALockThroughTheDeathOfTheMaster) {
         service.await_failovers(1);
         service.server(0).start();  // without it there are too few replicas
       },
-      "replicas_ack=all");
+      "replicas_ack=all", 30s);  // sentinels make a former master a replica after ten seconds or so
 }
 
 class LoneServerTest : public SentinelTest {
