@@ -134,42 +134,46 @@ void SentinelService::await_failovers(std::size_t count) {
   }
 }
 
-bool SentinelService::is_settled() {
+std::string SentinelService::unsettled() {
   std::string port;
   for (const auto& sentinel : sentinels_) {
+    const std::string name = "sentinel " + std::to_string(sentinel->port());
     const RedisReply address = sentinel->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"});
-    if (!port.empty() && address.elements.at(1).text != port) return false;
+    if (!port.empty() && address.elements.at(1).text != port) {
+      return name + " names " + address.elements.at(1).text + ", another one " + port;
+    }
     port = address.elements.at(1).text;
     // A master that was silent for too long may be replaced though it speaks again.
     const auto state = sentinel->command({"SENTINEL", "MASTER", "mymaster"}).elements;
     for (std::size_t i = 0; i + 1 < state.size(); i += 2) {
-      if (state[i].text == "flags" && state[i + 1].text != "master") return false;
+      if (state[i].text == "flags" && state[i + 1].text != "master") return name + ": flags " + state[i + 1].text;
     }
   }
   const std::string others = std::to_string(servers_.size() - 1);
   for (const auto& server : servers_) {
+    const std::string name = "server " + std::to_string(server->port());
+    const auto info = [&server](const char* field) { return server->info("replication", field); };
     if (std::to_string(server->port()) == port) {
-      if (server->info("replication", "role") != "master") return false;
-      if (server->info("replication", "connected_slaves") != others) return false;
-    } else if (server->info("replication", "master_port") != port ||
-               server->info("replication", "master_link_status") != "up") {
-      return false;
+      if (info("role") != "master") return name + " is to be the master, and is " + info("role");
+      if (info("connected_slaves") != others) return name + " has " + info("connected_slaves") + " replicas";
+    } else if (info("master_port") != port || info("master_link_status") != "up") {
+      return name + " is a replica of " + info("master_port") + ", link " + info("master_link_status");
     }
   }
-  return true;
+  return {};
 }
 
 void SentinelService::await_settled() {
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  const auto settled = [this] {
+  while (true) {
+    std::string why;
     try {
-      return is_settled();
-    } catch (const std::exception&) {  // a connection broke, or cannot be made yet
-      return false;
+      why = unsettled();
+      if (why.empty()) return;
+    } catch (const std::exception& error) {  // a connection broke, or cannot be made yet
+      why = error.what();
     }
-  };
-  while (!settled()) {
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the service does not settle");
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the service does not settle: " + why);
     std::this_thread::sleep_for(20ms);
   }
 }

@@ -86,7 +86,8 @@ class SentinelService {
   void await_settled();
 
  private:
-  [[nodiscard]] bool is_settled();
+  // What is missing; empty: nothing.
+  [[nodiscard]] std::string unsettled();
 
   std::vector<std::unique_ptr<RedisServer>> servers_;  // the first begins as the master
   std::vector<std::unique_ptr<RedisSentinel>> sentinels_;
