@@ -193,8 +193,7 @@ void Parser::take_command(const SplitWords& split) {
   if (!split.separated) {
     throw UsageError(fmt::format("\"--\" {} missing: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]",
                                  result_.names.size() > 1 ? "is" : "and a command are",
-                                 result_.verb == Verb::run ? "run" : "elect",
-                                 result_.verb == Verb::run ? "..." : ""));
+                                 result_.verb == Verb::run ? "run" : "elect", result_.verb == Verb::run ? "..." : ""));
   }
   if (split.command.empty()) throw UsageError("there is no command after \"--\"");
   if (split.name) result_.names = {*split.name};

@@ -150,6 +150,7 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 }
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
+  if (sentinels_) sentinels_->done_with(grant.owner);
   releases_.of(grant.space).release(grant, std::move(done));
 }
 

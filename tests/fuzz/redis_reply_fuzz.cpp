@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "tests/fuzz/checks.hpp"
 

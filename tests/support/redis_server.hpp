@@ -68,8 +68,9 @@ class RedisServer {
 
   // A new connection as the default user, past TLS and past any proxy.
   [[nodiscard]] RedisConnection connect() const;
-  // On a connection that is kept for this. Throws std::runtime_error for an error reply, and where the connection breaks:
-  // sentinels disconnect the clients of a server that they make a master or a replica. The next call makes another.
+  // On a connection that is kept for this. Throws std::runtime_error for an error reply, and where the connection
+  // breaks: sentinels disconnect the clients of a server that they make a master or a replica. The next call makes
+  // another.
   RedisReply command(const std::vector<std::string>& words);
   // A field of INFO; empty if there is none.
   [[nodiscard]] std::string info(const std::string& section, const std::string& field);

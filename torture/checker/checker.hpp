@@ -48,7 +48,7 @@ struct Hole {
   std::set<Rule> rules{};             // exclusion and growing tokens, which are about two acquires; empty: no hole
   std::set<std::string> strikes{};    // faults that take locks away while they are struck
   std::set<std::string> faults{};     // and those that may do so for as long as they last
-  std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease
+  std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease, or more
   // Its holder is told at once where its process does not stand still, no later than a loss may be signalled.
   bool told_at_once = false;
 };

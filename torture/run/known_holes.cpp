@@ -15,7 +15,7 @@ KnownHole known_hole(const Capabilities& capabilities) {
 
 Hole hole_under(const KnownHole& known, std::span<const Fault> faults, std::chrono::nanoseconds lease) {
   if (known.rules.empty()) return {};
-  Hole hole{.rules = known.rules, .belief = lease, .told_at_once = known.told_at_once};
+  Hole hole{.rules = known.rules, .belief = lease + known.lasts, .told_at_once = known.told_at_once};
   for (const Fault& fault : faults) {
     if (fault.opens == Opens::when_struck) hole.strikes.insert(fault.kind);
     if (fault.opens == Opens::while_it_lasts) hole.faults.insert(fault.kind);

@@ -16,6 +16,8 @@ namespace dlock::torture {
 struct KnownHole {
   std::set<Rule> rules{};     // as in Hole
   bool told_at_once = false;  // as in Hole
+  // For how long a server that was replaced goes on renewing what it granted; from then on it is a lease.
+  std::chrono::nanoseconds lasts{};
   std::string why{};
 };
 

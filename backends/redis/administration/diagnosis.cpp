@@ -1,6 +1,5 @@
 #include "backends/redis/administration/diagnosis.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <string>
@@ -65,7 +64,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return;
     }
     findings_.push_back(common::server_answered(commands_.options().endpoint(), round_trip));
-    findings_.push_back(judge_encryption(commands_.options()));
+    if (!commands_.options().sentinel) findings_.push_back(judge_encryption(commands_.options()));
   }
 
   void read_info(Result<Reply> reply, TimePoint) {
@@ -216,11 +215,8 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
 Finding judge_encryption(const Options& options) {
   if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
-  const auto here = [](const common::Host& host) { return host.is_this_machine(); };
-  const bool all_here = options.sentinel
-                            ? std::all_of(options.sentinel->hosts.begin(), options.sentinel->hosts.end(), here)
-                            : here(options.host);
-  return common::not_encrypted(all_here, ", the password included; use rediss://, or make sure that nobody is");
+  return common::not_encrypted(options.host.is_this_machine(),
+                               ", the password included; use rediss://, or make sure that nobody is");
 }
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {

@@ -50,7 +50,9 @@ std::optional<Failure> Handshake::replied(const Reply& reply) {
 }
 
 Failure Handshake::judge_role(Step step, const Reply& reply) {
-  const bool denied = reply.is(Reply::Type::error) && classify(reply.text) == ServerError::no_permission;
+  // A server in protected mode says DENIED to whatever comes first, and hangs up.
+  const bool denied = reply.is(Reply::Type::error) && classify(reply.text) == ServerError::no_permission &&
+                      !reply.text.starts_with("DENIED");
   if (step == Step::role && denied) return {};
   if (step == Step::info && is_master_) return {};
   if (denied)

@@ -60,7 +60,7 @@ CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place
     commands_.answer_later([done = std::move(done), why = outage_.why()] { done(why, {}); });
     return 0;
   }
-  if (sentinels_ != nullptr) sentinels_->in_use_for(std::max<nanoseconds>(request.lease, alive_for));
+  if (sentinels_ != nullptr) sentinels_->in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
   const Options& options = commands_.options();
   std::string key = lock_key(options.prefix, request.name, request.space);
   const std::string elected = request.space == Space::election ? holder_text(request) : std::string();

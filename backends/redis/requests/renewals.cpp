@@ -29,7 +29,7 @@ Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::strin
 }
 
 void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
-  if (sentinels_ != nullptr) sentinels_->in_use_for(grant.lease);
+  if (sentinels_ != nullptr) sentinels_->in_use(grant.owner, grant.lease);
   const nanoseconds patience = std::min(commands_.options().response_timeout, grant.lease / 4);
   const auto renewal =
       std::make_shared<Renewal>(Renewal{grant, saturating_add(commands_.executor().now(), patience), std::move(done)});

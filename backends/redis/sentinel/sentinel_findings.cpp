@@ -16,14 +16,18 @@ using Severity = Finding::Severity;
 
 namespace {
 
-// ["min-replicas-to-write", "2"].
-std::optional<std::uint32_t> read_setting(const Result<Reply>& reply) {
-  if (!reply.ok() || reply.value().elements.size() != 2) return std::nullopt;
-  const std::string& text = reply.value().elements[1].text;
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+// Names and values in turn.
+std::optional<std::uint32_t> setting_in(const Result<Reply>& reply, std::string_view name) {
+  if (!reply.ok()) return std::nullopt;
+  const auto& fields = reply.value().elements;
+  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+    if (fields[i].text != name) continue;
+    const std::string& text = fields[i + 1].text;
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return value;
+  }
+  return std::nullopt;
 }
 
 Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& options) {
@@ -45,7 +49,8 @@ Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& o
   }
   const std::string count =
       std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
-  if (answers <= said.size() / 2) return {Severity::error, "sentinels", count + ": no failover can happen"};
+  if (answers <= said.size() / 2 || answers < quorum)
+    return {Severity::error, "sentinels", count + ": no failover can happen"};
   if (!agree) return {Severity::warning, "sentinels", count + "; they do not agree about the master just now"};
   const std::string where = "; the master of " + options.sentinel->service + " is " + master->to_string() +
                             ", quorum " + std::to_string(quorum);
@@ -55,7 +60,7 @@ Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& o
   return {answers < said.size() ? Severity::warning : Severity::ok, "sentinels", count + where};
 }
 
-Finding judge_replicas(const ServiceState& state, const Options& options, std::optional<std::uint32_t> min_replicas) {
+Finding judge_replicas(const ServiceState& state, const Options& options, const ReplicaSettings& settings) {
   if (state.replicas == 0) return {Severity::error, "failover", "no replica that could take the master's place"};
   const std::string all = std::to_string(state.replicas);
   if (options.sentinel->all_replicas) {
@@ -63,6 +68,7 @@ Finding judge_replicas(const ServiceState& state, const Options& options, std::o
             "locks are granted when all replicas (" + all + ") have acknowledged them, so that a failover keeps them"};
   }
   const std::string cure = "; set it to " + all + ", with min-replicas-max-lag at 2, or use replicas_ack=all";
+  const auto& min_replicas = settings.min_replicas;
   if (!min_replicas) {
     return {Severity::note, "failover", "min-replicas-to-write cannot be checked without the right to run CONFIG GET"};
   }
@@ -71,18 +77,20 @@ Finding judge_replicas(const ServiceState& state, const Options& options, std::o
             "min-replicas-to-write is " + std::to_string(*min_replicas) + ", with " + all +
                 " replicas: a master that another one has replaced grants locks until it hears of that" + cure};
   }
-  return {Severity::ok, "failover", "a master without its replicas grants no locks (min-replicas-to-write)"};
+  return {Severity::ok, "failover",
+          "a master that has not heard of its replicas for " + std::to_string(settings.max_lag.value_or(0)) +
+              " seconds grants no locks (min-replicas-to-write, min-replicas-max-lag)"};
 }
 
 }  // namespace
 
 std::vector<Finding> judge_sentinels(const std::vector<Sentinels::Said>& said, const Options& options,
-                                     std::optional<std::uint32_t> min_replicas) {
+                                     const ReplicaSettings& settings) {
   std::vector<Finding> findings = {judge_answers(said, options)};
   const auto found = std::find_if(said.begin(), said.end(), [](const auto& each) { return each.state.ok(); });
   if (found == said.end()) return findings;
   const ServiceState& state = found->state.value();
-  findings.push_back(judge_replicas(state, options, min_replicas));
+  findings.push_back(judge_replicas(state, options, settings));
   const std::string down_after = "a master counts as down when it was silent for " + util::to_text(state.down_after);
   const bool longer = state.down_after > options.lease;
   findings.push_back({longer ? Severity::note : Severity::ok, "down-after",
@@ -92,21 +100,48 @@ std::vector<Finding> judge_sentinels(const std::vector<Sentinels::Said>& said, c
   return findings;
 }
 
+namespace {
+
+// What passes to the master, and to the sentinels.
+void judge_all_encryption(const Options& options, const std::optional<common::Host>& master,
+                          std::vector<Finding>& findings) {
+  Options server = options;
+  server.sentinel.reset();
+  if (master) {
+    server.host = *master;
+    findings.push_back(judge_encryption(server));
+  }
+  if (options.sentinel->tls.has_value() == options.tls.has_value() && (options.tls || !master)) return;
+  server.tls = options.sentinel->tls;
+  const auto& hosts = options.sentinel->hosts;
+  const auto elsewhere =
+      std::find_if_not(hosts.begin(), hosts.end(), [](const auto& host) { return host.is_this_machine(); });
+  server.host = elsewhere == hosts.end() ? hosts.front() : *elsewhere;
+  Finding finding = judge_encryption(server);
+  finding.message = "to the sentinels: " + finding.message;
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
 void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,
               Backend::Handler<std::vector<Finding>> done) {
   diagnose(commands, [&commands, sentinels, done = std::move(done)](Result<std::vector<Finding>> server) {
     if (!server.ok()) return done(std::move(server));
     const TimePoint deadline = saturating_add(commands.executor().now(), commands.options().response_timeout);
     (void)commands.request(
-        {"CONFIG", "GET", "min-replicas-to-write"}, deadline,
-        [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& setting, TimePoint) {
-          sentinels->survey([&commands, done, findings,
-                             min_replicas = read_setting(setting)](const std::vector<Sentinels::Said>& said) mutable {
-            for (Finding& finding : judge_sentinels(said, commands.options(), min_replicas)) {
-              findings.push_back(std::move(finding));
-            }
-            done(std::move(findings));
-          });
+        {"CONFIG", "GET", "min-replicas-*"}, deadline,
+        [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& reply, TimePoint) {
+          const ReplicaSettings settings{setting_in(reply, "min-replicas-to-write"),
+                                         setting_in(reply, "min-replicas-max-lag")};
+          sentinels->survey(
+              [&commands, sentinels, done, findings, settings](const std::vector<Sentinels::Said>& said) mutable {
+                judge_all_encryption(commands.options(), sentinels->master(), findings);
+                for (Finding& finding : judge_sentinels(said, commands.options(), settings)) {
+                  findings.push_back(std::move(finding));
+                }
+                done(std::move(findings));
+              });
         });
   });
 }

@@ -15,13 +15,18 @@
 
 namespace dlock::redis {
 
-// What there is to say about the master, and about the sentinels. Answers within the response timeout, or within what
-// each sentinel is given. Leaves nothing behind. In tasks only.
+// What there is to say about the master, and about the sentinels. Answers within twice the response timeout and half a
+// second for the sentinels. Leaves nothing behind. In tasks only.
 void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,
               Backend::Handler<std::vector<Finding>> done);
 
-// min_replicas: the master's min-replicas-to-write, if it could be asked. No I/O.
+// The master's min-replicas-to-write and min-replicas-max-lag in seconds, if it could be asked.
+struct ReplicaSettings {
+  std::optional<std::uint32_t> min_replicas = std::nullopt;
+  std::optional<std::uint32_t> max_lag = std::nullopt;
+};
+// No I/O.
 [[nodiscard]] std::vector<Finding> judge_sentinels(const std::vector<Sentinels::Said>& said, const Options& options,
-                                                   std::optional<std::uint32_t> min_replicas);
+                                                   const ReplicaSettings& settings);
 
 }  // namespace dlock::redis

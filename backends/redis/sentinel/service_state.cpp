@@ -66,13 +66,14 @@ Result<ServiceState> read_service(const Reply& reply) {
   };
 }
 
-std::vector<common::Host> read_sentinels(const Reply& reply) {
-  std::vector<common::Host> hosts;
-  if (!reply.is(Type::array)) return hosts;
+std::vector<SentinelId> read_sentinels(const Reply& reply) {
+  std::vector<SentinelId> sentinels;
+  if (!reply.is(Type::array)) return sentinels;
   for (const Reply& each : reply.elements) {
-    if (auto host = host_of(field(each, "ip"), field(each, "port"))) hosts.push_back(*std::move(host));
+    auto host = host_of(field(each, "ip"), field(each, "port"));
+    if (host) sentinels.push_back({*std::move(host), std::string(field(each, "runid"))});
   }
-  return hosts;
+  return sentinels;
 }
 
 // "<service> <old ip> <old port> <new ip> <new port>".

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,12 @@ struct ServiceState {
 [[nodiscard]] Result<common::Host> read_address(const Reply& reply);
 // The reply to SENTINEL MASTER, without the address, which is an old one during a failover.
 [[nodiscard]] Result<ServiceState> read_service(const Reply& reply);
+struct SentinelId {
+  common::Host host;
+  std::string id;  // empty: not known
+};
 // The reply to SENTINEL SENTINELS. What makes no sense is left out.
-[[nodiscard]] std::vector<common::Host> read_sentinels(const Reply& reply);
+[[nodiscard]] std::vector<SentinelId> read_sentinels(const Reply& reply);
 // Who is the master now, if that is what a message on +switch-master says about that service.
 [[nodiscard]] std::optional<common::Host> switched_to(std::string_view message, std::string_view service);
 

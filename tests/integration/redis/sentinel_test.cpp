@@ -48,13 +48,13 @@ class SentinelTest : public ::testing::Test {
     await("the waiter does not come to the new master", [&] {
       return master.command({"ZCARD", redis::keys_of("dlock:", "held").queue}).integer == 1;
     });
+    await("the holder does not come to the new master", [&] { return locks_at(holding, master, "another"); });
     await_renewal(lease);
     EXPECT_TRUE(lease.held());
     EXPECT_EQ(log->losses.count(), 0U);
     const FencingToken earlier = lease.token();
     EXPECT_TRUE(lease.release());
     EXPECT_GT(next.lease().token(), earlier);
-    EXPECT_TRUE(locks_at(holding, master, "another"));
   }
 
   SentinelService service;
@@ -94,10 +94,12 @@ TEST_F(SentinelTest, PollingWaitersFollow) {
   Lease lease = take(held, {.lease = long_lease});
   Pending next(wanted, {});
   service.fail_over();
+  EXPECT_FALSE(service.is_master(service.server(0)));
+  for (const Client* each : {&holding, &waiting}) {
+    await("it does not come to the new master", [&] { return locks_at(*each, service.master(), "another"); });
+  }
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(next.lease().held());
-  EXPECT_FALSE(service.is_master(service.server(0)));
-  EXPECT_TRUE(locks_at(waiting, service.master(), "another"));
 }
 
 TEST_F(SentinelTest, AWaiterKeepsItsDeadlineWhileThereIsNoMaster) {
@@ -116,9 +118,40 @@ TEST_F(SentinelTest, TheOtherSentinelsDoWhereOneIsGone) {
   service.sentinel(0).kill();
   const Client one = client();
   EXPECT_TRUE(locks_at(one, service.server(0), "first"));
-  // The one that it listens to goes, and the last one alone tells it of the new master.
   service.fail_over();
+  await("it does not find the new master", [&] { return locks_at(one, service.master(), "second"); });
+}
+
+TEST_F(SentinelTest, AnIdleClientHearsOfANewMasterThoughTheOneThatItListenedToIsGone) {
+  const auto log = std::make_shared<EventLog>();
+  const Client one = client({}, {.observer = log});
+  EXPECT_TRUE(locks_at(one, service.server(0), "first"));
+  const auto subscribed = [](const RedisSentinel& sentinel) {
+    const std::string clients = sentinel.command({"CLIENT", "LIST", "TYPE", "pubsub"}).text;
+    return clients.find(" name=dlock:") == std::string::npos ? 0 : 1;
+  };
+  await("it does not listen", [&] { return subscribed(service.sentinel(0)) == 1; });
+  service.sentinel(0).kill();
+  await("it does not listen elsewhere",
+        [&] { return subscribed(service.sentinel(1)) + subscribed(service.sentinel(2)) == 1; });
+  const auto connected = log->connected.count();
+  service.fail_over();
+  log->connected.wait("it does not hear of the new master", connected + 1);
   EXPECT_TRUE(locks_at(one, service.master(), "second"));
+}
+
+TEST_F(SentinelTest, ASentinelThatIsResetDoesNotMakeFewerReplicasEnough) {
+  const Client one = client("replicas_ack=all", impatient());
+  EXPECT_TRUE(locks_at(one, service.server(0), "first"));
+  service.server(2).freeze();
+  (void)service.sentinel(0).command({"SENTINEL", "RESET", "mymaster"});
+  const Client other = client("replicas_ack=all", impatient());
+  for (const Client* each : {&one, &other}) {
+    DistributedLock lock = each->lock("kept");
+    std::error_code error;
+    EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+    EXPECT_EQ(error, errc::unavailable) << error.message();
+  }
 }
 
 TEST_F(SentinelTest, SentinelsThatTheUrlDoesNotNameAreLearnt) {

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 
@@ -167,7 +168,9 @@ class SentinelArena final : public Arena {
   }
   void adjust(Setup& setup) const override {
     if (all_replicas_) return;
-    setup.known_hole = {.rules = {Rule::exclusion, Rule::honest_release},
+    setup.known_hole = {.rules = {Rule::exclusion, Rule::growing_tokens, Rule::honest_release},
+                        // Sentinels tell each other of a new master every two seconds, and a client asks one a second.
+                        .lasts = std::chrono::seconds(3),
                         .why =
                             "a replica that is promoted may not know of the last grants, and a master that was "
                             "replaced makes others until it hears of that"};
