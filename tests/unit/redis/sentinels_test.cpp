@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -92,11 +93,11 @@ class SentinelsTest : public testing::Test, public Sentinels::Follower {
   }
   // What is known once nothing more happens for a while.
   std::optional<Result<Host>> locate(std::chrono::nanoseconds within = 0s) {
-    std::optional<Result<Host>> answer;
-    sentinels->locate([&](const Result<Host>& result) { answer = result; });
-    EXPECT_FALSE(answer) << "inside the call";
+    const auto answer = std::make_shared<std::optional<Result<Host>>>();
+    sentinels->locate([answer](const Result<Host>& result) { *answer = result; });
+    EXPECT_FALSE(*answer) << "inside the call";
     engine.advance(within);
-    return answer;
+    return *answer;
   }
   [[nodiscard]] std::string located(std::chrono::nanoseconds within = 0s) {
     const auto answer = locate(within);
