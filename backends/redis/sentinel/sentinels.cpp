@@ -377,6 +377,7 @@ std::uint32_t Sentinels::replicas_wanted() const {
 void Sentinels::survey(std::function<void(std::vector<Said>)> done) {
   struct All {
     std::vector<Said> said = {};
+    std::set<std::string> ids = {};
     std::size_t left = 0;
     std::function<void(std::vector<Said>)> done;
   };
@@ -389,7 +390,9 @@ void Sentinels::survey(std::function<void(std::vector<Said>)> done) {
       } else if (state.ok()) {
         state.value().master = question.address.value();
       }
-      all->said.push_back({host, std::move(state)});
+      // One may be known by two names.
+      const bool twice = !question.id.empty() && !all->ids.insert(question.id).second;
+      if (!twice) all->said.push_back({host, std::move(state)});
       if (--all->left == 0) all->done(std::move(all->said));
     });
   }

@@ -38,6 +38,7 @@ struct FakeSentinel {
   int epoch = 0;
   int replicas = 2;
   std::vector<std::string> others;  // sentinels
+  std::string id;
   std::string refusal;
 
   FakeSentinel() {
@@ -46,6 +47,7 @@ struct FakeSentinel {
       if (command.front() == "PING") return "+PONG\r\n";
       if (command.front() != "SENTINEL") return "";
       if (!refusal.empty()) return "-" + refusal + "\r\n";
+      if (command[1] == "MYID") return id.empty() ? "-ERR unknown subcommand\r\n" : bulk(id);
       if (command[1] == "GET-MASTER-ADDR-BY-NAME") return master ? list_of({*master, "6379"}) : "*-1\r\n";
       if (!master) return "-ERR No such master with that name\r\n";
       if (command[1] == "MASTER") {
@@ -215,6 +217,19 @@ TEST_F(SentinelsTest, OthersAreLearntUpToABound) {
   for (FakeWire* wire : std::vector(all["a"].server.connections)) wire->close({errc::unavailable, "gone"});
   EXPECT_EQ(located(10s), "one") << "a, b, c and thirteen others";
   EXPECT_EQ(all["x13"].server.dialled, 0);
+}
+
+TEST_F(SentinelsTest, OneThatHasTwoNamesIsOne) {
+  make();
+  all["a"].others = {"x"};
+  all["x"].id = all["b"].id = "the id of b";
+  EXPECT_EQ(located(), "one");
+  std::vector<std::string> names;
+  sentinels->survey([&](const std::vector<Sentinels::Said>& said) {
+    for (const auto& each : said) names.push_back(each.sentinel.name);
+  });
+  engine.run();
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
 }
 
 // --- Whom it believes ------------------------------------------------------------------------------------------------
