@@ -19,6 +19,8 @@ struct Host {
   [[nodiscard]] bool is_this_machine() const noexcept;
   // "name:port", an IPv6 address in brackets.
   [[nodiscard]] std::string to_string() const;
+
+  friend bool operator==(const Host&, const Host&) = default;
 };
 
 // Throws Error(invalid_argument) if that cannot be a host's name.

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t max_prefix_bytes = 128;
 constexpr std::uint32_t max_replicas = 100;
-constexpr std::size_t max_sentinels = 16;
 constexpr std::uint16_t sentinel_port = 26379;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -86,7 +85,7 @@ void take_replicas_ack(Url& url, Options& options) {
 
 SentinelOptions take_sentinel(Url& url) {
   SentinelOptions sentinel;
-  sentinel.hosts = common::hosts_of(url, sentinel_port, max_sentinels);
+  sentinel.hosts = common::hosts_of(url, sentinel_port, most_sentinels);
   auto service = url.take("service_name");
   if (!service || service->empty()) {
     refuse("parameter \"service_name\" is missing: what the sentinels call the master, such as mymaster");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ enum class Strategy {
 };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
+
+// In a URL, and with those that are learnt.
+inline constexpr std::size_t most_sentinels = 16;
 
 // Sentinels, which know where the server is: the master of a service.
 struct SentinelOptions {

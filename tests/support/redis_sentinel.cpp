@@ -56,7 +56,6 @@ void RedisSentinel::write_configuration() const {
          << "\nsentinel failover-timeout " << service.name << " 3000\n";
     if (!service.password.empty()) file << "sentinel auth-pass " << service.name << " " << service.password << "\n";
   }
-  for (const std::string& line : config_.lines) file << line << "\n";
   if (!file.flush()) throw std::runtime_error("cannot write " + directory_.path() + "/sentinel.conf");
 }
 
@@ -104,10 +103,16 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   }
 }
 
-std::string SentinelService::url(const std::string& parameters) const {
+std::vector<std::uint16_t> SentinelService::ports() const {
+  std::vector<std::uint16_t> ports;
+  for (const auto& sentinel : sentinels_) ports.push_back(sentinel->port());
+  return ports;
+}
+
+std::string SentinelService::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) {
   std::string hosts;
-  for (const auto& sentinel : sentinels_) {
-    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(sentinel->port());
+  for (const std::uint16_t port : ports) {
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
   }
   return "redis-sentinel://" + hosts + "?service_name=mymaster" + (parameters.empty() ? "" : "&") + parameters;
 }

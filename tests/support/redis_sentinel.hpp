@@ -29,8 +29,7 @@ class RedisSentinel {
   struct Config {
     std::vector<Service> services;
     int quorum = 1;
-    std::string password = {};            // of the sentinel's default user
-    std::vector<std::string> lines = {};  // more lines for the configuration file
+    std::string password = {};  // of the sentinel's default user
   };
 
   // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
@@ -71,8 +70,10 @@ class SentinelService {
   [[nodiscard]] RedisSentinel& sentinel(std::size_t i) { return *sentinels_.at(i); }
   [[nodiscard]] const std::vector<std::unique_ptr<RedisServer>>& servers() const noexcept { return servers_; }
   [[nodiscard]] const std::vector<std::unique_ptr<RedisSentinel>>& sentinels() const noexcept { return sentinels_; }
-  // redis-sentinel:// with all sentinels.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const;
+  // redis-sentinel:// with sentinels, or proxies in front of them, at these ports; with all of them.
+  [[nodiscard]] static std::string url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters = {});
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(ports(), parameters); }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const;
 
   // Who is the master, as the last sentinel says.
   [[nodiscard]] RedisServer& master();

@@ -1,7 +1,6 @@
 #include "backends/redis/sentinel/sentinel_findings.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
@@ -15,20 +14,6 @@ namespace dlock::redis {
 using Severity = Finding::Severity;
 
 namespace {
-
-// Names and values in turn.
-std::optional<std::uint32_t> setting_in(const Result<Reply>& reply, std::string_view name) {
-  if (!reply.ok()) return std::nullopt;
-  const auto& fields = reply.value().elements;
-  for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-    if (fields[i].text != name) continue;
-    const std::string& text = fields[i + 1].text;
-    std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return value;
-  }
-  return std::nullopt;
-}
 
 Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& options) {
   std::string silent;
@@ -45,7 +30,7 @@ Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& o
     const ServiceState& state = each.state.value();
     quorum = std::max(quorum, state.quorum);
     if (!master) master = state.master;
-    agree = agree && state.master->to_string() == master->to_string();
+    agree = agree && state.master == master;
   }
   const std::string count =
       std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
@@ -132,8 +117,9 @@ void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentine
     (void)commands.request(
         {"CONFIG", "GET", "min-replicas-*"}, deadline,
         [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& reply, TimePoint) {
-          const ReplicaSettings settings{setting_in(reply, "min-replicas-to-write"),
-                                         setting_in(reply, "min-replicas-max-lag")};
+          const Reply said = reply.ok() ? reply.value() : Reply{};
+          const ReplicaSettings settings{number_in(said, "min-replicas-to-write"),
+                                         number_in(said, "min-replicas-max-lag")};
           sentinels->survey(
               [&commands, sentinels, done, findings, settings](const std::vector<Sentinels::Said>& said) mutable {
                 judge_all_encryption(commands.options(), sentinels->master(), findings);

@@ -33,7 +33,7 @@ void SentinelWire::discard() noexcept {
 }
 
 void SentinelWire::master_moved(const common::Host& to) {
-  if (to.name == at_.host.name && to.port == at_.host.port) return;
+  if (to == at_.host) return;
   wire_->discard();
   events_.closed(
       {errc::unavailable, at_.endpoint() + ": the sentinels say that " + to.to_string() + " is the master now"});

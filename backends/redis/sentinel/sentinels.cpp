@@ -13,7 +13,6 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds patience{500};  // with one sentinel
 constexpr std::chrono::seconds between_looks{1};
-constexpr std::size_t most_sentinels = 16;
 constexpr std::string_view switches = "+switch-master";
 // Those that were not asked for so long say nothing any more about how many replicas there are.
 constexpr std::chrono::minutes replicas_count_for{1};
@@ -21,10 +20,6 @@ constexpr std::chrono::minutes replicas_count_for{1};
 constexpr std::chrono::seconds fewer_replicas_after{15};
 // After a failover every sentinel that can be reached knows of it within a few seconds, unless it is cut off.
 constexpr std::chrono::minutes anew_after{1};
-
-bool is_same(const common::Host& a, const common::Host& b) {
-  return a.port == b.port && a.name == b.name;
-}
 
 // What a connection to that sentinel is like.
 Options options_at(const Options& of_client, const common::Host& host) {
@@ -103,7 +98,7 @@ Sentinels::~Sentinels() = default;
 
 void Sentinels::add(const SentinelId& found, bool learnt) {
   const bool known = std::any_of(sentinels_.begin(), sentinels_.end(), [&](const auto& each) {
-    return is_same(each->options.host, found.host) || (!found.id.empty() && each->id == found.id);
+    return each->options.host == found.host || (!found.id.empty() && each->id == found.id);
   });
   if (known || sentinels_.size() >= most_sentinels) return;
   sentinels_.push_back(std::make_unique<Sentinel>(*this, found, learnt));
@@ -302,7 +297,7 @@ Failure Sentinels::nobody_knows() const {
 // --- Moves -----------------------------------------------------------------------------------------------------------
 
 void Sentinels::master_is(const common::Host& host) {
-  if (master_ && is_same(*master_, host)) return;
+  if (master_ == host) return;
   master_ = host;
   const Lifetime::Watch life = lifetime_.watch();
   for (Follower* follower : std::vector<Follower*>(followers_.begin(), followers_.end())) {
@@ -338,7 +333,7 @@ void Sentinels::interrupted() {
 void Sentinels::message(const std::string& /*channel*/, const std::string& text) {
   subscriber_->proven();
   const auto to = switched_to(text, options_.sentinel->service);
-  if (!to || (master_ && is_same(*master_, *to))) return;
+  if (!to || master_ == to) return;
   // Who has not heard of it says what was true before, now or in an answer that is under way.
   ++epoch_;
   epoch_since_ = executor_.now();

@@ -13,7 +13,7 @@ namespace {
 using Type = Reply::Type;
 
 template <class Number>
-std::optional<Number> number_in(std::string_view text) {
+std::optional<Number> to_number(std::string_view text) {
   Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<Number> number_in(std::string_view text) {
 }
 
 std::optional<common::Host> host_of(std::string_view name, std::string_view port_text) {
-  const auto port = number_in<std::uint16_t>(port_text);
+  const auto port = to_number<std::uint16_t>(port_text);
   if (!port || *port == 0) return std::nullopt;
   common::Host host{.name = std::string(name), .port = *port};
   try {
@@ -32,8 +32,9 @@ std::optional<common::Host> host_of(std::string_view name, std::string_view port
   return host;
 }
 
-// Names and values in turn; empty where there is no such name.
-std::string_view field(const Reply& reply, std::string_view name) {
+}  // namespace
+
+std::string_view field_in(const Reply& reply, std::string_view name) {
   if (!reply.is(Type::array)) return {};
   for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
     if (reply.elements[i].text == name) return reply.elements[i + 1].text;
@@ -41,7 +42,9 @@ std::string_view field(const Reply& reply, std::string_view name) {
   return {};
 }
 
-}  // namespace
+std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name) {
+  return to_number<std::uint32_t>(field_in(reply, name));
+}
 
 Result<common::Host> read_address(const Reply& reply) {
   if (reply.is(Type::nil)) return Failure{errc::invalid_argument, "knows no such service"};
@@ -53,16 +56,15 @@ Result<common::Host> read_address(const Reply& reply) {
 }
 
 Result<ServiceState> read_service(const Reply& reply) {
-  const auto epoch = number_in<std::uint64_t>(field(reply, "config-epoch"));
-  const auto replicas = number_in<std::uint32_t>(field(reply, "num-slaves"));
+  const auto epoch = to_number<std::uint64_t>(field_in(reply, "config-epoch"));
+  const auto replicas = number_in(reply, "num-slaves");
   if (!epoch || !replicas) return unexpected("SENTINEL MASTER", reply);
   return ServiceState{
       .master = std::nullopt,
       .epoch = *epoch,
       .replicas = *replicas,
-      .quorum = number_in<std::uint32_t>(field(reply, "quorum")).value_or(0),
-      .down_after =
-          std::chrono::milliseconds(number_in<std::uint32_t>(field(reply, "down-after-milliseconds")).value_or(0)),
+      .quorum = number_in(reply, "quorum").value_or(0),
+      .down_after = std::chrono::milliseconds(number_in(reply, "down-after-milliseconds").value_or(0)),
   };
 }
 
@@ -70,8 +72,8 @@ std::vector<SentinelId> read_sentinels(const Reply& reply) {
   std::vector<SentinelId> sentinels;
   if (!reply.is(Type::array)) return sentinels;
   for (const Reply& each : reply.elements) {
-    auto host = host_of(field(each, "ip"), field(each, "port"));
-    if (host) sentinels.push_back({*std::move(host), std::string(field(each, "runid"))});
+    auto host = host_of(field_in(each, "ip"), field_in(each, "port"));
+    if (host) sentinels.push_back({*std::move(host), std::string(field_in(each, "runid"))});
   }
   return sentinels;
 }

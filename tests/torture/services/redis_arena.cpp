@@ -107,18 +107,10 @@ class SentinelArena final : public Arena {
  public:
   explicit SentinelArena(bool all_replicas) : all_replicas_(all_replicas) {}
 
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
-    std::vector<std::uint16_t> ports;
-    for (const auto& sentinel : service_.sentinels()) ports.push_back(sentinel->port());
-    return ports;
-  }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return service_.ports(); }
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
-    std::string hosts;
-    for (const std::uint16_t port : ports) {
-      hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-    }
-    return "redis-sentinel://" + hosts + "?service_name=mymaster&response_timeout=500ms&connect_timeout=1s" +
-           (all_replicas_ ? "&replicas_ack=all" : "");
+    return test::SentinelService::url_at(
+        ports, std::string("response_timeout=500ms&connect_timeout=1s") + (all_replicas_ ? "&replicas_ack=all" : ""));
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     const auto master = [this]() -> test::RedisServer* { return &service_.master(); };

@@ -25,6 +25,11 @@ namespace {
 
 using common::Host;
 
+Options sentinel_options(const std::string& url) {
+  return parse_options(
+      {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
+}
+
 std::string list_of(const std::vector<std::string>& words) {
   std::string out = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string& word : words) out += bulk(word);
@@ -77,11 +82,7 @@ class SentinelsTest : public testing::Test, public Sentinels::Follower {
   void master_moved(const Host& to) override { moves.push_back(to.name); }
 
   [[nodiscard]] static Options options(const std::string& parameters = {}) {
-    return parse_options({.url = Url::parse("redis-sentinel://a,b,c?service_name=ours" + parameters),
-                          .holder = "host:1:test",
-                          .lease = 30s,
-                          .response_timeout = 2s,
-                          .connect_timeout = 5s});
+    return sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters);
   }
   [[nodiscard]] WireFactory network() {
     return [this](Executor& executor, const Options& to, Wire::Events& events) {
@@ -259,11 +260,7 @@ TEST_F(SentinelsTest, AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong) {
 }
 
 TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
-  const Options one = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours"),
-                                     .holder = "host:1:test",
-                                     .lease = 30s,
-                                     .response_timeout = 2s,
-                                     .connect_timeout = 5s});
+  const Options one = sentinel_options("redis-sentinel://a?service_name=ours");
   sentinels = std::make_unique<Sentinels>(engine, one, network());
   all["a"].others = {"x", "y", "z"};
   all["a"].epoch = 5;
@@ -669,11 +666,7 @@ TEST(ServiceState, NonsenseIsRefused) {
 
 // What the handshake makes of the answers to ROLE and INFO.
 std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
-  const Options options = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours"),
-                                         .holder = "host:1:test",
-                                         .lease = {},
-                                         .response_timeout = {},
-                                         .connect_timeout = {}});
+  const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
   Handshake handshake(options);
   for (const Reply& reply : {role, info}) {
     if (auto verdict = handshake.replied(reply)) return verdict;
@@ -717,11 +710,7 @@ std::vector<Finding> judge(const std::vector<std::optional<std::string>>& master
                                            .quorum = static_cast<std::uint32_t>(masters.size() / 2 + 1),
                                            .down_after = down_after}});
   }
-  const Options options = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours" + parameters),
-                                         .holder = "host:1:test",
-                                         .lease = 10s,
-                                         .response_timeout = {},
-                                         .connect_timeout = {}});
+  const Options options = sentinel_options("redis-sentinel://a?service_name=ours" + parameters);
   return judge_sentinels(said, options, {min_replicas, 2});
 }
 
