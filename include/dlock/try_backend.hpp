@@ -59,8 +59,9 @@ class TryBackend : public Backend {
   // A contention waits by Backend::watch(), and polls where that answers nullptr.
 
   // Makes sure that this owner id does not hold, and will not come to hold, the lock, and that nothing of it keeps
-  // readers out: a try of it ended ambiguous, or it waited to write, and nobody will try again. Goes on by itself until
-  // that is certain or the lease is over. Default: release() by owner.
+  // readers out: a try of it ended ambiguous (even if a later one was busy: the first may arrive after that), or it
+  // waited to write, and nobody will try again. Goes on by itself until that is certain or the lease is over. Default:
+  // release() by owner.
   virtual void abandon(const LockRequest& request);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;

@@ -44,6 +44,9 @@ std::string owner_of(const RowRequest& request) {
 std::int64_t lease_of(const RowRequest& request) {
   return in_milliseconds(request.lease);
 }
+std::int64_t gave_up(const RowRequest& request) {
+  return request.gave_up ? 1 : 0;
+}
 
 // Of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.
 RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
@@ -81,10 +84,11 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
 Command RowCommands::releases_of(const Requests& requests, const std::string& channel) const {
   if (requests.size() == 1) {
     const RowRequest& request = *requests.front();
-    return {.statement = &sql_.use().release, .params = {request.name, owner_of(request), channel}};
+    return {.statement = &sql_.use().release,
+            .params = {request.name, owner_of(request), std::to_string(gave_up(request)), channel}};
   }
   return {.statement = &sql_.use().release_many,
-          .params = {texts(requests, name_of), texts(requests, owner_of), channel}};
+          .params = {texts(requests, name_of), texts(requests, owner_of), numbers(requests, gave_up), channel}};
 }
 
 Command RowCommands::renewals_of(const Requests& requests) const {
@@ -122,7 +126,10 @@ Command RowCommands::changes_of(const Requests& requests, bool quiet) const {
   return {
       .statement = &sql_.use().change,
       .params = {texts(requests, name_of), texts(requests, owner_of),
-                 numbers(requests, [](const RowRequest& request) { return static_cast<std::int64_t>(request.kind); }),
+                 numbers(requests,
+                         [](const RowRequest& request) {
+                           return request.gave_up ? -1 : static_cast<std::int64_t>(request.kind);
+                         }),
                  numbers(requests, lease_of), texts(requests, [](const RowRequest& request) { return request.holder; }),
                  numbers(requests, [](const RowRequest& request) { return request.weight; }),
                  numbers(requests, [](const RowRequest& request) { return request.permits; }), numbers(requests, in_ms),

@@ -76,8 +76,15 @@ RowLocks::RowLocks(const Services& services, Space space)
                   host().warn({.name = "", .reason = std::move(why)});
                 }),
       releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
-                [this](const std::string& name, const OwnerId& owner, Releases::Reason, TimePoint deadline,
-                       Releases::Answer done) { ask_release(name, owner, deadline, 0, std::move(done)); }) {
+                [this](const std::string& name, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
+                       Releases::Answer done) {
+                  ask_release({.kind = RowRequest::Kind::release,
+                               .name = name,
+                               .owner = owner,
+                               .deadline = deadline,
+                               .gave_up = reason == Releases::Reason::give_up},
+                              0, std::move(done));
+                }) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
   }
@@ -161,7 +168,6 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
             .failure = {errc::ambiguous, "somebody is changing the row of lock \"" + request.name +
                                              "\", which may be ours since an answer was lost"}};
   }
-  in_doubt_.erase(request.owner);
   if (answer.status == RowAnswer::Status::yes) {
     observed_.forget(request.name);
     wake_ups_.taken(request.name);
@@ -234,40 +240,43 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
 }
 
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
-  releases_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
+  const auto held = held_.find(grant.owner);
+  const bool in_doubt = held != held_.end() && held->second.in_doubt;
+  releases_.release(grant, [=, this, done = std::move(done)](ReleaseOutcome outcome) {
     // What could not be released keeps others out, as what is held does.
-    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(owner);
+    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(grant.owner);
+    if (in_doubt) releases_.abandon(grant.name, grant.owner, grant.lease, true);
     done(std::move(outcome));
   });
 }
 
 void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
   constexpr std::size_t few = 64;
-  held_.insert_or_assign(owner, until);
+  const auto [held, fresh] = held_.try_emplace(owner);
+  held->second.until = until;
+  if (fresh) held->second.in_doubt = in_doubt_.erase(owner) > 0;
   if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
-  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second <= now; });
+  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second.until <= now; });
   tidied_to_ = held_.size();
 }
 
 bool RowLocks::holds_any() const {
   const TimePoint now = host().executor().now();
-  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
+  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second.until > now; });
 }
 
-void RowLocks::ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
-                           Releases::Answer done) {
-  RowRequest row{.kind = RowRequest::Kind::release, .name = name, .owner = owner, .deadline = deadline};
-  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
+void RowLocks::ask_release(const RowRequest& row, int changing, Releases::Answer done) {
+  batch_.ask(row, [=, this, done = std::move(done)](const RowAnswer& answer) {
     switch (answer.status) {
       case RowAnswer::Status::yes:
         return done(true);
       case RowAnswer::Status::no:
         return done(false);
       case RowAnswer::Status::again:
-        if (look_again(changing + 1, deadline, [=, this] { ask_release(name, owner, deadline, changing + 1, done); })) {
+        if (look_again(changing + 1, row.deadline, [=, this] { ask_release(row, changing + 1, done); })) {
           return;
         }
-        return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + name + "\""});
+        return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + row.name + "\""});
       case RowAnswer::Status::failed:
         return done(answer.failure);
     }

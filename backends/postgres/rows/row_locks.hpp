@@ -51,8 +51,7 @@ class RowLocks final : public TryBackend {
   void renew(const std::shared_ptr<Renewal>& renewal);
   // Somebody was changing the row the last so many times. False: enough of that.
   [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
-  void ask_release(const std::string& name, const OwnerId& owner, TimePoint deadline, int changing,
-                   Releases::Answer done);
+  void ask_release(const RowRequest& row, int changing, Releases::Answer done);
 
   const Services services_;
   const Space space_;
@@ -62,9 +61,12 @@ class RowLocks final : public TryBackend {
   WakeUps wake_ups_;
   ObservedVersions observed_;
   std::unordered_set<OwnerId> in_doubt_;  // a try of theirs may have been granted
-  // Who holds a lock, and until when at the latest. Those that were lost may stay for a while.
-  std::unordered_map<OwnerId, TimePoint> held_;
-  std::size_t tidied_to_ = 0;  // how many were left of them when those were removed
+  struct Held {
+    TimePoint until;  // at the latest
+    bool in_doubt;    // a try of an earlier connection may yet be carried out, even after the release
+  };
+  std::unordered_map<OwnerId, Held> held_;  // those that were lost may stay for a while
+  std::size_t tidied_to_ = 0;               // how many were left of them when those were removed
   Releases releases_;
   std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
 };

@@ -28,6 +28,7 @@ struct RowRequest {
   bool may_be_held = false;          // by this very owner
   std::chrono::nanoseconds lease{};  // and of a renewal
   bool patient = false;              // as Request's: for somebody who waits
+  bool gave_up = false;              // of a release: the owner does not know whether it has the lock
   // Of an acquire of what several may hold: how many permits of how many, and for how long it is to keep out those who
   // want fewer than all while it waits.
   std::int64_t weight = 1;

@@ -83,23 +83,27 @@ constexpr std::string_view renew_many = R"sql(
 
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
-    SELECT name, {first} AS next FROM {optimistic} WHERE name {=} $1::{text} AND owner {=} $2::{text}
+    SELECT name, owner, {first} AS next FROM {optimistic}
+    WHERE name {=} $1::{text} AND (owner {=} $2::{text} OR $3::{int8} {=} 1)
     FOR NO KEY UPDATE SKIP LOCKED),
   r AS (
     UPDATE {optimistic} SET owner = NULL, version = version {+} 1{pop}
     WHERE name {=} (SELECT f.name FROM f) AND owner {=} $2::{text}
     RETURNING name, waiting_until, (SELECT f.next FROM f) AS next{commit})
   SELECT $2::{text}, true, {notify} FROM r
-  UNION ALL SELECT owner, false, NULL::{text} FROM {optimistic}
-    WHERE name {=} $1::{text} AND owner {=} $2::{text} AND NOT EXISTS (SELECT FROM r)
+  UNION ALL SELECT $2::{text}, false, NULL::{text} FROM {optimistic}
+    WHERE name {=} $1::{text} AND (owner {=} $2::{text} OR $3::{int8} {=} 1) AND NOT EXISTS (SELECT FROM r)
+      AND NOT EXISTS (SELECT FROM f WHERE coalesce(f.owner {<>} $2::{text}, true))
 )sql";
 
 constexpr std::string_view release_many = R"sql(
   WITH q AS MATERIALIZED (
-    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[])) AS q (name, owner)),
+    SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
+      pg_catalog.unnest($3::{int8}[])) AS q (name, owner, gave_up)),
   f AS MATERIALIZED (
-    SELECT l.name, l.next FROM q CROSS JOIN LATERAL (
-      SELECT l.name, {first} AS next FROM {optimistic} AS l WHERE l.name {=} q.name AND l.owner {=} q.owner
+    SELECT l.name, l.owner, l.next FROM q CROSS JOIN LATERAL (
+      SELECT l.name, l.owner, {first} AS next FROM {optimistic} AS l
+      WHERE l.name {=} q.name AND (l.owner {=} q.owner OR q.gave_up {=} 1)
       FOR NO KEY UPDATE SKIP LOCKED) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   r AS (
@@ -109,7 +113,8 @@ constexpr std::string_view release_many = R"sql(
     RETURNING l.name, q.owner, l.waiting_until, f.next{commit})
   SELECT owner, true, {notify} FROM r
   UNION ALL SELECT q.owner, false, NULL::{text} FROM {each}
-    WHERE l.owner {=} q.owner AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+    WHERE (l.owner {=} q.owner OR q.gave_up {=} 1) AND NOT EXISTS (SELECT FROM r WHERE r.owner {=} q.owner)
+      AND NOT EXISTS (SELECT FROM f WHERE f.name {=} q.name AND coalesce(f.owner {<>} q.owner, true))
 )sql";
 
 constexpr std::string_view look = R"sql(

@@ -16,7 +16,8 @@ namespace {
 //   who keeps readers out from now on, n what becomes of the row
 //
 // s.holders has renewed those who were to be renewed. Who finds no room in the row as it was when the statement began
-// does not lock it, so it writes nothing. {used}: the permits that are taken of row l.
+// does not lock it, so it writes nothing. Who gave up (what: -1) waits for the row in any case: its own acquire, sent
+// over an earlier connection, may be what has locked it. {used}: the permits that are taken of row l.
 constexpr std::string_view change = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
@@ -26,7 +27,8 @@ constexpr std::string_view change = R"sql(
     WHERE (SELECT {brief})),
   g AS MATERIALIZED (
     SELECT q.name, pg_catalog.array_agg(q.owner) AS owners,
-      coalesce(pg_catalog.array_agg(q.owner) FILTER (WHERE q.what {=} 0), ARRAY[]::{text}[]) AS released,
+      coalesce(pg_catalog.array_agg(q.owner) FILTER (WHERE q.what {<=} 0), ARRAY[]::{text}[]) AS released,
+      pg_catalog.bool_or(q.what {<} 0) AS gave_up,
       coalesce(pg_catalog.jsonb_object_agg(q.owner, q.lease_ms) FILTER (WHERE q.what {>} 0),
         pg_catalog.jsonb_build_object()) AS leases,
       pg_catalog.min(q.weight) FILTER (WHERE q.what {=} 2) AS least,
@@ -38,7 +40,7 @@ constexpr std::string_view change = R"sql(
     SELECT l.name, l.token, l.permits, l.holders, l.writer, l.marked_until
     FROM (SELECT * FROM g ORDER BY g.name COLLATE {C} OFFSET 0) AS g CROSS JOIN LATERAL (
       SELECT l.name, l.token, l.permits, l.holders, l.writer, l.marked_until FROM {table} AS l
-      WHERE l.name {=} g.name AND (l.holders {?|} g.owners OR l.writer {=} ANY (g.released)
+      WHERE l.name {=} g.name AND (l.holders {?|} g.owners OR l.writer {=} ANY (g.released) OR g.gave_up
         OR (g.least IS NOT NULL AND (g.alone OR l.marked_until {<=} {now})
           AND CASE WHEN {used} {=} 0 THEN true ELSE l.permits {=} ANY (g.permits) AND ({used} {+} g.least) {<=} l.permits END)
         OR (g.mark_ms {>} 0 AND (l.marked_until {<=} {now} OR (l.writer {=} ANY (g.owners)
@@ -115,7 +117,7 @@ constexpr std::string_view change = R"sql(
     LEFT JOIN LATERAL (SELECT * FROM {table} AS l WHERE l.name {=} q.name OFFSET 0) AS l ON n.name IS NULL
     CROSS JOIN LATERAL (
       SELECT CASE WHEN n.fresh AND NOT EXISTS (SELECT FROM i WHERE i.name {=} q.name) THEN NULL
-          WHEN q.what {=} 0 THEN coalesce(n.before {?} q.owner, false)
+          WHEN q.what {<=} 0 THEN coalesce(n.before {?} q.owner, false)
           ELSE coalesce(n.holders {?} q.owner, false) END AS done,
         coalesce(n.permits, l.permits) AS permits, coalesce(n.marked_until, l.marked_until) AS marked_until,
         CASE WHEN q.what {=} 2 THEN (SELECT pg_catalog.min((e.value {->>} 0)::{int8})

@@ -53,9 +53,9 @@ namespace dlock::postgres {
 // to ask again. For a row that somebody else is inserting acquire waits a moment, then fails with 55P03.
 struct RowStatements {
   // Only of read-write locks and semaphores, and there in the place of the next five. Any number of requests at once:
-  // $1 names, $2 owners, $3 what (0: release, 1: renew, 2: acquire), $4 leases in ms, $5 holders, $6 how many permits
-  // it takes, $7 of how many, $8 for how many ms it keeps those out, while it waits, who want fewer than all, $9
-  // channel. Answers a row for each, in no order:
+  // $1 names, $2 owners, $3 what (-1: release of who gave up, 0: release, 1: renew, 2: acquire), $4 leases in ms, $5
+  // holders, $6 how many permits it takes, $7 of how many, $8 for how many ms it keeps those out, while it waits, who
+  // want fewer than all, $9 channel. Answers a row for each, in no order:
   //   its number, from 1; whether it was carried out, as with the others, or NULL: ask again; its token; if it was
   //   refused, because others use another number of permits, that number; if it is busy, ms until that may end
   // Those who want all permits enter alone. It waits for rows that others are changing, but not for long: 55P03.
@@ -74,12 +74,13 @@ struct RowStatements {
   // the row just now, ask again. Those missing have lost their locks. A lease that ran out by the server's clock
   // (table) is not brought back to life, even where nobody else has taken the lock.
   Statement renew_many;
-  // $1 name, $2 owner, $3 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's until
-  // now, and those who wait are notified, if the row is marked: of the name, and where clients stand in the queue, of
-  // the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask again. No
-  // row: it was not the owner's.
+  // $1 name, $2 owner, $3 1 if the owner gave up, so that an acquire of it may be what somebody who has locked the row
+  // is about to commit, $4 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's
+  // until now, and those who wait are notified, if the row is marked: of the name, and where clients stand in the
+  // queue, of the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask
+  // again. No row: it was not the owner's.
   Statement release;
-  Statement release_many;  // $1 names (none twice), $2 owners, $3 channel
+  Statement release_many;  // $1 names (none twice), $2 owners, $3 who gave up, $4 channel
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
   // client, which is to look first when those that came before have had their turn. Answers rows of
   // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,

@@ -63,7 +63,10 @@ void Releases::attempt(std::shared_ptr<Attempt> attempt) {
 
 void Releases::abandon(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, bool stragglers) {
   const auto [entry, fresh] = entries_.try_emplace(owner, executor_);
-  if (!fresh) return;
+  if (!fresh) {
+    entry->second.stragglers = entry->second.stragglers || stragglers;
+    return;
+  }
   entry->second.name = name;
   entry->second.stragglers = stragglers;
   entry->second.moot = saturating_add(executor_.now(), lease + patience_);

@@ -33,7 +33,6 @@ TryMachine::Step TryMachine::tried(const TryOutcome& outcome, TimePoint now) {
       state_ = State::done;
       return {.report = Report::granted, .final = true};
     case TryOutcome::Status::busy:
-      outcome_unknown_ = false;
       return busy(outcome, now);
     case TryOutcome::Status::failed:
       return failed(outcome.failure, now);

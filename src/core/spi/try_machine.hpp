@@ -34,7 +34,8 @@ class TryMachine {
   [[nodiscard]] Step changed();
   [[nodiscard]] Step timer();
 
-  // A try ended without an answer, and no later one has told what became of it.
+  // A try ended without an answer, and no later one was granted. That the lock was busy says nothing: the try may come
+  // after that, where it was sent over another connection.
   [[nodiscard]] bool outcome_unknown() const noexcept { return outcome_unknown_; }
 
  private:

@@ -44,7 +44,8 @@ class HeldLock {
     switch (strategy_) {
       case Strategy::table:
       case Strategy::optimistic:
-        return flag(ask({{.statement = &rows_.release, .params = {name_, owner_, postgres::channel_of(schema_)}}}), 1);
+        return flag(ask({{.statement = &rows_.release, .params = {name_, owner_, "0", postgres::channel_of(schema_)}}}),
+                    1);
       case Strategy::for_update:
         return ask({{.statement = &for_update_.commit}})->outcome().problem == postgres::Problem::none;
       case Strategy::advisory:

@@ -143,8 +143,8 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool 
   EXPECT_EQ(column(ask(s.mark_many, {array(names), "60000", "30000", "me"}), 0), names);
   EXPECT_EQ(column(ask(s.renew_many, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
   for (const std::string& name : names) {
-    EXPECT_EQ(ask(s.release, {name, name, channel}).size(), 0U) << "not that owner's";
-    const Rows released = ask(s.release, {name, other_of(name), channel});
+    EXPECT_EQ(ask(s.release, {name, name, "1", channel}).size(), 0U) << "not that owner's";
+    const Rows released = ask(s.release, {name, other_of(name), "0", channel});
     ASSERT_EQ(released.size(), 1U) << name;
     EXPECT_EQ(released.text(0, 0), other_of(name));
     EXPECT_TRUE(released.flag(0, 1));
@@ -157,7 +157,7 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool 
   EXPECT_EQ(column(granted, 0), others());
   for (std::size_t i = 0; i < granted.size(); ++i) EXPECT_GT(granted.number(i, 1).value_or(0), 0);
   expect_all_inspected(s.inspect, true);
-  EXPECT_EQ(column(ask(s.release_many, {array(names), array(in_order_of_names()), channel}), 0), others());
+  EXPECT_EQ(column(ask(s.release_many, {array(names), array(in_order_of_names()), numbers(0), channel}), 0), others());
   expect_all_inspected(s.inspect, false);
   (void)ask(s.acquire_many, params);
   for (const std::string& name : names) {

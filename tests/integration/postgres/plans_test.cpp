@@ -63,8 +63,8 @@ TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
   prepare("acquire", use.acquire, "'7', 'me', 'me', 1000");
   prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}'");
   prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'7', 'o7', ''");
-  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
+  prepare("release", use.release, "'7', 'o7', '1', ''");
+  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', '{1,1}', ''");
   prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
@@ -77,8 +77,8 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, '', 0");
   prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', '{o7,o8}', '{1,2}'");
   prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'7', 'o7', ''");
-  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', ''");
+  prepare("release", use.release, "'7', 'o7', '1', ''");
+  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', '{1,1}', ''");
   prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
@@ -90,7 +90,7 @@ TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
   const auto use = postgres::table_statements("dlock", Durability::sync, postgres::Queue::none, Space::election);
   prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, ''");
   prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', ''");
-  prepare("release", use.release, "'7', 'o7', ''");
+  prepare("release", use.release, "'7', 'o7', '1', ''");
   prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
   fill("lease_elect", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
   expect_few_rows_looked_at();

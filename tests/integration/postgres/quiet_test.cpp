@@ -84,8 +84,8 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   expect_silence("a try", s.acquire, one);
   expect_silence("tries", s.acquire_many, many);
   expect_silence("a renewal of what is lost", s.renew_many, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "'lock', 'me', 'channel'");
-  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], 'channel'");
+  expect_silence("a release of what is lost", s.release, "'lock', 'me', 0, 'channel'");
+  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
@@ -105,8 +105,8 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   expect_silence("a try", s.acquire, one);
   expect_silence("tries", s.acquire_many, many);
   expect_silence("a renewal of what is lost", s.renew_many, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "'lock', 'me', 'channel'");
-  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], 'channel'");
+  expect_silence("a release of what is lost", s.release, "'lock', 'me', 0, 'channel'");
+  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");

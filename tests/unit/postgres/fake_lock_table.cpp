@@ -61,7 +61,7 @@ FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
     } else if (word == "renew_many") {
       answer = renew(columns);
     } else if (word.starts_with("release")) {
-      answer = release(columns, params.at(2));
+      answer = release(columns, params.at(3));
     } else if (word == "mark_many") {
       answer =
           mark(columns.at(0), milliseconds(number(params.at(1))), milliseconds(number(params.at(2))), params.at(3));

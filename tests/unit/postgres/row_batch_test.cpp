@@ -42,7 +42,7 @@ TEST_F(PostgresTableBatch, ALoneRequestIsOneStatement) {
   EXPECT_EQ(result(released), "yes");
   EXPECT_EQ(said(), (Words{"acquire", "release"}));
   EXPECT_EQ(server.queries[0].commands[0].params, (std::vector<Parameter>{"x", owner(1), "host:1:test", "30000"}));
-  EXPECT_EQ(server.queries[1].commands[0].params, (std::vector<Parameter>{"x", owner(1), rows.channel}));
+  EXPECT_EQ(server.queries[1].commands[0].params, (std::vector<Parameter>{"x", owner(1), "0", rows.channel}));
 }
 
 TEST_F(PostgresTableBatch, WhatIsAskedInOneTurnIsOneQuery) {

@@ -42,7 +42,7 @@ struct SharingTable {
     std::vector<std::vector<std::string>> columns;
     for (std::size_t i = 0; i < 8; ++i) columns.push_back(elements_of(*command.params.at(i)));
     Rows answer;
-    for (const int what : {0, 1, 2}) {
+    for (const int what : {-1, 0, 1, 2}) {
       for (std::size_t i = 0; i < columns[0].size(); ++i) {
         if (std::stoi(columns[2][i]) != what) continue;
         answer.rows.push_back(one(columns, i, what));
@@ -59,9 +59,9 @@ struct SharingTable {
     Row& row = rows[columns[0][i]];
     const std::int64_t weight = std::stoll(columns[5][i]);
     const std::int64_t permits = std::stoll(columns[6][i]);
-    if (what == 0 && row.writer == owner) row.writer.clear();
+    if (what <= 0 && row.writer == owner) row.writer.clear();
     if (what < 2) {
-      const bool had = what == 0 ? row.holders.erase(owner) != 0 : row.holders.contains(owner);
+      const bool had = what <= 0 ? row.holders.erase(owner) != 0 : row.holders.contains(owner);
       return had ? Rows::Row{"", "t", std::nullopt, std::nullopt, std::nullopt} : no;
     }
     if (!row.holders.empty() && row.permits != permits) {
