@@ -33,8 +33,10 @@ void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
 #endif
 #ifdef DLOCK_WITH_REDIS
   add("redis", redis::make_redis_backend);
+  add("redis-cluster", redis::make_redis_backend);
   add("redis-sentinel", redis::make_redis_backend);
   add("rediss", redis::make_redis_backend);
+  add("rediss-cluster", redis::make_redis_backend);
   add("rediss-sentinel", redis::make_redis_backend);
 #endif
 #ifdef DLOCK_WITH_ZOOKEEPER

@@ -79,15 +79,17 @@ std::string_view explain(FencingDurability durability) noexcept {
 }
 
 std::string_view describe_scheme(std::string_view scheme) noexcept {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> known{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> known{{
       {"file", "this machine: kernel locks on files, no server (the default)"},
       {"memory", "this process only: for tests of programs that use the library"},
       {"postgres", "PostgreSQL"},
       {"postgresql", "PostgreSQL"},
       {"redis", "Redis"},
+      {"redis-cluster", "a Redis Cluster"},
       {"redis-sentinel", "Redis, wherever its sentinels say that the master is"},
       {"rediss", "Redis over TLS"},
-      {"rediss-sentinel", "the same over TLS"},
+      {"rediss-cluster", "a Redis Cluster over TLS"},
+      {"rediss-sentinel", "Redis over TLS, and its sentinels"},
       {"zookeeper", "an Apache ZooKeeper ensemble"},
   }};
   for (const auto& [name, description] : known) {

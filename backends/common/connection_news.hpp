@@ -34,6 +34,10 @@ class ConnectionNews {
     explicit Source(ConnectionNews& news) : news_(news) {}
     void connected() override;
     void broken(const Failure& why) override;
+    // Nobody needs it any more, so it is not missed.
+    void not_needed() {
+      if (broken_) connected();
+    }
 
    private:
     ConnectionNews& news_;

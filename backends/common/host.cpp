@@ -20,13 +20,15 @@ std::string Host::to_string() const {
 }
 
 // Client libraries are handed lists of hosts as one text, with "," and "/" between its parts.
-void check_host_name(const std::string& name) {
+bool is_host_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
   };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
-    throw Error(errc::invalid_argument, "host: " + util::quoted(name) + " is not a host name");
-  }
+  return !name.empty() && std::all_of(name.begin(), name.end(), allowed);
+}
+
+void check_host_name(const std::string& name) {
+  if (!is_host_name(name)) throw Error(errc::invalid_argument, "host: " + util::quoted(name) + " is not a host name");
 }
 
 std::vector<Host> hosts_of(const Url& url, std::uint16_t default_port, std::size_t most,

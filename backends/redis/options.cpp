@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "backends/redis/cluster/hash_slot.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -48,7 +49,8 @@ std::optional<common::TlsOptions> take_tls(Url& url, bool wanted) {
   const auto take = [&](std::string_view key, std::string& into) {
     auto value = url.take(key);
     if (!value) return;
-    if (!wanted) refuse("parameter \"" + std::string(key) + "\" needs rediss:// or rediss-sentinel://");
+    if (!wanted)
+      refuse("parameter \"" + std::string(key) + "\" needs rediss://, rediss-sentinel:// or rediss-cluster://");
     if (value->empty()) refuse("parameter \"" + std::string(key) + "\" names no file");
     into = *std::move(value);
   };
@@ -132,11 +134,14 @@ Options parse_options(const BackendConfig& config) {
   const bool sentinels = url.scheme().ends_with("-sentinel");
   if (sentinels) {
     options.sentinel = take_sentinel(url);
+  } else if (url.scheme().ends_with("-cluster")) {
+    options.cluster = ClusterOptions{common::hosts_of(url, options.host.port, most_nodes_named)};
+    options.host = options.cluster->hosts.front();
   } else {
     if (url.hosts().size() > 1) {
       refuse(
-          "host: a list; with redis:// locks live in one server, so name one host, or the sentinels that know it in "
-          "redis-sentinel://");
+          "host: a list; with redis:// locks live in one server, so name one host, the sentinels that know it in "
+          "redis-sentinel://, or nodes of a cluster in redis-cluster://");
     }
     options.host = common::hosts_of(url, options.host.port, 1).front();
   }
@@ -144,10 +149,15 @@ Options parse_options(const BackendConfig& config) {
   options.password = url.password();
   if (options.user && !options.password) refuse("user: given without a password");
   options.db = parse_db(url.path());
+  if (options.cluster && url.path().size() > 1)
+    refuse("path: " + util::quoted(url.path()) + ": a cluster has no numbered databases");
   options.strategy = url.take_choice<Strategy>(
       "strategy", {{"queue", Strategy::queue}, {"broadcast", Strategy::broadcast}, {"poll", Strategy::poll}},
       Strategy::queue);
   options.prefix = take_prefix(url);
+  if (options.cluster && !has_usable_braces(options.prefix)) {
+    refuse("prefix: " + util::quoted(options.prefix) + ": on a cluster, braces are for a hash tag: {tag}");
+  }
   take_replicas_ack(url, options);
   const bool tls = url.scheme().starts_with("rediss");
   auto certificates = take_tls(url, tls || (options.sentinel && options.sentinel->tls));

@@ -1,8 +1,9 @@
-// What a redis:// or rediss:// URL says, or one of Sentinel's.
+// What a redis:// or rediss:// URL says, or one of Sentinel's or of a cluster's.
 //
 //   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&tls_ca=...]
 //   redis[s]-sentinel://[[user]:password@]host[:26379][,host[:26379]...][/db]?service_name=...
 //       [&sentinel_user=...&sentinel_password=...&sentinel_tls=on|off&replicas_ack=n|all&replicas_min=n, and as above]
+//   redis[s]-cluster://[[user]:password@]host[:6379][,host[:6379]...][?as the first]
 #pragma once
 
 #include <chrono>
@@ -31,6 +32,8 @@ enum class Strategy {
 
 // In a URL, and with those that are learnt.
 inline constexpr std::size_t most_sentinels = 16;
+// In a URL.
+inline constexpr std::size_t most_nodes_named = 100;
 
 // Sentinels, which know where the server is: the master of a service.
 struct SentinelOptions {
@@ -43,6 +46,11 @@ struct SentinelOptions {
   bool all_replicas = false;
 };
 
+// Nodes of a cluster, any of which knows the others.
+struct ClusterOptions {
+  std::vector<common::Host> hosts;
+};
+
 struct Options {
   common::Host host{.name = "localhost", .port = 6379};  // where there are sentinels: not known
   std::optional<std::string> user;
@@ -53,6 +61,7 @@ struct Options {
   std::uint32_t replicas_ack = 0;
   std::optional<common::TlsOptions> tls;
   std::optional<SentinelOptions> sentinel;
+  std::optional<ClusterOptions> cluster;  // host is the first of them, or the node that a connection leads to
 
   std::string client_name;  // for CLIENT LIST
   std::string holder;

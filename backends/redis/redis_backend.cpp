@@ -4,6 +4,7 @@
 
 #include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
+#include "backends/redis/cluster/cluster_findings.hpp"
 #include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/socket_wire.hpp"
 #include "backends/redis/requests/answers.hpp"
@@ -29,6 +30,12 @@ TryPolicy policy_of(Strategy strategy) {
   return policy;
 }
 
+std::string_view scheme_of(const Options& options) {
+  if (options.sentinel) return options.tls ? "rediss-sentinel" : "redis-sentinel";
+  if (options.cluster) return options.tls ? "rediss-cluster" : "redis-cluster";
+  return options.tls ? "rediss" : "redis";
+}
+
 // What was refused before it began.
 class NoContention final : public Contention {};
 
@@ -40,39 +47,39 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       sentinels_(std::move(sentinels)),
       client_(host.new_owner_id().to_string()),
       wake_ups_(host.executor(), [this](const Failure& why) { subscribe_forbidden(why); }),
-      outage_(host.executor(), [this](bool everyone) { outage_over(everyone); }),
       news_(host),
-      main_link_(*this, options_.replicas_ack == 0),
-      acquiring_link_(*this, true),
-      commands_(host.executor(), options_, wires, &main_link_),
-      subscriber_(host.executor(), options_, wires, wake_ups_),
-      acquirer_(options_.replicas_ack > 0 ? acknowledged_.emplace(host.executor(), options_, wires, &acquiring_link_)
-                                          : commands_,
-                outage_, client_, sentinels_.get()),
-      renewals_(commands_, wires, client_, sentinels_.get()),
-      releases_(host.executor(), options_.response_timeout, alive_for,
-                [&](Space space) {
-                  return release_requests(commands_, acquiring(), outage_, space, client_,
-                                          [this] { publish_forbidden(); });
-                }),
-      queue_(host.executor(), acquirer_, releases_, subscriber_, client_) {
-  wake_ups_.connect(subscriber_, queue_);
+      servers_(options_.cluster ? nullptr : &only_.emplace(host.executor(), options_, wires, news_, user()),
+               options_.cluster ? &cluster_.emplace(host.executor(), options_, wires, news_, user()) : nullptr,
+               sentinels_.get()),
+      acquirer_(servers_, client_),
+      renewals_(servers_, client_),
+      releases_(
+          host.executor(), options_.response_timeout, alive_for,
+          [&](Space space) { return release_requests(servers_, space, client_, [this] { publish_forbidden(); }); }),
+      queue_(servers_, acquirer_, releases_,
+             cluster_ ? static_cast<Subscriptions&>(sharded_.emplace(*cluster_, wires, wake_ups_))
+                      : subscriber_.emplace(host.executor(), options_, wires, wake_ups_),
+             client_) {
+  wake_ups_.connect(subscriptions(), queue_);
 }
 
 // A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
 RedisBackend::~RedisBackend() {
   releases_.for_each_unconfirmed([this](Space space, const std::string& name, const OwnerId& owner) {
-    release_at_the_end(acquiring(), space, lock_key(options_.prefix, name, space), value_of(client_, owner));
+    release_at_the_end(servers_, space, lock_key(options_, name, space), value_of(client_, owner));
   });
-  commands_.stop();
-  if (acknowledged_) acknowledged_->stop();
+  cluster_ ? cluster_->stop() : only_->stop();
+}
+
+Subscriptions& RedisBackend::subscriptions() noexcept {
+  if (sharded_) return *sharded_;
+  return *subscriber_;
 }
 
 Capabilities RedisBackend::capabilities() const noexcept {
   const bool queue = options_.strategy == Strategy::queue;
   return {
-      .backend = options_.sentinel ? (options_.tls ? "rediss-sentinel" : "redis-sentinel")
-                                   : (options_.tls ? "rediss" : "redis"),
+      .backend = scheme_of(options_),
       .strategy = to_string(options_.strategy),
       .scope = Scope::network,
       .lease_kind = LeaseKind::per_lock,
@@ -112,7 +119,7 @@ std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, Gr
 }
 
 void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
-  try_until(acquirer_.deadline(), request, std::move(done));
+  try_until(servers_.answer_by(), request, std::move(done));
 }
 
 void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
@@ -137,8 +144,8 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
 }
 
 std::unique_ptr<Watch> RedisBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
-  if (options_.strategy == Strategy::poll || subscriber_.is_forbidden()) return nullptr;
-  return wake_ups_.watch(lock_key(options_.prefix, name, space), std::move(changed));
+  if (options_.strategy == Strategy::poll || subscriptions().is_forbidden()) return nullptr;
+  return wake_ups_.watch(lock_channel(options_, lock_key(options_, name, space)), std::move(changed));
 }
 
 void RedisBackend::abandon(const LockRequest& request) {
@@ -150,7 +157,7 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 }
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
-  if (sentinels_) sentinels_->done_with(grant.owner);
+  servers_.done_with(grant.owner);
   releases_.of(grant.space).release(grant, std::move(done));
 }
 
@@ -158,69 +165,82 @@ void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
 
 void RedisBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(space, name)) return done(*std::move(problem));
-  redis::inspect(commands_, space, name, std::move(done));
+  redis::inspect(servers_, space, name, std::move(done));
 }
 
 void RedisBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  redis::list(commands_, space, std::move(done));
+  redis::list(servers_, space, std::move(done));
 }
 
 void RedisBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(space, name)) return done(*std::move(problem));
-  redis::break_lock(commands_, space, name, std::move(done));
+  redis::break_lock(servers_, space, name, std::move(done));
 }
 
 void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
   if (auto problem = problem_with(what.space, what.name)) return done(*std::move(problem));
-  redis::forget(commands_, what, std::move(done));
+  redis::forget(servers_, what, std::move(done));
 }
 
 void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
-  if (sentinels_) return redis::diagnose(commands_, sentinels_, std::move(done));
-  redis::diagnose(commands_, std::move(done));
+  if (cluster_) return redis::diagnose(*cluster_, std::move(done));
+  if (sentinels_) return redis::diagnose(only_->commands(), sentinels_, std::move(done));
+  redis::diagnose(only_->commands(), std::move(done));
 }
 
 void RedisBackend::close(std::function<void()> done) {
   TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
 }
 
-// --- The connection --------------------------------------------------------------------------------------------------
+// --- Servers ---------------------------------------------------------------------------------------------------------
 
-void RedisBackend::connected(bool acquires) {
+void RedisBackend::server_connected(Server& server, bool acquires) {
   if (acquires) {
-    outage_.reconnected();
     // Whether this server is of more use than the last one, one waiter finds out. Not from inside: the connection is
     // just being set up.
-    host().executor().post(lifetime_.guard([this] {
-      if (!queue_.look()) wake_ups_.look();
+    host().executor().post(lifetime_.guard([this, host = server.options().host] {
+      const Server* const there = servers_.master_at(host);
+      if (there != nullptr && !queue_.look(*there)) wake_ups_.look();
     }));
   }
-  if (!std::exchange(eviction_checked_, true)) check_eviction();
+  if (!std::exchange(eviction_checked_, true)) check_eviction(server);
 }
 
-// The name may lead to another server now, as after a failover, and a waiter is heard only where others publish. So all
-// connections are made anew, the subscriber's when a command was answered on the new one.
-void RedisBackend::broken(const Failure& why) {
-  outage_.failed({errc::unavailable, why.detail});
-  subscriber_.rest();
+// A waiter is heard only where others publish, so the subscriber's connection is made anew, too, when a command was
+// answered on the new one.
+void RedisBackend::server_broken(Server& server, const Failure& /*why*/) {
+  if (cluster_) {
+    cluster_->refresh();
+    return sharded_->server_broken(server);
+  }
+  subscriber_->rest();
   queue_.unsubscribed();
-  commands_.reconnect(why);
-  if (acknowledged_) acknowledged_->reconnect(why);
-  renewals_.reconnect(why);
 }
 
-void RedisBackend::outage_over(bool everyone) {
-  subscriber_.resume();
+void RedisBackend::server_usable(Server& server, bool everyone) {
+  if (cluster_) {
+    sharded_->server_usable(server);
+  } else {
+    subscriber_->resume();
+  }
   if (!everyone) return;
   // The server may have forgotten who waits.
-  queue_.recovered();
+  queue_.recovered(&server);
   wake_ups_.recovered();
 }
 
+void RedisBackend::slots_moved() {
+  sharded_->slots_moved();
+}
+
+void RedisBackend::server_gone(Server& server) {
+  sharded_->server_gone(server);
+  renewals_.forget(server);
+}
+
 // Locks are exactly the keys that a server short of memory evicts first.
-void RedisBackend::check_eviction() {
-  const TimePoint deadline = saturating_add(host().executor().now(), options_.response_timeout);
-  (void)commands_.request({"INFO", "memory"}, deadline, [this](Result<Reply> reply, TimePoint) {
+void RedisBackend::check_eviction(Server& server) {
+  (void)server.commands().request({"INFO", "memory"}, servers_.answer_by(), [this](Result<Reply> reply, TimePoint) {
     // Without the right to ask there is nothing to tell; `diagnose` says so.
     if (!reply.ok() || !reply.value().is(Reply::Type::string)) return;
     if (auto danger = eviction_danger(reply.value().text)) {
@@ -231,6 +251,7 @@ void RedisBackend::check_eviction() {
 
 void RedisBackend::publish_forbidden() {
   if (std::exchange(publish_warned_, true)) return;
+  if (sharded_ && sharded_->is_forbidden()) return;  // that has been told
   host().warn({.name = "",
                .reason = {errc::access_denied,
                           "this user may not publish on dlock:w:*, so waiters are not woken when a "
@@ -238,6 +259,13 @@ void RedisBackend::publish_forbidden() {
 }
 
 void RedisBackend::subscribe_forbidden(const Failure& why) {
+  if (why.code == errc::unsupported) {
+    return host().warn({.name = "",
+                        .reason = {errc::unsupported,
+                                   "sharded channels need Redis 7.0, so waiters find out by asking that a lock was "
+                                   "released: " +
+                                       why.detail}});
+  }
   host().warn({.name = "",
                .reason = {errc::access_denied,
                           "this user may not subscribe to dlock:w:*, so waiters find out by "

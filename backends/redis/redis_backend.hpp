@@ -1,5 +1,6 @@
 // redis:// and rediss://: locks in one Redis server; redis-sentinel:// and rediss-sentinel://: in whichever server is
-// the master of a service. See docs/backends/redis.md for the layout of the keys and for what is guaranteed.
+// the master of a service; redis-cluster:// and rediss-cluster://: in the nodes of a cluster. See
+// docs/backends/redis.md for the layout of the keys and for what is guaranteed.
 //
 // Waiters stand in a queue at the server by default (queue_client.hpp); ?strategy=broadcast and ?strategy=poll use the
 // ready-made contention of TryBackend.
@@ -16,8 +17,10 @@
 #include <dlock/try_backend.hpp>
 
 #include "backends/common/connection_news.hpp"
-#include "backends/redis/connection/command_client.hpp"
-#include "backends/redis/connection/outage.hpp"
+#include "backends/redis/cluster/cluster.hpp"
+#include "backends/redis/cluster/sharded_subscriber.hpp"
+#include "backends/redis/connection/server.hpp"
+#include "backends/redis/connection/servers.hpp"
 #include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
@@ -29,7 +32,7 @@
 
 namespace dlock::redis {
 
-class RedisBackend final : public TryBackend {
+class RedisBackend final : public TryBackend, private Cluster::User {
  public:
   // wires: how connections are made; tests have their own. sentinels: those that the options name.
   RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels = nullptr);
@@ -53,46 +56,31 @@ class RedisBackend final : public TryBackend {
   void close(std::function<void()> done) override;
 
  private:
-  // One of the connections that carry commands.
-  class CommandLink final : public common::ConnectionObserver {
-   public:
-    CommandLink(RedisBackend& backend, bool acquires) : backend_(backend), news_(backend.news_), acquires_(acquires) {}
-    void connected() override {
-      news_.connected();
-      backend_.connected(acquires_);
-    }
-    void broken(const Failure& why) override {
-      news_.broken(why);
-      backend_.broken(why);
-    }
+  void server_connected(Server& server, bool acquires) override;
+  void server_broken(Server& server, const Failure& why) override;
+  void server_usable(Server& server, bool everyone) override;
+  void slots_moved() override;
+  void server_gone(Server& server) override;
 
-   private:
-    RedisBackend& backend_;
-    common::ConnectionNews::Source news_;
-    const bool acquires_;
-  };
-
-  void connected(bool acquires);
-  void broken(const Failure& why);
-  void outage_over(bool everyone);
+  [[nodiscard]] Cluster::User& user() noexcept { return *this; }
   void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
-  [[nodiscard]] CommandClient& acquiring() noexcept { return acknowledged_ ? *acknowledged_ : commands_; }
-  void check_eviction();
+  void check_eviction(Server& server);
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);
   [[nodiscard]] std::optional<Failure> problem_with(Space space, const std::string& name) const;
+  [[nodiscard]] Subscriptions& subscriptions() noexcept;
 
   const Options options_;
   const std::shared_ptr<Sentinels> sentinels_;  // if any
-  const std::string client_;                    // this client's part of its values, and the name of its channel
+  const std::string client_;                    // this client's part of its values, and of the names of its channels
   WakeUps wake_ups_;
-  Outage outage_;
   common::ConnectionNews news_;
-  CommandLink main_link_;
-  CommandLink acquiring_link_;
-  CommandClient commands_;
-  std::optional<CommandClient> acknowledged_;  // acquires that wait for replicas
-  Subscriber subscriber_;
+  // The one server, or those of a cluster.
+  std::optional<Server> only_;
+  std::optional<Cluster> cluster_;
+  Servers servers_;
+  std::optional<Subscriber> subscriber_;
+  std::optional<ShardedSubscriber> sharded_;
   Acquirer acquirer_;
   Renewals renewals_;
   ReleasesOfKinds releases_;
@@ -103,7 +91,7 @@ class RedisBackend final : public TryBackend {
 };
 
 // redis://[[user]:password@]host[:6379][/db][?strategy=queue|broadcast|poll][&prefix=...][&replicas_ack=n]
-// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]; and those of Sentinel (options.hpp)
+// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]; and those of Sentinel and of a cluster (options.hpp)
 [[nodiscard]] std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config);
 
 }  // namespace dlock::redis

@@ -88,8 +88,12 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     } else {
       add(Severity::error, "version", "Redis " + version + "; dlock needs 5.0 or later");
     }
-    if (info_field(info, "redis_mode").value_or("") == "cluster") {
-      add(Severity::error, "cluster", "this is a cluster node; dlock needs a Redis that is not part of a cluster");
+    const bool node = info_field(info, "redis_mode").value_or("") == "cluster";
+    if (node && !commands_.options().cluster) {
+      add(Severity::error, "cluster", "this is a node of a cluster, for which there is redis-cluster://");
+    }
+    if (node && major < 7) {
+      add(Severity::note, "waking", "sharded channels need Redis 7.0: waiters find out by asking that a lock is free");
     }
   }
 
@@ -102,6 +106,9 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
     }
     const auto wanted = commands_.options().replicas_ack;
+    if (commands_.options().cluster && replicas >= wanted) {  // what the cluster knows says more
+      return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
+    }
     if (wanted > replicas) {
       add(Severity::error, "role",
           "replicas_ack=" + std::to_string(wanted) + ", but only " + std::to_string(replicas) +
@@ -169,7 +176,8 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
         {"TIME"},
         {"EVAL", "return 1", "0"},
         {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
-        {"PUBLISH", client_channel("doctor"), ""},
+        {commands_.options().cluster ? "SPUBLISH" : "PUBLISH", client_channel(commands_.options(), "doctor", keys.lock),
+         ""},
         {"SCAN", "0", "MATCH", keys.lock, "COUNT", "1"},
         {"DEL", keys.lock, keys.queue},
     };

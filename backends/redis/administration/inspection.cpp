@@ -21,35 +21,33 @@ using Type = Reply::Type;
 
 namespace {
 
-TimePoint answer_by(CommandClient& commands) {
-  return saturating_add(commands.executor().now(), commands.options().response_timeout);
-}
-
-void inspect_by(CommandClient& commands, Space space, const std::string& name, TimePoint deadline,
+void inspect_by(Servers& servers, Space space, const std::string& name, TimePoint deadline,
                 Backend::Handler<LockInfo> done) {
-  Command words = with_keys(lock_key(commands.options().prefix, name, space), {Key::lock, Key::queue, Key::fence});
-  (void)commands.run(inspect_script(space), std::move(words), deadline,
-                     [&commands, space, name, done = std::move(done)](Result<Reply> reply, TimePoint) {
-                       if (!reply.ok()) return done(unanswered_question(reply.failure()));
-                       auto info = read_inspect(reply.value(), name, space);
-                       // Ours do not stand in the queue.
-                       if (info.ok() && commands.options().strategy != Strategy::queue) info.value().waiters.reset();
-                       done(std::move(info));
-                     });
+  const std::string key = lock_key(servers.options(), name, space);
+  (void)servers.run(Line::common, key, inspect_script(space), with_keys(key, {Key::lock, Key::queue, Key::fence}),
+                    deadline,
+                    [space, name, done = std::move(done)](Server& server, const Result<Reply>& reply, TimePoint) {
+                      if (!reply.ok()) return done(unanswered_question(reply.failure()));
+                      auto info = read_inspect(reply.value(), name, space);
+                      // Ours do not stand in the queue.
+                      if (info.ok() && server.options().strategy != Strategy::queue) info.value().waiters.reset();
+                      done(std::move(info));
+                    });
 }
 
 // Answers with the name if it was removed.
-void forget_by(CommandClient& commands, Space space, const std::string& name, std::chrono::nanoseconds idle,
+void forget_by(Servers& servers, Space space, const std::string& name, std::chrono::nanoseconds idle,
                TimePoint deadline, Backend::Handler<std::optional<LockInfo>> done) {
-  Command words = with_keys(lock_key(commands.options().prefix, name, space), {Key::lock, Key::queue, Key::fence});
+  const std::string key = lock_key(servers.options(), name, space);
+  Command words = with_keys(key, {Key::lock, Key::queue, Key::fence});
   words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
-  (void)commands.run(forget_script(space), std::move(words), deadline,
-                     [name, done = std::move(done)](Result<Reply> reply, TimePoint) {
-                       if (!reply.ok()) return done(reply.failure());
-                       const auto removed = read_forget(reply.value());
-                       if (!removed.ok()) return done(removed.failure());
-                       done(removed.value() ? std::optional(LockInfo{.name = name}) : std::nullopt);
-                     });
+  (void)servers.run(Line::common, key, forget_script(space), std::move(words), deadline,
+                    [name, done = std::move(done)](Server&, const Result<Reply>& reply, TimePoint) {
+                      if (!reply.ok()) return done(reply.failure());
+                      const auto removed = read_forget(reply.value());
+                      if (!removed.ok()) return done(removed.failure());
+                      done(removed.value() ? std::optional(LockInfo{.name = name}) : std::nullopt);
+                    });
 }
 
 std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
@@ -60,6 +58,7 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 }
 
 // Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each, or has each forgotten.
+// Of a cluster, the masters are scanned one after the other.
 //
 // SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
 // nobody could tell what is missing. It stops by itself in time: a question that nobody answers by the deadline costs
@@ -67,31 +66,50 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   // idle: names are forgotten that were last taken so long ago.
-  Listing(CommandClient& commands, Space space, std::optional<std::chrono::nanoseconds> idle,
+  Listing(Servers& servers, Space space, std::optional<std::chrono::nanoseconds> idle,
           Backend::Handler<std::vector<LockInfo>> done)
-      : commands_(commands),
+      : servers_(servers),
         space_(space),
-        prefix_(prefix_of(commands.options().prefix, space)),
+        prefix_(prefix_of(servers.options().prefix, space)),
         idle_(idle),
         done_(std::move(done)),
-        deadline_(answer_by(commands)),
-        last_question_(deadline_ - commands.options().response_timeout / 4),
+        deadline_(servers.answer_by()),
+        last_question_(deadline_ - servers.options().response_timeout / 4),
         pattern_("*" + escape_pattern(prefix_) +
                  (idle          ? "*dlf"
                   : shows_all() ? "*"
                                 : "dlf")) {}
 
-  void scan(const std::string& cursor) {
-    if (const auto why = too_late()) return end_early(*why);
-    (void)commands_.request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
-                            [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                              if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-                              self->scanned(reply.value());
-                            });
+  void start() {
+    servers_.masters([self = shared_from_this()](Result<std::vector<common::Host>> masters) {
+      if (!masters.ok()) return self->done_(unanswered_question(masters.failure()));
+      self->to_scan_ = std::move(masters.value());
+      self->scan_next();
+    });
   }
 
  private:
   static constexpr std::size_t max_names = 100'000;
+
+  void scan_next() {
+    if (to_scan_.empty()) return scanned_all();
+    at_ = std::move(to_scan_.back());
+    to_scan_.pop_back();
+    scan("0");
+  }
+
+  void scan(const std::string& cursor) {
+    if (const auto why = too_late()) return end_early(*why);
+    Server* const server = servers_.master_at(at_);
+    if (server == nullptr) {
+      return end_early({errc::unavailable, at_.to_string() + " has no slots of the cluster any more; try again"});
+    }
+    (void)server->commands().request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
+                                     [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                                       if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                                       self->scanned(reply.value());
+                                     });
+  }
 
   void scanned(const Reply& reply) {
     const auto& fields = reply.elements;
@@ -106,7 +124,17 @@ class Listing : public std::enable_shared_from_this<Listing> {
     if (!idle_ && names_.size() > max_names) {
       return done_(Failure{errc::unavailable, "more than " + std::to_string(max_names) + " locks; too many to list"});
     }
-    if (!idle_ && cursor != "0") return scan(cursor);
+    if (!idle_) return cursor == "0" ? scan_next() : scan(cursor);
+    look_at_names(cursor);
+  }
+
+  void scanned_all() {
+    if (idle_) return done_(std::move(found_));
+    look_at_names({});
+  }
+
+  // cursor: where to go on, if anywhere.
+  void look_at_names(const std::string& cursor) {
     common::Survey::run(
         {names_.begin(), names_.end()},
         [self = shared_from_this()](const std::string& name, common::Survey::Answer answer) {
@@ -116,10 +144,10 @@ class Listing : public std::enable_shared_from_this<Listing> {
           if (!seen.ok()) return self->done_(seen.failure());
           self->found_.insert(self->found_.end(), seen.value().begin(), seen.value().end());
           self->names_.clear();
-          if (cursor != "0") return self->scan(cursor);
           const auto why = self->idle_ ? self->too_late() : std::nullopt;  // some were passed over then
           if (why) return self->end_early(*why);
-          self->done_(std::move(self->found_));
+          if (!self->idle_) return self->done_(std::move(self->found_));
+          cursor == "0" ? self->scan_next() : self->scan(cursor);
         });
   }
 
@@ -133,10 +161,10 @@ class Listing : public std::enable_shared_from_this<Listing> {
   [[nodiscard]] bool shows_all() const { return !prefix_.empty(); }
 
   [[nodiscard]] std::optional<Failure> too_late() const {
-    if (commands_.executor().now() < last_question_) return std::nullopt;
+    if (servers_.executor().now() < last_question_) return std::nullopt;
     return Failure{errc::unavailable,
                    "the locks cannot be looked through within the response timeout of " +
-                       util::to_text(commands_.options().response_timeout) +
+                       util::to_text(servers_.options().response_timeout) +
                        ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
   }
 
@@ -145,7 +173,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     if (!lock && is_derived_key(key)) return;
     const std::string& lock_key = lock ? *lock : key;
     if (!lock_key.starts_with(prefix_) || (!lock && (idle_ || !shows_all()))) return;
-    std::string name = lock_key.substr(prefix_.size());
+    std::string name = name_in(servers_.options(), lock_key.substr(prefix_.size()));
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
@@ -157,14 +185,14 @@ class Listing : public std::enable_shared_from_this<Listing> {
       if (info.ok() || info.failure().code != errc::protocol) return answer(std::move(info));
       answer(std::optional<LockInfo>());  // somebody's data
     };
-    if (idle_) return forget_by(commands_, space_, name, *idle_, deadline_, looked);
-    inspect_by(commands_, space_, name, deadline_, [looked](Result<LockInfo> info) {
+    if (idle_) return forget_by(servers_, space_, name, *idle_, deadline_, looked);
+    inspect_by(servers_, space_, name, deadline_, [looked](Result<LockInfo> info) {
       if (!info.ok()) return looked(info.failure());
       looked(std::optional(std::move(info.value())));
     });
   }
 
-  CommandClient& commands_;
+  Servers& servers_;
   const Space space_;
   const std::string prefix_;
   const std::optional<std::chrono::nanoseconds> idle_;
@@ -172,6 +200,8 @@ class Listing : public std::enable_shared_from_this<Listing> {
   const TimePoint deadline_;
   const TimePoint last_question_;
   const std::string pattern_;  // finds the locks' keys and their records, and a little more
+  std::vector<common::Host> to_scan_;
+  common::Host at_;
   std::set<std::string> names_;
   std::vector<LockInfo> found_;
 };
@@ -179,18 +209,19 @@ class Listing : public std::enable_shared_from_this<Listing> {
 // Compares with the values just read, so that a repeated attempt never breaks a lock that was taken in between.
 class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
-  Breaking(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done)
-      : commands_(commands),
+  Breaking(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done)
+      : servers_(servers),
         space_(space),
-        lock_key_(lock_key(commands.options().prefix, name, space)),
+        lock_key_(lock_key(servers.options(), name, space)),
         done_(std::move(done)),
-        deadline_(answer_by(commands)) {}
+        deadline_(servers.answer_by()) {}
 
   void start() {
     const bool shared = several_hold(space_);
-    (void)commands_.request(
+    (void)servers_.request(
+        Line::common, lock_key_,
         shared ? Command{"ZRANGE", lock_key_, "0", std::to_string(at_once - 1)} : Command{"GET", lock_key_}, deadline_,
-        [self = shared_from_this(), shared](Result<Reply> reply, TimePoint) {
+        [self = shared_from_this(), shared](Server&, const Result<Reply>& reply, TimePoint) {
           if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
           shared ? self->release_all(reply.value()) : self->release_one(reply.value());
         });
@@ -219,8 +250,9 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   }
 
   void release(const std::string& value) {
-    request_release(commands_, space_, lock_key_, value, false, deadline_,
-                    [self = shared_from_this()](const Result<ReleaseAnswer>& answer) { self->released(answer); });
+    request_release(
+        servers_, Line::common, space_, lock_key_, value, false, deadline_,
+        [self = shared_from_this()](Server&, const Result<ReleaseAnswer>& answer) { self->released(answer); });
   }
 
   void released(const Result<ReleaseAnswer>& answer) {
@@ -236,7 +268,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
     failure_ ? done_(*failure_) : done_(broken_);
   }
 
-  CommandClient& commands_;
+  Servers& servers_;
   const Space space_;
   const std::string lock_key_;
   const Backend::Handler<bool> done_;
@@ -250,29 +282,29 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 
 }  // namespace
 
-void inspect(CommandClient& commands, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
-  inspect_by(commands, space, name, answer_by(commands), std::move(done));
+void inspect(Servers& servers, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(servers, space, name, servers.answer_by(), std::move(done));
 }
 
-void list(CommandClient& commands, Space space, Backend::Handler<std::vector<LockInfo>> done) {
-  std::make_shared<Listing>(commands, space, std::nullopt, std::move(done))->scan("0");
+void list(Servers& servers, Space space, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(servers, space, std::nullopt, std::move(done))->start();
 }
 
-void break_lock(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done) {
-  std::make_shared<Breaking>(commands, space, name, std::move(done))->start();
+void break_lock(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(servers, space, name, std::move(done))->start();
 }
 
-void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
+void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   if (what.name.empty()) {
-    std::make_shared<Listing>(commands, what.space, what.idle,
+    std::make_shared<Listing>(servers, what.space, what.idle,
                               [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
                                 if (!removed.ok()) return done(removed.failure());
                                 done(names_of(removed.value()));
                               })
-        ->scan("0");
+        ->start();
     return;
   }
-  forget_by(commands, what.space, what.name, what.idle, answer_by(commands),
+  forget_by(servers, what.space, what.name, what.idle, servers.answer_by(),
             [done = std::move(done)](Result<std::optional<LockInfo>> removed) {
               if (!removed.ok()) return done(removed.failure());
               std::vector<std::string> names;

@@ -6,14 +6,14 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/connection/servers.hpp"
 
 namespace dlock::redis {
 
 // Each answers within the response timeout. In tasks only.
-void inspect(CommandClient& commands, Space space, const std::string& name, Backend::Handler<LockInfo> done);
-void list(CommandClient& commands, Space space, Backend::Handler<std::vector<LockInfo>> done);
-void break_lock(CommandClient& commands, Space space, const std::string& name, Backend::Handler<bool> done);
-void forget(CommandClient& commands, const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
+void inspect(Servers& servers, Space space, const std::string& name, Backend::Handler<LockInfo> done);
+void list(Servers& servers, Space space, Backend::Handler<std::vector<LockInfo>> done);
+void break_lock(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done);
+void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::redis

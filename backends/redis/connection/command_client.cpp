@@ -96,6 +96,11 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
     request.whole_script = true;
     return send(std::move(entry));
   }
+  // Cluster decides what becomes of the request.
+  if (options_.cluster && is_about_cluster(error)) {
+    if (request.done) request.done(std::move(reply), entry.sent);
+    return;
+  }
   Failure why = to_failure(reply.text);
   if (suggests_other_server(error)) link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
   if (request.done) request.done(std::move(why), entry.sent);
@@ -147,6 +152,11 @@ void CommandClient::link_silent() {
 
 void CommandClient::reconnect(Failure why) {
   if (link_.ready()) link_.break_off(std::move(why));
+}
+
+void CommandClient::rest(const Failure& why) {
+  link_.rest();
+  link_down(why, false);
 }
 
 void CommandClient::last_word(const Script& script, Command words) {

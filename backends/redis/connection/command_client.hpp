@@ -69,6 +69,8 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   void proven() noexcept { link_.proven(); }
   // The connection, if it stands, leads to the wrong server, or may: makes another.
   void reconnect(Failure why);
+  // Ends the connection, until one is wanted again, and fails what is under way.
+  void rest(const Failure& why);
   // For good; handlers are not called any more. Requests that are to be sent at the end go out, behind those of
   // last_words(), if there is a connection at all: a server that hangs carries them out when it goes on.
   void stop();

@@ -28,10 +28,10 @@ constexpr std::array known_codes = {
     Code{"NOPERM", ServerError::no_permission},
     Code{"DENIED", ServerError::no_permission},
     Code{"WRONGTYPE", ServerError::wrong_type},
-    Code{"MOVED", ServerError::cluster},
-    Code{"ASK", ServerError::cluster},
-    Code{"CLUSTERDOWN", ServerError::cluster},
-    Code{"TRYAGAIN", ServerError::cluster},
+    Code{"MOVED", ServerError::moved},
+    Code{"ASK", ServerError::ask},
+    Code{"CLUSTERDOWN", ServerError::cluster_down},
+    Code{"TRYAGAIN", ServerError::try_again},
     Code{"CROSSSLOT", ServerError::cluster},
 };
 
@@ -46,6 +46,7 @@ constexpr std::array known_sentences = {
     Code{"DB index is out of range", ServerError::no_such_db},
     Code{"invalid DB index", ServerError::no_such_db},
     Code{"SELECT is not allowed in cluster mode", ServerError::cluster},
+    Code{"cluster support disabled", ServerError::no_cluster},
     Code{"unknown command", ServerError::unknown_command},
     Code{"Unknown Redis command", ServerError::unknown_command},
     Code{"command not allowed when used memory", ServerError::out_of_memory},
@@ -77,7 +78,12 @@ errc code_of(ServerError error) noexcept {
     case ServerError::wrong_password:
     case ServerError::no_permission:
       return errc::access_denied;
+    case ServerError::moved:
+    case ServerError::ask:
+    case ServerError::try_again:
+    case ServerError::cluster_down:
     case ServerError::cluster:
+    case ServerError::no_cluster:
     case ServerError::unknown_command:
       return errc::unsupported;
     case ServerError::no_such_db:
@@ -98,8 +104,14 @@ std::string_view explanation(ServerError error) noexcept {
       return "Redis has too few replicas to accept writes: ";
     case ServerError::wrong_type:
       return "the lock's key holds something that is not a lock: ";
+    case ServerError::moved:
+    case ServerError::ask:
+    case ServerError::try_again:
+    case ServerError::cluster_down:
     case ServerError::cluster:
-      return "this is a cluster node; dlock needs a Redis that is not part of a cluster: ";
+      return "this is a node of a cluster, for which there is redis-cluster://: ";
+    case ServerError::no_cluster:
+      return "this server is no node of a cluster, so use redis://: ";
     case ServerError::no_auth:
       return "Redis wants a password, and the URL has none: ";
     case ServerError::no_such_db:
@@ -148,6 +160,11 @@ Failure to_failure(std::string_view text) {
   const ServerError error = classify(text);
   const std::string shown = util::quoted(text);  // from outside: bounded, and free of control characters
   return {code_of(error), std::string(explanation(error)) + shown.substr(1, shown.size() - 2)};
+}
+
+bool is_about_cluster(ServerError error) noexcept {
+  return error == ServerError::moved || error == ServerError::ask || error == ServerError::try_again ||
+         error == ServerError::cluster_down;
 }
 
 bool suggests_other_server(ServerError error) noexcept {

@@ -25,7 +25,12 @@ enum class ServerError {
   wrong_password,   // WRONGPASS, and AUTH where there is no password
   no_permission,    // NOPERM, DENIED, and the same inside a script
   wrong_type,       // the key holds something else
-  cluster,          // MOVED, ASK, CLUSTERDOWN, ...: the node of a cluster
+  moved,            // MOVED: another node of the cluster has the slot
+  ask,              // ASK: and this key of it already
+  try_again,        // TRYAGAIN: and some of the keys already
+  cluster_down,     // CLUSTERDOWN: nobody has the slot, or too many nodes are away
+  cluster,          // CROSSSLOT, ...: the node of a cluster
+  no_cluster,       // a server that is no node of a cluster
   no_such_db,       // SELECT of a database that does not exist
   unknown_command,  // older than what we need, or renamed away
   other,
@@ -38,6 +43,9 @@ enum class ServerError {
 
 // For the caller: a reply that is not what it should be, an error or anything else.
 [[nodiscard]] Failure unexpected(std::string_view to_what, const Reply& reply);
+
+// Whether it says that this is not the node of the cluster, or not the time, for what was asked.
+[[nodiscard]] bool is_about_cluster(ServerError error) noexcept;
 
 // Whether this server may not be the one that we should talk to (any longer), so that the connection is best set up
 // anew.

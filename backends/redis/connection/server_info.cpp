@@ -1,7 +1,5 @@
 #include "backends/redis/connection/server_info.hpp"
 
-#include <charconv>
-
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -20,11 +18,19 @@ std::optional<std::string_view> info_field(std::string_view info, std::string_vi
 
 std::optional<std::uint64_t> info_number(std::string_view info, std::string_view key) {
   const auto text = info_field(info, key);
-  if (!text) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
-  return value;
+  return text ? to_number<std::uint64_t>(*text) : std::nullopt;
+}
+
+std::string_view field_in(const Reply& reply, std::string_view name) {
+  if (!reply.is(Reply::Type::array)) return {};
+  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
+    if (reply.elements[i].text == name) return reply.elements[i + 1].text;
+  }
+  return {};
+}
+
+std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name) {
+  return to_number<std::uint32_t>(field_in(reply, name));
 }
 
 std::optional<std::string> eviction_danger(std::string_view info) {

@@ -1,7 +1,10 @@
 #include "backends/redis/connection/subscriber.hpp"
 
 #include <utility>
+#include <vector>
 
+#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
 
@@ -19,7 +22,7 @@ void Subscriber::subscribe(const std::string& channel) {
   Channel& entry = channels_[channel];
   if (std::exchange(entry.wanted, true) || forbidden_) return;
   if (!link_.ready()) return link_.want();
-  send("SUBSCRIBE", channel);
+  send(subscribe_word(), channel);
   ++entry.joining;
   link_.flush();
 }
@@ -33,7 +36,7 @@ void Subscriber::unsubscribe(const std::string& channel) {
   }
   found->second.wanted = found->second.confirmed = false;
   ++found->second.leaving;
-  send("UNSUBSCRIBE", channel);
+  send(options_.cluster ? "SUNSUBSCRIBE" : "UNSUBSCRIBE", channel);
   link_.flush();
 }
 
@@ -46,29 +49,49 @@ bool Subscriber::hears(const std::string& channel) const {
   return found != channels_.end() && found->second.confirmed;
 }
 
+std::string_view Subscriber::subscribe_word() const {
+  return options_.cluster ? "SSUBSCRIBE" : "SUBSCRIBE";
+}
+
 void Subscriber::send(std::string_view command, const std::string& channel) {
   link_.write(Command{command, channel}.bytes());
 }
 
 void Subscriber::link_ready() {
   for (auto& [name, channel] : channels_) {
-    send("SUBSCRIBE", name);
+    send(subscribe_word(), name);
     ++channel.joining;
   }
 }
 
 void Subscriber::link_received(Reply reply) {
-  if (reply.is(Reply::Type::error)) {
-    const Failure why = to_failure(reply.text);
-    if (classify(reply.text) != ServerError::no_permission) {
-      return link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
+  reply.is(Reply::Type::error) ? refused(reply.text) : take_news(reply);
+}
+
+void Subscriber::refused(const std::string& error) {
+  const ServerError kind = classify(error);
+  const Failure why = to_failure(error);
+  if (const auto moved = options_.cluster ? read_redirection(error, options_.host) : std::nullopt) {
+    std::vector<std::string> lost;
+    for (const auto& [name, channel] : channels_) {
+      if (slot_of(name) == moved->slot) lost.push_back(name);
     }
-    forbidden_ = true;
-    // Not from inside: this is the link's own call.
-    executor_.post(lifetime_.guard([this] { link_.stop(); }));
-    return listener_.forbidden(why);
+    for (const std::string& name : lost) channels_.erase(name);
+    const Lifetime::Watch life = lifetime_.watch();
+    for (const std::string& name : lost) {
+      listener_.lost(name);
+      if (life.over()) return;
+    }
+    return;
   }
-  take_news(reply);
+  const bool too_old = options_.cluster && kind == ServerError::unknown_command;
+  if (kind != ServerError::no_permission && !too_old) {
+    return link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
+  }
+  forbidden_ = true;
+  // Not from inside: this is the link's own call.
+  executor_.post(lifetime_.guard([this] { link_.stop(); }));
+  listener_.forbidden(why);
 }
 
 // ["subscribe", channel, count], ["unsubscribe", channel, count], ["message", channel, text], and the answers to PING:
@@ -82,7 +105,9 @@ void Subscriber::take_news(const Reply& reply) {
   if (!news || fields.size() != 3 || !fields[1].is(Type::string)) {
     return link_.break_off(unexpected("SUBSCRIBE", reply));
   }
-  const std::string& kind = fields[0].text;
+  // Sharded channels have the same words, with an "s" in front.
+  std::string_view kind = fields[0].text;
+  if (options_.cluster && kind.starts_with('s')) kind.remove_prefix(1);
   const auto found = channels_.find(fields[1].text);
   if (found == channels_.end()) return;
   Channel& channel = found->second;
@@ -96,6 +121,10 @@ void Subscriber::take_news(const Reply& reply) {
   } else if (kind == "unsubscribe" && channel.leaving > 0) {
     --channel.leaving;
     if (!channel.wanted && channel.leaving == 0) channels_.erase(found);
+  } else if (kind == "unsubscribe" && options_.cluster) {  // unasked: the slot has moved
+    const std::string name = found->first;
+    channels_.erase(found);
+    listener_.lost(name);
   } else {
     link_.break_off(unexpected("SUBSCRIBE", reply));
   }

@@ -55,85 +55,84 @@ struct Acquirer::Granted {
   Handler done;
 };
 
-CommandClient::RequestId Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
-  if (request.wait && !outage_.may_ask()) {
-    commands_.answer_later([done = std::move(done), why = outage_.why()] { done(why, {}); });
-    return 0;
+std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
+  const Options& options = servers_.options();
+  std::string key = lock_key(options, request.name, request.space);
+  if (request.wait) {
+    Server& server = servers_.of(key);
+    if (!server.outage().may_ask()) {
+      server.commands().answer_later([done = std::move(done), why = server.outage().why()] { done(why, {}); });
+      return 0;
+    }
   }
-  if (sentinels_ != nullptr) sentinels_->in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
-  const Options& options = commands_.options();
-  std::string key = lock_key(options.prefix, request.name, request.space);
+  servers_.in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
   const std::string elected = request.space == Space::election ? holder_text(request) : std::string();
   Command words = with_keys(key, {Key::lock, Key::queue, Key::alive, Key::fence});
   add_value(words, client_, request.owner);
   words.add({in_milliseconds(request.lease), name_of(place.mode),
              in_milliseconds(place.mode == AcquireMode::mark ? mark_for : alive_for), in_milliseconds(grant_for),
              elected.empty() ? std::string_view(request.holder) : elected, std::to_string(place.ticket)});
-  const Script& script = acquire_script(request.space);
+  const Script& script = acquire_script(request.space, servers_.are_a_cluster());
   if (request.space == Space::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
   if (request.space == Space::semaphore) {
     words.add({std::to_string(request.permits), "1"});
     done = refusing_other_permits(request, std::move(done));
   }
   if (options.replicas_ack == 0) {
-    return commands_.run(
-        script, std::move(words), deadline,
-        [this, done = std::move(done)](const Result<Reply>& reply, TimePoint sent) { done(read(reply), sent); });
+    return servers_.run(Line::acquires, key, script, std::move(words), deadline,
+                        [done = std::move(done)](Server& server, const Result<Reply>& reply, TimePoint sent) {
+                          done(read(server, reply), sent);
+                        });
   }
-  const auto later = std::make_shared<Granted>(Granted{request.space,
-                                                       std::move(key),
-                                                       value_of(client_, request.owner),
-                                                       request.lease,
-                                                       deadline,
-                                                       {},
-                                                       {},
-                                                       std::move(done)});
-  return commands_.run(script, std::move(words), deadline, [this, later](const Result<Reply>& reply, TimePoint sent) {
-    auto answer = read(reply);
-    if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
-    later->answer = answer.value();
-    later->sent = sent;
-    wait_for_replicas(later);
-  });
+  const auto later = std::make_shared<Granted>(
+      Granted{request.space, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
+  return servers_.run(Line::acquires, key, script, std::move(words), deadline,
+                      [this, later](Server& server, const Result<Reply>& reply, TimePoint sent) {
+                        auto answer = read(server, reply);
+                        if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
+                        later->answer = answer.value();
+                        later->sent = sent;
+                        wait_for_replicas(server, later);
+                      });
 }
 
-Result<AcquireAnswer> Acquirer::read(const Result<Reply>& reply) {
+Result<AcquireAnswer> Acquirer::read(Server& server, const Result<Reply>& reply) {
   if (!reply.ok()) {
-    outage_.failed(reply.failure());
+    server.outage().failed(reply.failure());
     return reply.failure();
   }
   auto answer = read_acquire(reply.value());
   // A grant and a place in the queue are writes. That somebody else has the lock can be read.
   const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
-  if (wrote) commands_.proven();
-  outage_.answered(wrote);
+  if (wrote) server.line(Line::acquires).proven();
+  server.outage().answered(wrote);
   return answer;
 }
 
 // WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with
 // replicas_ack have one of their own.
-void Acquirer::wait_for_replicas(std::shared_ptr<Granted> granted) {
-  const Options& options = commands_.options();
+void Acquirer::wait_for_replicas(Server& server, std::shared_ptr<Granted> granted) {
+  const Options& options = servers_.options();
   const nanoseconds patience =
       std::min({options.response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
-  const std::uint64_t wanted = replicas_wanted(options, sentinels_);
-  (void)commands_.request({"WAIT", std::to_string(wanted), in_milliseconds(patience)}, granted->deadline,
-                          [this, granted, wanted](Result<Reply> reply, TimePoint) {
-                            if (!reply.ok()) return take_back(granted, reply.failure());
-                            auto count = read_number(reply.value());
-                            if (!count.ok()) return take_back(granted, count.failure());
-                            const auto got = count.value();
-                            if (got >= wanted) return granted->done(granted->answer, granted->sent);
-                            take_back(granted,
-                                      {errc::unavailable, std::to_string(got) + " of " + std::to_string(wanted) +
-                                                              " replicas acknowledged the lock in time"});
-                          });
+  const std::uint64_t wanted = servers_.replicas_wanted();
+  (void)server.line(Line::acquires)
+      .request({"WAIT", std::to_string(wanted), in_milliseconds(patience)}, granted->deadline,
+               [this, granted, wanted](Result<Reply> reply, TimePoint) {
+                 if (!reply.ok()) return take_back(granted, reply.failure());
+                 auto count = read_number(reply.value());
+                 if (!count.ok()) return take_back(granted, count.failure());
+                 const auto got = count.value();
+                 if (got >= wanted) return granted->done(granted->answer, granted->sent);
+                 take_back(granted, {errc::unavailable, std::to_string(got) + " of " + std::to_string(wanted) +
+                                                            " replicas acknowledged the lock in time"});
+               });
 }
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(commands_, granted->space, granted->lock_key, granted->value, true, granted->deadline,
-                  [granted, why = std::move(why)](const Result<ReleaseAnswer>& answer) {
+  request_release(servers_, Line::acquires, granted->space, granted->lock_key, granted->value, true, granted->deadline,
+                  [granted, why = std::move(why)](Server&, const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {
                       failure.code = errc::ambiguous;

@@ -7,10 +7,8 @@
 
 #include <dlock/backend.hpp>
 
-#include "backends/redis/connection/command_client.hpp"
-#include "backends/redis/connection/outage.hpp"
+#include "backends/redis/connection/servers.hpp"
 #include "backends/redis/requests/answers.hpp"
-#include "backends/redis/sentinel/sentinels.hpp"
 
 namespace dlock::redis {
 
@@ -33,34 +31,26 @@ class Acquirer {
   // if it may have.
   using Handler = std::function<void(Result<AcquireAnswer> answer, TimePoint sent)>;
 
-  // client: this client's part of its values. outage: of the server, as the client's waiters see it. sentinels: nullptr
-  // for none.
-  Acquirer(CommandClient& commands, Outage& outage, std::string client, Sentinels* sentinels)
-      : commands_(commands), outage_(outage), client_(std::move(client)), sentinels_(sentinels) {}
+  // client: this client's part of its values.
+  Acquirer(Servers& servers, std::string client) : servers_(servers), client_(std::move(client)) {}
 
   // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
   // instead of sent; 0 then.
-  CommandClient::RequestId start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
+  std::uint64_t start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
   // Nobody wants the answer any more. True: the request was not sent.
-  bool withdraw(CommandClient::RequestId id) { return id == 0 || commands_.withdraw(id); }
+  bool withdraw(std::uint64_t id) { return servers_.withdraw(Line::acquires, id); }
 
   // Where requests are sent.
-  [[nodiscard]] CommandClient& commands() noexcept { return commands_; }
-  // For an answer from now on.
-  [[nodiscard]] TimePoint deadline() const noexcept {
-    return saturating_add(commands_.executor().now(), commands_.options().response_timeout);
-  }
+  [[nodiscard]] Servers& servers() noexcept { return servers_; }
 
  private:
   struct Granted;
-  [[nodiscard]] Result<AcquireAnswer> read(const Result<Reply>& reply);
-  void wait_for_replicas(std::shared_ptr<Granted> granted);
+  [[nodiscard]] static Result<AcquireAnswer> read(Server& server, const Result<Reply>& reply);
+  void wait_for_replicas(Server& server, std::shared_ptr<Granted> granted);
   void take_back(std::shared_ptr<Granted> granted, Failure why);
 
-  CommandClient& commands_;
-  Outage& outage_;
+  Servers& servers_;
   const std::string client_;
-  Sentinels* const sentinels_;
 };
 
 // For a script's argument: whole milliseconds, rounded up.

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/redis/cluster/hash_slot.hpp"
+
 namespace dlock::redis {
 
 namespace {
@@ -87,10 +89,7 @@ std::optional<std::string> base_of(std::string_view key, std::string_view suffix
 }  // namespace
 
 bool has_hash_tag(std::string_view key) noexcept {
-  const std::size_t open = key.find('{');
-  if (open == std::string_view::npos) return false;
-  const std::size_t close = key.find('}', open + 1);
-  return close != std::string_view::npos && close > open + 1;
+  return hashed_part(key).size() < key.size();
 }
 
 std::string lock_key(std::string_view prefix, std::string_view name, Space space) {
@@ -104,6 +103,55 @@ std::string lock_key(std::string_view prefix, std::string_view name, Space space
   key += prefix.substr(at);
   key += name;
   return key;
+}
+
+namespace {
+
+// What stands for itself nowhere else in a name that is encoded.
+struct Escape {
+  char plain;
+  std::string_view code;
+};
+constexpr std::array escapes = {Escape{'%', "%25"}, Escape{'{', "%7B"}, Escape{'}', "%7D"}};
+
+bool looks_encoded(std::string_view name) {
+  return std::any_of(escapes.begin(), escapes.end(),
+                     [&](const Escape& each) { return name.find(each.code) != std::string_view::npos; });
+}
+
+std::string encoded(std::string_view name, bool braces) {
+  std::string out;
+  for (const char c : name) {
+    const auto* const found =
+        std::find_if(escapes.begin(), escapes.end(), [&](const Escape& each) { return each.plain == c; });
+    if (found == escapes.end() || (c != '%' && !braces)) {
+      out += c;
+    } else {
+      out += found->code;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string lock_key(const Options& options, std::string_view name, Space space) {
+  std::string key = lock_key(options.prefix, name, space);
+  if (!options.cluster) return key;
+  const bool usable = has_usable_braces(key);
+  return usable && !looks_encoded(name) ? key : lock_key(options.prefix, encoded(name, !usable), space);
+}
+
+std::string name_in(const Options& options, std::string_view behind_prefix) {
+  if (!options.cluster || !looks_encoded(behind_prefix)) return std::string(behind_prefix);
+  std::string out;
+  while (!behind_prefix.empty()) {
+    const auto* const found = std::find_if(escapes.begin(), escapes.end(),
+                                           [&](const Escape& each) { return behind_prefix.starts_with(each.code); });
+    out += found == escapes.end() ? behind_prefix.front() : found->plain;
+    behind_prefix.remove_prefix(found == escapes.end() ? 1 : found->code.size());
+  }
+  return out;
 }
 
 Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys) {
@@ -199,7 +247,26 @@ std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client)
   return WakeUp{*owner, std::chrono::milliseconds(ms)};
 }
 
-std::string lock_channel(std::string_view lock_key) {
+namespace {
+
+// In the slot of that lock.
+std::string sharded_channel(std::string_view lock_key, std::string_view whose) {
+  std::string out(channel_prefix);
+  out += '{';
+  out += hashed_part(lock_key);
+  out += "}:";
+  out += whose;
+  return out;
+}
+
+}  // namespace
+
+std::string client_channel(const Options& options, std::string_view client, std::string_view lock_key) {
+  return options.cluster ? sharded_channel(lock_key, client) : client_channel(client);
+}
+
+std::string lock_channel(const Options& options, std::string_view lock_key) {
+  if (options.cluster) return sharded_channel(lock_key, "lock");
   return std::string(channel_prefix) + "lock:" + std::string(lock_key);
 }
 

@@ -11,6 +11,7 @@
 #include <dlock/token.hpp>
 
 #include "backends/redis/connection/command.hpp"
+#include "backends/redis/options.hpp"
 
 namespace dlock::redis {
 
@@ -28,6 +29,11 @@ enum class Key { lock, queue, alive, fence };
 // Each kind of locks has a prefix of its own: "dlock:", "dlock.rw:", "dlock.sem:", "dlock.elect:"; or "x", "x.rw", ...
 // Without a prefix the key is the name, whatever kind it is of.
 [[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name, Space space = Space::lock);
+// On a cluster, a name whose braces would put the keys beside the lock's into other slots is percent-encoded, and so is
+// one that looks as if it were.
+[[nodiscard]] std::string lock_key(const Options& options, std::string_view name, Space space);
+// The name, of what is behind the prefix in a lock's key.
+[[nodiscard]] std::string name_in(const Options& options, std::string_view behind_prefix);
 [[nodiscard]] inline std::string prefix_of(std::string_view prefix, Space space) {
   return lock_key(prefix, "", space);
 }
@@ -59,8 +65,10 @@ void add_value(Command& command, std::string_view client, const OwnerId& owner);
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 
 inline constexpr std::string_view channel_prefix = "dlock:w:";
-// Where a client's waiters are told that they were granted a lock, or are to watch its holder.
+// Where a client's waiters are told that they were granted a lock, or are to watch its holder: on a cluster, of this
+// lock, in whose slot the channel is.
 [[nodiscard]] std::string client_channel(std::string_view client);
+[[nodiscard]] std::string client_channel(const Options& options, std::string_view client, std::string_view lock_key);
 
 struct WakeUp {
   OwnerId owner;
@@ -72,6 +80,6 @@ struct WakeUp {
 [[nodiscard]] std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client);
 
 // Where everybody is told that a lock became free.
-[[nodiscard]] std::string lock_channel(std::string_view lock_key);
+[[nodiscard]] std::string lock_channel(const Options& options, std::string_view lock_key);
 
 }  // namespace dlock::redis

@@ -21,9 +21,10 @@ Command release_words(Space space, const std::string& lock_key, const std::strin
 
 class Release : public std::enable_shared_from_this<Release> {
  public:
-  Release(CommandClient& commands, Space space, std::string lock_key, std::string value, bool leave, TimePoint deadline,
-          std::function<void(Result<ReleaseAnswer>)> done)
-      : commands_(commands),
+  Release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
+          TimePoint deadline, std::function<void(Server&, Result<ReleaseAnswer>)> done)
+      : servers_(servers),
+        line_(line),
         space_(space),
         lock_key_(std::move(lock_key)),
         value_(std::move(value)),
@@ -32,67 +33,73 @@ class Release : public std::enable_shared_from_this<Release> {
         done_(std::move(done)) {}
 
   void ask() {
-    (void)commands_.run(
-        release_script(space_), release_words(space_, lock_key_, value_, leave_), deadline_,
-        [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-          self->answered(reply.ok() ? read_release(reply.value()) : reply.failure());
+    (void)servers_.run(
+        line_, lock_key_, release_script(space_, servers_.are_a_cluster()),
+        release_words(space_, lock_key_, value_, leave_), deadline_,
+        [self = shared_from_this()](Server& server, const Result<Reply>& reply, TimePoint) {
+          self->answered(server, reply.ok() ? read_release(reply.value()) : reply.failure());
         },
         AtTheEnd::sent);
   }
 
  private:
-  void answered(Result<ReleaseAnswer> answer) {
+  void answered(Server& server, Result<ReleaseAnswer> answer) {
     // What became of the value is known from the first answer; the rest is for the waiters.
     const bool more = answer.ok() && answer.value().more;
     if (!first_) first_.emplace(std::move(answer));
-    if (more && commands_.executor().now() < deadline_) return ask();
-    done_(*std::move(first_));
+    if (more && servers_.executor().now() < deadline_) return ask();
+    done_(server, *std::move(first_));
   }
 
-  CommandClient& commands_;
+  Servers& servers_;
+  const Line line_;
   const Space space_;
   const std::string lock_key_;
   const std::string value_;
   const bool leave_;
   const TimePoint deadline_;
-  const std::function<void(Result<ReleaseAnswer>)> done_;
+  const std::function<void(Server&, Result<ReleaseAnswer>)> done_;
   std::optional<Result<ReleaseAnswer>> first_;
 };
 
 }  // namespace
 
-void request_release(CommandClient& commands, Space space, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(commands, space, std::move(lock_key), std::move(value), leave, deadline, std::move(done))
+void request_release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
+                     TimePoint deadline, std::function<void(Server&, Result<ReleaseAnswer>)> done) {
+  std::make_shared<Release>(servers, line, space, std::move(lock_key), std::move(value), leave, deadline,
+                            std::move(done))
       ->ask();
 }
 
-void release_at_the_end(CommandClient& commands, Space space, const std::string& lock_key, const std::string& value) {
-  commands.last_word(release_script(space), release_words(space, lock_key, value, true));
+void release_at_the_end(Servers& servers, Space space, const std::string& lock_key, const std::string& value) {
+  servers.of(lock_key)
+      .line(Line::acquires)
+      .last_word(release_script(space, servers.are_a_cluster()), release_words(space, lock_key, value, true));
 }
 
-Releases::Ask release_requests(CommandClient& commands, CommandClient& acquiring, Outage& outage, Space space,
-                               std::string client, std::function<void()> publish_forbidden) {
+Releases::Ask release_requests(Servers& servers, Space space, std::string client,
+                               std::function<void()> publish_forbidden) {
   using Reason = Releases::Reason;
-  return [&commands, &acquiring, &outage, space, client = std::move(client),
-          publish_forbidden = std::move(publish_forbidden)](const std::string& name, const OwnerId& owner,
-                                                            Reason reason, TimePoint deadline, Releases::Answer done) {
+  return [&servers, space, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
+    std::string key = lock_key(servers.options(), name, space);
     // Who gave up asks again and again, as waiters do.
-    if (leave && !outage.may_ask()) {
-      return commands.answer_later([done = std::move(done), why = outage.why()] { done(why); });
+    Server& first = servers.of(key);
+    if (leave && !first.outage().may_ask()) {
+      return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
     }
-    request_release(leave ? acquiring : commands, space, lock_key(commands.options().prefix, name, space),
-                    value_of(client, owner), leave, deadline,
-                    [&outage, leave, publish_forbidden, done = std::move(done)](const Result<ReleaseAnswer>& answer) {
-                      if (!answer.ok()) {
-                        outage.failed(answer.failure());
-                        return done(answer.failure());
-                      }
-                      outage.answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
-                      if (!answer.value().may_publish) publish_forbidden();
-                      done(answer.value().was == ReleaseAnswer::Was::ours);
-                    });
+    request_release(
+        servers, leave ? Line::acquires : Line::common, space, std::move(key), value_of(client, owner), leave, deadline,
+        [leave, publish_forbidden, done = std::move(done)](Server& server, const Result<ReleaseAnswer>& answer) {
+          if (!answer.ok()) {
+            server.outage().failed(answer.failure());
+            return done(answer.failure());
+          }
+          server.outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
+          if (!answer.value().may_publish) publish_forbidden();
+          done(answer.value().was == ReleaseAnswer::Was::ours);
+        });
   };
 }
 

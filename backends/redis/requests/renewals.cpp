@@ -21,68 +21,85 @@ std::string what(const Grant& grant) {
 
 }  // namespace
 
-Renewals::Renewals(CommandClient& commands, const WireFactory& wires, std::string client, Sentinels* sentinels)
-    : commands_(commands), client_(std::move(client)), sentinels_(sentinels) {
-  if (commands.options().replicas_ack > 0) {
-    acknowledged_.emplace(commands.executor(), commands.options(), wires, nullptr);
-  }
+Command Renewals::words_of(const std::string& key, const Grant& grant) const {
+  Command words = with_keys(key, {Key::lock, Key::fence});
+  add_value(words, client_, grant.owner);
+  words.add(in_milliseconds(grant.lease));
+  return words;
 }
 
 void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
-  if (sentinels_ != nullptr) sentinels_->in_use(grant.owner, grant.lease);
-  const nanoseconds patience = std::min(commands_.options().response_timeout, grant.lease / 4);
+  servers_.in_use(grant.owner, grant.lease);
+  const Options& options = servers_.options();
+  const nanoseconds patience = std::min(options.response_timeout, grant.lease / 4);
   const auto renewal =
-      std::make_shared<Renewal>(Renewal{grant, saturating_add(commands_.executor().now(), patience), std::move(done)});
-  if (!acknowledged_) return ask(commands_, renewal, false);
-  next_.push_back(renewal);
-  if (!under_way_) start_batch();
+      std::make_shared<Renewal>(Renewal{grant, saturating_add(servers_.executor().now(), patience), std::move(done)});
+  const std::string key = lock_key(options, grant.name, grant.space);
+  if (options.replicas_ack == 0) {
+    (void)servers_.run(Line::renewals, key, renew_script(grant.space), words_of(key, grant), renewal->deadline,
+                       [renewal](Server& server, const Result<Reply>& reply, TimePoint sent) {
+                         answered(server, *renewal, false, reply, sent);
+                       });
+    return;
+  }
+  Server& server = servers_.of(key);
+  Batches& batches = acknowledged_[&server];
+  batches.next.push_back(renewal);
+  if (!batches.under_way) start_batch(server, batches);
 }
 
-void Renewals::ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged) {
-  const Grant& grant = renewal->grant;
-  Command words = with_keys(lock_key(commands.options().prefix, grant.name, grant.space), {Key::lock, Key::fence});
-  add_value(words, client_, grant.owner);
-  words.add(in_milliseconds(grant.lease));
-  (void)commands.run(
-      renew_script(grant.space), std::move(words), renewal->deadline,
-      [&commands, renewal, acknowledged](const Result<Reply>& reply, TimePoint sent) {
-        const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
-        const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal->done, nullptr)(std::move(outcome)); };
-        if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});
-        if (!renewed.value()) {
-          const std::string why = "Redis no longer has " + what(renewal->grant) + " as ours";
-          return answer({.status = Status::lost, .failure = {errc::lost, why}});
-        }
-        commands.proven();
-        renewal->sent = sent;
-        renewal->renewed = true;
-        if (acknowledged && !renewal->judged) return;  // what WAIT says is the answer
-        if (acknowledged) {
-          return answer({.status = Status::failed, .failure = {errc::ambiguous, "no word from the replicas in time"}});
-        }
-        answer({.status = Status::renewed, .valid_until = lease_valid_until(sent, renewal->grant.lease)});
-      });
+void Renewals::answered(Server& server, Renewal& renewal, bool acknowledged, const Result<Reply>& reply,
+                        TimePoint sent) {
+  const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
+  const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal.done, nullptr)(std::move(outcome)); };
+  if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});
+  if (!renewed.value()) {
+    const std::string why = "Redis no longer has " + what(renewal.grant) + " as ours";
+    return answer({.status = Status::lost, .failure = {errc::lost, why}});
+  }
+  server.commands().proven();
+  renewal.sent = sent;
+  renewal.renewed = true;
+  if (acknowledged && !renewal.judged) return;  // what WAIT says is the answer
+  if (acknowledged) {
+    return answer({.status = Status::failed, .failure = {errc::ambiguous, "no word from the replicas in time"}});
+  }
+  answer({.status = Status::renewed, .valid_until = lease_valid_until(sent, renewal.grant.lease)});
 }
 
-void Renewals::start_batch() {
-  under_way_ = true;
-  const Batch batch = std::exchange(next_, {});
+// WAIT is about what came over its own connection, so nothing of a batch is sent to another node of a cluster: the next
+// batch finds the right one.
+void Renewals::start_batch(Server& server, Batches& batches) {
+  batches.under_way = true;
+  const Batch batch = std::exchange(batches.next, {});
+  CommandClient& commands = server.line(Line::renewals);
   TimePoint deadline = TimePoint::max();
   for (const auto& renewal : batch) {
+    const Grant& grant = renewal->grant;
     deadline = std::min(deadline, renewal->deadline);
-    ask(*acknowledged_, renewal, true);
+    (void)commands.run(renew_script(grant.space),
+                       words_of(lock_key(servers_.options(), grant.name, grant.space), grant), renewal->deadline,
+                       [this, &server, renewal](const Result<Reply>& reply, TimePoint sent) {
+                         if (!reply.ok() || !reply.value().is(Reply::Type::error)) {
+                           return answered(server, *renewal, true, reply, sent);
+                         }
+                         servers_.heard(server, reply.value());
+                         answered(server, *renewal, true, Failure{errc::unavailable, reply.value().text}, sent);
+                       });
   }
   // The server counts from when it gets there; the answer has to come back in time.
-  const nanoseconds patience = (deadline - commands_.executor().now()) / 2;
-  const std::uint64_t wanted = replicas_wanted(commands_.options(), sentinels_);
-  (void)acknowledged_->request(
-      {"WAIT", std::to_string(wanted), in_milliseconds(patience)}, deadline,
-      [this, batch, wanted](const Result<Reply>& reply, TimePoint) { acknowledged(batch, wanted, reply); });
+  const nanoseconds patience = (deadline - servers_.executor().now()) / 2;
+  const std::uint64_t wanted = servers_.replicas_wanted();
+  (void)commands.request({"WAIT", std::to_string(wanted), in_milliseconds(patience)}, deadline,
+                         [this, &server, batch, wanted](const Result<Reply>& reply, TimePoint) {
+                           acknowledged(server, batch, wanted, reply);
+                         });
 }
 
-void Renewals::acknowledged(const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply) {
-  under_way_ = false;
-  if (!next_.empty()) start_batch();
+void Renewals::acknowledged(Server& server, const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply) {
+  Batches& batches = acknowledged_[&server];
+  batches.under_way = false;
+  if (!batches.next.empty()) start_batch(server, batches);
   const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
   for (const auto& renewal : batch) {
     renewal->judged = true;

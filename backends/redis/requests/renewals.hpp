@@ -6,30 +6,27 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <dlock/backend.hpp>
 
-#include "backends/redis/connection/command_client.hpp"
-#include "backends/redis/sentinel/sentinels.hpp"
+#include "backends/redis/connection/servers.hpp"
 
 namespace dlock::redis {
 
 // In tasks only.
 class Renewals {
  public:
-  // commands: the connection for all that does not block. client: this client's part of its values. sentinels: nullptr
-  // for none.
-  Renewals(CommandClient& commands, const WireFactory& wires, std::string client, Sentinels* sentinels);
+  // client: this client's part of its values.
+  Renewals(Servers& servers, std::string client) : servers_(servers), client_(std::move(client)) {}
 
   // Answers within the response timeout or a quarter of the lease, whichever is shorter.
   void renew(const Grant& grant, Backend::RenewHandler done);
-  // The connection leads to the wrong server, or may: makes another.
-  void reconnect(const Failure& why) {
-    if (acknowledged_) acknowledged_->reconnect(why);
-  }
+  // It goes, and has answered what was asked.
+  void forget(Server& server) { acknowledged_.erase(&server); }
 
  private:
   struct Renewal {
@@ -42,16 +39,20 @@ class Renewals {
   };
   using Batch = std::vector<std::shared_ptr<Renewal>>;
 
-  void ask(CommandClient& commands, const std::shared_ptr<Renewal>& renewal, bool acknowledged);
-  void start_batch();
-  void acknowledged(const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply);
+  // Of a server, where replicas acknowledge.
+  struct Batches {
+    Batch next;
+    bool under_way = false;
+  };
 
-  CommandClient& commands_;
+  [[nodiscard]] Command words_of(const std::string& key, const Grant& grant) const;
+  static void answered(Server& server, Renewal& renewal, bool acknowledged, const Result<Reply>& reply, TimePoint sent);
+  void start_batch(Server& server, Batches& batches);
+  void acknowledged(Server& server, const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply);
+
+  Servers& servers_;
   const std::string client_;
-  Sentinels* const sentinels_;
-  std::optional<CommandClient> acknowledged_;
-  Batch next_;
-  bool under_way_ = false;
+  std::unordered_map<Server*, Batches> acknowledged_;
 };
 
 }  // namespace dlock::redis

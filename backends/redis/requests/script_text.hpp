@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
+
+#include "backends/redis/connection/script.hpp"
 
 namespace dlock::redis {
 
@@ -57,5 +60,35 @@ local function remove(waiters)
   redis.call('ZREM', KEYS[3], unpack(waiters))
 end
 )lua";
+
+// A script, and its form for a cluster: there a script may publish only to channels in the slot of its keys, to those
+// who listen at this very node.
+class Sharded {
+ public:
+  Sharded(const Script& plain, std::string_view sha1_of_sharded)
+      : plain_(plain), text_(begin), sharded_{plain.name, {}, sha1_of_sharded} {
+    text_ += plain.text;
+    replace("'PUBLISH', 'dlock:w:lock:' .. KEYS[1]", "'SPUBLISH', channels .. 'lock'");
+    replace("'PUBLISH', 'dlock:w:' .. ", "'SPUBLISH', channels .. ");
+    sharded_.text = text_;
+  }
+  Sharded(const Sharded&) = delete;
+  Sharded& operator=(const Sharded&) = delete;
+
+  [[nodiscard]] const Script& script(bool sharded) const noexcept { return sharded ? sharded_ : plain_; }
+
+ private:
+  static constexpr std::string_view begin = "local channels = 'dlock:w:' .. string.match(KEYS[2], '{.-}') .. ':'\n";
+
+  void replace(std::string_view from, std::string_view to) {
+    for (std::size_t at = text_.find(from); at != std::string::npos; at = text_.find(from, at + to.size())) {
+      text_.replace(at, from.size(), to);
+    }
+  }
+
+  const Script plain_;
+  std::string text_;
+  Script sharded_;
+};
 
 }  // namespace dlock::redis

@@ -14,13 +14,15 @@ namespace dlock::redis {
   return space == Space::read_write || space == Space::semaphore;
 }
 
+// Those that tell waiters have a form for clusters: sharded, where the channels are in the slot of KEYS[2].
+
 // KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder, ticket.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
 // ticket: the place that we had, if we are to have it again; else 0.
 // Answers the fence: ours, for a full lease from now on. {0, ms, rank, joined, ticket}: somebody else's for so many ms
 // (-1: without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many
 // waiters are before us (-1: we are not in the queue), 1 if we were not in the queue until now, and our place in it.
-[[nodiscard]] const Script& acquire_script(Space space = Space::lock) noexcept;
+[[nodiscard]] const Script& acquire_script(Space space = Space::lock, bool sharded = false) noexcept;
 
 // KEYS: lock, fence.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
 [[nodiscard]] const Script& renew_script(Space space = Space::lock) noexcept;
@@ -29,7 +31,7 @@ namespace dlock::redis {
 // Answers 1 or {1, p, more}: freed; {0, p, more}: somebody else's; {-1, p, more}: nobody's; p = 1 unless publishing is
 // forbidden to us; more = 1 if the lock waits to be handed on and one call could not remove all dead waiters: ask
 // again.
-[[nodiscard]] const Script& release_script(Space space = Space::lock) noexcept;
+[[nodiscard]] const Script& release_script(Space space = Space::lock, bool sharded = false) noexcept;
 
 // KEYS: lock, queue, fence.
 // Answers {value or nil, remaining ms, text in the fence key or nil, length of the queue}.

@@ -7,6 +7,7 @@
 #include <dlock/duration.hpp>
 
 #include "backends/redis/administration/diagnosis.hpp"
+#include "backends/redis/connection/server_info.hpp"
 #include "util/duration_text.hpp"
 
 namespace dlock::redis {

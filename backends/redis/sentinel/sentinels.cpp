@@ -330,8 +330,8 @@ void Sentinels::interrupted() {
   look();
 }
 
-void Sentinels::message(const std::string& /*channel*/, const std::string& text) {
-  subscriber_->proven();
+void Sentinels::message(const std::string& channel, const std::string& text) {
+  subscriber_->proven(channel);
   const auto to = switched_to(text, options_.sentinel->service);
   if (!to || master_ == to) return;
   // Who has not heard of it says what was true before, now or in an answer that is under way.

@@ -34,7 +34,7 @@
 namespace dlock::redis {
 
 // In tasks only.
-class Sentinels final : public Subscriber::Listener {
+class Sentinels final : public Subscriptions::Listener {
  public:
   using Handler = std::function<void(const Result<common::Host>&)>;
 
@@ -110,6 +110,7 @@ class Sentinels final : public Subscriber::Listener {
 
   void subscribed(const std::string& channel) override;
   void message(const std::string& channel, const std::string& text) override;
+  void lost(const std::string& /*channel*/) override {}
   void interrupted() override;
   void forbidden(const Failure& /*why*/) override {}  // then asking has to do
 
@@ -148,10 +149,5 @@ class Sentinels final : public Subscriber::Listener {
   Timer look_timer_;
   Lifetime lifetime_;
 };
-
-// How many replicas are to acknowledge a write. sentinels: nullptr for none.
-[[nodiscard]] inline std::uint32_t replicas_wanted(const Options& options, const Sentinels* sentinels) {
-  return sentinels == nullptr ? options.replicas_ack : sentinels->replicas_wanted();
-}
 
 }  // namespace dlock::redis

@@ -1,10 +1,11 @@
 #include "backends/redis/sentinel/service_state.hpp"
 
 #include <array>
-#include <charconv>
 #include <string>
+#include <utility>
 
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
 
 namespace dlock::redis {
 
@@ -12,39 +13,14 @@ namespace {
 
 using Type = Reply::Type;
 
-template <class Number>
-std::optional<Number> to_number(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<common::Host> host_of(std::string_view name, std::string_view port_text) {
   const auto port = to_number<std::uint16_t>(port_text);
   if (!port || *port == 0) return std::nullopt;
   common::Host host{.name = std::string(name), .port = *port};
-  try {
-    common::check_host_name(host.name);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  return host;
+  return common::is_host_name(host.name) ? std::optional(std::move(host)) : std::nullopt;
 }
 
 }  // namespace
-
-std::string_view field_in(const Reply& reply, std::string_view name) {
-  if (!reply.is(Type::array)) return {};
-  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
-    if (reply.elements[i].text == name) return reply.elements[i + 1].text;
-  }
-  return {};
-}
-
-std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name) {
-  return to_number<std::uint32_t>(field_in(reply, name));
-}
 
 Result<common::Host> read_address(const Reply& reply) {
   if (reply.is(Type::nil)) return Failure{errc::invalid_argument, "knows no such service"};

@@ -24,11 +24,6 @@ struct ServiceState {
   std::chrono::milliseconds down_after{};  // how long a master is silent before it counts as down
 };
 
-// What stands after that name where a reply has names and values in turn, as those of SENTINEL MASTER and CONFIG GET;
-// empty, nullopt: it is not there, or is no such number.
-[[nodiscard]] std::string_view field_in(const Reply& reply, std::string_view name);
-[[nodiscard]] std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name);
-
 // The reply to SENTINEL GET-MASTER-ADDR-BY-NAME. errc::invalid_argument: that sentinel knows no such service.
 [[nodiscard]] Result<common::Host> read_address(const Reply& reply);
 // The reply to SENTINEL MASTER, without the address, which is an old one during a failover.

@@ -11,15 +11,14 @@ namespace dlock::redis {
 
 // --- QueueClient -----------------------------------------------------------------------------------------------------
 
-QueueClient::QueueClient(Executor& executor, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriber& subscriber,
+QueueClient::QueueClient(Servers& servers, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriptions& subscriptions,
                          std::string client)
-    : executor_(executor),
+    : servers_(servers),
+      executor_(servers.executor()),
       acquirer_(acquirer),
       releases_(releases),
-      subscriber_(subscriber),
-      client_(std::move(client)),
-      channel_(client_channel(client_)),
-      check_timer_(executor) {}
+      subscriptions_(subscriptions),
+      client_(std::move(client)) {}
 
 std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, GrantSink& sink) {
   auto contention = std::make_unique<QueueContention>(*this, request, sink);
@@ -42,14 +41,18 @@ void QueueClient::told(std::string_view text) {
   }
 }
 
-void QueueClient::recovered() {
-  for_each([](QueueContention& contention) { (void)contention.recovered(); });
-  if (!heard_) check_subscription();
+void QueueClient::recovered(const Server* server) {
+  for_each([&](QueueContention& contention) {
+    if (server == nullptr || &servers_.of(contention.lock_key()) == server) (void)contention.recovered();
+  });
+  for (const auto& [name, channel] : channels_) {
+    if (!channel.hearing->heard()) channel.hearing->check();
+  }
 }
 
-bool QueueClient::look() {
+bool QueueClient::look(const Server& server) {
   for (const auto& [owner, contention] : waiting_) {
-    if (contention->recovered()) return true;
+    if (&servers_.of(contention->lock_key()) == &server && contention->recovered()) return true;
   }
   return false;
 }
@@ -70,56 +73,47 @@ QueueContention* QueueClient::find(const OwnerId& owner) const {
   return found == waiting_.end() ? nullptr : found->second;
 }
 
-// --- The subscription ------------------------------------------------------------------------------------------------
+// --- Channels --------------------------------------------------------------------------------------------------------
 
-namespace {
+Hearing& QueueClient::join(const std::string& lock_key) {
+  const std::string name = client_channel(servers_.options(), client_, lock_key);
+  Channel& channel = channels_[name];
+  ++channel.waiters;
+  if (!channel.hearing) {
+    channel.hearing = std::make_unique<Hearing>(servers_, subscriptions_, name, [this, name] {
+      for_each([&](QueueContention& contention) {
+        if (contention.hearing().channel() == name) contention.news();
+      });
+    });
+  }
+  return *channel.hearing;
+}
 
-// Then we are not heard for as long as the connections stand, and poll.
-constexpr int most_failed_checks = 5;
+void QueueClient::leave(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (--found->second.waiters > 0 || !servers_.are_a_cluster()) return;
+  subscriptions_.unsubscribe(channel);
+  channels_.erase(found);
+}
 
-}  // namespace
+bool QueueClient::subscribed(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return false;
+  found->second.hearing->subscribed();
+  return true;
+}
 
-void QueueClient::subscribed() {
-  unsubscribed();
-  check_subscription();
+void QueueClient::lost(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  found->second.hearing->unsubscribed();
+  for_each([&](QueueContention& contention) {
+    if (contention.hearing().channel() == channel) (void)contention.recovered();
+  });
 }
 
 void QueueClient::unsubscribed() {
-  ++subscription_;
-  heard_ = checking_ = false;
-  check_timer_.disarm();
-}
-
-void QueueClient::check_subscription() {
-  if (checking_ || !subscriber_.hears(channel_)) return;
-  checking_ = true;
-  // An empty message means nothing to whoever reads it; the server answers how many do.
-  (void)acquirer_.commands().request({"PUBLISH", channel_, ""}, acquirer_.deadline(),
-                                     [this, about = subscription_](const Result<Reply>& reply, TimePoint) {
-                                       if (about == subscription_) checked(reply);
-                                     });
-}
-
-void QueueClient::checked(const Result<Reply>& reply) {
-  checking_ = false;
-  const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
-  if (count.ok() && count.value() > 0) {
-    failed_checks_ = 0;
-    check_backoff_.reset();
-    if (!std::exchange(heard_, true)) for_each([](QueueContention& contention) { contention.news(); });
-    return;
-  }
-  heard_ = false;
-  // Without the right to publish, nobody can tell.
-  if (!count.ok() && count.failure().code == errc::access_denied) return;
-  if (++failed_checks_ > most_failed_checks) return;
-  const bool elsewhere = count.ok();
-  check_timer_.arm(saturating_add(executor_.now(), check_backoff_.next(executor_)), [this, elsewhere] {
-    if (!elsewhere) return check_subscription();
-    // All connections are made anew, because newer ones lead where those of others lead.
-    acquirer_.commands().reconnect(
-        {errc::unavailable, acquirer_.commands().options().endpoint() + ": another server than the subscriber's"});
-  });
+  for (const auto& [name, channel] : channels_) channel.hearing->unsubscribed();
 }
 
 // --- QueueContention -------------------------------------------------------------------------------------------------
@@ -127,13 +121,16 @@ void QueueClient::checked(const Result<Reply>& reply) {
 QueueContention::QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink)
     : client_(client),
       request_(request),
+      lock_key_(redis::lock_key(client.servers_.options(), request.name, request.space)),
+      hearing_(client.join(lock_key_)),
       sink_(sink),
       machine_([&executor = client.executor_] { return executor.random(); },
-               client.acquirer_.commands().options().prefix.empty() && !several_hold(request.space)),
+               client.servers_.options().prefix.empty() && !several_hold(request.space)),
       timer_(client.executor_) {}
 
 QueueContention::~QueueContention() {
   client_.waiting_.erase(request_.owner);
+  client_.leave(hearing_.channel());
   if (granted_) return;  // the core's business now
   const bool in_flight = machine_.asking() && !client_.acquirer_.withdraw(question_);
   if (!in_flight && !machine_.maybe_known()) return;
@@ -173,12 +170,12 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
 }
 
 void QueueContention::ask() {
-  asked_in_ = client_.subscription_;
+  asked_in_ = hearing_.subscription();
   claimed_ = ticket_ > 0 && subscription_ != asked_in_ && client_.executor_.now() < ticket_until_;
-  const Place place = {.mode = client_.heard() ? AcquireMode::queue : AcquireMode::blind,
+  const Place place = {.mode = hearing_.heard() ? AcquireMode::queue : AcquireMode::blind,
                        .ticket = claimed_ ? ticket_ : 0};
   question_ = client_.acquirer_.start(
-      request_, place, client_.acquirer_.deadline(),
+      request_, place, client_.servers_.answer_by(),
       [&client = client_, owner = request_.owner](Result<AcquireAnswer> answer, TimePoint sent) {
         if (auto* contention = client.find(owner)) contention->answered(std::move(answer), sent);
       });
@@ -203,16 +200,16 @@ bool QueueContention::recovered() {
 void QueueContention::answered(Result<AcquireAnswer> answer, TimePoint sent) {
   const TimePoint now = client_.executor_.now();
   if (!answer.ok()) return follow(machine_.failed(answer.failure(), now), answer.failure());
-  if (!answer.value().granted) client_.subscriber_.subscribe(client_.channel_);
+  if (!answer.value().granted) client_.subscriptions_.subscribe(hearing_.channel());
   // We lost our place: perhaps nobody hears us where others publish, or those who release the lock may not.
   if (answer.value().joined && machine_.maybe_known()) {
     if (ticket_ > 0 && !claimed_) overlooked_ = true;
-    client_.check_subscription();
+    hearing_.check();
   }
   ticket_ = answer.value().ticket;
   ticket_until_ = saturating_add(sent, alive_for);
   subscription_ = asked_in_;
-  const bool heard = client_.heard() && !overlooked_;
+  const bool heard = hearing_.heard() && !overlooked_;
   follow(machine_.answered(answer.value(), heard, now), {}, answer.value(), sent);
 }
 

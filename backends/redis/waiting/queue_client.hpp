@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,12 +11,12 @@
 #include <unordered_map>
 
 #include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 
-#include "backends/redis/connection/subscriber.hpp"
+#include "backends/redis/connection/subscriptions.hpp"
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/release_request.hpp"
+#include "backends/redis/waiting/hearing.hpp"
 #include "backends/redis/waiting/queue_machine.hpp"
 
 namespace dlock::redis {
@@ -25,50 +26,47 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Executor& executor, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriber& subscriber,
+  QueueClient(Servers& servers, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriptions& subscriptions,
               std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  // Our channel said: one of our waiters was given its lock, or is to watch the holder.
+  // One of our channels said: one of our waiters was given its lock, or is to watch the holder.
   void told(std::string_view text);
-  // Our channel is subscribed to from now on.
-  void subscribed();
-  // It is not any more.
+  [[nodiscard]] bool listens_to(const std::string& channel) const { return channels_.contains(channel); }
+  // It is subscribed to from now on. False: it is none of ours.
+  bool subscribed(const std::string& channel);
+  // It is not any more, so whoever waits looks for itself.
+  void lost(const std::string& channel);
+  // None of them is.
   void unsubscribed();
-  // Something was broken, or is whole again: all waiters look for themselves.
-  void recovered();
-  // One waiter looks, to find out whether something is whole again. False: there is none that is not asking already.
-  bool look();
-
-  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
+  // Something was broken, or is whole again: all waiters look for themselves; of a server, if one is given.
+  void recovered(const Server* server = nullptr);
+  // One waiter looks, to find out whether that server is whole again. False: there is none that is not asking already.
+  bool look(const Server& server);
 
  private:
   friend class QueueContention;
+  // One server's waiters share a channel, which is kept; on a cluster those of a lock do, as long as there are some.
+  struct Channel {
+    std::unique_ptr<Hearing> hearing;
+    std::size_t waiters = 0;
+  };
+
   [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
-  [[nodiscard]] bool heard() const { return heard_ && subscriber_.hears(channel_); }
-  void check_subscription();
-  void checked(const Result<Reply>& reply);
+  [[nodiscard]] Hearing& join(const std::string& lock_key);
+  void leave(const std::string& channel);
   template <class F>
   void for_each(F&& f);
 
+  Servers& servers_;
   Executor& executor_;
   Acquirer& acquirer_;
   ReleasesOfKinds& releases_;
-  Subscriber& subscriber_;
+  Subscriptions& subscriptions_;
   const std::string client_;
-  const std::string channel_;
   std::unordered_map<OwnerId, QueueContention*> waiting_;
-
-  // A waiter that counts as heard, and whose channel has no subscriber, counts as dead. So we are heard only when the
-  // server that our questions go to has counted us, which may be another one than the subscriber's: after a failover,
-  // where the name leads to several servers, or through a proxy.
-  bool heard_ = false;
-  std::uint64_t subscription_ = 0;  // of how many, so that an answer about an earlier one is known
-  bool checking_ = false;
-  int failed_checks_ = 0;  // in a row
-  Backoff check_backoff_{std::chrono::seconds(5)};
-  Timer check_timer_;
+  std::unordered_map<std::string, Channel> channels_;
 };
 
 // One waiter. Carries out what the machine decides.
@@ -78,6 +76,8 @@ class QueueContention final : public Contention {
   ~QueueContention() override;
 
   void start() { follow(machine_.start()); }
+  [[nodiscard]] const std::string& lock_key() const noexcept { return lock_key_; }
+  [[nodiscard]] const Hearing& hearing() const noexcept { return hearing_; }
   void news();
   void watch(std::chrono::nanoseconds free_in);
   // Whether it asks therefore.
@@ -90,9 +90,11 @@ class QueueContention final : public Contention {
 
   QueueClient& client_;
   const LockRequest request_;
+  const std::string lock_key_;
+  Hearing& hearing_;
   GrantSink& sink_;
   QueueMachine machine_;
-  CommandClient::RequestId question_ = 0;
+  std::uint64_t question_ = 0;
   // Our place in the queue, until when we may claim it, and while which subscription it was ours. A release takes a
   // client whose subscription was cut for dead, so that its waiters lose their places.
   std::uint64_t ticket_ = 0;

@@ -2,30 +2,28 @@
 
 #include <utility>
 
-#include "backends/redis/requests/keys.hpp"
-
 namespace dlock::redis {
 
-std::unique_ptr<Watch> WakeUps::watch(const std::string& lock_key, std::function<void()> changed) {
-  const std::string channel = lock_channel(lock_key);
+std::unique_ptr<Watch> WakeUps::watch(const std::string& channel, std::function<void()> changed) {
   auto watch = watchers_.watch(channel, std::move(changed));
-  subscriber_->subscribe(channel);
+  subscriptions_->subscribe(channel);
   return watch;
 }
 
 void WakeUps::subscribed(const std::string& channel) {
-  if (channel == queue_->channel()) return queue_->subscribed();
-  watchers_.tell_all(channel);
+  if (!queue_->subscribed(channel)) watchers_.tell_all(channel);
 }
 
 void WakeUps::message(const std::string& channel, const std::string& text) {
-  if (channel != queue_->channel()) {
-    subscriber_->proven();
-    return watchers_.tell_all(channel);
-  }
-  if (text.empty()) return;  // our own question whether we are heard
-  subscriber_->proven();
-  queue_->told(text);
+  const bool ours = queue_->listens_to(channel);
+  if (ours && text.empty()) return;  // our own question whether we are heard
+  subscriptions_->proven(channel);
+  ours ? queue_->told(text) : watchers_.tell_all(channel);
+}
+
+// Whoever watches is told when it is subscribed to again.
+void WakeUps::lost(const std::string& channel) {
+  queue_->lost(channel);
 }
 
 void WakeUps::interrupted() {

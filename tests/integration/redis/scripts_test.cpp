@@ -11,7 +11,8 @@ TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
   for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
     for (const Script* script :
          {&redis::acquire_script(space), &redis::renew_script(space), &redis::release_script(space),
-          &redis::inspect_script(space), &redis::forget_script(space)}) {
+          &redis::inspect_script(space), &redis::forget_script(space), &redis::acquire_script(space, true),
+          &redis::release_script(space, true)}) {
       EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
     }
   }
@@ -455,12 +456,12 @@ TEST_F(ScriptTest, TheFirstInLineThatLeavesAFreeLockLetsTheNextOneIn) {
 
 TEST_F(ScriptTest, EverybodyIsToldOnlyWhenTheLockIsReallyFree) {
   auto a = subscribe("dlock:w:a");
-  auto all = subscribe(redis::lock_channel(keys.lock));
+  auto all = subscribe(redis::lock_channel({}, keys.lock));
   (void)acquire("c:1");
   (void)acquire("a:1", "queue");
   (void)release("c:1");  // handed on: tells nobody else
   (void)release("a:1");
-  (void)server.command({"PUBLISH", redis::lock_channel(keys.lock), "the second message"});
+  (void)server.command({"PUBLISH", redis::lock_channel({}, keys.lock), "the second message"});
   EXPECT_EQ(all.receive().elements.at(2).text, "");
   EXPECT_EQ(all.receive().elements.at(2).text, "the second message");
 }

@@ -55,12 +55,13 @@ const Case cases[] = {
      errc::access_denied},
     {"WRONGTYPE Operation against a key holding the wrong kind of value script: 8f2, on @user_script:24.",
      ServerError::wrong_type, errc::protocol},
-    {"MOVED 3999 127.0.0.1:6381", ServerError::cluster, errc::unsupported},
-    {"ASK 3999 127.0.0.1:6381", ServerError::cluster, errc::unsupported},
-    {"CLUSTERDOWN Hash slot not served", ServerError::cluster, errc::unsupported},
+    {"MOVED 3999 127.0.0.1:6381", ServerError::moved, errc::unsupported},
+    {"ASK 3999 127.0.0.1:6381", ServerError::ask, errc::unsupported},
+    {"CLUSTERDOWN Hash slot not served", ServerError::cluster_down, errc::unsupported},
     {"CROSSSLOT Keys in request don't hash to the same slot", ServerError::cluster, errc::unsupported},
-    {"TRYAGAIN Multiple keys request during rehashing of slot", ServerError::cluster, errc::unsupported},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", ServerError::try_again, errc::unsupported},
     {"ERR SELECT is not allowed in cluster mode", ServerError::cluster, errc::unsupported},
+    {"ERR This instance has cluster support disabled", ServerError::no_cluster, errc::unsupported},
     {"ERR DB index is out of range", ServerError::no_such_db, errc::invalid_argument},
     {"ERR unknown command 'EVALSHA', with args beginning with: 'x' ", ServerError::unknown_command, errc::unsupported},
     {"ERR something new", ServerError::other, errc::protocol},
@@ -76,7 +77,7 @@ TEST(ServerError, IsToldByItsCodeWhereverThatStands) {
 }
 
 TEST(ServerError, SaysWhatToDoAboutAClusterNode) {
-  EXPECT_NE(to_failure("MOVED 3999 127.0.0.1:6381").detail.find("this is a cluster node"), std::string::npos);
+  EXPECT_NE(to_failure("MOVED 3999 127.0.0.1:6381").detail.find("redis-cluster://"), std::string::npos);
 }
 
 TEST(ServerError, IsShownWithoutControlCharactersAndNotAtAnyLength) {

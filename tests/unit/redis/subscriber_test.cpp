@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using Heard = std::vector<std::string>;
 
-class SubscriberTest : public testing::Test, private Subscriber::Listener {
+class SubscriberTest : public testing::Test, private Subscriptions::Listener {
  protected:
   SubscriberTest() {
     server.answer = [this](FakeWire& from, const Words& command) {
@@ -54,6 +54,7 @@ class SubscriberTest : public testing::Test, private Subscriber::Listener {
  private:
   void subscribed(const std::string& channel) override { heard.push_back("subscribed " + channel); }
   void message(const std::string& channel, const std::string& text) override { heard.push_back(channel + ": " + text); }
+  void lost(const std::string& channel) override { heard.push_back("lost " + channel); }
   void interrupted() override { heard.emplace_back("interrupted"); }
   void forbidden(const Failure& /*why*/) override { heard.emplace_back("forbidden"); }
 

@@ -1,0 +1,340 @@
+#include "backends/redis/cluster/cluster.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/connection/server_error.hpp"
+#include "util/names.hpp"
+
+namespace dlock::redis {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using Type = Reply::Type;
+
+namespace {
+
+constexpr int most_redirections = 5;
+constexpr std::size_t most_nodes = 1000;
+constexpr nanoseconds patience_per_node = milliseconds(500);
+constexpr nanoseconds longest_pace = milliseconds(250);
+constexpr nanoseconds longest_pause = milliseconds(250);
+constexpr nanoseconds freshness = std::chrono::seconds(1);
+
+}  // namespace
+
+struct Cluster::Run {
+  Run(Executor& executor, std::uint64_t number, Line over, std::string_view key, Request what, TimePoint until,
+      Handler then)
+      : id(number),
+        line(over),
+        slot(slot_of(key)),
+        request(std::move(what)),
+        deadline(until),
+        done(std::move(then)),
+        timer(executor) {}
+
+  const std::uint64_t id;
+  const Line line;
+  const std::uint16_t slot;
+  const Request request;
+  const TimePoint deadline;
+  Handler done;
+  int redirections = 0;
+  bool asking = false;      // where it is under way, which may have no slots yet
+  Server* at = nullptr;     // where it is under way
+  std::uint64_t there = 0;  // its number there
+  Failure why;              // it waits
+  Backoff backoff{longest_pause};
+  Timer timer;
+};
+
+Cluster::Cluster(Executor& executor, Options options, WireFactory wires, common::ConnectionNews& news, User& user)
+    : executor_(executor),
+      options_(std::move(options)),
+      wires_(std::move(wires)),
+      news_(news),
+      user_(user),
+      owners_(slots),
+      pace_(longest_pace),
+      refresh_timer_(executor),
+      fresh_timer_(executor) {}
+
+Cluster::~Cluster() = default;
+
+// --- Nodes -----------------------------------------------------------------------------------------------------------
+
+// nullptr: there are too many, and it is none of the URL's.
+Server* Cluster::node_at(const common::Host& host) {
+  const std::string address = host.to_string();
+  const auto found = nodes_.find(address);
+  if (found != nodes_.end()) return found->second.get();
+  const auto& named = options_.cluster->hosts;
+  if (nodes_.size() >= most_nodes && std::find(named.begin(), named.end(), host) == named.end()) return nullptr;
+  Options options = options_;
+  options.host = host;
+  return nodes_.emplace(address, std::make_unique<Server>(executor_, std::move(options), wires_, news_, user_))
+      .first->second.get();
+}
+
+Server& Cluster::of(std::string_view key) {
+  Server* const owner = owners_[slot_of(key)];
+  return owner != nullptr ? *owner : *node_at(options_.cluster->hosts.front());
+}
+
+std::vector<Server*> Cluster::known_masters() const {
+  std::vector<Server*> out;
+  for (const auto& [address, node] : nodes_) {
+    if (std::find(owners_.begin(), owners_.end(), node.get()) != owners_.end()) out.push_back(node.get());
+  }
+  return out;
+}
+
+Server* Cluster::master_at(const common::Host& host) const {
+  const auto masters = known_masters();
+  const auto found =
+      std::find_if(masters.begin(), masters.end(), [&](Server* each) { return each->options().host == host; });
+  return found == masters.end() ? nullptr : *found;
+}
+
+void Cluster::stop() {
+  for (const auto& [address, node] : nodes_) node->stop();
+  runs_.clear();
+  refresh_timer_.disarm();
+  fresh_timer_.disarm();
+}
+
+// --- Requests --------------------------------------------------------------------------------------------------------
+
+std::uint64_t Cluster::run(Line line, std::string_view key, Request request, TimePoint deadline, Handler done) {
+  const auto run =
+      std::make_shared<Run>(executor_, ++last_id_, line, key, std::move(request), deadline, std::move(done));
+  runs_.emplace(run->id, run);
+  attempt(run);
+  return run->id;
+}
+
+bool Cluster::withdraw(std::uint64_t id) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return false;
+  const auto run = found->second;
+  runs_.erase(found);
+  return run->at == nullptr || run->at->line(run->line).withdraw(run->there);
+}
+
+void Cluster::attempt(const std::shared_ptr<Run>& run) {
+  run->at = nullptr;
+  Server* const owner = owners_[run->slot];
+  if (owner != nullptr) return ask(*run, *owner, false);
+  if (known_) return pause(run, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
+  run->why = {errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"};
+  run->timer.arm(run->deadline, [this, run = std::weak_ptr<Run>(run)] {
+    if (const auto late = run.lock()) finish(late, late->why);
+  });
+  refresh();
+}
+
+void Cluster::ask(Run& run, Server& server, bool asking) {
+  CommandClient& client = server.line(run.line);
+  const auto done = [this, id = run.id](Result<Reply> reply, TimePoint sent) { answered(id, std::move(reply), sent); };
+  run.at = &server;
+  run.asking = asking;
+  run.timer.disarm();
+  if (asking) (void)client.request({"ASKING"}, run.deadline, [](const Result<Reply>&, TimePoint) {});
+  run.there = run.request.script != nullptr
+                  ? client.run(*run.request.script, run.request.words, run.deadline, done, run.request.at_the_end)
+                  : client.request(run.request.words, run.deadline, done);
+}
+
+void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  const auto run = found->second;
+  if (reply.ok() && reply.value().is(Type::error)) return follow(run, reply.value().text);
+  if (!reply.ok()) refresh();
+  finish(run, std::move(reply), sent);
+}
+
+// CommandClient passes on only those errors that are about the cluster.
+void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) {
+  Server& at = *run->at;
+  const ServerError kind = classify(error);
+  const std::string said = at.options().host.to_string() + ": " + util::quoted(error);
+  if (kind == ServerError::try_again || kind == ServerError::cluster_down) {
+    if (kind == ServerError::cluster_down) refresh();
+    return pause(run, {errc::unavailable, said});
+  }
+  const auto to = read_redirection(error, at.options().host);
+  Server* const node = to && to->slot == run->slot ? node_at(to->to) : nullptr;
+  if (node == nullptr) return finish(run, Failure{errc::protocol, said + " makes no sense"});
+  if (!to->asks) moved(*to, at);
+  if (++run->redirections > most_redirections) {
+    return finish(run, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
+  }
+  ask(*run, *node, to->asks);
+}
+
+void Cluster::moved(const Redirection& to, Server& server) {
+  Server*& owner = owners_[to.slot];
+  // Only who is asked for the slot can have given it away.
+  if (owner == nullptr || owner == &server) owner = node_at(to.to);
+  refresh();
+}
+
+void Cluster::heard(Server& server, const Reply& reply) {
+  const auto to = read_redirection(reply.text, server.options().host);
+  if (to && !to->asks) moved(*to, server);
+}
+
+void Cluster::pause(const std::shared_ptr<Run>& run, Failure why) {
+  run->at = nullptr;
+  run->why = std::move(why);
+  const TimePoint again = saturating_add(executor_.now(), run->backoff.next(executor_));
+  run->timer.arm(std::min(again, run->deadline), [this, weak = std::weak_ptr<Run>(run), last = again >= run->deadline] {
+    const auto paused = weak.lock();
+    if (paused) last ? finish(paused, paused->why) : attempt(paused);
+  });
+}
+
+void Cluster::finish(const std::shared_ptr<Run>& run, Result<Reply> reply, TimePoint sent) {
+  if (runs_.erase(run->id) == 0) return;
+  run->timer.disarm();
+  Server* const owner = run->at != nullptr ? run->at : owners_[run->slot];
+  Server& server = owner != nullptr ? *owner : *node_at(options_.cluster->hosts.front());
+  run->done(server, std::move(reply), sent);
+}
+
+// --- The map ---------------------------------------------------------------------------------------------------------
+
+void Cluster::refresh() {
+  if (asking_) {
+    again_ = true;
+    return;
+  }
+  if (refresh_timer_.armed()) return;
+  refresh_timer_.arm(std::max(executor_.now(), not_before_), [this] { begin(); });
+}
+
+void Cluster::keep_fresh(bool on) {
+  if (std::exchange(fresh_, on) == on) return;
+  if (!on) return fresh_timer_.disarm();
+  fresh_timer_.arm(saturating_add(executor_.now(), freshness), [this] {
+    fresh_ = false;
+    refresh();
+    keep_fresh(true);
+  });
+}
+
+void Cluster::masters(std::function<void(Result<std::vector<common::Host>>)> done) {
+  askers_.push_back(std::move(done));
+  refresh();
+}
+
+// The masters, each time beginning with another one, which may know more; then those of the URL.
+void Cluster::begin() {
+  asking_ = true;
+  again_ = false;
+  failure_.reset();
+  candidates_ = options_.cluster->hosts;
+  std::reverse(candidates_.begin(), candidates_.end());
+  const auto masters = known_masters();
+  for (std::size_t i = 0; i < masters.size(); ++i) {
+    const common::Host& host = masters[(turn_ + i) % masters.size()]->options().host;
+    (void)std::erase(candidates_, host);
+    candidates_.push_back(host);
+  }
+  ++turn_;
+  ask_next();
+}
+
+void Cluster::ask_next() {
+  if (candidates_.empty()) return concluded(*failure_);
+  const common::Host host = std::move(candidates_.back());
+  candidates_.pop_back();
+  Server* const node = node_at(host);
+  const TimePoint deadline = saturating_add(executor_.now(), std::min(options_.response_timeout, patience_per_node));
+  (void)node->commands().request({"CLUSTER", "SLOTS"}, deadline, [this, host](Result<Reply> reply, TimePoint) {
+    auto ranges = reply.ok() ? read_slots(reply.value(), host) : reply.failure();
+    if (ranges.ok() && ranges.value().empty()) {
+      ranges = Failure{errc::unavailable, host.to_string() + ": the cluster has no slots (yet)"};
+    }
+    if (ranges.ok()) return concluded(ranges);
+    // What is wrong for good says more than that another one did not answer.
+    if (!failure_ || failure_->code == errc::unavailable) failure_ = ranges.failure();
+    ask_next();
+  });
+}
+
+void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
+  asking_ = false;
+  const bool changed = said.ok() && take(said.value());
+  if (changed) pace_.reset();
+  not_before_ = saturating_add(executor_.now(), pace_.next(executor_));
+  if (again_) refresh();
+  std::vector<std::shared_ptr<Run>> waiting;
+  for (const auto& [id, run] : runs_) {
+    if (run->at == nullptr && owners_[run->slot] != nullptr) waiting.push_back(run);
+    if (!known_) waiting.push_back(run);
+  }
+  std::vector<common::Host> hosts;
+  for (const Server* const master : known_masters()) hosts.push_back(master->options().host);
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& asker : std::exchange(askers_, {})) {
+    said.ok() ? asker(hosts) : asker(said.failure());
+    if (life.over()) return;
+  }
+  for (const auto& run : waiting) {
+    if (!runs_.contains(run->id)) continue;
+    known_ ? attempt(run) : finish(run, said.failure());
+    if (life.over()) return;
+  }
+  if (changed) {
+    user_.slots_moved();
+    if (life.over()) return;
+  }
+  retire();
+}
+
+// Whether it is another one than before.
+bool Cluster::take(const std::vector<SlotRange>& ranges) {
+  std::vector<Server*> owners(slots);
+  for (const SlotRange& range : ranges) {
+    Server* const master = node_at(range.master);
+    std::fill(owners.begin() + range.first, owners.begin() + range.last + 1, master);
+  }
+  known_ = true;
+  ranges_ = ranges;
+  return std::exchange(owners_, owners) != owners;
+}
+
+// Whoever has no slots any more. What is under way there fails, so that it is asked for where it belongs.
+void Cluster::retire() {
+  if (!known_) return;
+  executor_.post(lifetime_.guard([this] {
+    const auto masters = known_masters();
+    std::vector<Server*> leaving;
+    for (const auto& [address, node] : nodes_) {
+      const bool stays = (asking_ && !node->commands().idle()) ||
+                         std::find(masters.begin(), masters.end(), node.get()) != masters.end() ||
+                         std::any_of(runs_.begin(), runs_.end(), [&node = node](const auto& run) {
+                           return run.second->at == node.get() && run.second->asking;
+                         });
+      if (!stays) leaving.push_back(node.get());
+    }
+    const Lifetime::Watch life = lifetime_.watch();
+    for (Server* const server : leaving) {
+      server->rest({errc::unavailable, server->options().host.to_string() + " has no slots of the cluster any more"});
+      if (life.over()) return;
+      user_.server_gone(*server);
+      const auto found = nodes_.find(server->options().host.to_string());
+      gone_.push_back(std::move(found->second));
+      nodes_.erase(found);
+    }
+    if (!leaving.empty()) executor_.post(lifetime_.guard([this] { gone_.clear(); }));
+  }));
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,132 @@
+// The nodes of a Redis Cluster, and who of them has which slot.
+//
+// Requests are sent to the master of their key's slot as far as that is known. A node that has not got the slot says
+// who has (MOVED: from now on; ASK: for this request, while the slot moves), and the request follows, a few times.
+// Where the cluster cannot answer yet (TRYAGAIN: some of the keys have moved; CLUSTERDOWN), it is asked again until the
+// deadline. The map is what one of the nodes says, asked anew whenever something hints at a change, and every second
+// while somebody listens: a master that was demoted says nothing to those who listen at it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/backoff.hpp>
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/task.hpp>
+
+#include "backends/common/connection_news.hpp"
+#include "backends/redis/cluster/slot_map.hpp"
+#include "backends/redis/connection/server.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/options.hpp"
+
+namespace dlock::redis {
+
+// In tasks only.
+class Cluster {
+ public:
+  using Handler = Callback<Server&, Result<Reply>, TimePoint>;
+  struct Request {
+    const Script* script = nullptr;  // if any
+    Command words;
+    AtTheEnd at_the_end = AtTheEnd::dropped;
+  };
+
+  class User : public Server::User {
+   public:
+    // Some slots have other masters. Not from inside a call to the cluster.
+    virtual void slots_moved() = 0;
+    // It has no slots any more, and goes after this.
+    virtual void server_gone(Server& server) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  // options: name the first nodes to ask. All but these outlive it.
+  Cluster(Executor& executor, Options options, WireFactory wires, common::ConnectionNews& news, User& user);
+  ~Cluster();
+
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+
+  // The master of the key's slot; a node of the URL as long as none is known.
+  [[nodiscard]] Server& of(std::string_view key);
+  // The handler is called once, never inside the call, at the deadline at the latest, with what the last node that was
+  // asked has answered.
+  std::uint64_t run(Line line, std::string_view key, Request request, TimePoint deadline, Handler done);
+  // Nobody wants the answer any more. True: the request had no effect and never will have.
+  bool withdraw(std::uint64_t id);
+
+  // The map may be wrong: asks for it, not too often.
+  void refresh();
+  // As long as somebody listens at the nodes.
+  void keep_fresh(bool on);
+  // What a node said to somebody else's request, in case that it says who has a slot.
+  void heard(Server& server, const Reply& reply);
+  // Calls done with all masters when the map has been read, or with the reason why it could not be.
+  void masters(std::function<void(Result<std::vector<common::Host>>)> done);
+  [[nodiscard]] Server* master_at(const common::Host& host) const;
+  // What the last map said of each.
+  [[nodiscard]] const std::vector<SlotRange>& ranges() const noexcept { return ranges_; }
+  void stop();
+
+ private:
+  struct Run;
+
+  [[nodiscard]] Server* node_at(const common::Host& host);
+  void attempt(const std::shared_ptr<Run>& run);
+  void ask(Run& run, Server& server, bool asking);
+  void answered(std::uint64_t id, Result<Reply> reply, TimePoint sent);
+  void follow(const std::shared_ptr<Run>& run, const std::string& error);
+  void pause(const std::shared_ptr<Run>& run, Failure why);
+  void finish(const std::shared_ptr<Run>& run, Result<Reply> reply, TimePoint sent = {});
+  void moved(const Redirection& to, Server& server);
+
+  [[nodiscard]] std::vector<Server*> known_masters() const;
+  void begin();
+  void ask_next();
+  void concluded(const Result<std::vector<SlotRange>>& said);
+  [[nodiscard]] bool take(const std::vector<SlotRange>& ranges);
+  void retire();
+
+  Executor& executor_;
+  const Options options_;
+  const WireFactory wires_;
+  common::ConnectionNews& news_;
+  User& user_;
+
+  std::map<std::string, std::unique_ptr<Server>> nodes_;  // by address
+  std::vector<std::unique_ptr<Server>> gone_;             // may be what calls us
+  std::vector<Server*> owners_;                           // by slot; nullptr: nobody
+  std::vector<SlotRange> ranges_;
+  bool known_ = false;
+
+  std::unordered_map<std::uint64_t, std::shared_ptr<Run>> runs_;
+  std::uint64_t last_id_ = 0;
+
+  // The question for the map.
+  bool asking_ = false;
+  bool again_ = false;
+  std::vector<common::Host> candidates_;  // still to be asked, the next one last
+  std::optional<Failure> failure_;
+  std::size_t turn_ = 0;  // with whom to begin
+  std::vector<std::function<void(Result<std::vector<common::Host>>)>> askers_;
+  TimePoint not_before_ = TimePoint::min();
+  Backoff pace_;
+  bool fresh_ = false;
+  Timer refresh_timer_;
+  Timer fresh_timer_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,36 @@
+// What nodes of a cluster say about who has which slot. No I/O.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <dlock/result.hpp>
+
+#include "backends/common/host.hpp"
+#include "backends/redis/connection/reply.hpp"
+
+namespace dlock::redis {
+
+// Slots of one master.
+struct SlotRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  common::Host master;
+  std::size_t replicas = 0;
+};
+
+// Reads the answer to CLUSTER SLOTS. asked: a node that does not know its own address means that one.
+[[nodiscard]] Result<std::vector<SlotRange>> read_slots(const Reply& reply, const common::Host& asked);
+
+// "MOVED <slot> <host>:<port>", or ASK.
+struct Redirection {
+  bool asks = false;  // only this once, and after ASKING
+  std::uint16_t slot = 0;
+  common::Host to;
+};
+// nullopt: it is none, or makes no sense. asked: as above.
+[[nodiscard]] std::optional<Redirection> read_redirection(std::string_view error, const common::Host& asked);
+
+}  // namespace dlock::redis
