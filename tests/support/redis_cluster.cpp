@@ -133,6 +133,16 @@ RedisServer& RedisCluster::other_master(const std::string& key) {
   throw std::runtime_error("there is only one master");
 }
 
+void RedisCluster::fail_over(RedisServer& master) {
+  for (const auto& each : nodes_) {
+    if (!runs(*each) || each->info("replication", "master_port") != std::to_string(master.port())) continue;
+    (void)each->command({"CLUSTER", "FAILOVER"});
+    return await_nothing(
+        [&]() -> std::string { return each->info("replication", "role") == "master" ? std::string() : "no failover"; });
+  }
+  throw std::runtime_error("no replica of it runs");
+}
+
 void RedisCluster::begin_move(std::uint16_t slot, RedisServer& from, RedisServer& to) {
   (void)to.command({"CLUSTER", "SETSLOT", std::to_string(slot), "IMPORTING", id_of(from)});
   (void)from.command({"CLUSTER", "SETSLOT", std::to_string(slot), "MIGRATING", id_of(to)});

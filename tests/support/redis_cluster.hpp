@@ -39,6 +39,9 @@ class RedisCluster {
   [[nodiscard]] RedisServer& master_of(const std::string& key);
   [[nodiscard]] RedisServer& other_master(const std::string& key);
 
+  // Its replica takes its place, which has all its data; returns when all nodes that run say so.
+  void fail_over(RedisServer& master);
+
   // The three steps of moving a slot to another master: from now on it moves; the keys that are there go; it has moved.
   void begin_move(std::uint16_t slot, RedisServer& from, RedisServer& to);
   void migrate_keys(std::uint16_t slot, RedisServer& from, RedisServer& to);

@@ -16,14 +16,6 @@ namespace {
 
 constexpr int backlog = 1024;
 
-sockaddr_in loopback_address(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(port);
-  return address;
-}
-
 sockaddr_un unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -54,6 +46,7 @@ class Address {
   }
 
   [[nodiscard]] int family() const noexcept { return storage_.ss_family; }
+  [[nodiscard]] int bind(int fd) const { return ::bind(fd, reinterpret_cast<const sockaddr*>(&storage_), size_); }
   [[nodiscard]] int connect(int fd) const { return ::connect(fd, reinterpret_cast<const sockaddr*>(&storage_), size_); }
 
  private:
@@ -87,13 +80,12 @@ Attempt attempt(const Endpoint& endpoint, int flags) {
 }
 
 // SO_REUSEPORT lets the reserved and the listening socket share the port.
-UniqueFd bound_socket(std::uint16_t port) {
+UniqueFd bound_socket(const Endpoint& at) {
   UniqueFd fd(require(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
   const int on = 1;
   require(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), "SO_REUSEADDR");
   require(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)), "SO_REUSEPORT");
-  const sockaddr_in address = loopback_address(port);
-  require(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "bind");
+  require(Address(at).bind(fd.get()), "bind");
   return fd;
 }
 
@@ -111,17 +103,17 @@ UniqueFd connect_to(const Endpoint& endpoint) {
   return std::move(result.fd);
 }
 
-Listener::Listener() : reserved_(bound_socket(0)) {
+Listener::Listener(Endpoint at) : at_(std::move(at)), reserved_(bound_socket(at_)) {
   sockaddr_in address{};
   socklen_t size = sizeof(address);
   require(::getsockname(reserved_.get(), reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
-  port_ = ntohs(address.sin_port);
+  at_.port = ntohs(address.sin_port);
   open();
 }
 
 void Listener::open() {
   if (listening_) return;
-  listening_ = bound_socket(port_);
+  listening_ = bound_socket(at_);
   require(::listen(listening_.get(), backlog), "listen");
 }
 

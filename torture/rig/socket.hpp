@@ -27,13 +27,13 @@ struct Endpoint {
 // A connected, blocking socket. Throws std::system_error.
 [[nodiscard]] UniqueFd connect_to(const Endpoint& endpoint);
 
-// A port of 127.0.0.1 that can be closed and opened again without anybody taking it in between.
+// A port that can be closed and opened again without anybody taking it in between.
 class Listener {
  public:
-  // On a port that the system picks.
-  Listener();
+  // Of an IPv4 address. Port 0: the system picks one.
+  explicit Listener(Endpoint at = Endpoint::loopback(0));
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return at_.port; }
   // -1 while closed.
   [[nodiscard]] int fd() const noexcept { return listening_.get(); }
   void open();
@@ -43,9 +43,9 @@ class Listener {
   [[nodiscard]] UniqueFd accept() const;
 
  private:
+  Endpoint at_;
   UniqueFd reserved_;  // keeps the port while nobody listens
   UniqueFd listening_;
-  std::uint16_t port_ = 0;
 };
 
 // Makes the close of this socket a reset (RST), which throws away what is under way.

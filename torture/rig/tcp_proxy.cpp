@@ -82,8 +82,9 @@ class TcpProxy::PollSet {
   Clock::time_point due_ = Clock::time_point::max();
 };
 
-TcpProxy::TcpProxy(Endpoint target)
+TcpProxy::TcpProxy(Endpoint target, Endpoint at)
     : target_(std::move(target)),
+      listener_(std::move(at)),
       port_(listener_.port()),
       wake_(require(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       thread_([this] { run(); }) {}

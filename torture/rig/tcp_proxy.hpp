@@ -47,7 +47,8 @@ class TcpProxy {
     Bytes to_client;
   };
 
-  explicit TcpProxy(Endpoint target);
+  // at: where it listens; port 0: on one that the system picks.
+  explicit TcpProxy(Endpoint target, Endpoint at = Endpoint::loopback(0));
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
   // Resets all connections.

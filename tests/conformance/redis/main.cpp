@@ -31,5 +31,6 @@ int main(int argc, char** argv) {
   add("tls", RedisSetup::tls, "queue");
   add("acl", RedisSetup::acl, "queue");
   add("sentinel", RedisSetup::sentinel, "queue");
+  add("cluster", RedisSetup::cluster, "queue");
   return dlock::conformance::run(argc, argv);
 }

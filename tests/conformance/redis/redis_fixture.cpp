@@ -6,6 +6,7 @@
 
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/scripts.hpp"
+#include "tests/support/free_port.hpp"
 
 namespace dlock::conformance {
 
@@ -28,14 +29,32 @@ RedisConfig config_for(RedisSetup setup) {
     config.user = test::RedisUser::of_all_kinds();
     config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves need no such right
   }
+  if (setup == RedisSetup::cluster) {
+    config.lines = {"cluster-enabled yes", "cluster-preferred-endpoint-type unknown-endpoint",
+                    "cluster-port " + std::to_string(test::free_port())};
+  }
   return config;
+}
+
+// Another address of this machine. A cluster's nodes tell their ports, so the proxy has the server's.
+constexpr const char* disturbed_address = "127.0.0.2";
+
+Endpoint proxy_at(RedisSetup setup, const RedisServer& server) {
+  return setup == RedisSetup::cluster ? Endpoint::at(disturbed_address, server.port()) : Endpoint::loopback(0);
 }
 
 // Started by the first fixture that needs it, so that helper processes, which make no fixtures, have no server.
 RedisServer& shared_server(RedisSetup setup) {
-  static std::array<std::unique_ptr<RedisServer>, 4> servers;
+  static std::array<std::unique_ptr<RedisServer>, 5> servers;
   auto& server = servers.at(static_cast<std::size_t>(setup));
-  if (!server) server = std::make_unique<RedisServer>(config_for(setup));
+  if (!server) {
+    server = std::make_unique<RedisServer>(config_for(setup));
+    if (setup == RedisSetup::cluster) {
+      (void)server->command({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
+      while (server->command({"CLUSTER", "INFO"}).text.find("cluster_state:ok") == std::string::npos) {
+      }
+    }
+  }
   return *server;
 }
 
@@ -45,7 +64,7 @@ RedisFixture::RedisFixture(RedisSetup setup, std::string strategy)
     : setup_(setup),
       strategy_(std::move(strategy)),
       server_(shared_server(setup)),
-      proxy_(Endpoint::loopback(server_.port())) {
+      proxy_(Endpoint::loopback(server_.port()), proxy_at(setup, server_)) {
   (void)server_.command({"FLUSHALL"});
   if (setup_ != RedisSetup::sentinel) return;
   // It never takes the server for down: there is no other one.
@@ -56,6 +75,7 @@ RedisFixture::RedisFixture(RedisSetup setup, std::string strategy)
 }
 
 std::string RedisFixture::url() const {
+  if (setup_ == RedisSetup::cluster) return cluster_url("127.0.0.1");
   return sentinel_ ? sentinel_url("steady") : server_.url("strategy=" + strategy_);
 }
 
@@ -64,9 +84,14 @@ std::string RedisFixture::sentinel_url(const std::string& service) const {
          "&strategy=" + strategy_;
 }
 
+std::string RedisFixture::cluster_url(const std::string& address) const {
+  return "redis-cluster://" + address + ":" + std::to_string(server_.port()) + "?strategy=" + strategy_;
+}
+
 Client RedisFixture::make_client(ClientOptions options, Link link) {
   if (link == Link::steady) return connect(url(), std::move(options));
   if (sentinel_) return connect(sentinel_url("disturbed"), std::move(options));
+  if (setup_ == RedisSetup::cluster) return connect(cluster_url(disturbed_address), std::move(options));
   return connect(server_.url_at(proxy_.port(), "strategy=" + strategy_), std::move(options));
 }
 
@@ -125,7 +150,8 @@ std::size_t RedisFixture::residue(Space space, const std::string& name) {
 
 std::uint64_t RedisFixture::requests() {
   // What the scripts call counts as commands, too; these are those that only clients send.
-  return static_cast<std::uint64_t>(server_.calls_of({"eval", "evalsha", "wait", "ping", "subscribe", "unsubscribe"}));
+  return static_cast<std::uint64_t>(
+      server_.calls_of({"eval", "evalsha", "wait", "ping", "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe"}));
 }
 
 void RedisFixture::restart() {

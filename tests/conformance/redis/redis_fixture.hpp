@@ -21,6 +21,7 @@ enum class RedisSetup {
   tls,
   acl,       // a user with no more rights than needed
   sentinel,  // found through a sentinel, which leads disturbed clients through the proxy
+  cluster,   // the only node of one, which tells nobody its address: clients stay with the one that they know it by
 };
 
 class RedisFixture final : public Fixture {
@@ -44,6 +45,7 @@ class RedisFixture final : public Fixture {
 
  private:
   [[nodiscard]] std::string sentinel_url(const std::string& service) const;
+  [[nodiscard]] std::string cluster_url(const std::string& address) const;
 
   RedisSetup setup_;
   std::string strategy_;

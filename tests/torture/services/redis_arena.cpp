@@ -4,6 +4,7 @@
 
 #include "arena.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "tests/support/redis_cluster.hpp"
 #include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 
@@ -181,6 +182,89 @@ class SentinelArena final : public Arena {
   test::SentinelService service_{{.server = {.append_only = true}}};
 };
 
+// Three masters, each with a replica; nothing is between them and their clients, to whom they tell their addresses.
+// Replication is asynchronous: a grant that was not copied is forgotten.
+class ClusterArena final : public Arena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {}; }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
+    return cluster_.url("response_timeout=500ms&connect_timeout=1s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    // Of the master of one of the locks.
+    const auto master = [this]() -> test::RedisServer* { return &cluster_.master_of(next_key()); };
+    const auto kill = [this, master]() -> Heal {
+      test::RedisServer* const server = master();
+      server->kill();
+      return settled([server] { server->start(); });
+    };
+    const auto freeze = [this, master]() -> Heal {
+      test::RedisServer* const server = master();
+      server->freeze();
+      return settled([server] { server->thaw(); });
+    };
+    const auto fail_over = [this]() -> Heal {
+      cluster_.fail_over(cluster_.master_of(next_key()));
+      return settled([] {});
+    };
+    const auto disconnect = [this, master]() -> Heal {
+      (void)master()->connect().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      return [] {};
+    };
+    // In two steps, between which some of the keys have gone and others have not.
+    const auto reshard = [this]() -> Heal {
+      const std::string key = next_key();
+      test::RedisServer* const from = &cluster_.master_of(key);
+      test::RedisServer* const to = &cluster_.other_master(key);
+      const std::uint16_t slot = cluster_.slot_of(key);
+      cluster_.begin_move(slot, *from, *to);
+      return settled([this, slot, from, to] {
+        cluster_.migrate_keys(slot, *from, *to);
+        cluster_.end_move(slot, *to);
+      });
+    };
+    const auto restart_all = [this]() -> Heal {
+      for (const auto& node : cluster_.nodes()) node->stop();
+      return settled([this] {
+        for (const auto& node : cluster_.nodes()) node->start();
+      });
+    };
+    return {{"slot moved", "cluster", reshard, Linger::within_lease, 3},
+            {"master killed", "cluster", kill, Linger::beyond_lease, 2, Opens::when_struck},
+            {"master stopped", "cluster", freeze, Linger::beyond_lease, 2, Opens::while_it_lasts},
+            {"planned failover", "cluster", fail_over, Linger::briefly, 2, Opens::while_it_lasts},
+            {"clients disconnected", "cluster", disconnect, Linger::briefly},
+            {"all nodes restarted", "cluster", restart_all, Linger::briefly}};
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const redis::Keys keys = redis::keys_of("dlock:", lock, space);
+      test::RedisServer& master = cluster_.master_of(keys.lock);
+      if (master.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+      if (master.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+    }
+    return found;
+  }
+  void adjust(Setup& setup) const override {
+    setup.known_hole = {.rules = {Rule::exclusion, Rule::honest_release},
+                        .lasts = std::chrono::seconds(1),
+                        .why = "a replica that is promoted may not know of the last grants"};
+  }
+
+ private:
+  [[nodiscard]] std::string next_key() { return next_++ % 2 == 0 ? "dlock:torture/a" : "dlock:torture/b"; }
+  Heal settled(std::function<void()> mend) {
+    return [this, mend = std::move(mend)] {
+      mend();
+      cluster_.await_settled();
+    };
+  }
+
+  std::size_t next_ = 0;
+  test::RedisCluster cluster_{{.server = {.append_only = true}}};
+};
+
 }  // namespace
 
 std::vector<ArenaKind> redis_arenas() {
@@ -195,6 +279,7 @@ std::vector<ArenaKind> redis_arenas() {
   kinds.push_back(read_write("redis_poll_read_write", poll));
   kinds.push_back(semaphore("redis_poll_semaphore", poll));
   kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
+  kinds.push_back({"redis_cluster", [] { return std::make_unique<ClusterArena>(); }});
   kinds.push_back({"redis_sentinel", [] { return std::make_unique<SentinelArena>(false); }});
   kinds.push_back({"redis_sentinel_all_replicas", [] { return std::make_unique<SentinelArena>(true); }});
   return kinds;
