@@ -1,6 +1,7 @@
 #include "tests/support/redis_cluster.hpp"
 
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -36,8 +37,11 @@ void await_nothing(F&& missing) {
 
 RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
   const std::size_t count = config.masters * (1 + config.replicas);
+  std::shared_ptr<const ThrowawayCertificate> certificate;
+  if (config.server.tls) certificate = std::make_shared<ThrowawayCertificate>(config.server.tls_names);
   for (std::size_t i = 0; i < count; ++i) {
     RedisConfig server = config.server;
+    server.certificate = certificate;
     server.lines.insert(server.lines.end(),
                         {"cluster-enabled yes", "cluster-config-file nodes.conf",
                          "cluster-node-timeout " + std::to_string(config.node_timeout_ms),
@@ -184,6 +188,9 @@ std::string RedisCluster::unsettled() {
     if (known.find("fail") != std::string::npos || known.find("handshake") != std::string::npos) {
       return name + ": " + known;
     }
+    std::size_t replicas = 0;
+    for (std::size_t at = known.find("slave"); at != std::string::npos; at = known.find("slave", at + 1)) ++replicas;
+    if (replicas != config_.masters * config_.replicas) return name + ": " + known;
     const auto info = [&](const char* field) { return each->info("replication", field); };
     if (info("role") == "slave" && info("master_link_status") != "up") {
       return name + ": link to its master is " + info("master_link_status");

@@ -44,7 +44,8 @@ std::vector<std::string> RedisUser::rules() const {
 }
 
 RedisServer::RedisServer(RedisConfig config) : config_(std::move(config)) {
-  if (config_.tls) certificate_.emplace(config_.tls_names);
+  certificate_ = config_.certificate;
+  if (config_.tls && !certificate_) certificate_ = std::make_shared<ThrowawayCertificate>(config_.tls_names);
   for (int i = 0; i < start_attempts; ++i) {
     port_ = free_port();
     if (try_to_start()) return;

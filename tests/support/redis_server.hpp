@@ -37,12 +37,13 @@ struct RedisUser {
 
 struct RedisConfig {
   bool append_only = false;
-  bool tls = false;                                           // and nothing but TLS on the port
-  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
-  std::string password = {};                                  // of the default user
-  std::optional<RedisUser> user = {};                         // besides the default user
-  std::optional<std::uint16_t> primary = {};                  // whose replica it is
-  std::vector<std::string> lines = {};                        // more lines for the configuration file
+  bool tls = false;                                              // and nothing but TLS on the port
+  std::string tls_names = ThrowawayCertificate::usual_names;     // whom its certificate is for
+  std::shared_ptr<const ThrowawayCertificate> certificate = {};  // of several servers
+  std::string password = {};                                     // of the default user
+  std::optional<RedisUser> user = {};                            // besides the default user
+  std::optional<std::uint16_t> primary = {};                     // whose replica it is
+  std::vector<std::string> lines = {};                           // more lines for the configuration file
 };
 
 class RedisServer {
@@ -85,7 +86,7 @@ class RedisServer {
 
   RedisConfig config_;
   rig::ScratchDirectory directory_;
-  std::optional<ThrowawayCertificate> certificate_;
+  std::shared_ptr<const ThrowawayCertificate> certificate_;
   std::uint16_t port_ = 0;
   std::unique_ptr<rig::ChildProcess> process_;
   std::optional<RedisConnection> admin_;

@@ -1,8 +1,9 @@
 #include "backends/redis/cluster/cluster_findings.hpp"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -15,30 +16,31 @@ namespace dlock::redis {
 
 using Severity = Finding::Severity;
 
-std::vector<Finding> judge_cluster(const std::vector<SlotRange>& ranges, const Options& options,
-                                   std::optional<std::chrono::milliseconds> node_timeout) {
+std::vector<Finding> judge_cluster(const ClusterState& state, const Options& options) {
   std::size_t covered = 0;
-  std::map<std::string, std::size_t> replicas;
-  for (const SlotRange& range : ranges) {
+  std::set<std::string> masters;
+  for (const SlotRange& range : state.ranges) {
     covered += static_cast<std::size_t>(range.last - range.first) + 1;
-    replicas[range.master.to_string()] = range.replicas;
+    masters.insert(range.master.to_string());
   }
   std::vector<Finding> findings;
-  const std::string masters = std::to_string(replicas.size()) + " masters";
+  const std::string count = std::to_string(masters.size()) + (masters.size() == 1 ? " master has" : " masters have");
   if (covered < slots) {
     findings.push_back({Severity::error, "cluster",
-                        masters + "; " + std::to_string(slots - covered) +
-                            " slots have none, and whatever lock is in them cannot be taken"});
+                        count + " " + std::to_string(covered) + " of " + std::to_string(slots) +
+                            " slots; locks whose slot nobody has cannot be taken"});
   } else {
-    findings.push_back({Severity::ok, "cluster", masters + " have all slots"});
+    findings.push_back({Severity::ok, "cluster", count + " all slots"});
   }
   std::string alone;
-  std::size_t fewest = slots;
-  for (const auto& [master, count] : replicas) {
-    fewest = std::min(fewest, count);
-    if (count == 0) alone += (alone.empty() ? "" : ", ") + master;
+  std::uint64_t fewest = slots;
+  for (const auto& [master, replicas] : state.replicas) {
+    fewest = std::min(fewest, replicas);
+    if (replicas == 0) alone += (alone.empty() ? "" : ", ") + master;
   }
-  if (!alone.empty()) {
+  if (state.replicas.empty()) {
+    findings.push_back({Severity::note, "failover", "replicas cannot be counted without the right to run INFO"});
+  } else if (!alone.empty()) {
     findings.push_back({Severity::warning, "failover", "no replica that could take its place: " + alone});
   } else if (options.replicas_ack < fewest) {
     findings.push_back({Severity::note, "failover",
@@ -47,13 +49,13 @@ std::vector<Finding> judge_cluster(const std::vector<SlotRange>& ranges, const O
   } else {
     findings.push_back({Severity::ok, "failover", "every master has replicas, which acknowledge locks"});
   }
-  if (!node_timeout) {
+  if (!state.node_timeout) {
     findings.push_back(
         {Severity::note, "node-timeout", "cluster-node-timeout cannot be checked without the right to run CONFIG GET"});
     return findings;
   }
-  const std::string down_after = "a master counts as down when it was silent for " + util::to_text(*node_timeout);
-  const bool longer = *node_timeout > options.lease;
+  const std::string down_after = "a master counts as down when it was silent for " + util::to_text(*state.node_timeout);
+  const bool longer = *state.node_timeout > options.lease;
   findings.push_back({longer ? Severity::note : Severity::ok, "node-timeout",
                       longer ? down_after + " (cluster-node-timeout), longer than a lease of " +
                                    util::to_text(options.lease) + ": locks are lost before another takes its place"
@@ -92,33 +94,43 @@ class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
         if (finding.check != "server") finding.message = host.to_string() + ": " + finding.message;
         self->findings_.push_back(std::move(finding));
       }
-      self->next();
+      self->ask(host, {"INFO", "replication"}, [self, host](const Reply& reply) {
+        const auto replicas = info_number(reply.text, "connected_slaves");
+        if (replicas) self->state_.replicas[host.to_string()] = *replicas;
+        self->next();
+      });
     });
   }
 
-  void conclude() {
-    Server* const server = masters_.empty() ? nullptr : cluster_.master_at(masters_.front());
-    if (server == nullptr) return judge({});
+  // Whoever may not ask gets an empty answer.
+  void ask(const common::Host& host, Command command, std::function<void(const Reply&)> then) {
+    Server* const server = cluster_.master_at(host);
+    if (server == nullptr) return then({});
     const TimePoint deadline = saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
-    (void)server->commands().request({"CONFIG", "GET", "cluster-node-timeout"}, deadline,
-                                     [self = shared_from_this()](const Result<Reply>& reply, TimePoint) {
-                                       const auto ms =
-                                           reply.ok() ? number_in(reply.value(), "cluster-node-timeout") : std::nullopt;
-                                       self->judge(ms ? std::optional(std::chrono::milliseconds(*ms)) : std::nullopt);
+    (void)server->commands().request(std::move(command), deadline,
+                                     [then = std::move(then)](const Result<Reply>& reply, TimePoint) {
+                                       then(reply.ok() ? reply.value() : Reply{});
                                      });
   }
 
-  void judge(std::optional<std::chrono::milliseconds> node_timeout) {
-    for (Finding& finding : judge_cluster(cluster_.ranges(), cluster_.options(), node_timeout)) {
-      findings_.push_back(std::move(finding));
-    }
-    done_(std::move(findings_));
+  void conclude() {
+    ask(masters_.front(), {"CONFIG", "GET", "cluster-node-timeout"}, [self = shared_from_this()](const Reply& reply) {
+      if (const auto ms = number_in(reply, "cluster-node-timeout")) {
+        self->state_.node_timeout = std::chrono::milliseconds(*ms);
+      }
+      self->state_.ranges = self->cluster_.ranges();
+      for (Finding& finding : judge_cluster(self->state_, self->cluster_.options())) {
+        self->findings_.push_back(std::move(finding));
+      }
+      self->done_(std::move(self->findings_));
+    });
   }
 
   Cluster& cluster_;
   const Backend::Handler<std::vector<Finding>> done_;
   std::vector<common::Host> masters_;
   std::size_t at_ = 0;
+  ClusterState state_;
   std::vector<Finding> findings_;
 };
 

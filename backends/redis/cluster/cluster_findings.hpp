@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -17,8 +20,14 @@ namespace dlock::redis {
 // Leaves nothing behind. In tasks only.
 void diagnose(Cluster& cluster, Backend::Handler<std::vector<Finding>> done);
 
-// node_timeout: if it could be asked for. No I/O.
-[[nodiscard]] std::vector<Finding> judge_cluster(const std::vector<SlotRange>& ranges, const Options& options,
-                                                 std::optional<std::chrono::milliseconds> node_timeout);
+struct ClusterState {
+  std::vector<SlotRange> ranges;
+  // Of each master by its address, and how long a node is silent before it counts as down, as far as they could be
+  // asked.
+  std::map<std::string, std::uint64_t> replicas = {};
+  std::optional<std::chrono::milliseconds> node_timeout = std::nullopt;
+};
+// No I/O.
+[[nodiscard]] std::vector<Finding> judge_cluster(const ClusterState& state, const Options& options);
 
 }  // namespace dlock::redis

@@ -32,7 +32,7 @@ std::optional<common::Host> host_at(std::string_view name, std::uint16_t port, c
   return common::is_host_name(host.name) ? std::optional(std::move(host)) : std::nullopt;
 }
 
-// first, last, master, replicas; a node is its name, its port, and more.
+// first, last, master, and replicas that have had something to copy; a node is its name, its port, and more.
 std::optional<SlotRange> read_range(const Reply& reply, const common::Host& asked) {
   const auto& fields = reply.elements;
   if (!reply.is(Type::array) || fields.size() < 3) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<SlotRange> read_range(const Reply& reply, const common::Host& aske
   const auto port = number_in(node[1], std::numeric_limits<std::uint16_t>::max());
   auto master = host_at(node[0].text, port.value_or(0), asked);
   if (!master) return std::nullopt;
-  return SlotRange{*first, *last, *std::move(master), fields.size() - 3};
+  return SlotRange{*first, *last, *std::move(master)};
 }
 
 }  // namespace

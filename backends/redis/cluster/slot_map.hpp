@@ -18,7 +18,6 @@ struct SlotRange {
   std::uint16_t first = 0;
   std::uint16_t last = 0;
   common::Host master;
-  std::size_t replicas = 0;
 };
 
 // Reads the answer to CLUSTER SLOTS. asked: a node that does not know its own address means that one.
