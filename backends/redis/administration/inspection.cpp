@@ -26,11 +26,11 @@ void inspect_by(Servers& servers, Space space, const std::string& name, TimePoin
   const std::string key = lock_key(servers.options(), name, space);
   (void)servers.run(Line::common, key, inspect_script(space), with_keys(key, {Key::lock, Key::queue, Key::fence}),
                     deadline,
-                    [space, name, done = std::move(done)](Server& server, const Result<Reply>& reply, TimePoint) {
+                    [space, name, done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint) {
                       if (!reply.ok()) return done(unanswered_question(reply.failure()));
                       auto info = read_inspect(reply.value(), name, space);
                       // Ours do not stand in the queue.
-                      if (info.ok() && server.options().strategy != Strategy::queue) info.value().waiters.reset();
+                      if (info.ok() && server->options().strategy != Strategy::queue) info.value().waiters.reset();
                       done(std::move(info));
                     });
 }
@@ -42,7 +42,7 @@ void forget_by(Servers& servers, Space space, const std::string& name, std::chro
   Command words = with_keys(key, {Key::lock, Key::queue, Key::fence});
   words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
   (void)servers.run(Line::common, key, forget_script(space), std::move(words), deadline,
-                    [name, done = std::move(done)](Server&, const Result<Reply>& reply, TimePoint) {
+                    [name, done = std::move(done)](Server*, const Result<Reply>& reply, TimePoint) {
                       if (!reply.ok()) return done(reply.failure());
                       const auto removed = read_forget(reply.value());
                       if (!removed.ok()) return done(removed.failure());
@@ -81,7 +81,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
                                 : "dlf")) {}
 
   void start() {
-    servers_.masters([self = shared_from_this()](Result<std::vector<common::Host>> masters) {
+    servers_.masters(deadline_, [self = shared_from_this()](Result<std::vector<common::Host>> masters) {
       if (!masters.ok()) return self->done_(unanswered_question(masters.failure()));
       self->to_scan_ = std::move(masters.value());
       self->scan_next();
@@ -221,7 +221,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
     (void)servers_.request(
         Line::common, lock_key_,
         shared ? Command{"ZRANGE", lock_key_, "0", std::to_string(at_once - 1)} : Command{"GET", lock_key_}, deadline_,
-        [self = shared_from_this(), shared](Server&, const Result<Reply>& reply, TimePoint) {
+        [self = shared_from_this(), shared](Server*, const Result<Reply>& reply, TimePoint) {
           if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
           shared ? self->release_all(reply.value()) : self->release_one(reply.value());
         });
@@ -252,7 +252,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   void release(const std::string& value) {
     request_release(
         servers_, Line::common, space_, lock_key_, value, false, deadline_,
-        [self = shared_from_this()](Server&, const Result<ReleaseAnswer>& answer) { self->released(answer); });
+        [self = shared_from_this()](Server*, const Result<ReleaseAnswer>& answer) { self->released(answer); });
   }
 
   void released(const Result<ReleaseAnswer>& answer) {

@@ -7,6 +7,7 @@
 
 #include "backends/redis/cluster/hash_slot.hpp"
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/timing.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -47,8 +48,15 @@ struct Cluster::Run {
   bool asking = false;      // where it is under way, which may have no slots yet
   Server* at = nullptr;     // where it is under way
   std::uint64_t there = 0;  // its number there
-  Failure why;              // it waits
+  Server* because_of = nullptr;
+  Failure why;  // it waits
   Backoff backoff{longest_pause};
+  Timer timer;
+};
+
+struct Cluster::Asker {
+  Asker(Executor& executor, MastersHandler then) : done(std::move(then)), timer(executor) {}
+  MastersHandler done;
   Timer timer;
 };
 
@@ -129,12 +137,14 @@ void Cluster::attempt(const std::shared_ptr<Run>& run) {
   run->at = nullptr;
   Server* const owner = owners_[run->slot];
   if (owner != nullptr) return ask(*run, *owner, false);
-  if (known_) return pause(run, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
+  refresh();
+  if (known_) {
+    return pause(run, nullptr, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
+  }
   run->why = {errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"};
   run->timer.arm(run->deadline, [this, run = std::weak_ptr<Run>(run)] {
-    if (const auto late = run.lock()) finish(late, late->why);
+    if (const auto late = run.lock()) finish(late, nullptr, late->why);
   });
-  refresh();
 }
 
 void Cluster::ask(Run& run, Server& server, bool asking) {
@@ -155,7 +165,7 @@ void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {
   const auto run = found->second;
   if (reply.ok() && reply.value().is(Type::error)) return follow(run, reply.value().text);
   if (!reply.ok()) refresh();
-  finish(run, std::move(reply), sent);
+  finish(run, run->at, std::move(reply), sent);
 }
 
 // CommandClient passes on only those errors that are about the cluster.
@@ -164,46 +174,57 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
   const ServerError kind = classify(error);
   const std::string said = at.options().host.to_string() + ": " + util::quoted(error);
   if (kind == ServerError::try_again || kind == ServerError::cluster_down) {
-    if (kind == ServerError::cluster_down) refresh();
-    return pause(run, {errc::unavailable, said});
+    const bool down = kind == ServerError::cluster_down;
+    if (down) refresh();
+    return pause(run, down ? &at : nullptr, {errc::unavailable, said});
   }
   const auto to = read_redirection(error, at.options().host);
   Server* const node = to && to->slot == run->slot ? node_at(to->to) : nullptr;
-  if (node == nullptr) return finish(run, Failure{errc::protocol, said + " makes no sense"});
-  if (!to->asks) moved(*to, at);
+  if (node == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " makes no sense"});
+  if (!to->asks) (void)moved(*to, at);
   if (++run->redirections > most_redirections) {
-    return finish(run, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
+    return finish(run, nullptr, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
   }
   ask(*run, *node, to->asks);
 }
 
-void Cluster::moved(const Redirection& to, Server& server) {
+Server* Cluster::moved(const Redirection& to, Server& server) {
+  refresh();
+  Server* const node = node_at(to.to);
   Server*& owner = owners_[to.slot];
   // Only who is asked for the slot can have given it away.
-  if (owner == nullptr || owner == &server) owner = node_at(to.to);
+  if (node != nullptr && (owner == nullptr || owner == &server)) {
+    owner = node;
+    corrected_ = true;
+  }
+  return node;
+}
+
+Cluster::Elsewhere Cluster::redirected(Server& server, const Reply& error) {
   refresh();
+  const auto to = read_redirection(error.text, server.options().host);
+  if (!to) return {};
+  return {.server = to->asks ? node_at(to->to) : moved(*to, server), .asks = to->asks};
 }
 
-void Cluster::heard(Server& server, const Reply& reply) {
-  const auto to = read_redirection(reply.text, server.options().host);
-  if (to && !to->asks) moved(*to, server);
-}
-
-void Cluster::pause(const std::shared_ptr<Run>& run, Failure why) {
+void Cluster::pause(const std::shared_ptr<Run>& run, Server* server, Failure why) {
   run->at = nullptr;
+  run->because_of = server;
   run->why = std::move(why);
   const TimePoint again = saturating_add(executor_.now(), run->backoff.next(executor_));
   run->timer.arm(std::min(again, run->deadline), [this, weak = std::weak_ptr<Run>(run), last = again >= run->deadline] {
     const auto paused = weak.lock();
-    if (paused) last ? finish(paused, paused->why) : attempt(paused);
+    if (!paused) return;
+    if (!last) return attempt(paused);
+    const bool there = std::any_of(nodes_.begin(), nodes_.end(),
+                                   [&](const auto& node) { return node.second.get() == paused->because_of; });
+    finish(paused, there ? paused->because_of : nullptr, paused->why);
   });
 }
 
-void Cluster::finish(const std::shared_ptr<Run>& run, Result<Reply> reply, TimePoint sent) {
+void Cluster::finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent) {
   if (runs_.erase(run->id) == 0) return;
   run->timer.disarm();
-  Server* const owner = run->at != nullptr ? run->at : owners_[run->slot];
-  Server& server = owner != nullptr ? *owner : *node_at(options_.cluster->hosts.front());
   run->done(server, std::move(reply), sent);
 }
 
@@ -228,8 +249,15 @@ void Cluster::keep_fresh(bool on) {
   });
 }
 
-void Cluster::masters(std::function<void(Result<std::vector<common::Host>>)> done) {
-  askers_.push_back(std::move(done));
+void Cluster::masters(TimePoint deadline, MastersHandler done) {
+  const auto asker = std::make_shared<Asker>(executor_, std::move(done));
+  asker->timer.arm(deadline, [this, weak = std::weak_ptr<Asker>(asker)] {
+    const auto late = weak.lock();
+    if (!late) return;
+    (void)std::erase(askers_, late);
+    late->done(Failure{errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"});
+  });
+  askers_.push_back(asker);
   refresh();
 }
 
@@ -238,6 +266,7 @@ void Cluster::begin() {
   asking_ = true;
   again_ = false;
   failure_.reset();
+  overdue_ = false;
   candidates_ = options_.cluster->hosts;
   std::reverse(candidates_.begin(), candidates_.end());
   const auto masters = known_masters();
@@ -256,39 +285,48 @@ void Cluster::ask_next() {
   candidates_.pop_back();
   Server* const node = node_at(host);
   const TimePoint deadline = saturating_add(executor_.now(), std::min(options_.response_timeout, patience_per_node));
-  (void)node->commands().request({"CLUSTER", "SLOTS"}, deadline, [this, host](Result<Reply> reply, TimePoint) {
-    auto ranges = reply.ok() ? read_slots(reply.value(), host) : reply.failure();
-    if (ranges.ok() && ranges.value().empty()) {
-      ranges = Failure{errc::unavailable, host.to_string() + ": the cluster has no slots (yet)"};
-    }
-    if (ranges.ok()) return concluded(ranges);
-    // What is wrong for good says more than that another one did not answer.
-    if (!failure_ || failure_->code == errc::unavailable) failure_ = ranges.failure();
-    ask_next();
-  });
+  (void)node->commands().request(
+      {"CLUSTER", "SLOTS"}, deadline, [this, host, deadline](Result<Reply> reply, TimePoint) {
+        auto ranges = reply.ok() ? read_slots(reply.value(), host) : reply.failure();
+        if (ranges.ok() && ranges.value().empty()) {
+          ranges = Failure{errc::unavailable, host.to_string() + ": the cluster has no slots (yet)"};
+        }
+        if (ranges.ok()) return concluded(ranges);
+        overdue_ = overdue_ || executor_.now() >= deadline;
+        // What is wrong for good says more than that another one did not answer.
+        if (!failure_ || failure_->code == errc::unavailable || failure_->code == errc::ambiguous) {
+          failure_ = ranges.failure();
+          if (failure_->code == errc::ambiguous) failure_->code = errc::unavailable;  // a question changes nothing
+        }
+        ask_next();
+      });
 }
 
 void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
   asking_ = false;
-  const bool changed = said.ok() && take(said.value());
-  if (changed) pace_.reset();
-  not_before_ = saturating_add(executor_.now(), pace_.next(executor_));
-  if (again_) refresh();
+  const TimePoint now = executor_.now();
+  bool changed = said.ok() && take(said.value());
+  if (said.ok()) changed = std::exchange(corrected_, false) || changed;
+  if (changed && now >= saturating_add(std::exchange(changed_at_, now), proof_time)) pace_.reset();
+  not_before_ = saturating_add(now, pace_.next(executor_));
+  // Whoever waits for the first map has a deadline, until which a slow node may answer.
+  const bool patient = !known_ && overdue_;
+  if (again_ || patient) refresh();
   std::vector<std::shared_ptr<Run>> waiting;
   for (const auto& [id, run] : runs_) {
-    if (run->at == nullptr && owners_[run->slot] != nullptr) waiting.push_back(run);
-    if (!known_) waiting.push_back(run);
+    if (run->at == nullptr && !patient) waiting.push_back(run);
   }
   std::vector<common::Host> hosts;
   for (const Server* const master : known_masters()) hosts.push_back(master->options().host);
   const Lifetime::Watch life = lifetime_.watch();
   for (const auto& asker : std::exchange(askers_, {})) {
-    said.ok() ? asker(hosts) : asker(said.failure());
+    asker->timer.disarm();
+    said.ok() ? asker->done(hosts) : asker->done(said.failure());
     if (life.over()) return;
   }
   for (const auto& run : waiting) {
-    if (!runs_.contains(run->id)) continue;
-    known_ ? attempt(run) : finish(run, said.failure());
+    if (!runs_.contains(run->id) || run->at != nullptr) continue;
+    known_ ? attempt(run) : finish(run, nullptr, said.failure());
     if (life.over()) return;
   }
   if (changed) {
@@ -326,12 +364,13 @@ void Cluster::retire() {
     }
     const Lifetime::Watch life = lifetime_.watch();
     for (Server* const server : leaving) {
+      const auto found = nodes_.find(server->options().host.to_string());
+      gone_.push_back(std::move(found->second));
+      nodes_.erase(found);  // what is asked from now on goes elsewhere
       server->rest({errc::unavailable, server->options().host.to_string() + " has no slots of the cluster any more"});
       if (life.over()) return;
       user_.server_gone(*server);
-      const auto found = nodes_.find(server->options().host.to_string());
-      gone_.push_back(std::move(found->second));
-      nodes_.erase(found);
+      if (life.over()) return;
     }
     if (!leaving.empty()) executor_.post(lifetime_.guard([this] { gone_.clear(); }));
   }));

@@ -34,7 +34,8 @@ namespace dlock::redis {
 // In tasks only.
 class Cluster {
  public:
-  using Handler = Callback<Server&, Result<Reply>, TimePoint>;
+  // server: that the answer, or its absence, says something about; nullptr: about none, but about the key's slot.
+  using Handler = Callback<Server*, Result<Reply>, TimePoint>;
   struct Request {
     const Script* script = nullptr;  // if any
     Command words;
@@ -71,10 +72,16 @@ class Cluster {
   void refresh();
   // As long as somebody listens at the nodes.
   void keep_fresh(bool on);
-  // What a node said to somebody else's request, in case that it says who has a slot.
-  void heard(Server& server, const Reply& reply);
-  // Calls done with all masters when the map has been read, or with the reason why it could not be.
-  void masters(std::function<void(Result<std::vector<common::Host>>)> done);
+  // What a node's error says to a request that was not run(): where to ask instead, if it says so.
+  struct Elsewhere {
+    Server* server = nullptr;
+    bool asks = false;  // after ASKING
+  };
+  [[nodiscard]] Elsewhere redirected(Server& server, const Reply& error);
+  // Calls done with all masters when the map has been read, or with the reason why it could not be, at the deadline at
+  // the latest.
+  using MastersHandler = std::function<void(Result<std::vector<common::Host>>)>;
+  void masters(TimePoint deadline, MastersHandler done);
   [[nodiscard]] Server* master_at(const common::Host& host) const;
   // What the last map said of each.
   [[nodiscard]] const std::vector<SlotRange>& ranges() const noexcept { return ranges_; }
@@ -88,9 +95,9 @@ class Cluster {
   void ask(Run& run, Server& server, bool asking);
   void answered(std::uint64_t id, Result<Reply> reply, TimePoint sent);
   void follow(const std::shared_ptr<Run>& run, const std::string& error);
-  void pause(const std::shared_ptr<Run>& run, Failure why);
-  void finish(const std::shared_ptr<Run>& run, Result<Reply> reply, TimePoint sent = {});
-  void moved(const Redirection& to, Server& server);
+  void pause(const std::shared_ptr<Run>& run, Server* server, Failure why);
+  void finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent = {});
+  [[nodiscard]] Server* moved(const Redirection& to, Server& server);
 
   [[nodiscard]] std::vector<Server*> known_masters() const;
   void begin();
@@ -110,6 +117,7 @@ class Cluster {
   std::vector<Server*> owners_;                           // by slot; nullptr: nobody
   std::vector<SlotRange> ranges_;
   bool known_ = false;
+  bool corrected_ = false;  // since it was read
 
   std::unordered_map<std::uint64_t, std::shared_ptr<Run>> runs_;
   std::uint64_t last_id_ = 0;
@@ -119,9 +127,12 @@ class Cluster {
   bool again_ = false;
   std::vector<common::Host> candidates_;  // still to be asked, the next one last
   std::optional<Failure> failure_;
+  bool overdue_ = false;  // one of them may still answer, and is given more time
   std::size_t turn_ = 0;  // with whom to begin
-  std::vector<std::function<void(Result<std::vector<common::Host>>)>> askers_;
+  struct Asker;
+  std::vector<std::shared_ptr<Asker>> askers_;
   TimePoint not_before_ = TimePoint::min();
+  TimePoint changed_at_ = TimePoint::min();
   Backoff pace_;
   bool fresh_ = false;
   Timer refresh_timer_;

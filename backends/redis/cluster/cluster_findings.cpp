@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -65,73 +66,83 @@ std::vector<Finding> judge_cluster(const ClusterState& state, const Options& opt
 
 namespace {
 
-// One master after the other. Of all but the first one, what is well is not said again.
+// All masters are asked at once. Of all but the first one, what is well is not said again.
 class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
  public:
   ClusterDiagnosis(Cluster& cluster, Backend::Handler<std::vector<Finding>> done)
       : cluster_(cluster), done_(std::move(done)) {}
 
   void start() {
-    cluster_.masters([self = shared_from_this()](Result<std::vector<common::Host>> masters) {
+    cluster_.masters(answer_by(), [self = shared_from_this()](const Result<std::vector<common::Host>>& masters) {
       if (!masters.ok()) {
         return self->done_(std::vector<Finding>{{Severity::error, "server", masters.failure().detail}});
       }
-      self->masters_ = std::move(masters.value());
-      self->next();
+      self->ask(masters.value());
     });
   }
 
  private:
-  void next() {
-    if (at_ == masters_.size()) return conclude();
-    const common::Host host = masters_[at_++];
-    Server* const server = cluster_.master_at(host);
-    if (server == nullptr) return next();
-    diagnose(server->commands(), [self = shared_from_this(), host](Result<std::vector<Finding>> said) {
-      if (!said.ok()) return self->done_(std::move(said));
-      for (Finding& finding : said.value()) {
-        if (self->at_ > 1 && finding.severity == Severity::ok) continue;
-        if (finding.check != "server") finding.message = host.to_string() + ": " + finding.message;
-        self->findings_.push_back(std::move(finding));
-      }
-      self->ask(host, {"INFO", "replication"}, [self, host](const Reply& reply) {
-        const auto replicas = info_number(reply.text, "connected_slaves");
-        if (replicas) self->state_.replicas[host.to_string()] = *replicas;
-        self->next();
+  [[nodiscard]] TimePoint answer_by() const {
+    return saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
+  }
+
+  void ask(const std::vector<common::Host>& masters) {
+    state_.ranges = cluster_.ranges();
+    said_.resize(masters.size());
+    ++under_way_;  // this call
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+      Server* const server = cluster_.master_at(masters[i]);
+      if (server == nullptr) continue;
+      ++under_way_;
+      diagnose(server->commands(),
+               [self = shared_from_this(), i, host = masters[i]](Result<std::vector<Finding>> said) {
+                 if (said.ok()) self->take(i, host, std::move(said.value()));
+                 self->answered();
+               });
+      question(*server, {"INFO", "replication"}, [this, host = masters[i]](const Reply& reply) {
+        if (const auto count = info_number(reply.text, "connected_slaves")) state_.replicas[host.to_string()] = *count;
       });
-    });
+      question(*server, {"CONFIG", "GET", "cluster-node-timeout"}, [this](const Reply& reply) {
+        const auto ms = number_in(reply, "cluster-node-timeout");
+        if (ms) state_.node_timeout = std::chrono::milliseconds(*ms);
+      });
+    }
+    answered();
   }
 
-  // Whoever may not ask gets an empty answer.
-  void ask(const common::Host& host, Command command, std::function<void(const Reply&)> then) {
-    Server* const server = cluster_.master_at(host);
-    if (server == nullptr) return then({});
-    const TimePoint deadline = saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
-    (void)server->commands().request(std::move(command), deadline,
-                                     [then = std::move(then)](const Result<Reply>& reply, TimePoint) {
-                                       then(reply.ok() ? reply.value() : Reply{});
-                                     });
+  void take(std::size_t i, const common::Host& host, std::vector<Finding> findings) {
+    for (Finding& finding : findings) {
+      if (i > 0 && finding.severity == Severity::ok) continue;
+      if (finding.check != "server") finding.message = host.to_string() + ": " + finding.message;
+      said_[i].push_back(std::move(finding));
+    }
   }
 
-  void conclude() {
-    ask(masters_.front(), {"CONFIG", "GET", "cluster-node-timeout"}, [self = shared_from_this()](const Reply& reply) {
-      if (const auto ms = number_in(reply, "cluster-node-timeout")) {
-        self->state_.node_timeout = std::chrono::milliseconds(*ms);
-      }
-      self->state_.ranges = self->cluster_.ranges();
-      for (Finding& finding : judge_cluster(self->state_, self->cluster_.options())) {
-        self->findings_.push_back(std::move(finding));
-      }
-      self->done_(std::move(self->findings_));
-    });
+  void question(Server& server, Command command, std::function<void(const Reply&)> take) {
+    ++under_way_;
+    (void)server.commands().request(
+        std::move(command), answer_by(),
+        [self = shared_from_this(), take = std::move(take)](const Result<Reply>& reply, TimePoint) {
+          if (reply.ok()) take(reply.value());
+          self->answered();
+        });
+  }
+
+  void answered() {
+    if (--under_way_ > 0) return;
+    std::vector<Finding> all;
+    said_.push_back(judge_cluster(state_, cluster_.options()));
+    for (std::vector<Finding>& findings : said_) {
+      all.insert(all.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
+    }
+    done_(std::move(all));
   }
 
   Cluster& cluster_;
   const Backend::Handler<std::vector<Finding>> done_;
-  std::vector<common::Host> masters_;
-  std::size_t at_ = 0;
+  int under_way_ = 0;
   ClusterState state_;
-  std::vector<Finding> findings_;
+  std::vector<std::vector<Finding>> said_;  // by master
 };
 
 }  // namespace

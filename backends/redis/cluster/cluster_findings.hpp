@@ -16,7 +16,7 @@
 
 namespace dlock::redis {
 
-// What there is to say about each master, and about the cluster. Answers within three times the response timeout.
+// What there is to say about each master, and about the cluster. Answers within twice the response timeout.
 // Leaves nothing behind. In tasks only.
 void diagnose(Cluster& cluster, Backend::Handler<std::vector<Finding>> done);
 

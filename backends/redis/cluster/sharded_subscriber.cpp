@@ -12,7 +12,7 @@ class ShardedSubscriber::Node final : public Subscriptions::Listener {
 
   void subscribed(const std::string& channel) override { all_.listener_.subscribed(channel); }
   void message(const std::string& channel, const std::string& text) override { all_.listener_.message(channel, text); }
-  void lost(const std::string& channel) override { all_.lost(channel); }
+  void lost(const std::string& channel) override { all_.lost(*this, channel); }
   void interrupted() override {
     const Lifetime::Watch life = all_.lifetime_.watch();
     for (const std::string& channel : all_.channels_at(*this)) {
@@ -81,11 +81,12 @@ std::vector<std::string> ShardedSubscriber::channels_at(const Node& node) const 
 }
 
 // The node has given it up. Where it belongs is seen when the map has been read.
-void ShardedSubscriber::lost(const std::string& channel) {
+void ShardedSubscriber::lost(const Node& node, const std::string& channel) {
   const auto found = channels_.find(channel);
-  if (found == channels_.end()) return;
+  if (found == channels_.end() || found->second != &node) return;  // it is listened to elsewhere by now
   found->second = nullptr;
-  cluster_.masters([this, life = lifetime_.watch(), channel](const Result<std::vector<common::Host>>&) {
+  const TimePoint deadline = saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
+  cluster_.masters(deadline, [this, life = lifetime_.watch(), channel](const Result<std::vector<common::Host>>&) {
     if (life.over()) return;
     const auto still = channels_.find(channel);
     if (still != channels_.end() && still->second == nullptr) listen(channel);
@@ -129,8 +130,13 @@ void ShardedSubscriber::server_usable(Server& server) {
 void ShardedSubscriber::server_gone(Server& server) {
   const auto found = nodes_.find(&server);
   if (found == nodes_.end()) return;
-  for (const std::string& channel : channels_at(*found->second)) channels_[channel] = nullptr;
+  const std::unique_ptr<Node> node = std::move(found->second);
   nodes_.erase(found);
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const std::string& channel : channels_at(*node)) {
+    lost(*node, channel);
+    if (life.over()) return;
+  }
 }
 
 void ShardedSubscriber::forbidden(const Failure& why) {

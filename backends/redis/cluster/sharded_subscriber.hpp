@@ -40,7 +40,7 @@ class ShardedSubscriber final : public Subscriptions {
 
   [[nodiscard]] Node& node_of(Server& server);
   void listen(const std::string& channel);
-  void lost(const std::string& channel);
+  void lost(const Node& node, const std::string& channel);
   void forbidden(const Failure& why);
   [[nodiscard]] std::vector<std::string> channels_at(const Node& node) const;
 

@@ -52,9 +52,11 @@ std::optional<SlotRange> read_range(const Reply& reply, const common::Host& aske
 Result<std::vector<SlotRange>> read_slots(const Reply& reply, const common::Host& asked) {
   if (!reply.is(Type::array)) return unexpected("CLUSTER SLOTS", reply);
   std::vector<SlotRange> ranges;
+  std::size_t sum = 0;
   for (const Reply& each : reply.elements) {
     auto range = read_range(each, asked);
-    if (!range || ranges.size() == slots) {
+    if (range) sum += static_cast<std::size_t>(range->last - range->first) + 1;
+    if (!range || sum > slots) {
       return Failure{errc::protocol, asked.to_string() + ": an answer to CLUSTER SLOTS that makes no sense"};
     }
     ranges.push_back(*std::move(range));

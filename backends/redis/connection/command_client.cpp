@@ -98,6 +98,7 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
   }
   // Cluster decides what becomes of the request.
   if (options_.cluster && is_about_cluster(error)) {
+    if (request.whole_script) introduced_.erase(request.script);  // it was not run, so the server need not know it
     if (request.done) request.done(std::move(reply), entry.sent);
     return;
   }

@@ -37,9 +37,9 @@ class Servers {
   // The one that has the key, as far as is known.
   [[nodiscard]] Server& of(std::string_view key) { return cluster_ ? cluster_->of(key) : *only_; }
 
-  // As CommandClient::run(), wherever the key is. The handler is also given the server that answered, or did not. An id
-  // of 0 can be withdrawn, too.
-  template <class Handler>  // void(Server&, Result<Reply>, TimePoint sent)
+  // As CommandClient::run(), wherever the key is. The handler is also given the server that answered, or did not;
+  // nullptr where the failure says nothing about any. An id of 0 can be withdrawn, too.
+  template <class Handler>  // void(Server*, Result<Reply>, TimePoint sent)
   std::uint64_t run(Line line, std::string_view key, const Script& script, Command words, TimePoint deadline,
                     Handler done, AtTheEnd at_the_end = AtTheEnd::dropped) {
     if (cluster_) return cluster_->run(line, key, {&script, std::move(words), at_the_end}, deadline, std::move(done));
@@ -57,13 +57,17 @@ class Servers {
 
   // What was asked was at the wrong server, or may have been: new requests find the right one.
   void mistook(Server& server, const Failure& why) { cluster_ ? cluster_->refresh() : server.reconnect(why); }
-  void heard(Server& server, const Reply& reply) {
-    if (cluster_) cluster_->heard(server, reply);
+  // What came of a request that was sent to this server whatever the key: where to send it instead, if anywhere.
+  [[nodiscard]] Cluster::Elsewhere redirected(Server& server, const Result<Reply>& reply) {
+    if (cluster_ == nullptr) return {};
+    if (reply.ok() && reply.value().is(Reply::Type::error)) return cluster_->redirected(server, reply.value());
+    if (!reply.ok()) cluster_->refresh();
+    return {};
   }
 
   // All that have locks, once it is known.
-  void masters(const std::function<void(Result<std::vector<common::Host>>)>& done) {
-    cluster_ ? cluster_->masters(done) : done(std::vector{only_->options().host});
+  void masters(TimePoint deadline, const Cluster::MastersHandler& done) {
+    cluster_ ? cluster_->masters(deadline, done) : done(std::vector{only_->options().host});
   }
   // nullptr: none is there any more.
   [[nodiscard]] Server* master_at(const common::Host& host) { return cluster_ ? cluster_->master_at(host) : only_; }
@@ -84,7 +88,7 @@ class Servers {
   template <class Handler>
   auto told(Handler done) {
     return [server = only_, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
-      done(*server, std::move(reply), sent);
+      done(server, std::move(reply), sent);
     };
   }
 

@@ -74,9 +74,9 @@ void Subscriber::refused(const std::string& error) {
   if (const auto moved = options_.cluster ? read_redirection(error, options_.host) : std::nullopt) {
     std::vector<std::string> lost;
     for (const auto& [name, channel] : channels_) {
-      if (slot_of(name) == moved->slot) lost.push_back(name);
+      if (slot_of(name) == moved->slot && channel.wanted) lost.push_back(name);
     }
-    for (const std::string& name : lost) channels_.erase(name);
+    (void)std::erase_if(channels_, [&](const auto& entry) { return slot_of(entry.first) == moved->slot; });
     const Lifetime::Watch life = lifetime_.watch();
     for (const std::string& name : lost) {
       listener_.lost(name);

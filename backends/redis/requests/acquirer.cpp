@@ -80,32 +80,32 @@ std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint
   }
   if (options.replicas_ack == 0) {
     return servers_.run(Line::acquires, key, script, std::move(words), deadline,
-                        [done = std::move(done)](Server& server, const Result<Reply>& reply, TimePoint sent) {
+                        [done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint sent) {
                           done(read(server, reply), sent);
                         });
   }
   const auto later = std::make_shared<Granted>(
       Granted{request.space, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
   return servers_.run(Line::acquires, key, script, std::move(words), deadline,
-                      [this, later](Server& server, const Result<Reply>& reply, TimePoint sent) {
+                      [this, later](Server* server, const Result<Reply>& reply, TimePoint sent) {
                         auto answer = read(server, reply);
                         if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
                         later->answer = answer.value();
                         later->sent = sent;
-                        wait_for_replicas(server, later);
+                        wait_for_replicas(*server, later);
                       });
 }
 
-Result<AcquireAnswer> Acquirer::read(Server& server, const Result<Reply>& reply) {
+Result<AcquireAnswer> Acquirer::read(Server* server, const Result<Reply>& reply) {
   if (!reply.ok()) {
-    server.outage().failed(reply.failure());
+    if (server != nullptr) server->outage().failed(reply.failure());
     return reply.failure();
   }
   auto answer = read_acquire(reply.value());
   // A grant and a place in the queue are writes. That somebody else has the lock can be read.
   const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
-  if (wrote) server.line(Line::acquires).proven();
-  server.outage().answered(wrote);
+  if (wrote) server->line(Line::acquires).proven();
+  server->outage().answered(wrote);
   return answer;
 }
 
@@ -132,7 +132,7 @@ void Acquirer::wait_for_replicas(Server& server, std::shared_ptr<Granted> grante
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
   request_release(servers_, Line::acquires, granted->space, granted->lock_key, granted->value, true, granted->deadline,
-                  [granted, why = std::move(why)](Server&, const Result<ReleaseAnswer>& answer) {
+                  [granted, why = std::move(why)](Server*, const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {
                       failure.code = errc::ambiguous;

@@ -45,7 +45,7 @@ class Acquirer {
 
  private:
   struct Granted;
-  [[nodiscard]] static Result<AcquireAnswer> read(Server& server, const Result<Reply>& reply);
+  [[nodiscard]] static Result<AcquireAnswer> read(Server* server, const Result<Reply>& reply);
   void wait_for_replicas(Server& server, std::shared_ptr<Granted> granted);
   void take_back(std::shared_ptr<Granted> granted, Failure why);
 

@@ -22,7 +22,7 @@ Command release_words(Space space, const std::string& lock_key, const std::strin
 class Release : public std::enable_shared_from_this<Release> {
  public:
   Release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
-          TimePoint deadline, std::function<void(Server&, Result<ReleaseAnswer>)> done)
+          TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done)
       : servers_(servers),
         line_(line),
         space_(space),
@@ -36,14 +36,14 @@ class Release : public std::enable_shared_from_this<Release> {
     (void)servers_.run(
         line_, lock_key_, release_script(space_, servers_.are_a_cluster()),
         release_words(space_, lock_key_, value_, leave_), deadline_,
-        [self = shared_from_this()](Server& server, const Result<Reply>& reply, TimePoint) {
+        [self = shared_from_this()](Server* server, const Result<Reply>& reply, TimePoint) {
           self->answered(server, reply.ok() ? read_release(reply.value()) : reply.failure());
         },
         AtTheEnd::sent);
   }
 
  private:
-  void answered(Server& server, Result<ReleaseAnswer> answer) {
+  void answered(Server* server, Result<ReleaseAnswer> answer) {
     // What became of the value is known from the first answer; the rest is for the waiters.
     const bool more = answer.ok() && answer.value().more;
     if (!first_) first_.emplace(std::move(answer));
@@ -58,14 +58,14 @@ class Release : public std::enable_shared_from_this<Release> {
   const std::string value_;
   const bool leave_;
   const TimePoint deadline_;
-  const std::function<void(Server&, Result<ReleaseAnswer>)> done_;
+  const std::function<void(Server*, Result<ReleaseAnswer>)> done_;
   std::optional<Result<ReleaseAnswer>> first_;
 };
 
 }  // namespace
 
 void request_release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Server&, Result<ReleaseAnswer>)> done) {
+                     TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done) {
   std::make_shared<Release>(servers, line, space, std::move(lock_key), std::move(value), leave, deadline,
                             std::move(done))
       ->ask();
@@ -91,12 +91,12 @@ Releases::Ask release_requests(Servers& servers, Space space, std::string client
     }
     request_release(
         servers, leave ? Line::acquires : Line::common, space, std::move(key), value_of(client, owner), leave, deadline,
-        [leave, publish_forbidden, done = std::move(done)](Server& server, const Result<ReleaseAnswer>& answer) {
+        [leave, publish_forbidden, done = std::move(done)](Server* server, const Result<ReleaseAnswer>& answer) {
           if (!answer.ok()) {
-            server.outage().failed(answer.failure());
+            if (server != nullptr) server->outage().failed(answer.failure());
             return done(answer.failure());
           }
-          server.outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
+          server->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
           if (!answer.value().may_publish) publish_forbidden();
           done(answer.value().was == ReleaseAnswer::Was::ours);
         });

@@ -17,7 +17,7 @@ namespace dlock::redis {
 // where a crowd of dead ones is in the way. leave: this value leaves the queue, too. Answers at the deadline at the
 // latest. The servers outlive it.
 void request_release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Server&, Result<ReleaseAnswer>)> done);
+                     TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, and nobody hears the answer (CommandClient::last_word()). The value leaves the queue.
 void release_at_the_end(Servers& servers, Space space, const std::string& lock_key, const std::string& value);

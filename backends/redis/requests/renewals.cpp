@@ -15,17 +15,27 @@ using Status = RenewOutcome::Status;
 
 namespace {
 
+constexpr int most_redirections = 5;
+
+Command words_of(const std::string& key, const std::string& client, const Grant& grant) {
+  Command words = with_keys(key, {Key::lock, Key::fence});
+  add_value(words, client, grant.owner);
+  words.add(in_milliseconds(grant.lease));
+  return words;
+}
+
 std::string what(const Grant& grant) {
   return std::string(to_string(grant.space)) + " \"" + grant.name + '"';
 }
 
 }  // namespace
 
-Command Renewals::words_of(const std::string& key, const Grant& grant) const {
-  Command words = with_keys(key, {Key::lock, Key::fence});
-  add_value(words, client_, grant.owner);
-  words.add(in_milliseconds(grant.lease));
-  return words;
+void Renewals::fail(Renewal& renewal, Failure why) {
+  std::exchange(renewal.done, nullptr)({.status = Status::failed, .failure = std::move(why)});
+}
+
+std::string Renewals::key_of(const Grant& grant) const {
+  return lock_key(servers_.options(), grant.name, grant.space);
 }
 
 void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
@@ -34,57 +44,58 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
   const nanoseconds patience = std::min(options.response_timeout, grant.lease / 4);
   const auto renewal =
       std::make_shared<Renewal>(Renewal{grant, saturating_add(servers_.executor().now(), patience), std::move(done)});
-  const std::string key = lock_key(options, grant.name, grant.space);
-  if (options.replicas_ack == 0) {
-    (void)servers_.run(Line::renewals, key, renew_script(grant.space), words_of(key, grant), renewal->deadline,
-                       [renewal](Server& server, const Result<Reply>& reply, TimePoint sent) {
-                         answered(server, *renewal, false, reply, sent);
-                       });
-    return;
-  }
-  Server& server = servers_.of(key);
-  Batches& batches = acknowledged_[&server];
-  batches.next.push_back(renewal);
-  if (!batches.under_way) start_batch(server, batches);
+  const std::string key = key_of(grant);
+  if (options.replicas_ack > 0) return enqueue(servers_.of(key), renewal);
+  (void)servers_.run(Line::renewals, key, renew_script(grant.space), words_of(key, client_, grant), renewal->deadline,
+                     [renewal](Server* server, const Result<Reply>& reply, TimePoint sent) {
+                       if (!reply.ok()) return fail(*renewal, reply.failure());
+                       answered(*server, *renewal, reply, sent);
+                     });
 }
 
-void Renewals::answered(Server& server, Renewal& renewal, bool acknowledged, const Result<Reply>& reply,
-                        TimePoint sent) {
+void Renewals::answered(Server& server, Renewal& renewal, const Result<Reply>& reply, TimePoint sent) {
   const Result<bool> renewed = reply.ok() ? read_renew(reply.value()) : reply.failure();
+  if (!renewed.ok()) return fail(renewal, renewed.failure());
   const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal.done, nullptr)(std::move(outcome)); };
-  if (!renewed.ok()) return answer({.status = Status::failed, .failure = renewed.failure()});
   if (!renewed.value()) {
     const std::string why = "Redis no longer has " + what(renewal.grant) + " as ours";
     return answer({.status = Status::lost, .failure = {errc::lost, why}});
   }
-  server.commands().proven();
+  server.line(Line::renewals).proven();
   renewal.sent = sent;
   renewal.renewed = true;
+  const bool acknowledged = renewal.at != nullptr;
   if (acknowledged && !renewal.judged) return;  // what WAIT says is the answer
-  if (acknowledged) {
-    return answer({.status = Status::failed, .failure = {errc::ambiguous, "no word from the replicas in time"}});
-  }
+  if (acknowledged) return fail(renewal, {errc::ambiguous, "no word from the replicas in time"});
   answer({.status = Status::renewed, .valid_until = lease_valid_until(sent, renewal.grant.lease)});
 }
 
-// WAIT is about what came over its own connection, so nothing of a batch is sent to another node of a cluster: the next
-// batch finds the right one.
-void Renewals::start_batch(Server& server, Batches& batches) {
+// --- Where replicas acknowledge --------------------------------------------------------------------------------------
+
+void Renewals::enqueue(Server& server, const std::shared_ptr<Renewal>& renewal) {
+  Batches& batches = acknowledged_[&server];
+  renewal->at = &server;
+  batches.next.push_back(renewal);
+  if (!batches.under_way) start_batch(server);
+}
+
+// WAIT is about what came over its own connection. What belongs to another node of a cluster goes into that one's
+// batch.
+void Renewals::start_batch(Server& server) {
+  Batches& batches = acknowledged_[&server];
   batches.under_way = true;
   const Batch batch = std::exchange(batches.next, {});
   CommandClient& commands = server.line(Line::renewals);
   TimePoint deadline = TimePoint::max();
   for (const auto& renewal : batch) {
-    const Grant& grant = renewal->grant;
     deadline = std::min(deadline, renewal->deadline);
-    (void)commands.run(renew_script(grant.space),
-                       words_of(lock_key(servers_.options(), grant.name, grant.space), grant), renewal->deadline,
+    if (renewal->asking) {
+      (void)commands.request({"ASKING"}, renewal->deadline, [](const Result<Reply>&, TimePoint) {});
+    }
+    const Grant& grant = renewal->grant;
+    (void)commands.run(renew_script(grant.space), words_of(key_of(grant), client_, grant), renewal->deadline,
                        [this, &server, renewal](const Result<Reply>& reply, TimePoint sent) {
-                         if (!reply.ok() || !reply.value().is(Reply::Type::error)) {
-                           return answered(server, *renewal, true, reply, sent);
-                         }
-                         servers_.heard(server, reply.value());
-                         answered(server, *renewal, true, Failure{errc::unavailable, reply.value().text}, sent);
+                         replied(server, renewal, reply, sent);
                        });
   }
   // The server counts from when it gets there; the answer has to come back in time.
@@ -96,14 +107,32 @@ void Renewals::start_batch(Server& server, Batches& batches) {
                          });
 }
 
+void Renewals::replied(Server& server, const std::shared_ptr<Renewal>& renewal, const Result<Reply>& reply,
+                       TimePoint sent) {
+  const Cluster::Elsewhere to = servers_.redirected(server, reply);
+  if (to.server != nullptr && ++renewal->redirections <= most_redirections) {
+    renewal->asking = to.asks;
+    renewal->judged = false;
+    return enqueue(*to.server, renewal);
+  }
+  if (reply.ok() && reply.value().is(Reply::Type::error)) {
+    return fail(*renewal, {errc::unavailable, server.options().endpoint() + ": " + reply.value().text});
+  }
+  answered(server, *renewal, reply, sent);
+}
+
 void Renewals::acknowledged(Server& server, const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply) {
   Batches& batches = acknowledged_[&server];
   batches.under_way = false;
-  if (!batches.next.empty()) start_batch(server, batches);
+  // It may not be the one to ask any more.
+  for (const auto& renewal : std::exchange(batches.next, {})) {
+    enqueue(renewal->asking ? server : servers_.of(key_of(renewal->grant)), renewal);
+  }
   const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
   for (const auto& renewal : batch) {
+    if (renewal->at != &server) continue;
     renewal->judged = true;
-    if (!renewal->renewed) continue;  // answered already, or still to be
+    if (!renewal->renewed || !renewal->done) continue;  // answered already, or still to be
     const auto done = std::exchange(renewal->done, nullptr);
     if (!count.ok()) {
       done({.status = Status::failed, .failure = count.failure()});

@@ -34,6 +34,9 @@ class Renewals {
     TimePoint deadline;
     Backend::RenewHandler done;
     TimePoint sent = {};
+    Server* at = nullptr;  // in whose batch it is, where replicas acknowledge
+    bool asking = false;   // there, while the slot moves
+    int redirections = 0;
     bool renewed = false;  // on the master
     bool judged = false;   // by the replicas' word, or by that none came
   };
@@ -45,9 +48,12 @@ class Renewals {
     bool under_way = false;
   };
 
-  [[nodiscard]] Command words_of(const std::string& key, const Grant& grant) const;
-  static void answered(Server& server, Renewal& renewal, bool acknowledged, const Result<Reply>& reply, TimePoint sent);
-  void start_batch(Server& server, Batches& batches);
+  [[nodiscard]] std::string key_of(const Grant& grant) const;
+  static void fail(Renewal& renewal, Failure why);
+  static void answered(Server& server, Renewal& renewal, const Result<Reply>& reply, TimePoint sent);
+  void enqueue(Server& server, const std::shared_ptr<Renewal>& renewal);
+  void start_batch(Server& server);
+  void replied(Server& server, const std::shared_ptr<Renewal>& renewal, const Result<Reply>& reply, TimePoint sent);
   void acknowledged(Server& server, const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply);
 
   Servers& servers_;

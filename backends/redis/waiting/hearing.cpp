@@ -1,5 +1,6 @@
 #include "backends/redis/waiting/hearing.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "backends/redis/requests/answers.hpp"
@@ -37,12 +38,12 @@ void Hearing::check() {
   // An empty message means nothing to whoever reads it; the server answers how many do.
   (void)servers_.request(
       Line::acquires, channel_, {servers_.are_a_cluster() ? "SPUBLISH" : "PUBLISH", channel_, ""}, servers_.answer_by(),
-      [this, life = lifetime_.watch(), about = subscription_](Server& server, const Result<Reply>& reply, TimePoint) {
+      [this, life = lifetime_.watch(), about = subscription_](Server* server, const Result<Reply>& reply, TimePoint) {
         if (!life.over() && about == subscription_) checked(server, reply);
       });
 }
 
-void Hearing::checked(Server& server, const Result<Reply>& reply) {
+void Hearing::checked(const Server* server, const Result<Reply>& reply) {
   checking_ = false;
   const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
   if (count.ok() && count.value() > 0) {
@@ -56,13 +57,15 @@ void Hearing::checked(Server& server, const Result<Reply>& reply) {
   // Without the right to publish, nobody can tell.
   if (!count.ok() && count.failure().code == errc::access_denied) return;
   if (++failed_checks_ > most_failed_checks) return;
-  const bool elsewhere = count.ok();
+  // Where somebody else's subscribers were counted.
+  std::optional<common::Host> elsewhere;
+  if (count.ok()) elsewhere = server->options().host;
   check_timer_.arm(saturating_add(servers_.executor().now(), check_backoff_.next(servers_.executor())),
-                   [this, elsewhere, host = server.options().host] {
+                   [this, elsewhere] {
                      // A cluster's map says where to listen; the name of one server leads newer connections where it
                      // leads those of others.
-                     Server* const asked = servers_.master_at(host);
-                     if (elsewhere && asked != nullptr) {
+                     Server* const asked = elsewhere ? servers_.master_at(*elsewhere) : nullptr;
+                     if (asked != nullptr) {
                        const std::string name = asked->options().endpoint();
                        servers_.mistook(*asked, {errc::unavailable, name + ": another server than the subscriber's"});
                      }

@@ -35,7 +35,7 @@ class Hearing {
   void check();
 
  private:
-  void checked(Server& server, const Result<Reply>& reply);
+  void checked(const Server* server, const Result<Reply>& reply);
 
   Servers& servers_;
   Subscriptions& subscriptions_;
