@@ -137,7 +137,7 @@ void Cluster::attempt(const std::shared_ptr<Run>& run) {
   run->at = nullptr;
   Server* const owner = owners_[run->slot];
   if (owner != nullptr) return ask(*run, *owner, false);
-  refresh();
+  if (known_ || !asking_) refresh();
   if (known_) {
     return pause(run, nullptr, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
   }
@@ -310,7 +310,7 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
   if (changed && now >= saturating_add(std::exchange(changed_at_, now), proof_time)) pace_.reset();
   not_before_ = saturating_add(now, pace_.next(executor_));
   // Whoever waits for the first map has a deadline, until which a slow node may answer.
-  const bool patient = !known_ && overdue_;
+  const bool patient = !known_ && overdue_ && said.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
   std::vector<std::shared_ptr<Run>> waiting;
   for (const auto& [id, run] : runs_) {

@@ -1,6 +1,7 @@
 #include "backends/redis/requests/renewals.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "backends/redis/requests/acquirer.hpp"
@@ -45,7 +46,11 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
   const auto renewal =
       std::make_shared<Renewal>(Renewal{grant, saturating_add(servers_.executor().now(), patience), std::move(done)});
   const std::string key = key_of(grant);
-  if (options.replicas_ack > 0) return enqueue(servers_.of(key), renewal);
+  if (options.replicas_ack > 0) {
+    Server& server = servers_.of(key);
+    enqueue(server, renewal);
+    return start_if_idle(server);
+  }
   (void)servers_.run(Line::renewals, key, renew_script(grant.space), words_of(key, client_, grant), renewal->deadline,
                      [renewal](Server* server, const Result<Reply>& reply, TimePoint sent) {
                        if (!reply.ok()) return fail(*renewal, reply.failure());
@@ -73,16 +78,15 @@ void Renewals::answered(Server& server, Renewal& renewal, const Result<Reply>& r
 // --- Where replicas acknowledge --------------------------------------------------------------------------------------
 
 void Renewals::enqueue(Server& server, const std::shared_ptr<Renewal>& renewal) {
-  Batches& batches = acknowledged_[&server];
   renewal->at = &server;
-  batches.next.push_back(renewal);
-  if (!batches.under_way) start_batch(server);
+  acknowledged_[&server].next.push_back(renewal);
 }
 
 // WAIT is about what came over its own connection. What belongs to another node of a cluster goes into that one's
 // batch.
-void Renewals::start_batch(Server& server) {
+void Renewals::start_if_idle(Server& server) {
   Batches& batches = acknowledged_[&server];
+  if (batches.under_way || batches.next.empty()) return;
   batches.under_way = true;
   const Batch batch = std::exchange(batches.next, {});
   CommandClient& commands = server.line(Line::renewals);
@@ -113,7 +117,8 @@ void Renewals::replied(Server& server, const std::shared_ptr<Renewal>& renewal, 
   if (to.server != nullptr && ++renewal->redirections <= most_redirections) {
     renewal->asking = to.asks;
     renewal->judged = false;
-    return enqueue(*to.server, renewal);
+    enqueue(*to.server, renewal);
+    return start_if_idle(*to.server);
   }
   if (reply.ok() && reply.value().is(Reply::Type::error)) {
     return fail(*renewal, {errc::unavailable, server.options().endpoint() + ": " + reply.value().text});
@@ -125,9 +130,14 @@ void Renewals::acknowledged(Server& server, const Batch& batch, std::uint64_t wa
   Batches& batches = acknowledged_[&server];
   batches.under_way = false;
   // It may not be the one to ask any more.
+  std::set<Server*> next;
   for (const auto& renewal : std::exchange(batches.next, {})) {
-    enqueue(renewal->asking ? server : servers_.of(key_of(renewal->grant)), renewal);
+    renewal->asking = renewal->asking && reply.ok();
+    Server& at = renewal->asking ? server : servers_.of(key_of(renewal->grant));
+    enqueue(at, renewal);
+    next.insert(&at);
   }
+  for (Server* const each : next) start_if_idle(*each);
   const Result<std::uint64_t> count = reply.ok() ? read_number(reply.value()) : reply.failure();
   for (const auto& renewal : batch) {
     if (renewal->at != &server) continue;

@@ -52,7 +52,7 @@ class Renewals {
   static void fail(Renewal& renewal, Failure why);
   static void answered(Server& server, Renewal& renewal, const Result<Reply>& reply, TimePoint sent);
   void enqueue(Server& server, const std::shared_ptr<Renewal>& renewal);
-  void start_batch(Server& server);
+  void start_if_idle(Server& server);
   void replied(Server& server, const std::shared_ptr<Renewal>& renewal, const Result<Reply>& reply, TimePoint sent);
   void acknowledged(Server& server, const Batch& batch, std::uint64_t wanted, const Result<Reply>& reply);
 

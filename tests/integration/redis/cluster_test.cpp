@@ -165,25 +165,42 @@ TEST_F(ClusterTest, WhenAllNodesWereRestartedLocksAreStillHeld) {
 
 // A free lock lacks keys, so where some have gone nobody can tell whether they have gone, too.
 TEST_F(ClusterTest, WhileASlotMovesAcquiresPauseAndRenewalsFollow) {
-  const auto log = std::make_shared<EventLog>();
-  const Client one = client({}, {.lease = 12s, .response_timeout = 10s, .observer = log});
-  DistributedLock held = one.lock("{tag}held");
-  DistributedLock free = one.lock("{tag}free");
-  const Lease lease = take(held);
-  RedisServer& from = master_of("{tag}");
-  RedisServer& to = other_master("{tag}");
-  const std::uint16_t slot = slot_of("{tag}");
-  cluster.begin_move(slot, from, to);
-  cluster.migrate_keys(slot, from, to);
-  await_renewal(lease);
-  EXPECT_NE(to.command({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "10"}).elements.size(), 0U);
-  Pending pausing(free, {});
-  await_renewal(lease);
-  EXPECT_FALSE(pausing.done());
-  cluster.end_move(slot, to);
-  EXPECT_TRUE(pausing.lease().held());
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(log->losses.count(), 0U);
+  for (const std::string parameters : {"", "replicas_ack=1"}) {
+    const auto log = std::make_shared<EventLog>();
+    const Client one = client(parameters, {.lease = 6s, .response_timeout = 10s, .observer = log});
+    DistributedLock held = one.lock("{tag}held");
+    DistributedLock free = one.lock("{tag}free");
+    const Lease lease = take(held);
+    RedisServer& from = master_of("{tag}");
+    RedisServer& to = other_master("{tag}");
+    const std::uint16_t slot = slot_of("{tag}");
+    cluster.begin_move(slot, from, to);
+    cluster.migrate_keys(slot, from, to);
+    await_renewal(lease);
+    EXPECT_NE(to.command({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "10"}).elements.size(), 0U);
+    Pending pausing(free, {});
+    await_renewal(lease);
+    EXPECT_FALSE(pausing.done());
+    cluster.end_move(slot, to);
+    EXPECT_TRUE(pausing.lease().held());
+    EXPECT_TRUE(lease.held());
+    EXPECT_EQ(log->losses.count(), 0U);
+  }
+}
+
+// Who is wrong about a slot finds out, whatever it was told once.
+TEST_F(ClusterTest, ASlotThatNobodyHadIsUsedWhenSomebodyHasIt) {
+  const Client one = client({}, impatient());
+  RedisServer& master = master_of("x");
+  const std::string slot = std::to_string(slot_of("x"));
+  for (const auto& node : cluster.nodes()) (void)node->command({"CLUSTER", "DELSLOTS", slot});
+  DistributedLock lock = one.lock("x");
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error));
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  (void)master.command({"CLUSTER", "ADDSLOTS", slot});
+  cluster.await_settled();
+  await("it goes on without the slot", [&] { return lock.try_acquire({}, error).has_value(); });
 }
 
 TEST_F(ClusterTest, EightClientsContendWhileTheirSlotMoves) {
@@ -271,6 +288,46 @@ TEST_F(ClusterTest, ANodeOfItIsNoServerByItselfAndAServerNoCluster) {
     }
     EXPECT_NE(said.find(hint), std::string::npos) << said;
   }
+}
+
+class TwoReplicasTest : public ClusterTest {
+ protected:
+  TwoReplicasTest() : ClusterTest({.replicas = 2, .server = {.append_only = true}}) {}
+};
+
+TEST_F(TwoReplicasTest, WhoOnlyRenewsFindsTheNewMasterThoughTheOldOneIsGone) {
+  const auto log = std::make_shared<EventLog>();
+  const Client holding = client("replicas_ack=1", {.lease = 12s, .observer = log});
+  DistributedLock held = holding.lock("held");
+  const Lease lease = take(held);
+  RedisServer& master = master_of("held");
+  master.kill();
+  await("no replica takes its place", [&] { return &master_of("held") != &master; });
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+}
+
+TEST_F(TwoReplicasTest, OfManyLeasesNoneIsForgottenWhenTheirMasterIsLeft) {
+  const auto log = std::make_shared<EventLog>();
+  const Client other = client();
+  const Client one = client("replicas_ack=1", {.observer = log});
+  DistributedLock theirs = other.lock("other");
+  const Lease their = take(theirs, {.lease = long_lease});
+  DistributedLock wanted = one.lock("other");
+  const Pending next(wanted, {});  // so that the client listens, and looks at the map
+  std::deque<Lease> leases;
+  for (int i = 0; i < 40; ++i) {  // renewed at different times
+    DistributedLock lock = one.lock("{tag}" + std::to_string(i));
+    leases.push_back(take(lock, {.lease = 15s + i * 100ms}));
+  }
+  RedisServer& master = master_of("{tag}");
+  master.freeze();
+  await("no replica takes its place", [&] { return &master_of("{tag}") != &master; });
+  log->renewals.wait("they are renewed there, twice each", log->renewals.count() + 2 * leases.size());
+  for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+  master.thaw();
 }
 
 class LockedUpClusterTest : public ClusterTest {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/redis/cluster/hash_slot.hpp"
+
 namespace dlock::redis {
 
 namespace {
@@ -15,15 +17,6 @@ const std::vector<std::string> names = {
     "x}", "{}x",           "a}b",     "a{}b{c}",   "{{x}}",   "{{x}}:dlq", "{{x}:dlq", "}",
     "{",  "{dlock:x}:dlf", "dlock:x", "{dlock:x}", "*",       "a b",
 };
-
-// What Redis Cluster hashes.
-std::string hashed_part(const std::string& key) {
-  const auto open = key.find('{');
-  if (open == std::string::npos) return key;
-  const auto close = key.find('}', open + 1);
-  if (close == std::string::npos || close == open + 1) return key;
-  return key.substr(open + 1, close - open - 1);
-}
 
 TEST(RedisKeys, AreAsPromised) {
   const Keys plain = keys_of("dlock:", "orders/42");

@@ -90,6 +90,45 @@ TEST(RedisOptions, SentinelsHaveTlsOfTheirOwn) {
   EXPECT_EQ(sentinel.sentinel->tls->ca_file, "/ca.pem");
 }
 
+TEST(RedisOptions, NameNodesOfACluster) {
+  const Options options = options_of("redis-cluster://me:pw@a,b:7000,[::1]?replicas_ack=1&prefix={app}:");
+  ASSERT_TRUE(options.cluster);
+  EXPECT_EQ(common::to_string(options.cluster->hosts), "a:6379,b:7000,[::1]:6379");
+  EXPECT_EQ(options.endpoint(), "a:6379") << "the first";
+  EXPECT_EQ(options.user, "me");
+  EXPECT_EQ(options.password, "pw");
+  EXPECT_EQ(options.replicas_ack, 1U);
+  EXPECT_EQ(options.prefix, "{app}:");
+  EXPECT_FALSE(options.tls || options.sentinel);
+  for (const std::string url : {"redis-cluster://", "redis-cluster://localhost", "redis-cluster://localhost/"}) {
+    EXPECT_EQ(common::to_string(options_of(url).cluster->hosts), "localhost:6379") << url;
+    EXPECT_EQ(options_of(url).db, 0U) << url;
+  }
+  EXPECT_FALSE(options_of("redis://a").cluster);
+}
+
+TEST(RedisOptions, AClusterMayHaveTls) {
+  const Options options = options_of("rediss-cluster://a,b?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
+  ASSERT_TRUE(options.cluster && options.tls);
+  EXPECT_EQ(options.tls->ca_file, "/ca.pem");
+  EXPECT_EQ(options.tls->cert_file, "/c.pem");
+  EXPECT_EQ(options.tls->key_file, "/k.pem");
+}
+
+TEST(RedisOptions, OnAClusterBracesInThePrefixAreForAHashTag) {
+  for (const std::string prefix : {"{app}:", "a{", "{a}}", "{", ""}) {
+    EXPECT_EQ(options_of("redis-cluster://a?prefix=" + prefix).prefix, prefix);
+  }
+  EXPECT_EQ(options_of("redis://a?prefix=a}").prefix, "a}") << "elsewhere they are as any others";
+}
+
+TEST(RedisOptions, NameAHundredNodesAtMost) {
+  std::string url = "redis-cluster://n";
+  for (int i = 1; i < 100; ++i) url += ",n" + std::to_string(i);
+  EXPECT_EQ(options_of(url).cluster->hosts.size(), 100U);
+  test::expect_refused(&options_of, {{url + ",one-more", "host"}});
+}
+
 TEST(RedisOptions, NameWhatIsWrong) {
   test::expect_refused(&options_of,
                        {
@@ -125,6 +164,20 @@ TEST(RedisOptions, NameWhatIsWrong) {
                            {"redis-sentinel://a?service_name=x&tls_ca=/ca.pem", "tls_ca"},
                            {"redis-sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q?service_name=x", "host"},
                            {"redis-sentinel://:hidden@a?service_name=x&sentinel_password=hid&y=z", "y"},
+                           {"redis-cluster://a/1", "path"},
+                           {"redis-cluster://a/0", "path"},
+                           {"redis-cluster://a/x", "path"},
+                           {"redis-cluster://a?prefix=a}", "prefix"},
+                           {"redis-cluster://a?prefix={}", "prefix"},
+                           {"redis-cluster://a?service_name=ours", "service_name"},
+                           {"redis-cluster://a?sentinel_user=me", "sentinel_user"},
+                           {"redis-cluster://a?sentinel_password=hidden", "sentinel_password"},
+                           {"redis-cluster://a?sentinel_tls=on", "sentinel_tls"},
+                           {"redis-cluster://a?replicas_ack=all", "replicas_ack"},
+                           {"redis-cluster://a?replicas_min=1", "replicas_min"},
+                           {"redis-cluster://a?tls_ca=/ca.pem", "tls_ca"},
+                           {"rediss-cluster://a?tls_cert=/c.pem", "tls_key"},
+                           {"redis-cluster://me:hidden@a/1", "path"},
                            {"redis://me:hidden@host/x", "path"},
                            {"redis://me:hidden@host?x=y", "x"},
                        });

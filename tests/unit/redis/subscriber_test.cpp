@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -20,14 +22,13 @@ using Heard = std::vector<std::string>;
 
 class SubscriberTest : public testing::Test, private Subscriptions::Listener {
  protected:
-  SubscriberTest() {
+  explicit SubscriberTest(bool cluster = false) : options(patient(cluster)) {
     server.answer = [this](FakeWire& from, const Words& command) {
       wire = &from;
       if (command.front() == "PING") return std::string("+PONG\r\n");
-      const bool about_a_channel = command.front() == "SUBSCRIBE" || command.front() == "UNSUBSCRIBE";
-      return about_a_channel && answers
-                 ? about_channel(command.front() == "SUBSCRIBE" ? "subscribe" : "unsubscribe", command[1])
-                 : std::string();
+      std::string kind = command.front();
+      std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+      return kind.ends_with("subscribe") && answers ? about_channel(kind, command[1]) : std::string();
     };
   }
   ~SubscriberTest() override { server.answer = nullptr; }
@@ -58,13 +59,14 @@ class SubscriberTest : public testing::Test, private Subscriptions::Listener {
   void interrupted() override { heard.emplace_back("interrupted"); }
   void forbidden(const Failure& /*why*/) override { heard.emplace_back("forbidden"); }
 
-  static Options patient() {
+  static Options patient(bool cluster) {
     Options options;
+    if (cluster) options.cluster.emplace();
     options.response_timeout = 2s;
     options.connect_timeout = 5s;
     return options;
   }
-  const Options options = patient();
+  const Options options;
 
  protected:
   Subscriber subscriber{engine, options, server.wires(), *this};
@@ -174,6 +176,121 @@ TEST_F(SubscriberTest, AfterABreakAllIsAskedForAnew) {
   engine.advance(10s);
   EXPECT_EQ(server.commands, (std::vector<Words>{{"SUBSCRIBE", "a"}}));
   EXPECT_TRUE(subscriber.hears("a"));
+}
+
+// --- At the node of a cluster ----------------------------------------------------------------------------------------
+
+// Channels are in slots: foo, {foo}1 and {foo}2 in 12182, bar in 5061.
+class ShardedChannelTest : public SubscriberTest {
+ protected:
+  ShardedChannelTest() : SubscriberTest(true) {}
+};
+
+TEST_F(ShardedChannelTest, AreAskedForInWordsOfTheirOwn) {
+  subscribe("foo");
+  unsubscribe("foo");
+  subscribe("foo");
+  EXPECT_EQ(server.commands,
+            (std::vector<Words>{{"SSUBSCRIBE", "foo"}, {"SUNSUBSCRIBE", "foo"}, {"SSUBSCRIBE", "foo"}}));
+  EXPECT_EQ(heard, (Heard{"subscribed foo", "subscribed foo"}));
+  EXPECT_TRUE(subscriber.hears("foo"));
+}
+
+TEST_F(ShardedChannelTest, AreAskedForAnewAfterABreak) {
+  subscribe("foo");
+  server.commands.clear();
+  server.cut();
+  engine.advance(10s);
+  EXPECT_EQ(server.commands, (std::vector<Words>{{"SSUBSCRIBE", "foo"}}));
+  EXPECT_EQ(heard, (Heard{"subscribed foo", "interrupted", "subscribed foo"}));
+}
+
+TEST_F(ShardedChannelTest, BringMessagesOfTheirOwn) {
+  subscribe("foo");
+  tell("*3\r\n" + bulk("smessage") + bulk("foo") + bulk("text"));
+  EXPECT_EQ(heard.back(), "foo: text");
+}
+
+TEST_F(ShardedChannelTest, ThatANodeGivesUpUnaskedIsLost) {
+  subscribe("foo");
+  subscribe("{foo}1");
+  tell(about_channel("sunsubscribe", "foo"));
+  EXPECT_EQ(heard.back(), "lost foo");
+  EXPECT_FALSE(subscriber.hears("foo"));
+  EXPECT_TRUE(subscriber.hears("{foo}1"));
+  subscribe("foo");
+  EXPECT_EQ(heard.back(), "subscribed foo") << "where it is asked for again";
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ShardedChannelTest, ThatANodeDoesNotHaveAnyMoreAreLostWithTheirSlot) {
+  subscribe("bar");
+  subscribe("foo");
+  answers = false;
+  subscribe("{foo}1");
+  heard.clear();
+  tell("-MOVED 12182 b:7000\r\n");
+  std::sort(heard.begin(), heard.end());
+  EXPECT_EQ(heard, (Heard{"lost foo", "lost {foo}1"}));
+  EXPECT_FALSE(subscriber.hears("foo"));
+  EXPECT_TRUE(subscriber.hears("bar"));
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ShardedChannelTest, ThatAreNotWantedAnyMoreAreNotLost) {
+  subscribe("foo");
+  answers = false;
+  unsubscribe("foo");
+  tell("-MOVED 12182 b:7000\r\n");
+  EXPECT_EQ(heard, Heard{"subscribed foo"});
+  answers = true;
+  subscribe("foo");
+  EXPECT_TRUE(subscriber.hears("foo"));
+}
+
+TEST_F(ShardedChannelTest, AMoveThatMakesNoSenseEndsTheConnection) {
+  subscribe("foo");
+  tell("-MOVED 99999 b:7000\r\n");
+  EXPECT_EQ(heard.back(), "interrupted");
+  engine.advance(10s);
+  EXPECT_TRUE(subscriber.hears("foo"));
+}
+
+TEST_F(ShardedChannelTest, AClusterThatIsDownIsTriedAgain) {
+  subscribe("foo");
+  tell("-CLUSTERDOWN The cluster is down\r\n");
+  EXPECT_EQ(heard.back(), "interrupted");
+  engine.advance(10s);
+  EXPECT_TRUE(subscriber.hears("foo"));
+  EXPECT_FALSE(subscriber.is_forbidden());
+}
+
+TEST_F(ShardedChannelTest, AreUnknownToOldServers) {
+  answers = false;
+  subscribe("foo");
+  tell("-ERR unknown command 'SSUBSCRIBE', with args beginning with: 'foo'\r\n");
+  EXPECT_EQ(heard, Heard{"forbidden"});
+  EXPECT_TRUE(subscriber.is_forbidden());
+  engine.advance(1min);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ShardedChannelTest, MayBeForbidden) {
+  answers = false;
+  subscribe("foo");
+  tell("-NOPERM No permissions to access a channel\r\n");
+  EXPECT_EQ(heard, Heard{"forbidden"});
+}
+
+// Elsewhere these mean nothing.
+TEST_F(SubscriberTest, WordsOfShardedChannelsAreNoNews) {
+  for (const std::string& bytes :
+       {about_channel("ssubscribe", "a"), about_channel("sunsubscribe", "a"), std::string("-MOVED 15495 b:7000\r\n")}) {
+    subscribe("a");
+    tell(bytes);
+    EXPECT_EQ(heard.back(), "interrupted") << bytes;
+    engine.advance(10s);
+  }
 }
 
 }  // namespace

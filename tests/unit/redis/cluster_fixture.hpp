@@ -1,0 +1,163 @@
+// A client's view of a cluster whose nodes the test plays. Unless told otherwise, "a" and "b" have half of the slots
+// each, all nodes know that, and each answers to requests with its name.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/redis/cluster/cluster.hpp"
+#include "fake_server.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+
+namespace dlock::redis {
+
+using namespace std::chrono_literals;
+
+// Keys in slots of a (5061) and of b (12182).
+inline const std::string bar = "bar";
+inline const std::string foo = "foo";
+
+class ClusterTest : public testing::Test, protected Cluster::User {
+ protected:
+  using Map = std::vector<SlotRange>;
+
+  static common::Host at(const std::string& name) { return {.name = name, .port = 7000}; }
+
+  struct Node {
+    FakeServer server;
+    std::optional<Map> map;                                  // nullopt: as all others
+    std::string refusal;                                     // instead of the map
+    bool silent = false;                                     // when asked for the map
+    std::function<std::string(const Words& command)> reply;  // empty: the node's name
+    std::set<FakeWire*> stuck;                               // what waits for an answer that does not come
+    int maps = 0;                                            // how often it was asked for the map
+
+    Node() = default;
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+    ~Node() { server.answer = nullptr; }
+
+    // What came, except questions for the map.
+    [[nodiscard]] std::vector<Words> requests() const {
+      std::vector<Words> out;
+      for (const Words& command : server.commands) {
+        if (command.front() != "CLUSTER") out.push_back(command);
+      }
+      return out;
+    }
+    void refuse(const std::string& error) {
+      reply = [error](const Words&) { return "-" + error + "\r\n"; };
+    }
+  };
+
+  Node& node(const std::string& name) {
+    auto& node = nodes[at(name).to_string()];
+    if (node) return *node;
+    node = std::make_unique<Node>();
+    node->server.answer = [this, name, node = node.get()](FakeWire& from, const Words& command) -> std::string {
+      // Answers come in order: behind one that is missing there is none.
+      if (command.front() == "CLIENT") node->stuck.erase(&from);
+      if (node->stuck.contains(&from)) return "";
+      std::string reply = answer(*node, name, command);
+      if (reply.empty()) node->stuck.insert(&from);
+      return reply;
+    };
+    return *node;
+  }
+
+  std::string answer(Node& node, const std::string& name, const Words& command) const {
+    if (command.front() == "CLIENT" || command.front() == "ASKING") return "+OK\r\n";
+    if (command.front() == "PING") return "+PONG\r\n";
+    if (command.front() != "CLUSTER") return node.reply ? node.reply(command) : "+" + name + "\r\n";
+    ++node.maps;
+    if (node.silent) return "";
+    return node.refusal.empty() ? bytes_of(node.map.value_or(map)) : "-" + node.refusal + "\r\n";
+  }
+
+  static std::string bytes_of(const Map& ranges) {
+    std::string out = "*" + std::to_string(ranges.size()) + "\r\n";
+    for (const SlotRange& range : ranges) {
+      out += "*3\r\n" + number(range.first) + number(range.last) + "*2\r\n" + bulk(range.master.name) +
+             number(range.master.port);
+    }
+    return out;
+  }
+  static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
+
+  [[nodiscard]] WireFactory network() {
+    return [this](Executor& executor, const Options& to, Wire::Events& events) {
+      return std::make_unique<FakeWire>(node(to.host.name).server, executor, events);
+    };
+  }
+  void make(const std::string& url = "redis-cluster://a:7000,b:7000") {
+    cluster.emplace(engine,
+                    parse_options({.url = Url::parse(url),
+                                   .holder = "host:1:test",
+                                   .lease = 10s,
+                                   .response_timeout = 2s,
+                                   .connect_timeout = 5s}),
+                    network(), news, static_cast<Cluster::User&>(*this));
+  }
+
+  // A request, and what became of it.
+  struct Asked {
+    std::uint64_t id = 0;
+    std::optional<Result<Reply>> result;
+    std::string from;
+
+    [[nodiscard]] std::string said() const {
+      if (!result) return "nothing";
+      return result->ok() ? result->value().text : result->failure().code.message() + ": " + result->failure().detail;
+    }
+    [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
+  };
+  std::shared_ptr<Asked> ask(const std::string& key, Cluster::Request request) {
+    auto asked = std::make_shared<Asked>();
+    asked->id = cluster->run(Line::common, key, std::move(request), saturating_add(engine.now(), 2s),
+                             [asked](const Server* server, Result<Reply> reply, TimePoint) {
+                               EXPECT_FALSE(asked->result) << "answered twice";
+                               asked->result = std::move(reply);
+                               asked->from = server != nullptr ? server->options().host.name : "";
+                             });
+    EXPECT_FALSE(asked->result) << "inside the call";
+    engine.run();
+    return asked;
+  }
+  std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {nullptr, {"GET", key}}); }
+  // So that the map is known.
+  void learn() { EXPECT_EQ(ask(bar)->said(), "a"); }
+
+  [[nodiscard]] int maps() const {
+    int count = 0;
+    for (const auto& [name, node] : nodes) count += node->maps;
+    return count;
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  common::ConnectionNews news{host};
+  Map map = {{0, 8191, at("a")}, {8192, 16383, at("b")}};
+  std::map<std::string, std::unique_ptr<Node>> nodes;
+  int moves = 0;                  // how often it was told that slots have moved
+  std::vector<std::string> gone;  // servers
+  std::optional<Cluster> cluster;
+
+ private:
+  void server_connected(Server& /*server*/, bool /*acquires*/) override {}
+  void server_broken(Server& /*server*/, const Failure& /*why*/) override {}
+  void server_usable(Server& /*server*/, bool /*everyone*/) override {}
+  void slots_moved() override { ++moves; }
+  void server_gone(Server& server) override { gone.push_back(server.options().host.name); }
+};
+
+}  // namespace dlock::redis
