@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
@@ -63,6 +65,16 @@ void interpret(const Reply& reply) {
   (void)dlock::redis::read_number(reply);
   (void)dlock::redis::to_failure(reply.text);
   (void)dlock::redis::eviction_danger(reply.text);
+  const dlock::common::Host asked{.name = "asked", .port = 1};
+  const auto ranges = dlock::redis::read_slots(reply, asked);
+  std::size_t sum = 0;
+  for (const auto& range : ranges.ok() ? ranges.value() : std::vector<dlock::redis::SlotRange>{}) {
+    require(range.first <= range.last && range.last < dlock::redis::slots && range.master.port != 0);
+    sum += static_cast<std::size_t>(range.last - range.first) + 1;
+  }
+  require(sum <= dlock::redis::slots);
+  const auto to = dlock::redis::read_redirection(reply.text, asked);
+  require(!to || (to->slot < dlock::redis::slots && to->to.port != 0 && !to->to.name.empty()));
 }
 
 }  // namespace

@@ -312,10 +312,14 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
   // Whoever waits for the first map has a deadline, until which a slow node may answer.
   const bool patient = !known_ && overdue_ && said.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
-  std::vector<std::shared_ptr<Run>> waiting;
-  for (const auto& [id, run] : runs_) {
-    if (run->at == nullptr && !patient) waiting.push_back(run);
-  }
+  const Lifetime::Watch life = lifetime_.watch();
+  answer_askers(said);
+  if (!life.over() && !patient) go_on(said);
+  if (!life.over() && changed) user_.slots_moved();
+  if (!life.over()) retire();
+}
+
+void Cluster::answer_askers(const Result<std::vector<SlotRange>>& said) {
   std::vector<common::Host> hosts;
   for (const Server* const master : known_masters()) hosts.push_back(master->options().host);
   const Lifetime::Watch life = lifetime_.watch();
@@ -324,16 +328,20 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
     said.ok() ? asker->done(hosts) : asker->done(said.failure());
     if (life.over()) return;
   }
+}
+
+// Those who wait for the map, or for their next attempt.
+void Cluster::go_on(const Result<std::vector<SlotRange>>& said) {
+  std::vector<std::shared_ptr<Run>> waiting;
+  for (const auto& [id, run] : runs_) {
+    if (run->at == nullptr) waiting.push_back(run);
+  }
+  const Lifetime::Watch life = lifetime_.watch();
   for (const auto& run : waiting) {
     if (!runs_.contains(run->id) || run->at != nullptr) continue;
     known_ ? attempt(run) : finish(run, nullptr, said.failure());
     if (life.over()) return;
   }
-  if (changed) {
-    user_.slots_moved();
-    if (life.over()) return;
-  }
-  retire();
 }
 
 // Whether it is another one than before.

@@ -103,6 +103,8 @@ class Cluster {
   void begin();
   void ask_next();
   void concluded(const Result<std::vector<SlotRange>>& said);
+  void answer_askers(const Result<std::vector<SlotRange>>& said);
+  void go_on(const Result<std::vector<SlotRange>>& said);
   [[nodiscard]] bool take(const std::vector<SlotRange>& ranges);
   void retire();
 

@@ -113,21 +113,31 @@ void Subscriber::take_news(const Reply& reply) {
   Channel& channel = found->second;
   if (kind == "message" && fields[2].is(Type::string)) {
     if (channel.wanted) listener_.message(std::string(found->first), fields[2].text);
-  } else if (kind == "subscribe" && channel.joining > 0) {
+    return;
+  }
+  if (!take_change(found->first, kind)) link_.break_off(unexpected("SUBSCRIBE", reply));
+}
+
+// False: nobody has asked for that.
+bool Subscriber::take_change(const std::string& name, std::string_view kind) {
+  const auto found = channels_.find(name);
+  Channel& channel = found->second;
+  if (kind == "subscribe" && channel.joining > 0) {
     --channel.joining;
-    if (!channel.wanted || channel.joining != 0) return;
+    if (!channel.wanted || channel.joining != 0) return true;
     channel.confirmed = true;
     listener_.subscribed(std::string(found->first));
   } else if (kind == "unsubscribe" && channel.leaving > 0) {
     --channel.leaving;
     if (!channel.wanted && channel.leaving == 0) channels_.erase(found);
   } else if (kind == "unsubscribe" && options_.cluster) {  // unasked: the slot has moved
-    const std::string name = found->first;
+    const std::string lost = found->first;
     channels_.erase(found);
-    listener_.lost(name);
+    listener_.lost(lost);
   } else {
-    link_.break_off(unexpected("SUBSCRIBE", reply));
+    return false;
   }
+  return true;
 }
 
 void Subscriber::link_drained() {

@@ -39,6 +39,7 @@ class Subscriber final : public Subscriptions, private Link::User {
   [[nodiscard]] std::string_view subscribe_word() const;
   void send(std::string_view command, const std::string& channel);
   void take_news(const Reply& reply);
+  [[nodiscard]] bool take_change(const std::string& name, std::string_view kind);
   void refused(const std::string& error);
   void forget();
 
