@@ -217,6 +217,18 @@ TEST_F(ClusterMapTest, TellsWhoTheMastersAre) {
   EXPECT_EQ(failure->code, errc::unavailable);
 }
 
+TEST_F(ClusterMapTest, WhoIsToldOfItMayWithdrawWhatWaitsForIt) {
+  make();
+  node("a").server.dialling = Dialling::silence;
+  const auto asked = ask(foo);
+  bool withdrawn = false;
+  cluster->masters([&](const Result<std::vector<common::Host>>&) { withdrawn = cluster->withdraw(asked->id); });
+  engine.advance(1s);
+  EXPECT_TRUE(withdrawn);
+  EXPECT_FALSE(asked->result);
+  EXPECT_TRUE(node("b").requests().empty());
+}
+
 TEST_F(ClusterMapTest, AChangeIsTold) {
   make();
   learn();
