@@ -154,9 +154,9 @@ void Cluster::ask(Run& run, Server& server, bool asking) {
   run.asking = asking;
   run.timer.disarm();
   if (asking) (void)client.request({"ASKING"}, run.deadline, [](const Result<Reply>&, TimePoint) {});
-  run.there = run.request.script != nullptr
-                  ? client.run(*run.request.script, run.request.words, run.deadline, done, run.request.at_the_end)
-                  : client.request(run.request.words, run.deadline, done);
+  run.there = run.request.script != nullptr ? client.run(*run.request.script, run.request.words, run.deadline, done,
+                                                         run.request.at_the_end, asking)
+                                            : client.request(run.request.words, run.deadline, done);
 }
 
 void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {

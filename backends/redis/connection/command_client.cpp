@@ -26,12 +26,13 @@ CommandClient::RequestId CommandClient::request(Command command, TimePoint deadl
 }
 
 CommandClient::RequestId CommandClient::run(const Script& script, Command words, TimePoint deadline, Handler done,
-                                            AtTheEnd at_the_end) {
+                                            AtTheEnd at_the_end, bool whole) {
   Request request;
   request.script = &script;
   request.words = std::move(words);
   request.done = std::move(done);
   request.at_the_end = at_the_end;
+  request.whole_script = whole;
   return submit(std::move(request), deadline);
 }
 

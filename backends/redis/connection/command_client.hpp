@@ -52,9 +52,10 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
   // answer for the whole response timeout loses the connection.
   RequestId request(Command command, TimePoint deadline, Handler done);
-  // words: how many keys the script is given, these keys, its arguments.
+  // words: how many keys the script is given, these keys, its arguments. whole: it is not called by its hash, so that
+  // it need not be sent again, as it could not be behind ASKING.
   RequestId run(const Script& script, Command words, TimePoint deadline, Handler done,
-                AtTheEnd at_the_end = AtTheEnd::dropped);
+                AtTheEnd at_the_end = AtTheEnd::dropped, bool whole = false);
   // Nobody wants the answer any more: the handler is not called. True: the request was not sent and never will be. An
   // unknown id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }

@@ -43,9 +43,12 @@ void Server::reconnect(const Failure& why) {
 }
 
 void Server::rest(const Failure& why) {
-  commands_.rest(why);
-  if (acquiring_) acquiring_->rest(why);
-  if (renewing_) renewing_->rest(why);
+  const Lifetime::Watch life = lifetime_.watch();
+  for (CommandClient* const client :
+       {&commands_, acquiring_ ? &*acquiring_ : nullptr, renewing_ ? &*renewing_ : nullptr}) {
+    if (client != nullptr) client->rest(why);
+    if (life.over()) return;  // whoever is told that a request failed may end everything
+  }
   common_observer_.not_needed();
   acquiring_observer_.not_needed();
 }

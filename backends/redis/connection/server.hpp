@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/redis/connection/command_client.hpp"
@@ -74,6 +75,7 @@ class Server {
   CommandClient commands_;
   std::optional<CommandClient> acquiring_;
   std::optional<CommandClient> renewing_;
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::redis

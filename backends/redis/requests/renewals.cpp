@@ -97,10 +97,10 @@ void Renewals::start_if_idle(Server& server) {
       (void)commands.request({"ASKING"}, renewal->deadline, [](const Result<Reply>&, TimePoint) {});
     }
     const Grant& grant = renewal->grant;
-    (void)commands.run(renew_script(grant.space), words_of(key_of(grant), client_, grant), renewal->deadline,
-                       [this, &server, renewal](const Result<Reply>& reply, TimePoint sent) {
-                         replied(server, renewal, reply, sent);
-                       });
+    (void)commands.run(
+        renew_script(grant.space), words_of(key_of(grant), client_, grant), renewal->deadline,
+        [this, &server, renewal](const Result<Reply>& reply, TimePoint sent) { replied(server, renewal, reply, sent); },
+        AtTheEnd::dropped, renewal->asking);
   }
   // The server counts from when it gets there; the answer has to come back in time.
   const nanoseconds patience = (deadline - servers_.executor().now()) / 2;
