@@ -1,37 +1,16 @@
 #include "tests/support/redis_cluster.hpp"
 
-#include <chrono>
 #include <memory>
 #include <stdexcept>
-#include <thread>
 
 #include "tests/support/free_port.hpp"
-#include "torture/rig/hang_guard.hpp"
+#include "tests/support/settling.hpp"
 
 namespace dlock::test {
-
-using namespace std::chrono_literals;
 
 namespace {
 
 constexpr std::size_t slots = 16384;
-
-// Until it says nothing.
-template <class F>
-void await_nothing(F&& missing) {
-  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  while (true) {
-    std::string why;
-    try {
-      why = missing();
-      if (why.empty()) return;
-    } catch (const std::exception& error) {  // a connection broke, or cannot be made yet
-      why = error.what();
-    }
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the cluster does not settle: " + why);
-    std::this_thread::sleep_for(10ms);
-  }
-}
 
 }  // namespace
 
@@ -61,7 +40,7 @@ RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
     const std::string bus = node(i).command({"CONFIG", "GET", "cluster-port"}).elements.at(1).text;
     (void)node(0).command({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(i).port()), bus});
   }
-  await_nothing([&]() -> std::string {
+  test::await_settled("the cluster", [&]() -> std::string {
     for (const auto& each : nodes_) {
       const std::string said = each->command({"CLUSTER", "INFO"}).text;
       if (said.find("cluster_known_nodes:" + std::to_string(count) + "\r") == std::string::npos) return said;
@@ -70,9 +49,9 @@ RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
   });
   for (std::size_t i = config.masters; i < count; ++i) {
     const std::string master = id_of(node(i % config.masters));
-    await_nothing([&]() -> std::string {
-      const RedisReply reply = node(i).command({"CLUSTER", "REPLICATE", master});
-      return reply.is_error() ? reply.text : std::string();
+    test::await_settled("the cluster", [&] {
+      (void)node(i).command({"CLUSTER", "REPLICATE", master});
+      return std::string();
     });
   }
   await_settled();
@@ -141,8 +120,9 @@ void RedisCluster::fail_over(RedisServer& master) {
   for (const auto& each : nodes_) {
     if (!runs(*each) || each->info("replication", "master_port") != std::to_string(master.port())) continue;
     (void)each->command({"CLUSTER", "FAILOVER"});
-    return await_nothing(
-        [&]() -> std::string { return each->info("replication", "role") == "master" ? std::string() : "no failover"; });
+    return test::await_settled("the cluster", [&]() -> std::string {
+      return each->info("replication", "role") == "master" ? std::string() : "no failover";
+    });
   }
   throw std::runtime_error("no replica of it runs");
 }
@@ -188,9 +168,7 @@ std::string RedisCluster::unsettled() {
     if (known.find("fail") != std::string::npos || known.find("handshake") != std::string::npos) {
       return name + ": " + known;
     }
-    std::size_t replicas = 0;
-    for (std::size_t at = known.find("slave"); at != std::string::npos; at = known.find("slave", at + 1)) ++replicas;
-    if (replicas != config_.masters * config_.replicas) return name + ": " + known;
+    if (count_of(known, "slave") != config_.masters * config_.replicas) return name + ": " + known;
     const auto info = [&](const char* field) { return each->info("replication", field); };
     if (info("role") == "slave" && info("master_link_status") != "up") {
       return name + ": link to its master is " + info("master_link_status");
@@ -203,7 +181,7 @@ std::string RedisCluster::unsettled() {
 }
 
 void RedisCluster::await_settled() {
-  await_nothing([this] { return unsettled(); });
+  test::await_settled("the cluster", [this] { return unsettled(); });
 }
 
 }  // namespace dlock::test

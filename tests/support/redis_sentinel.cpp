@@ -1,29 +1,19 @@
 #include "tests/support/redis_sentinel.hpp"
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
-#include <string_view>
-#include <thread>
 #include <utility>
 
 #include "tests/support/free_port.hpp"
+#include "tests/support/settling.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr int most_starts = 10;
-
-std::size_t count_of(std::string_view text, std::string_view what) {
-  std::size_t count = 0;
-  for (auto at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++count;
-  return count;
-}
 
 void await_output(const rig::ChildProcess& process, const std::string& text, std::size_t times) {
   const auto condition = [&](const std::string& output) { return count_of(output, text) >= times; };
@@ -169,18 +159,7 @@ std::string SentinelService::unsettled() {
 }
 
 void SentinelService::await_settled() {
-  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  while (true) {
-    std::string why;
-    try {
-      why = unsettled();
-      if (why.empty()) return;
-    } catch (const std::exception& error) {  // a connection broke, or cannot be made yet
-      why = error.what();
-    }
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("the service does not settle: " + why);
-    std::this_thread::sleep_for(20ms);
-  }
+  test::await_settled("the service", [this] { return unsettled(); });
 }
 
 }  // namespace dlock::test

@@ -6,7 +6,7 @@
 
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/scripts.hpp"
-#include "tests/support/free_port.hpp"
+#include "tests/support/redis_cluster.hpp"
 
 namespace dlock::conformance {
 
@@ -29,10 +29,7 @@ RedisConfig config_for(RedisSetup setup) {
     config.user = test::RedisUser::of_all_kinds();
     config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves need no such right
   }
-  if (setup == RedisSetup::cluster) {
-    config.lines = {"cluster-enabled yes", "cluster-preferred-endpoint-type unknown-endpoint",
-                    "cluster-port " + std::to_string(test::free_port())};
-  }
+  if (setup == RedisSetup::cluster) config.lines = {"cluster-preferred-endpoint-type unknown-endpoint"};
   return config;
 }
 
@@ -45,16 +42,13 @@ Endpoint proxy_at(RedisSetup setup, const RedisServer& server) {
 
 // Started by the first fixture that needs it, so that helper processes, which make no fixtures, have no server.
 RedisServer& shared_server(RedisSetup setup) {
-  static std::array<std::unique_ptr<RedisServer>, 5> servers;
-  auto& server = servers.at(static_cast<std::size_t>(setup));
-  if (!server) {
-    server = std::make_unique<RedisServer>(config_for(setup));
-    if (setup == RedisSetup::cluster) {
-      (void)server->command({"CLUSTER", "ADDSLOTSRANGE", "0", "16383"});
-      while (server->command({"CLUSTER", "INFO"}).text.find("cluster_state:ok") == std::string::npos) {
-      }
-    }
+  if (setup == RedisSetup::cluster) {
+    static test::RedisCluster cluster({.masters = 1, .replicas = 0, .server = config_for(setup)});
+    return cluster.node(0);
   }
+  static std::array<std::unique_ptr<RedisServer>, 4> servers;
+  auto& server = servers.at(static_cast<std::size_t>(setup));
+  if (!server) server = std::make_unique<RedisServer>(config_for(setup));
   return *server;
 }
 

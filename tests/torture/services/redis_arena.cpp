@@ -101,6 +101,40 @@ class RedisFailoverArena final : public Arena {
   rig::TcpProxy* way_ = nullptr;
 };
 
+// Faults of a service of several servers are over when all of it is well again.
+template <class Service>
+Heal settled(Service& service, std::function<void()> mend) {
+  return [&service, mend = std::move(mend)] {
+    mend();
+    service.await_settled();
+  };
+}
+
+template <class Server, class Service>
+Heal killed(Server& server, Service& service) {
+  server.kill();
+  return settled(service, [&server] { server.start(); });
+}
+
+template <class Server, class Service>
+Heal frozen(Server& server, Service& service) {
+  server.freeze();
+  return settled(service, [&server] { server.thaw(); });
+}
+
+// master: of a key.
+template <class F>
+std::vector<std::string> left_of(const std::vector<std::string>& locks, Space space, F&& master) {
+  std::vector<std::string> found;
+  for (const std::string& lock : locks) {
+    const redis::Keys keys = redis::keys_of("dlock:", lock, space);
+    test::RedisServer& server = master(keys.lock);
+    if (server.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
+    if (server.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+  }
+  return found;
+}
+
 // Sentinels look after a master and two replicas. Replication is asynchronous: a grant that was not copied is
 // forgotten, and a master that was replaced grants locks until it hears of that. With all_replicas that must not
 // happen, as every fault meets servers that are whole.
@@ -114,35 +148,18 @@ class SentinelArena final : public Arena {
         ports, std::string("response_timeout=500ms&connect_timeout=1s") + (all_replicas_ ? "&replicas_ack=all" : ""));
   }
   [[nodiscard]] std::vector<Fault> faults() override {
-    const auto master = [this]() -> test::RedisServer* { return &service_.master(); };
     const auto fail_over = [this]() -> Heal {
       try {
         (void)service_.sentinel(0).command({"SENTINEL", "FAILOVER", "mymaster"});
       } catch (const std::runtime_error&) {
         return nullptr;  // the sentinels have one under way, or know no replica that is good enough
       }
-      return settled([] {});
+      return settled(service_, [] {});
     };
-    const auto kill = [this, master]() -> Heal {
-      test::RedisServer* const server = master();
-      server->kill();
-      return settled([server] { server->start(); });
-    };
-    const auto freeze = [this, master]() -> Heal {
-      test::RedisServer* const server = master();
-      server->freeze();
-      return settled([server] { server->thaw(); });
-    };
-    const auto kill_sentinel = [this]() -> Heal {
-      test::RedisSentinel* const sentinel = &service_.sentinel(next_++ % service_.sentinels().size());
-      sentinel->kill();
-      return settled([sentinel] { sentinel->start(); });
-    };
-    const auto freeze_sentinel = [this]() -> Heal {
-      test::RedisSentinel* const sentinel = &service_.sentinel(next_++ % service_.sentinels().size());
-      sentinel->freeze();
-      return settled([sentinel] { sentinel->thaw(); });
-    };
+    const auto kill = [this] { return killed(service_.master(), service_); };
+    const auto freeze = [this] { return frozen(service_.master(), service_); };
+    const auto kill_sentinel = [this] { return killed(next_sentinel(), service_); };
+    const auto freeze_sentinel = [this] { return frozen(next_sentinel(), service_); };
     return {{"planned failover", "service", fail_over, Linger::briefly, 2, Opens::while_it_lasts},
             {"master killed", "service", kill, Linger::beyond_lease, 2, Opens::while_it_lasts},
             {"master stopped", "service", freeze, Linger::beyond_lease, 2, Opens::while_it_lasts},
@@ -150,14 +167,7 @@ class SentinelArena final : public Arena {
             {"sentinel stopped", "service", freeze_sentinel}};
   }
   [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    test::RedisServer& master = service_.master();
-    for (const std::string& lock : locks) {
-      const redis::Keys keys = redis::keys_of("dlock:", lock, space);
-      if (master.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
-      if (master.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
-    }
-    return found;
+    return left_of(locks, space, [this](const std::string&) -> test::RedisServer& { return service_.master(); });
   }
   void adjust(Setup& setup) const override {
     if (all_replicas_) return;
@@ -170,11 +180,8 @@ class SentinelArena final : public Arena {
   }
 
  private:
-  Heal settled(std::function<void()> mend) {
-    return [this, mend = std::move(mend)] {
-      mend();
-      service_.await_settled();
-    };
+  [[nodiscard]] test::RedisSentinel& next_sentinel() {
+    return service_.sentinel(next_++ % service_.sentinels().size());
   }
 
   bool all_replicas_;
@@ -191,27 +198,17 @@ class ClusterArena final : public Arena {
     return cluster_.url("response_timeout=500ms&connect_timeout=1s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
-    // Of the master of one of the locks.
-    const auto master = [this]() -> test::RedisServer* { return &cluster_.master_of(next_key()); };
-    const auto kill = [this, master]() -> Heal {
-      test::RedisServer* const server = master();
-      server->kill();
-      return settled([server] { server->start(); });
-    };
-    const auto freeze = [this, master]() -> Heal {
-      test::RedisServer* const server = master();
-      server->freeze();
-      return settled([server] { server->thaw(); });
-    };
+    const auto kill = [this] { return killed(next_master(), cluster_); };
+    const auto freeze = [this] { return frozen(next_master(), cluster_); };
     const auto fail_over = [this]() -> Heal {
-      cluster_.fail_over(cluster_.master_of(next_key()));
-      return settled([] {});
+      cluster_.fail_over(next_master());
+      return settled(cluster_, [] {});
     };
-    const auto disconnect = [this, master]() -> Heal {
-      test::RedisServer* const server = master();
-      (void)server->connect().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    const auto disconnect = [this]() -> Heal {
+      test::RedisServer& server = next_master();
+      (void)server.connect().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
       try {
-        (void)server->command({"PING"});
+        (void)server.command({"PING"});
       } catch (const std::runtime_error&) {  // ours was among them; the next call makes another
       }
       return [] {};
@@ -223,14 +220,14 @@ class ClusterArena final : public Arena {
       test::RedisServer* const to = &cluster_.other_master(key);
       const std::uint16_t slot = cluster_.slot_of(key);
       cluster_.begin_move(slot, *from, *to);
-      return settled([this, slot, from, to] {
+      return settled(cluster_, [this, slot, from, to] {
         cluster_.migrate_keys(slot, *from, *to);
         cluster_.end_move(slot, *to);
       });
     };
     const auto restart_all = [this]() -> Heal {
       for (const auto& node : cluster_.nodes()) node->stop();
-      return settled([this] {
+      return settled(cluster_, [this] {
         for (const auto& node : cluster_.nodes()) node->start();
       });
     };
@@ -242,14 +239,8 @@ class ClusterArena final : public Arena {
             {"all nodes restarted", "cluster", restart_all, Linger::briefly}};
   }
   [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    for (const std::string& lock : locks) {
-      const redis::Keys keys = redis::keys_of("dlock:", lock, space);
-      test::RedisServer& master = cluster_.master_of(keys.lock);
-      if (master.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
-      if (master.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
-    }
-    return found;
+    return left_of(locks, space,
+                   [this](const std::string& key) -> test::RedisServer& { return cluster_.master_of(key); });
   }
   void adjust(Setup& setup) const override {
     setup.known_hole = {.rules = {Rule::exclusion, Rule::honest_release},
@@ -259,12 +250,8 @@ class ClusterArena final : public Arena {
 
  private:
   [[nodiscard]] std::string next_key() { return next_++ % 2 == 0 ? "dlock:torture/a" : "dlock:torture/b"; }
-  Heal settled(std::function<void()> mend) {
-    return [this, mend = std::move(mend)] {
-      mend();
-      cluster_.await_settled();
-    };
-  }
+  // Of one of the locks.
+  [[nodiscard]] test::RedisServer& next_master() { return cluster_.master_of(next_key()); }
 
   std::size_t next_ = 0;
   test::RedisCluster cluster_{{.server = {.append_only = true}}};
