@@ -9,6 +9,7 @@
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "util/duration_text.hpp"
 
 namespace dlock::redis {
 
@@ -102,11 +103,9 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return add(Severity::error, "role", "a replica; locks are taken on the master");
     }
     const auto replicas = info_number(info, "connected_slaves").value_or(0);
-    if (commands_.options().sentinel) {  // who know of those that are down, too
-      return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
-    }
     const auto wanted = commands_.options().replicas_ack;
-    if (commands_.options().cluster && replicas >= wanted) {  // what the cluster knows says more
+    // Sentinels, who know of those that are down, too, and what all of a cluster is like, say more.
+    if (commands_.options().sentinel || (commands_.options().cluster && replicas >= wanted)) {
       return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
     }
     if (wanted > replicas) {
@@ -229,6 +228,15 @@ Finding judge_encryption(const Options& options) {
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {
   std::make_shared<Diagnosis>(commands, std::move(done))->start();
+}
+
+Finding judge_down_after(std::string check, const std::string& setting, std::chrono::milliseconds down_after,
+                         const Options& options) {
+  std::string said = "a master counts as down when it was silent for " + util::to_text(down_after);
+  if (down_after <= options.lease) return {Severity::ok, std::move(check), std::move(said)};
+  said += " (" + setting + "), longer than a lease of " + util::to_text(options.lease) +
+          ": locks are lost before another takes its place";
+  return {Severity::note, std::move(check), std::move(said)};
 }
 
 }  // namespace dlock::redis

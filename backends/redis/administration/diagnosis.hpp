@@ -1,6 +1,8 @@
 // Looks for what endangers locks in a Redis server: its role, its settings, its clock, the rights of our user.
 #pragma once
 
+#include <chrono>
+#include <string>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -16,5 +18,9 @@ void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> do
 
 // What passes over a network without TLS may come from anybody, and so may the locks. No I/O.
 [[nodiscard]] Finding judge_encryption(const Options& options);
+
+// How long a master is silent before another one may take its place, by that setting, against a lease. No I/O.
+[[nodiscard]] Finding judge_down_after(std::string check, const std::string& setting,
+                                       std::chrono::milliseconds down_after, const Options& options);
 
 }  // namespace dlock::redis

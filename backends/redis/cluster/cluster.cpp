@@ -18,7 +18,6 @@ using Type = Reply::Type;
 
 namespace {
 
-constexpr int most_redirections = 5;
 constexpr std::size_t most_nodes = 1000;
 constexpr nanoseconds patience_per_node = milliseconds(500);
 constexpr nanoseconds longest_pace = milliseconds(250);
@@ -93,19 +92,21 @@ Server& Cluster::of(std::string_view key) {
   return owner != nullptr ? *owner : *node_at(options_.cluster->hosts.front());
 }
 
+bool Cluster::is_master(const Server& server) const {
+  return std::find(owners_.begin(), owners_.end(), &server) != owners_.end();
+}
+
 std::vector<Server*> Cluster::known_masters() const {
   std::vector<Server*> out;
   for (const auto& [address, node] : nodes_) {
-    if (std::find(owners_.begin(), owners_.end(), node.get()) != owners_.end()) out.push_back(node.get());
+    if (is_master(*node)) out.push_back(node.get());
   }
   return out;
 }
 
 Server* Cluster::master_at(const common::Host& host) const {
-  const auto masters = known_masters();
-  const auto found =
-      std::find_if(masters.begin(), masters.end(), [&](Server* each) { return each->options().host == host; });
-  return found == masters.end() ? nullptr : *found;
+  const auto found = nodes_.find(host.to_string());
+  return found != nodes_.end() && is_master(*found->second) ? found->second.get() : nullptr;
 }
 
 void Cluster::stop() {
@@ -178,33 +179,27 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
     if (down) refresh();
     return pause(run, down ? &at : nullptr, {errc::unavailable, said});
   }
-  const auto to = read_redirection(error, at.options().host);
-  Server* const node = to && to->slot == run->slot ? node_at(to->to) : nullptr;
-  if (node == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " makes no sense"});
-  if (!to->asks) (void)moved(*to, at);
+  const Elsewhere to = redirected(at, run->slot, error);
+  if (to.server == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " makes no sense"});
   if (++run->redirections > most_redirections) {
     return finish(run, nullptr, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
   }
-  ask(*run, *node, to->asks);
+  ask(*run, *to.server, to.asks);
 }
 
-Server* Cluster::moved(const Redirection& to, Server& server) {
+Cluster::Elsewhere Cluster::redirected(Server& server, std::uint16_t slot, std::string_view error) {
+  const auto to = read_redirection(error, server.options().host);
+  if (!to || to->slot != slot) return {};
+  Server* const node = node_at(to->to);
+  if (to->asks) return {.server = node, .asks = true};
   refresh();
-  Server* const node = node_at(to.to);
-  Server*& owner = owners_[to.slot];
+  Server*& owner = owners_[slot];
   // Only who is asked for the slot can have given it away.
   if (node != nullptr && (owner == nullptr || owner == &server)) {
     owner = node;
     corrected_ = true;
   }
-  return node;
-}
-
-Cluster::Elsewhere Cluster::redirected(Server& server, const Reply& error) {
-  refresh();
-  const auto to = read_redirection(error.text, server.options().host);
-  if (!to) return {};
-  return {.server = to->asks ? node_at(to->to) : moved(*to, server), .asks = to->asks};
+  return {.server = node};
 }
 
 void Cluster::pause(const std::shared_ptr<Run>& run, Server* server, Failure why) {
@@ -360,11 +355,9 @@ bool Cluster::take(const std::vector<SlotRange>& ranges) {
 void Cluster::retire() {
   if (!known_) return;
   executor_.post(lifetime_.guard([this] {
-    const auto masters = known_masters();
     std::vector<Server*> leaving;
     for (const auto& [address, node] : nodes_) {
-      const bool stays = (asking_ && !node->commands().idle()) ||
-                         std::find(masters.begin(), masters.end(), node.get()) != masters.end() ||
+      const bool stays = (asking_ && !node->commands().idle()) || is_master(*node) ||
                          std::any_of(runs_.begin(), runs_.end(), [&node = node](const auto& run) {
                            return run.second->at == node.get() && run.second->asking;
                          });

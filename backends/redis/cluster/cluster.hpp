@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <dlock/backoff.hpp>
+#include <dlock/duration.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 #include <dlock/task.hpp>
@@ -59,6 +60,10 @@ class Cluster {
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+  // For an answer from now on.
+  [[nodiscard]] TimePoint answer_by() const noexcept {
+    return saturating_add(executor_.now(), options_.response_timeout);
+  }
 
   // The master of the key's slot; a node of the URL as long as none is known.
   [[nodiscard]] Server& of(std::string_view key);
@@ -72,12 +77,13 @@ class Cluster {
   void refresh();
   // As long as somebody listens at the nodes.
   void keep_fresh(bool on);
-  // What a node's error says to a request that was not run(): where to ask instead, if it says so.
+  // What a node's error says about a key: where to ask instead, if it says so. For what was not run(), too.
   struct Elsewhere {
     Server* server = nullptr;
     bool asks = false;  // after ASKING
   };
-  [[nodiscard]] Elsewhere redirected(Server& server, const Reply& error);
+  static constexpr int most_redirections = 5;  // of a request
+  [[nodiscard]] Elsewhere redirected(Server& server, std::uint16_t slot, std::string_view error);
   // Calls done with all masters when the map has been read, or with the reason why it could not be, at the deadline at
   // the latest.
   using MastersHandler = std::function<void(Result<std::vector<common::Host>>)>;
@@ -97,8 +103,8 @@ class Cluster {
   void follow(const std::shared_ptr<Run>& run, const std::string& error);
   void pause(const std::shared_ptr<Run>& run, Server* server, Failure why);
   void finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent = {});
-  [[nodiscard]] Server* moved(const Redirection& to, Server& server);
 
+  [[nodiscard]] bool is_master(const Server& server) const;
   [[nodiscard]] std::vector<Server*> known_masters() const;
   void begin();
   void ask_next();

@@ -11,7 +11,6 @@
 #include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/cluster/hash_slot.hpp"
 #include "backends/redis/connection/server_info.hpp"
-#include "util/duration_text.hpp"
 
 namespace dlock::redis {
 
@@ -55,12 +54,7 @@ std::vector<Finding> judge_cluster(const ClusterState& state, const Options& opt
         {Severity::note, "node-timeout", "cluster-node-timeout cannot be checked without the right to run CONFIG GET"});
     return findings;
   }
-  const std::string down_after = "a master counts as down when it was silent for " + util::to_text(*state.node_timeout);
-  const bool longer = *state.node_timeout > options.lease;
-  findings.push_back({longer ? Severity::note : Severity::ok, "node-timeout",
-                      longer ? down_after + " (cluster-node-timeout), longer than a lease of " +
-                                   util::to_text(options.lease) + ": locks are lost before another takes its place"
-                             : down_after});
+  findings.push_back(judge_down_after("node-timeout", "cluster-node-timeout", *state.node_timeout, options));
   return findings;
 }
 
@@ -73,19 +67,16 @@ class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
       : cluster_(cluster), done_(std::move(done)) {}
 
   void start() {
-    cluster_.masters(answer_by(), [self = shared_from_this()](const Result<std::vector<common::Host>>& masters) {
-      if (!masters.ok()) {
-        return self->done_(std::vector<Finding>{{Severity::error, "server", masters.failure().detail}});
-      }
-      self->ask(masters.value());
-    });
+    cluster_.masters(
+        cluster_.answer_by(), [self = shared_from_this()](const Result<std::vector<common::Host>>& masters) {
+          if (!masters.ok()) {
+            return self->done_(std::vector<Finding>{{Severity::error, "server", masters.failure().detail}});
+          }
+          self->ask(masters.value());
+        });
   }
 
  private:
-  [[nodiscard]] TimePoint answer_by() const {
-    return saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
-  }
-
   void ask(const std::vector<common::Host>& masters) {
     state_.ranges = cluster_.ranges();
     said_.resize(masters.size());
@@ -121,7 +112,7 @@ class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
   void question(Server& server, Command command, std::function<void(const Reply&)> take) {
     ++under_way_;
     (void)server.commands().request(
-        std::move(command), answer_by(),
+        std::move(command), cluster_.answer_by(),
         [self = shared_from_this(), take = std::move(take)](const Result<Reply>& reply, TimePoint) {
           if (reply.ok()) take(reply.value());
           self->answered();

@@ -85,12 +85,12 @@ void ShardedSubscriber::lost(const Node& node, const std::string& channel) {
   const auto found = channels_.find(channel);
   if (found == channels_.end() || found->second != &node) return;  // it is listened to elsewhere by now
   found->second = nullptr;
-  const TimePoint deadline = saturating_add(cluster_.executor().now(), cluster_.options().response_timeout);
-  cluster_.masters(deadline, [this, life = lifetime_.watch(), channel](const Result<std::vector<common::Host>>&) {
-    if (life.over()) return;
-    const auto still = channels_.find(channel);
-    if (still != channels_.end() && still->second == nullptr) listen(channel);
-  });
+  cluster_.masters(cluster_.answer_by(),
+                   [this, life = lifetime_.watch(), channel](const Result<std::vector<common::Host>>&) {
+                     if (life.over()) return;
+                     const auto still = channels_.find(channel);
+                     if (still != channels_.end() && still->second == nullptr) listen(channel);
+                   });
   listener_.lost(channel);
 }
 

@@ -13,6 +13,7 @@
 #include <dlock/token.hpp>
 
 #include "backends/redis/cluster/cluster.hpp"
+#include "backends/redis/cluster/hash_slot.hpp"
 #include "backends/redis/connection/server.hpp"
 #include "backends/redis/sentinel/sentinels.hpp"
 
@@ -57,11 +58,16 @@ class Servers {
 
   // What was asked was at the wrong server, or may have been: new requests find the right one.
   void mistook(Server& server, const Failure& why) { cluster_ ? cluster_->refresh() : server.reconnect(why); }
-  // What came of a request that was sent to this server whatever the key: where to send it instead, if anywhere.
-  [[nodiscard]] Cluster::Elsewhere redirected(Server& server, const Result<Reply>& reply) {
+  // What came of a request about the key that was sent to this very server: where to send it instead, if anywhere.
+  [[nodiscard]] Cluster::Elsewhere redirected(Server& server, std::string_view key, const Result<Reply>& reply) {
     if (cluster_ == nullptr) return {};
-    if (reply.ok() && reply.value().is(Reply::Type::error)) return cluster_->redirected(server, reply.value());
-    if (!reply.ok()) cluster_->refresh();
+    if (!reply.ok()) {
+      cluster_->refresh();
+    } else if (reply.value().is(Reply::Type::error)) {
+      const auto to = cluster_->redirected(server, slot_of(key), reply.value().text);
+      if (to.server == nullptr) cluster_->refresh();
+      return to;
+    }
     return {};
   }
 

@@ -16,8 +16,6 @@ using Status = RenewOutcome::Status;
 
 namespace {
 
-constexpr int most_redirections = 5;
-
 Command words_of(const std::string& key, const std::string& client, const Grant& grant) {
   Command words = with_keys(key, {Key::lock, Key::fence});
   add_value(words, client, grant.owner);
@@ -113,8 +111,8 @@ void Renewals::start_if_idle(Server& server) {
 
 void Renewals::replied(Server& server, const std::shared_ptr<Renewal>& renewal, const Result<Reply>& reply,
                        TimePoint sent) {
-  const Cluster::Elsewhere to = servers_.redirected(server, reply);
-  if (to.server != nullptr && ++renewal->redirections <= most_redirections) {
+  const Cluster::Elsewhere to = servers_.redirected(server, key_of(renewal->grant), reply);
+  if (to.server != nullptr && ++renewal->redirections <= Cluster::most_redirections) {
     renewal->asking = to.asks;
     renewal->judged = false;
     enqueue(*to.server, renewal);

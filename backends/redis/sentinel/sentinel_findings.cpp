@@ -8,7 +8,6 @@
 
 #include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/connection/server_info.hpp"
-#include "util/duration_text.hpp"
 
 namespace dlock::redis {
 
@@ -77,12 +76,7 @@ std::vector<Finding> judge_sentinels(const std::vector<Sentinels::Said>& said, c
   if (found == said.end()) return findings;
   const ServiceState& state = found->state.value();
   findings.push_back(judge_replicas(state, options, settings));
-  const std::string down_after = "a master counts as down when it was silent for " + util::to_text(state.down_after);
-  const bool longer = state.down_after > options.lease;
-  findings.push_back({longer ? Severity::note : Severity::ok, "down-after",
-                      longer ? down_after + " (down-after-milliseconds), longer than a lease of " +
-                                   util::to_text(options.lease) + ": locks are lost before another takes its place"
-                             : down_after});
+  findings.push_back(judge_down_after("down-after", "down-after-milliseconds", state.down_after, options));
   return findings;
 }
 

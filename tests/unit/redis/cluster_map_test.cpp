@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/redis/cluster/cluster.hpp"
+#include "backends/redis/cluster/hash_slot.hpp"
 #include "cluster_fixture.hpp"
 
 namespace dlock::redis {
@@ -102,7 +103,7 @@ TEST_F(ClusterMapTest, ThatOneIsNoNodeSaysMoreThanThatAnotherIsSilent) {
 TEST_F(ClusterMapTest, ARequestThatIsUnderWayIsNotTakenForOneThatWaitsForIt) {
   make("redis-cluster://a:7000");
   node("a").server.dialling = Dialling::silence;
-  (void)cluster->redirected(cluster->of(bar), {.type = Reply::Type::error, .text = "MOVED 5061 c:7000"});
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
   node("c").reply = [](const Words&) { return std::string(); };
   const auto asked = ask(bar);  // so that c does not tell the map either
   EXPECT_EQ(node("c").requests().size(), 1U);
@@ -261,11 +262,11 @@ TEST_F(ClusterMapTest, AChangeThatARequestFoundFirstIsTold) {
 TEST_F(ClusterMapTest, OnlyTheMasterOfASlotGivesItAway) {
   make();
   learn();
-  (void)cluster->redirected(cluster->of(foo), {.type = Reply::Type::error, .text = "MOVED 5061 c:7000"});
+  (void)cluster->redirected(cluster->of(foo), slot_of(bar), "MOVED 5061 c:7000");
   EXPECT_EQ(cluster->of(bar).options().host.name, "a");
-  (void)cluster->redirected(cluster->of(bar), {.type = Reply::Type::error, .text = "ASK 5061 c:7000"});
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "ASK 5061 c:7000");
   EXPECT_EQ(cluster->of(bar).options().host.name, "a");
-  (void)cluster->redirected(cluster->of(bar), {.type = Reply::Type::error, .text = "MOVED 5061 c:7000"});
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
   EXPECT_EQ(cluster->of(bar).options().host.name, "c");
   EXPECT_EQ(cluster->of(foo).options().host.name, "b");
 }
