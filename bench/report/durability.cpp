@@ -41,7 +41,7 @@ Durability of_postgresql(const ServiceInfo& service) {
 }  // namespace
 
 Durability durability_of(const ServiceInfo& service) {
-  if (service.backend == "redis") return of_redis(service);
+  if (service.backend.starts_with("redis")) return of_redis(service);
   if (service.backend == "zookeeper") return of_zookeeper(service);
   if (service.backend == "postgresql") return of_postgresql(service);
   return Durability::unknown;

@@ -46,7 +46,7 @@ Targets targets_of(const UrlText& url) {
     return targets;
   }
 #if DLOCK_BENCH_WITH_REDIS
-  if (scheme == "redis" || scheme == "rediss") return of_strategies(url, redis_strategies(), &make_redis_target);
+  if (scheme.starts_with("redis")) return of_strategies(url, redis_strategies(), &make_redis_target);
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
   if (scheme == "zookeeper") return of_strategies(url, zookeeper_strategies(), &make_zookeeper_target);

@@ -8,6 +8,8 @@
 #include <dlock/dlock.hpp>
 
 #if DLOCK_BENCH_WITH_REDIS
+#include "tests/support/redis_cluster.hpp"
+#include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
@@ -23,12 +25,33 @@ namespace {
 
 #if DLOCK_BENCH_WITH_REDIS
 // As the backend's document recommends it: an append-only file, on disk every second.
+test::RedisConfig recommended() {
+  return {.append_only = true, .lines = {"appendfsync everysec"}};
+}
+
 class LocalRedis final : public LocalServer {
  public:
   [[nodiscard]] std::string url() const override { return server_.url(); }
 
  private:
-  test::RedisServer server_{{.append_only = true, .lines = {"appendfsync everysec"}}};
+  test::RedisServer server_{recommended()};
+};
+
+class LocalSentinels final : public LocalServer {
+ public:
+  [[nodiscard]] std::string url() const override { return service_.url(); }
+
+ private:
+  test::SentinelService service_{{.replicas = 1, .server = recommended()}};
+};
+
+// Without replicas: what is measured is what slots of several servers do to speed.
+class LocalCluster final : public LocalServer {
+ public:
+  [[nodiscard]] std::string url() const override { return cluster_.url(); }
+
+ private:
+  test::RedisCluster cluster_{{.replicas = 0, .server = recommended()}};
 };
 #endif
 
@@ -82,7 +105,8 @@ std::unique_ptr<LocalServer> start() {
 std::vector<LocalServerKind> local_servers() {
   return {
 #if DLOCK_BENCH_WITH_REDIS
-    {"redis-server", &start<LocalRedis>},
+    {"redis-server", &start<LocalRedis>}, {"Redis Sentinel", &start<LocalSentinels>},
+        {"Redis Cluster", &start<LocalCluster>},
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
         {"ZooKeeper", &start<LocalZooKeeper>},

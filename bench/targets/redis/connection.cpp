@@ -24,23 +24,28 @@ void RedisConnection::Close::operator()(redisContext* context) const noexcept {
   redisFree(context);
 }
 
-RedisConnection::RedisConnection(const UrlText& url) {
-  const Url parsed = Url::parse(url.text());
-  const HostPort host = url.hosts({.name = "localhost", .port = 6379}).front();
+RedisConnection::RedisConnection(const HostPort& host) {
   const timeval limit{.tv_sec = answer_limit.count(), .tv_usec = 0};
   context_.reset(redisConnectWithTimeout(host.name.c_str(), host.port, limit));
   if (!context_) throw std::runtime_error("Redis: out of memory");
   if (context_->err != 0 || redisSetTimeout(context_.get(), limit) != REDIS_OK) {
     throw std::runtime_error(std::string("Redis: ") + context_->errstr);
   }
-  if (parsed.password()) {
-    if (parsed.user() && !parsed.user()->empty()) {
-      (void)call({"AUTH", *parsed.user(), *parsed.password()});
-    } else {
-      (void)call({"AUTH", *parsed.password()});
-    }
-  }
+}
+
+RedisConnection::RedisConnection(const UrlText& url)
+    : RedisConnection(url.hosts({.name = "localhost", .port = 6379}).front()) {
+  const Url parsed = Url::parse(url.text());
+  if (parsed.password()) log_in(parsed.user().value_or(""), *parsed.password());
   if (parsed.path().size() > 1) (void)call({"SELECT", std::string_view(parsed.path()).substr(1)});
+}
+
+void RedisConnection::log_in(const std::string& user, const std::string& password) {
+  if (user.empty()) {
+    (void)call({"AUTH", password});
+  } else {
+    (void)call({"AUTH", user, password});
+  }
 }
 
 RedisReply RedisConnection::call(const std::string_view* words, std::size_t count) {

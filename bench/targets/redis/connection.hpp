@@ -22,8 +22,12 @@ using RedisReply = std::unique_ptr<redisReply, FreeRedisReply>;
 
 class RedisConnection {
  public:
-  // To a redis:// URL's host and database, logged in as its user. Throws std::runtime_error.
+  // To the URL's first host and its database, logged in as its user. Throws std::runtime_error.
   explicit RedisConnection(const UrlText& url);
+  // Not logged in. Throws as above.
+  explicit RedisConnection(const HostPort& host);
+  // An empty user: the default one.
+  void log_in(const std::string& user, const std::string& password);
 
   // Throws std::runtime_error when the connection breaks or nothing comes for long, or for an error of the server's.
   RedisReply call(std::initializer_list<std::string_view> words) { return call(words.begin(), words.size()); }

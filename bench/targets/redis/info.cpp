@@ -7,8 +7,9 @@ namespace dlock::bench {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> only_clients_send = {
-    "auth", "client|setname", "eval", "evalsha", "hello", "ping", "subscribe", "unsubscribe", "wait"};
+constexpr std::array<std::string_view, 13> only_clients_send = {
+    "asking", "auth",       "client|setname", "cluster|slots", "eval",        "evalsha", "hello",
+    "ping",   "ssubscribe", "subscribe",      "sunsubscribe",  "unsubscribe", "wait"};
 
 }  // namespace
 

@@ -26,12 +26,12 @@ const std::string& grant_ms() {
 
 }  // namespace
 
-RedisSameRequests::RedisSameRequests(const UrlText& url, const std::string& prefix, const std::string& name)
+RedisSameRequests::RedisSameRequests(const UrlText& url, const redis::Keys& keys, bool sharded)
     : connection_(url),
-      keys_(redis::keys_of(prefix, name)),
+      keys_(keys),
       owner_(own_name()),
-      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script().text})),
-      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script().text})) {}
+      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script(Space::lock, sharded).text})),
+      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script(Space::lock, sharded).text})) {}
 
 void RedisSameRequests::acquire() {
   const RedisReply reply =

@@ -12,7 +12,8 @@ namespace dlock::bench {
 
 class RedisSameRequests final : public Floor {
  public:
-  RedisSameRequests(const UrlText& url, const std::string& prefix, const std::string& name);
+  // sharded: as dlock runs them on a cluster.
+  RedisSameRequests(const UrlText& url, const redis::Keys& keys, bool sharded);
 
   void acquire() override;
   void release() override;

@@ -12,6 +12,7 @@
 #include "bench/targets/redis/by_hand.hpp"
 #include "bench/targets/redis/connection.hpp"
 #include "bench/targets/redis/info.hpp"
+#include "bench/targets/redis/masters.hpp"
 #include "bench/targets/redis/same_requests.hpp"
 
 namespace dlock::bench {
@@ -45,7 +46,7 @@ class RedisTarget final : public ServiceTarget {
  private:
   [[nodiscard]] UrlText url_for(std::size_t locks) const override;
   // hiredis alone has no TLS.
-  [[nodiscard]] bool by_tls() const { return given().original().scheme() == "rediss"; }
+  [[nodiscard]] bool by_tls() const { return given().original().scheme().starts_with("rediss"); }
   void unlink_matching(RedisConnection& connection, const std::string& pattern) const;
 
   std::string own_name_ = own_name();
@@ -53,10 +54,18 @@ class RedisTarget final : public ServiceTarget {
   std::string prefix_;
   std::string floors_;  // what the keys of floors begin with
   std::size_t most_floors_ = 0;
-  std::optional<RedisConnection> statistics_;
+  std::vector<RedisConnection> statistics_;  // one for each master
 };
 
-RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy) : ServiceTarget(given, "redis", strategy) {
+// "redis", "redis-cluster", "redis-sentinel"
+std::string backend_of(const UrlText& url) {
+  std::string scheme = url.original().scheme();
+  if (scheme.starts_with("rediss")) scheme.erase(sizeof("redis") - 1, 1);
+  return scheme;
+}
+
+RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy)
+    : ServiceTarget(given, backend_of(given), strategy) {
   const auto prefix = given.parameter("prefix");
   own_prefix_ = !prefix;
   prefix_ = prefix.value_or(own_name_ + ":");
@@ -72,17 +81,18 @@ UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
 
 void RedisTarget::prepare() {
   if (by_tls()) return;
+  const std::vector<UrlText> masters = redis_masters(given());
   // Whatever the user has no right to is left out.
   const auto ask = [&](std::initializer_list<std::string_view> words) -> std::string {
     try {
-      return RedisConnection(given()).text(words);
+      return RedisConnection(masters.front()).text(words);
     } catch (const std::exception&) {
       return {};
     }
   };
   const auto configured = [&](const char* name, const char* when_empty) -> std::string {
     try {
-      const RedisReply reply = RedisConnection(given()).call({"CONFIG", "GET", name});
+      const RedisReply reply = RedisConnection(masters.front()).call({"CONFIG", "GET", name});
       if (reply->elements != 2) return {};
       return reply->element[1]->len != 0 ? reply->element[1]->str : when_empty;
     } catch (const std::exception&) {
@@ -93,6 +103,10 @@ void RedisTarget::prepare() {
   add_setting("appendonly", configured("appendonly", ""));
   add_setting("appendfsync", configured("appendfsync", ""));
   add_setting("save", configured("save", "never"));
+  if (info().backend != "redis") {
+    add_setting("masters", std::to_string(masters.size()));
+    add_setting("replicas of each", info_field(ask({"INFO", "replication"}), "connected_slaves"));
+  }
   std::size_t most = 0;
   const std::string limit = info_field(ask({"INFO", "clients"}), "maxclients");
   (void)std::from_chars(limit.data(), limit.data() + limit.size(), most);  // unknown: any number is tried
@@ -105,38 +119,51 @@ std::vector<Who> RedisTarget::floors() const {
 }
 
 std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, Who who, const std::string& name) {
-  if (who == Who::by_hand) return std::make_unique<RedisByHand>(url, floors_ + "by-hand:" + name);
-  return std::make_unique<RedisSameRequests>(url, floors_, name);
+  if (who == Who::by_hand) {
+    const std::string key = floors_ + "by-hand:" + name;
+    return std::make_unique<RedisByHand>(redis_master_of(url, key), key);
+  }
+  const redis::Keys keys = redis::keys_of(floors_, name);
+  return std::make_unique<RedisSameRequests>(redis_master_of(url, keys.lock), keys, on_cluster(url));
 }
 
 std::optional<Operations> RedisTarget::operations() {
   if (by_tls()) return std::nullopt;
   try {
-    if (!statistics_) statistics_.emplace(given());
-    const std::string text = statistics_->text({"INFO", "commandstats"});
-    Operations result{.carried_out = client_requests(text), .wake_ups = {}};
+    if (statistics_.empty()) {
+      for (const UrlText& each : redis_masters(given())) statistics_.emplace_back(each);
+    }
+    Operations result{};
+    double published = 0;
+    for (RedisConnection& each : statistics_) {
+      const std::string text = each.text({"INFO", "commandstats"});
+      result.carried_out += client_requests(text);
+      published += command_calls(text, "publish") + command_calls(text, "spublish");
+    }
     // A release publishes once, in the queue for one client: the next one's. How many clients hear what is for all who
     // watch a lock, the server does not count; who polls hears nothing.
-    if (info().strategy == "queue") result.wake_ups = command_calls(text, "publish");
+    if (info().strategy == "queue") result.wake_ups = published;
     if (info().strategy == "poll") result.wake_ups = 0;
     return result;
   } catch (const std::exception&) {
-    statistics_.reset();  // no right to ask, or a connection that broke
+    statistics_.clear();  // no right to ask, or a connection that broke
     return std::nullopt;
   }
 }
 
 // Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock, and floors.
 void RedisTarget::clean_up() {
-  RedisConnection connection(given());
   std::vector<std::string> starts = {floors_};
   for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
     starts.push_back(redis::lock_key(prefix_, own_prefix_ ? "" : lock_names, each));
   }
-  for (const std::string& ours : starts) {
-    const std::string pattern = quoted_pattern(ours) + "*";
-    unlink_matching(connection, pattern);
-    unlink_matching(connection, "{" + pattern);
+  for (const UrlText& master : redis_masters(given())) {
+    RedisConnection connection(master);
+    for (const std::string& ours : starts) {
+      const std::string pattern = quoted_pattern(ours) + "*";
+      unlink_matching(connection, pattern);
+      unlink_matching(connection, "{" + pattern);
+    }
   }
 }
 

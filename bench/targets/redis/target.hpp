@@ -1,4 +1,4 @@
-// redis:// and rediss://
+// redis://, redis-sentinel://, redis-cluster://, and their forms over TLS
 #pragma once
 
 #include <memory>

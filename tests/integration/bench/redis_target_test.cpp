@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "target_checks.hpp"
+#include "tests/support/redis_cluster.hpp"
+#include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 #include "torture/rig/socket.hpp"
 
@@ -108,6 +110,35 @@ TEST(RedisTargetOfAUserTest, LogsInAndDoesWithoutTheRightToAsk) {
   auto targets = targets_of(server.url("prefix=dlock:"));
   EXPECT_FALSE(targets.front()->operations());
   EXPECT_EQ(setting(*targets.front(), "appendonly"), "");
+}
+
+void expect_that_it_can_be_measured(const std::string& url, const std::vector<test::RedisServer*>& masters) {
+  const auto keys = [&] {
+    std::size_t sum = 0;
+    for (test::RedisServer* const each : masters) sum += each->command({"KEYS", "*"}).elements.size();
+    return sum;
+  };
+  const Targets targets = targets_of(url);
+  for (const auto& each : targets) {
+    expect_that_its_floors_exclude(*each);
+    expect_that_operations_are_counted(*each, 2);
+    use_other_kinds(*each);
+    EXPECT_EQ(setting(*each, "masters"), std::to_string(masters.size()));
+    EXPECT_EQ(setting(*each, "version"), masters.front()->info("server", "redis_version"));
+  }
+  EXPECT_GT(keys(), 0U);
+  for (const auto& each : targets) each->clean_up();
+  EXPECT_EQ(keys(), 0U);
+}
+
+TEST(RedisSentinelTargetTest, IsMeasuredAtItsMaster) {
+  test::SentinelService service({.replicas = 1, .sentinel_password = "of-sentinels"});
+  expect_that_it_can_be_measured(service.url("sentinel_password=of-sentinels"), {&service.master()});
+}
+
+TEST(RedisClusterTargetTest, IsMeasuredAtAllItsMasters) {
+  test::RedisCluster cluster({.replicas = 0});
+  expect_that_it_can_be_measured(cluster.url(), {&cluster.node(0), &cluster.node(1), &cluster.node(2)});
 }
 
 TEST(RedisTargetOfNobodyTest, IsSaidToBeUnreachable) {

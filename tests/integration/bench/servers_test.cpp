@@ -17,6 +17,8 @@ TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
   EXPECT_NE(output.find("--quick --url memory:// --url file:///"), std::string::npos) << output;
 #if DLOCK_BENCH_WITH_REDIS
   EXPECT_NE(output.find(" --url redis://127.0.0.1:"), std::string::npos) << output;
+  EXPECT_NE(output.find(" --url redis-sentinel://127.0.0.1:"), std::string::npos) << output;
+  EXPECT_NE(output.find(" --url redis-cluster://127.0.0.1:"), std::string::npos) << output;
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
   EXPECT_NE(output.find(" --url zookeeper://127.0.0.1:"), std::string::npos) << output;

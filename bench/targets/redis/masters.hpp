@@ -1,0 +1,18 @@
+// Which servers behind a redis://, redis-sentinel:// or redis-cluster:// URL take writes.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "bench/targets/url_text.hpp"
+
+namespace dlock::bench {
+
+[[nodiscard]] bool on_cluster(const UrlText& url);
+
+// The same URL, with one of them as its only host, for each. These block, and throw std::runtime_error.
+[[nodiscard]] std::vector<UrlText> redis_masters(const UrlText& url);
+// That which the key is written to.
+[[nodiscard]] UrlText redis_master_of(const UrlText& url, std::string_view key);
+
+}  // namespace dlock::bench
