@@ -14,6 +14,7 @@ struct TlsOptions {
   std::string ca_file;    // empty: the system's certificate authorities
   std::string cert_file;  // of the client; empty: none
   std::string key_file;
+  std::string protocol;  // offered by ALPN: "h2"; empty: none
 };
 
 // One connection. After a failure it is of no further use.

@@ -141,6 +141,7 @@ class OpenSslContext final : public TlsContext {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_mode(context_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     if (SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION) != 1) refuse("TLS 1.2", "is not supported");
+    if (!options.protocol.empty()) offer(options.protocol);
     if (options.ca_file.empty()) {
       if (SSL_CTX_set_default_verify_paths(context_.get()) != 1) refuse("the system's certificates", openssl_error());
     } else if (SSL_CTX_load_verify_locations(context_.get(), options.ca_file.c_str(), nullptr) != 1) {
@@ -163,6 +164,14 @@ class OpenSslContext final : public TlsContext {
   }
 
  private:
+  void offer(const std::string& protocol) {
+    const std::string list = static_cast<char>(protocol.size()) + protocol;
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(list.data());
+    // 0: taken.
+    if (SSL_CTX_set_alpn_protos(context_.get(), bytes, static_cast<unsigned>(list.size())) != 0) {
+      throw Error(errc::unavailable, "cannot set up TLS: " + openssl_error());
+    }
+  }
   [[noreturn]] static void refuse(const std::string& what, const std::string& why) {
     throw Error(errc::invalid_argument, what + ": " + why);
   }
