@@ -1,0 +1,65 @@
+// etcd as a subject of the suite: servers that all tests of a process share, disturbed clients behind proxies.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlock/conformance/fixture.hpp>
+
+#include "tests/support/etcd_server.hpp"
+#include "torture/rig/tcp_proxy.hpp"
+
+namespace dlock::conformance {
+
+enum class EtcdSetup { single, cluster, login, tls };
+
+class EtcdFixture final : public Fixture {
+ public:
+  // The servers are started by the first fixture that needs them and serve all later ones.
+  explicit EtcdFixture(EtcdSetup setup);
+  ~EtcdFixture() override;
+
+  [[nodiscard]] std::string url() const override;
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
+  void kill_hold(Space space, const std::string& name) override;
+  void kill_session(Client& client) override;
+  void stall() override;
+  void resume() override;
+  void delay_answers(std::chrono::nanoseconds by) override;
+  [[nodiscard]] std::chrono::nanoseconds age_of_renewals() const override;
+  void cut() override;
+  void heal() override;
+  void lose_next_answer() override;
+  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::uint64_t requests() override;
+  void restart() override;
+
+ private:
+  // A way to the service: one in front of each server.
+  using Proxies = std::vector<std::unique_ptr<rig::TcpProxy>>;
+  [[nodiscard]] Proxies new_way() const;
+  static void cut(const Proxies& way);
+  [[nodiscard]] std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const;
+  // Of one of these names, as many as there are in the service.
+  [[nodiscard]] std::vector<std::string> keys(Space space, const std::string& name) const;
+  [[nodiscard]] double transactions() const;
+  void end_once_carried_out(rig::TcpProxy& proxy, double before);
+
+  EtcdSetup setup_;
+  test::EtcdCluster& servers_;
+  Proxies disturbed_;
+  std::chrono::nanoseconds delay_{0};
+  std::deque<Proxies> mortal_;
+  std::optional<Client> admin_;
+  std::jthread losing_;
+};
+
+}  // namespace dlock::conformance
