@@ -37,7 +37,9 @@ TEST(EtcdServer, ServesOnItsPort) {
   EXPECT_EQ(server.ctl({"get", "a/2", "--print-value-only"}), "two\n");
   EXPECT_EQ(server.keys("a/"), (Names{"a/1", "a/2"}));
   EXPECT_EQ(server.keys("b/"), Names());
-  EXPECT_NE(what_is_thrown([&] { (void)server.ctl({"lease", "revoke", "1"}); }).find("lease not found"),
+  EXPECT_NE(what_is_thrown([&] {
+              (void)server.ctl({"lease", "revoke", "1"});
+            }).find("lease not found"),
             std::string::npos);
 }
 
@@ -63,7 +65,9 @@ TEST(EtcdServer, ForgetsItsHistory) {
   (void)server.ctl({"put", "a", "2"});
   EXPECT_EQ(server.revision(), first + 1);
   server.compact();
-  EXPECT_NE(what_is_thrown([&] { (void)server.ctl({"get", "a", "--rev=" + std::to_string(first)}); }).find("compacted"),
+  EXPECT_NE(what_is_thrown([&] {
+              (void)server.ctl({"get", "a", "--rev=" + std::to_string(first)});
+            }).find("compacted"),
             std::string::npos);
 }
 
