@@ -15,6 +15,9 @@
 #if DLOCK_BENCH_WITH_ZOOKEEPER
 #include "tests/support/zookeeper_server.hpp"
 #endif
+#if DLOCK_BENCH_WITH_ETCD
+#include "tests/support/etcd_server.hpp"
+#endif
 #if DLOCK_BENCH_WITH_POSTGRES
 #include "tests/support/postgres_server.hpp"
 #endif
@@ -81,6 +84,17 @@ class LocalZooKeeper final : public LocalServer {
 };
 #endif
 
+#if DLOCK_BENCH_WITH_ETCD
+// With its default times.
+class LocalEtcd final : public LocalServer {
+ public:
+  [[nodiscard]] std::string url() const override { return server_.url(); }
+
+ private:
+  test::EtcdServer server_{{.heartbeat = std::chrono::milliseconds(100), .election = std::chrono::milliseconds(1000)}};
+};
+#endif
+
 #if DLOCK_BENCH_WITH_POSTGRES
 class LocalPostgres final : public LocalServer {
  public:
@@ -110,6 +124,9 @@ std::vector<LocalServerKind> local_servers() {
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
         {"ZooKeeper", &start<LocalZooKeeper>},
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+        {"etcd", &start<LocalEtcd>},
 #endif
 #if DLOCK_BENCH_WITH_POSTGRES
         {"PostgreSQL", &start<LocalPostgres>},

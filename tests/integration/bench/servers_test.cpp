@@ -23,6 +23,9 @@ TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
 #if DLOCK_BENCH_WITH_ZOOKEEPER
   EXPECT_NE(output.find(" --url zookeeper://127.0.0.1:"), std::string::npos) << output;
 #endif
+#if DLOCK_BENCH_WITH_ETCD
+  EXPECT_NE(output.find(" --url etcd://127.0.0.1:"), std::string::npos) << output;
+#endif
 #if DLOCK_BENCH_WITH_POSTGRES
   EXPECT_NE(output.find(" --url postgresql://"), std::string::npos) << output;
 #endif
