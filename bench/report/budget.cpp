@@ -47,6 +47,8 @@ const std::vector<Line>& lines() {
       {"postgresql", "table", scenario::throughput, callers, 64, figure::throughput, {high, 2.4}},
       {"zookeeper", "sequential", scenario::latency, "", 0, figure::p50, {low, 0.8}},
       {"zookeeper", "sequential", scenario::throughput, callers, 64, figure::throughput, {high, 3.0}},
+      {"etcd", "", scenario::latency, "", 0, figure::p50, {low, 1.2}},
+      {"etcd", "", scenario::throughput, callers, 64, figure::throughput, {high, 2.0}},
   };
   return all;
 }

@@ -43,6 +43,7 @@ Durability of_postgresql(const ServiceInfo& service) {
 Durability durability_of(const ServiceInfo& service) {
   if (service.backend.starts_with("redis")) return of_redis(service);
   if (service.backend == "zookeeper") return of_zookeeper(service);
+  if (service.backend == "etcd") return Durability::everything;  // whoever runs it
   if (service.backend == "postgresql") return of_postgresql(service);
   return Durability::unknown;
 }

@@ -16,6 +16,9 @@
 #if DLOCK_BENCH_WITH_ZOOKEEPER
 #include "bench/targets/zookeeper/target.hpp"
 #endif
+#if DLOCK_BENCH_WITH_ETCD
+#include "bench/targets/etcd/target.hpp"
+#endif
 #if DLOCK_BENCH_WITH_POSTGRES
 #include "bench/targets/postgres/target.hpp"
 #endif
@@ -50,6 +53,13 @@ Targets targets_of(const UrlText& url) {
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
   if (scheme == "zookeeper") return of_strategies(url, zookeeper_strategies(), &make_zookeeper_target);
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+  if (scheme == "etcd" || scheme == "etcds") {
+    Targets targets;
+    targets.push_back(make_etcd_target(url));
+    return targets;
+  }
 #endif
 #if DLOCK_BENCH_WITH_POSTGRES
   if (scheme == "postgresql" || scheme == "postgres") {
@@ -101,11 +111,9 @@ std::vector<std::string> usual_urls() {
   std::vector<std::string> urls;
   if (const char* given = std::getenv("DLOCK_URL"); given != nullptr && *given != '\0') urls.emplace_back(given);
   const std::vector<std::pair<std::string, std::string>> usual = {
-      {"memory", "memory://"},
-      {"file", "file://" + std::filesystem::temp_directory_path().string()},
-      {"redis", "redis://localhost"},
-      {"zookeeper", "zookeeper://localhost"},
-      {"postgresql", "postgresql://localhost"}};
+      {"memory", "memory://"},        {"file", "file://" + std::filesystem::temp_directory_path().string()},
+      {"redis", "redis://localhost"}, {"zookeeper", "zookeeper://localhost"},
+      {"etcd", "etcd://localhost"},   {"postgresql", "postgresql://localhost"}};
   const std::vector<std::string> built = backends();
   for (const auto& [scheme, url] : usual) {
     const bool is_built = std::find(built.begin(), built.end(), scheme) != built.end();

@@ -28,6 +28,7 @@ std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
   const std::string& scheme = url.original().scheme();
   if (scheme == "redis") return url.hosts({.name = "localhost", .port = 6379});
   if (scheme == "zookeeper") return url.hosts({.name = "localhost", .port = 2181});
+  if (scheme == "etcd") return url.hosts({.name = "localhost", .port = 2379});
   if (scheme == "postgresql" || scheme == "postgres") return postgres_hosts(url);
   return {};
 }

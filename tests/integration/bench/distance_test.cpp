@@ -45,6 +45,8 @@ TEST(DistantTargetTest, StandsOnlyWhereNobodyComparesTheNameOfTheHost) {
   EXPECT_EQ(hosts("redis://a"), 1U);
   EXPECT_EQ(hosts("rediss://a"), 0U);
   EXPECT_EQ(hosts("zookeeper://a,b:1,c"), 3U);
+  EXPECT_EQ(hosts("etcd://a,b:1"), 2U);
+  EXPECT_EQ(hosts("etcds://a"), 0U);
   EXPECT_EQ(hosts("postgresql://a,b/db"), 2U);
   EXPECT_EQ(hosts("postgres:///db?host=a&port=1"), 1U);
   EXPECT_EQ(hosts("postgresql:///db?host=/run/postgresql"), 0U);

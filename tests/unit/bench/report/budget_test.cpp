@@ -9,11 +9,17 @@ namespace {
 
 Report all_services() {
   Report report;
-  report.services = {service("memory", "queue"),          service("file", ""),
-                     service("redis", "queue"),           service("redis", "poll"),
-                     service("zookeeper", "sequential"),  service("zookeeper", "sequential-herd"),
-                     service("postgresql", "table"),      service("postgresql", "advisory"),
-                     service("postgresql", "for-update"), service("postgresql", "optimistic")};
+  report.services = {service("memory", "queue"),
+                     service("file", ""),
+                     service("redis", "queue"),
+                     service("redis", "poll"),
+                     service("zookeeper", "sequential"),
+                     service("zookeeper", "sequential-herd"),
+                     service("postgresql", "table"),
+                     service("postgresql", "advisory"),
+                     service("postgresql", "for-update"),
+                     service("postgresql", "optimistic"),
+                     service("etcd", "")};
   return report;
 }
 
@@ -37,6 +43,7 @@ TEST(Budget, LatencyOfAFreeLock) {
   EXPECT_EQ(latency_budget("redis poll"), 0.85);
   EXPECT_EQ(latency_budget("postgresql table"), 1.2);
   EXPECT_EQ(latency_budget("zookeeper sequential"), 0.8);
+  EXPECT_EQ(latency_budget("etcd"), 1.2);
 }
 
 TEST(Budget, ThroughputByCallers) {
@@ -44,6 +51,7 @@ TEST(Budget, ThroughputByCallers) {
   EXPECT_EQ(throughput_budget("redis poll", 64), 1.5);
   EXPECT_EQ(throughput_budget("redis queue", 256), 1.7);
   EXPECT_EQ(throughput_budget("zookeeper sequential", 64), 3.0);
+  EXPECT_EQ(throughput_budget("etcd", 64), 2.0);
   EXPECT_EQ(throughput_budget("postgresql table", 8), 1.0);
   EXPECT_EQ(throughput_budget("postgresql table", 64), 2.4);
 }
@@ -60,6 +68,7 @@ TEST(Budget, NoneForOthers) {
   EXPECT_EQ(latency_budget("postgresql advisory"), 0);
   EXPECT_EQ(throughput_budget("redis queue", 1), 0);
   EXPECT_EQ(throughput_budget("zookeeper sequential", 8), 0);
+  EXPECT_EQ(throughput_budget("etcd", 8), 0);
   EXPECT_EQ(throughput_budget("postgresql table", 256), 0);
   EXPECT_EQ(throughput_budget("postgresql optimistic", 64), 0);
   EXPECT_EQ(throughput_budget("file", 64), 0);

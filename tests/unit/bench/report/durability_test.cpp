@@ -23,6 +23,10 @@ TEST(Durability, OfZooKeeperDependsOnForceSync) {
   EXPECT_EQ(durability_of(service("zookeeper", "sequential")), Durability::unknown);
 }
 
+TEST(Durability, OfEtcdIsAlwaysOnDisk) {
+  EXPECT_EQ(durability_of(service("etcd", "")), Durability::everything);
+}
+
 TEST(Durability, OfPostgresqlDependsOnWhereTheLockIs) {
   const Settings syncs = {{"fsync", "on"}, {"synchronous_commit", "off"}};
   EXPECT_EQ(durability_of(service("postgresql", "table", syncs)), Durability::everything);
