@@ -56,6 +56,7 @@ bench::UrlText with_short_times(const std::string& url) {
   set("response_timeout", response_timeout);
   set("connect_timeout", connect_timeout);
   if (text.original().scheme() == "zookeeper") set("session_timeout", lease);
+  if (text.original().scheme().starts_with("etcd")) set("session_ttl", lease);
   return text;
 }
 

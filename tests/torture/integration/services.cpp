@@ -9,6 +9,9 @@
 #ifdef DLOCK_FAULT_POSTGRES
 #include "tests/support/postgres_server.hpp"
 #endif
+#ifdef DLOCK_FAULT_ETCD
+#include "tests/support/etcd_server.hpp"
+#endif
 #ifdef DLOCK_FAULT_ZOOKEEPER
 #include "tests/support/zookeeper_server.hpp"
 #endif
@@ -57,6 +60,9 @@ std::vector<ServiceKind> all_services() {
 #endif
 #ifdef DLOCK_FAULT_ZOOKEEPER
   all.push_back({"zookeeper", false, server<test::ZooKeeperServer>("session_timeout=2s")});
+#endif
+#ifdef DLOCK_FAULT_ETCD
+  all.push_back({"etcd", false, server<test::EtcdServer>("session_ttl=2s")});
 #endif
   return all;
 }

@@ -70,8 +70,16 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
 [[nodiscard]] std::vector<ArenaKind> redis_arenas();
 [[nodiscard]] std::vector<ArenaKind> zookeeper_arenas();
 [[nodiscard]] std::vector<ArenaKind> postgres_arenas();
+[[nodiscard]] std::vector<ArenaKind> etcd_arenas();
 // Of all backends that are built.
 [[nodiscard]] std::vector<ArenaKind> all_arenas();
+
+// Of servers at these ports of this machine, comma-separated.
+[[nodiscard]] inline std::string addresses_of(const std::vector<std::uint16_t>& ports) {
+  std::string text;
+  for (const std::uint16_t port : ports) text += (text.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(port));
+  return text;
+}
 
 // What one server can be made to suffer: killed, restarted, stopped. It must outlive the faults.
 template <class Server>

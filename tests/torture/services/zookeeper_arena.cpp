@@ -12,24 +12,16 @@ namespace {
 using test::ZooKeeperEnsemble;
 using test::ZooKeeperServer;
 
-std::string joined(const std::vector<std::uint16_t>& ports) {
-  std::string text;
-  for (const std::uint16_t port : ports) {
-    text += (text.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  }
-  return text;
-}
-
 class ZooKeeperArena : public Arena {
  public:
   explicit ZooKeeperArena(std::string strategy) : strategy_(std::move(strategy)) {}
 
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
-    return "zookeeper://" + joined(ports) + "/?strategy=" + strategy_ +
+    return "zookeeper://" + addresses_of(ports) + "/?strategy=" + strategy_ +
            "&session_timeout=1s&response_timeout=500ms&connect_timeout=1s";
   }
   [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
-    test::ZooKeeperClient client(joined(ports()));
+    test::ZooKeeperClient client(addresses_of(ports()));
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
       const std::string path = zookeeper::lock_path("/dlock" + prefix_suffix(space), lock);

@@ -1,0 +1,118 @@
+#include <utility>
+
+#include "arena.hpp"
+#include "tests/support/etcd_server.hpp"
+
+namespace dlock::torture {
+
+namespace {
+
+using test::EtcdCluster;
+using test::EtcdServer;
+
+class EtcdArena : public Arena {
+ public:
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    return "etcd://" + addresses_of(ports) + "?session_ttl=2s&response_timeout=500ms&connect_timeout=1s";
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      std::string prefix = "dlock" + prefix_suffix(space) + "/";
+      for (const char c : lock) prefix += c == '/' ? std::string("%2F") : std::string(1, c);
+      for (const std::string& key : one_that_serves().keys(prefix + "/")) found.push_back("the key " + key);
+    }
+    return found;
+  }
+
+ protected:
+  [[nodiscard]] virtual EtcdServer& one_that_serves() = 0;
+
+  // What clients watch from may be gone when they come back.
+  [[nodiscard]] Fault history_forgotten() {
+    return {"history forgotten", "server",
+            [this]() -> Heal {
+              one_that_serves().compact();
+              return [] {};
+            },
+            Linger::briefly};
+  }
+};
+
+class OneMemberArena final : public EtcdArena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {server_.port()}; }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_server(server_);
+    faults.push_back(history_forgotten());
+    return faults;
+  }
+
+ private:
+  [[nodiscard]] EtcdServer& one_that_serves() override {
+    server_.await_serving();
+    return server_;
+  }
+
+  EtcdServer server_;
+};
+
+class MembersArena final : public EtcdArena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
+    std::vector<std::uint16_t> ports;
+    for (std::size_t i = 0; i < cluster_.size(); ++i) ports.push_back(cluster_.server(i).port());
+    return ports;
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    const auto quorum_lost = [this] {
+      const std::size_t leader = cluster_.leader();
+      return killed({leader, cluster_.follower()});
+    };
+    const auto leader_moved = [this]() -> Heal {
+      cluster_.move_leader(cluster_.follower());
+      return [] {};
+    };
+    const auto stop_leader = [this] { return stopped(cluster_.leader()); };
+    return {{"leader killed", "server", [this] { return killed({cluster_.leader()}); }},
+            {"quorum lost", "server", quorum_lost},
+            {"leader stopped", "server", stop_leader, Linger::beyond_lease, 1, Opens::while_it_lasts},
+            {"follower stopped", "server", [this] { return stopped(cluster_.follower()); }},
+            {"leader moved", "server", leader_moved, Linger::briefly, 2},
+            history_forgotten()};
+  }
+  void adjust(Setup& setup) const override {
+    setup.known_hole = {.rules = {Rule::exclusion},
+                        .told_at_once = true,
+                        .why = "before 3.4.31 a leader that stood still ends good leases when it wakes"};
+  }
+
+ private:
+  [[nodiscard]] EtcdServer& one_that_serves() override { return cluster_.server(cluster_.leader()); }
+
+  Heal killed(const std::vector<std::size_t>& members) {
+    for (const std::size_t member : members) cluster_.server(member).kill();
+    return [this] { cluster_.start(); };
+  }
+  Heal stopped(std::size_t member) {
+    cluster_.server(member).freeze();
+    return [this, member] {
+      cluster_.server(member).thaw();
+      cluster_.await_settled();
+    };
+  }
+
+  EtcdCluster cluster_;
+};
+
+}  // namespace
+
+std::vector<ArenaKind> etcd_arenas() {
+  const auto one = [] { return std::make_unique<OneMemberArena>(); };
+  return {{"etcd", one},
+          read_write("etcd_read_write", one),
+          semaphore("etcd_semaphore", one),
+          {"etcd_cluster", [] { return std::make_unique<MembersArena>(); }}};
+}
+
+}  // namespace dlock::torture
