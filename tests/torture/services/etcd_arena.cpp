@@ -1,3 +1,4 @@
+#include <chrono>
 #include <utility>
 
 #include "arena.hpp"
@@ -24,6 +25,8 @@ class EtcdArena : public Arena {
     }
     return found;
   }
+  // No session is shorter, so faults are to last longer for somebody else to have the lock by then.
+  void adjust(Setup& setup) const override { setup.lease = std::chrono::seconds(2); }
 
  protected:
   [[nodiscard]] virtual EtcdServer& one_that_serves() = 0;
@@ -82,6 +85,7 @@ class MembersArena final : public EtcdArena {
             history_forgotten()};
   }
   void adjust(Setup& setup) const override {
+    EtcdArena::adjust(setup);
     setup.known_hole = {.rules = {Rule::exclusion},
                         .told_at_once = true,
                         .why = "before 3.4.31 a leader that stood still ends good leases when it wakes"};
