@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <dlock/error.hpp>
+#include <dlock/url.hpp>
 
 namespace dlock::common {
 
@@ -16,6 +18,10 @@ struct TlsOptions {
   std::string key_file;
   std::string protocol;  // offered by ALPN: "h2"; empty: none
 };
+
+// Takes tls_ca, tls_cert and tls_key from the URL. nullopt where TLS is not wanted; then they are refused, with the
+// schemes that they need. Throws Error(invalid_argument).
+[[nodiscard]] std::optional<TlsOptions> take_tls_options(Url& url, bool wanted, const std::string& schemes);
 
 // One connection. After a failure it is of no further use.
 class TlsFilter {

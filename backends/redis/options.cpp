@@ -43,25 +43,6 @@ std::string take_prefix(Url& url) {
   return *std::move(prefix);
 }
 
-// wanted: of any connection.
-std::optional<common::TlsOptions> take_tls(Url& url, bool wanted) {
-  common::TlsOptions tls;
-  const auto take = [&](std::string_view key, std::string& into) {
-    auto value = url.take(key);
-    if (!value) return;
-    if (!wanted)
-      refuse("parameter \"" + std::string(key) + "\" needs rediss://, rediss-sentinel:// or rediss-cluster://");
-    if (value->empty()) refuse("parameter \"" + std::string(key) + "\" names no file");
-    into = *std::move(value);
-  };
-  take("tls_ca", tls.ca_file);
-  take("tls_cert", tls.cert_file);
-  take("tls_key", tls.key_file);
-  if (tls.cert_file.empty() != tls.key_file.empty()) refuse("tls_cert and tls_key go together");
-  if (!wanted) return std::nullopt;
-  return tls;
-}
-
 // The number, or "all".
 void take_replicas_ack(Url& url, Options& options) {
   if (options.sentinel) {
@@ -160,7 +141,8 @@ Options parse_options(const BackendConfig& config) {
   }
   take_replicas_ack(url, options);
   const bool tls = url.scheme().starts_with("rediss");
-  auto certificates = take_tls(url, tls || (options.sentinel && options.sentinel->tls));
+  auto certificates = common::take_tls_options(url, tls || (options.sentinel && options.sentinel->tls),
+                                               "rediss://, rediss-sentinel:// or rediss-cluster://");
   if (options.sentinel && options.sentinel->tls) options.sentinel->tls = certificates;
   if (tls) options.tls = std::move(certificates);
   url.require_no_parameters();

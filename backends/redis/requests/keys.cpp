@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/common/kinds.hpp"
 #include "backends/redis/cluster/hash_slot.hpp"
 
 namespace dlock::redis {
@@ -44,20 +45,6 @@ std::string derived(std::string_view key, std::string_view suffix) {
   return out;
 }
 
-std::string_view kind_suffix(Space space) {
-  switch (space) {
-    case Space::lock:
-      break;
-    case Space::read_write:
-      return ".rw";
-    case Space::semaphore:
-      return ".sem";
-    case Space::election:
-      return ".elect";
-  }
-  return {};
-}
-
 std::string_view suffix_of(Key key) {
   switch (key) {
     case Key::lock:
@@ -93,16 +80,7 @@ bool has_hash_tag(std::string_view key) noexcept {
 }
 
 std::string lock_key(std::string_view prefix, std::string_view name, Space space) {
-  const std::string_view kind = prefix.empty() ? "" : kind_suffix(space);
-  const bool ends = prefix.ends_with(':') || prefix.ends_with('/');
-  const std::size_t at = prefix.size() - (ends ? 1 : 0);
-  std::string key;
-  key.reserve(prefix.size() + kind.size() + name.size());
-  key += prefix.substr(0, at);
-  key += kind;
-  key += prefix.substr(at);
-  key += name;
-  return key;
+  return common::kind_prefix(prefix, space, name);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 
+#include "backends/common/kinds.hpp"
 #include "util/percent.hpp"
 
 namespace dlock::zookeeper {
@@ -146,20 +147,6 @@ bool ends_in_sequence(std::string_view name) noexcept {
 
 // --- Paths -----------------------------------------------------------------------------------------------------------
 
-std::string_view suffix_of(Space space) noexcept {
-  switch (space) {
-    case Space::lock:
-      return "";
-    case Space::read_write:
-      return ".rw";
-    case Space::semaphore:
-      return ".sem";
-    case Space::election:
-      return ".elect";
-  }
-  return "";
-}
-
 std::string encode_name(std::string_view name) {
   std::string out;
   out.reserve(name.size());
@@ -184,7 +171,7 @@ std::optional<std::string> decode_name(std::string_view component) {
 
 std::string space_path(std::string_view prefix, Space space) {
   std::string path(prefix);
-  if (!path.empty()) path += suffix_of(space);
+  if (!path.empty()) path += common::kind_suffix(space);
   return path;
 }
 
