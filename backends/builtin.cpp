@@ -2,6 +2,9 @@
 // libraries.
 #include "core/spi/registry.hpp"
 
+#ifdef DLOCK_WITH_ETCD
+#include "backends/etcd/etcd_backend.hpp"
+#endif
 #ifdef DLOCK_WITH_FILE
 #include "backends/file/file_backend.hpp"
 #endif
@@ -21,6 +24,10 @@
 namespace dlock::detail {
 
 void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
+#ifdef DLOCK_WITH_ETCD
+  add("etcd", etcd::make_etcd_backend);
+  add("etcds", etcd::make_etcd_backend);
+#endif
 #ifdef DLOCK_WITH_FILE
   add("file", file::make_file_backend);
 #endif

@@ -54,7 +54,7 @@ class Grpc {
   // Calls that have not ended.
   [[nodiscard]] std::size_t under_way() const noexcept { return calls_.size(); }
   // No call can be begun any more.
-  [[nodiscard]] bool closing() const noexcept;
+  [[nodiscard]] bool closing() const noexcept { return closing_; }
 
   // Takes what has arrived. False: the other side does not speak as it should, and problem() says how; of no further
   // use then. What arrived before can still be had.
@@ -72,12 +72,19 @@ class Grpc {
     void operator()(nghttp2_session* session) const noexcept;
   };
 
+  int fail(std::string why);
+  [[nodiscard]] bool take_messages(CallId id, Call& call);
+  void end(CallId id, GrpcStatus status);
+  void forget(CallId id);
+
   const std::string authority_;
   const bool secure_;
   std::unique_ptr<nghttp2_session, CloseSession> session_;
   std::unordered_map<CallId, std::unique_ptr<Call>> calls_;
   std::deque<Event> events_;
   std::string problem_;
+  bool heard_ = false;
+  bool closing_ = false;
 };
 
 }  // namespace dlock::etcd

@@ -1,0 +1,170 @@
+#include "backends/etcd/administration/diagnosis.hpp"
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends/common/findings.hpp"
+#include "backends/etcd/locks/keys.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+using Severity = Finding::Severity;
+using Version = std::array<int, 3>;
+
+Version parse_version(std::string_view text) {
+  Version version{};
+  for (int& part : version) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (error != std::errc()) return {};
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.starts_with('.')) text.remove_prefix(1);
+  }
+  return version;
+}
+
+// Of each minor version, the first release without it.
+struct KnownFault {
+  int in_3_4;
+  int in_3_5;
+  const char* what;
+};
+constexpr std::array<KnownFault, 3> known_faults = {{
+    {31, 13, "a former leader whose disk stalled ends leases that are kept alive when it goes on"},
+    {36, 18, "watches may miss an event, so that a waiter finds out up to 40 s late"},
+    {38, 23, "a keep-alive may be answered for a lease that was just ended; dlock checks"},
+}};
+
+class Examination : public std::enable_shared_from_this<Examination> {
+ public:
+  Examination(Client& client, const Session& session, Backend::Handler<std::vector<Finding>> done)
+      : client_(client), session_(session), done_(std::move(done)), deadline_(client.answer_by()) {}
+
+  void start() {
+    client_.call(method_status, {}, deadline_,
+                 [self = shared_from_this(), begun = client_.executor().now()](const auto& answer, TimePoint sent) {
+                   self->judge_status(answer, self->client_.executor().now() - std::max(sent, begun));
+                 });
+  }
+
+ private:
+  void add(Severity severity, std::string check, std::string message) {
+    findings_.push_back({severity, std::move(check), std::move(message)});
+  }
+
+  void judge_status(const Result<std::string>& answer, std::chrono::nanoseconds within) {
+    const auto status = answer.ok() ? read_status(answer.value()) : Result<StatusAnswer>(answer.failure());
+    if (!status.ok()) {
+      add(Severity::error, "server", status.failure().detail);
+      return done_(std::move(findings_));
+    }
+    findings_.push_back(common::server_answered(client_.options().endpoint(), within));
+    findings_.push_back(judge_version(status.value().version));
+    if (status.value().leader == 0) add(Severity::error, "leader", "the cluster has none just now");
+    findings_.push_back(judge_size(status.value().database_size));
+    judge_encryption();
+    client_.call(method_alarm, {}, deadline_,
+                 [self = shared_from_this()](const auto& alarms, TimePoint) { self->judge_alarms(alarms); });
+  }
+
+  void judge_encryption() {
+    if (client_.options().tls) return add(Severity::ok, "encryption", "TLS");
+    bool this_machine = true;
+    for (const auto& host : client_.options().hosts) this_machine = this_machine && host.is_this_machine();
+    findings_.push_back(common::not_encrypted(this_machine, ", locks among it; etcds:// encrypts"));
+  }
+
+  void judge_alarms(const Result<std::string>& answer) {
+    const auto alarms = answer.ok() ? read_alarms(answer.value()) : Result<std::vector<Alarm>>(answer.failure());
+    if (alarms.ok()) {  // else this user may not ask
+      for (const Alarm each : alarms.value()) {
+        if (each == Alarm::no_space) {
+          add(Severity::error, "alarm",
+              "NOSPACE: the database has reached its quota and takes nothing new; compact and defragment it, then "
+              "etcdctl alarm disarm");
+        }
+        if (each == Alarm::corrupt) add(Severity::error, "alarm", "CORRUPT: members disagree about their data");
+      }
+    }
+    try_place();
+  }
+
+  // What an acquire does, at a place that no lock has.
+  void try_place() {
+    Executor& executor = client_.executor();
+    const std::string key =
+        client_.options().prefix + ".doctor/" + OwnerId(executor.random(), executor.random()).to_string();
+    client_.call(
+        method_transaction,
+        Transaction().if_absent({key}).put(key, "", session_.lease()).read({.range = {key}}).request(), deadline_,
+        [self = shared_from_this(), key](const Result<std::string>& answer, TimePoint) { self->made(answer, key); });
+  }
+
+  void made(const Result<std::string>& answer, const std::string& key) {
+    if (!answer.ok() && answer.failure().code != errc::ambiguous) return judge_place(answer);
+    client_.call(
+        method_transaction, Transaction().remove({key}).request(), deadline_,
+        [self = shared_from_this()](const Result<std::string>& removed, TimePoint) { self->judge_place(removed); });
+  }
+
+  void judge_place(const Result<std::string>& answer) {
+    const std::string& prefix = client_.options().prefix;
+    const std::string place = prefix.empty() ? "locks" : "locks below " + util::quoted(prefix);
+    if (answer.ok()) {
+      add(Severity::ok, "permissions", place + " can be made, read and removed");
+    } else {
+      add(Severity::error, "permissions", place + " cannot be made: " + answer.failure().detail);
+    }
+    if (session_.lease() != 0) {
+      add(session_.ttl() > client_.options().session_ttl ? Severity::note : Severity::ok, "session",
+          "a lease of " + util::to_text(session_.ttl()) + " was granted, and " +
+              util::to_text(client_.options().session_ttl) +
+              " asked for; less than one and a half election timeouts cannot be had");
+    }
+    done_(std::move(findings_));
+  }
+
+  Client& client_;
+  const Session& session_;
+  const Backend::Handler<std::vector<Finding>> done_;
+  const TimePoint deadline_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+Finding judge_version(std::string_view version) {
+  const std::string name = "etcd " + std::string(version);
+  const Version parsed = parse_version(version);
+  if (parsed < Version{3, 4, 0}) return {Severity::error, "version", name + "; dlock needs 3.4 or later"};
+  std::string faults;
+  for (const KnownFault& each : known_faults) {
+    const bool has = (parsed[1] == 4 && parsed[2] < each.in_3_4) || (parsed[1] == 5 && parsed[2] < each.in_3_5);
+    if (parsed[0] == 3 && has) faults += (faults.empty() ? "" : "; ") + std::string(each.what);
+  }
+  if (faults.empty()) return {Severity::ok, "version", name};
+  return {Severity::warning, "version", name + " has faults that later releases mend: " + faults};
+}
+
+Finding judge_size(std::int64_t bytes) {
+  constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+  constexpr std::int64_t much = 1536 * mebibyte;  // three quarters of the usual quota
+  const std::string size = std::to_string(bytes / mebibyte) + " MiB";
+  if (bytes < much) return {Severity::ok, "size", "the database has " + size};
+  return {Severity::warning, "size",
+          "the database has " + size +
+              ", and at its quota (2 GiB unless --quota-backend-bytes says otherwise) nothing can be locked any more; "
+              "--auto-compaction-retention keeps it small"};
+}
+
+void diagnose(Client& client, const Session& session, Backend::Handler<std::vector<Finding>> done) {
+  std::make_shared<Examination>(client, session, std::move(done))->start();
+}
+
+}  // namespace dlock::etcd

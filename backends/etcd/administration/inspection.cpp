@@ -1,0 +1,177 @@
+#include "backends/etcd/administration/inspection.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "backends/etcd/locks/keys.hpp"
+#include "backends/etcd/wire/messages.hpp"
+#include "util/names.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+constexpr std::int64_t keys_at_once = 2000;
+constexpr std::size_t removed_at_once = 100;  // of 128 that etcd takes
+
+using Keys = std::vector<KeyValue>;
+
+// Calls done with the steps of a question, or why there is no answer.
+void question(Client& client, const Transaction& transaction, TimePoint deadline,
+              std::function<void(Result<TransactionAnswer>)> done) {
+  client.call(method_transaction, transaction.request(), deadline,
+              [done = std::move(done)](const Result<std::string>& answer, TimePoint) {
+                if (!answer.ok()) return done(unanswered_question(answer.failure()));
+                done(read_transaction(answer.value(), 1));
+              });
+}
+
+// Of the keys of a lock, the oldest first: who hold it.
+struct Sight {
+  struct Holder {
+    const KeyValue* key;
+    Mode mode;
+  };
+  std::vector<Holder> holders;
+  std::size_t members = 0;
+  std::uint32_t permits = 0;
+};
+
+Sight look_at(const Options& options, Space space, const Keys& keys) {
+  Sight sight;
+  const std::size_t prefix = kind_prefix(options, space).size();
+  std::size_t capacity = 1;
+  bool readers = false;
+  for (const KeyValue& each : keys) {
+    const auto parts = parse_key(options, space, std::string_view(each.key).substr(prefix));
+    if (!parts) continue;
+    const bool first = sight.members++ == 0;
+    const bool shared = parts->mode == Mode::shared;
+    if (first) {
+      readers = shared;
+      capacity = parts->permits;
+      sight.permits = parts->permits;
+    }
+    readers = readers && shared;
+    if (readers || sight.holders.size() < capacity) sight.holders.push_back({&each, parts->mode});
+    if (shared && !readers && !first) continue;
+  }
+  return sight;
+}
+
+LockInfo info_of(const Options& options, Space space, const std::string& name, const Keys& keys) {
+  const Sight sight = look_at(options, space, keys);
+  LockInfo info{.name = name, .held = !sight.holders.empty(), .space = space};
+  for (const Sight::Holder& each : sight.holders) {
+    const FencingToken token(static_cast<std::uint64_t>(each.key->created));
+    if (space == Space::election) {
+      set_holder(info, each.key->value);
+    } else if (&each == &sight.holders.front()) {
+      info.holder = each.key->value;
+    }
+    info.token = std::max(info.token, token);
+    if (space == Space::read_write || space == Space::semaphore) {
+      info.holders.push_back({.holder = each.key->value, .mode = each.mode, .token = token});
+    }
+  }
+  if (space == Space::semaphore) info.permits = sight.permits;
+  info.waiters = sight.members - sight.holders.size();
+  return info;
+}
+
+Read all_of(const Options& options, Space space, const std::string& name) {
+  return {.range = beginning_with(lock_prefix(options, space, name)), .order = Order::oldest_first};
+}
+
+// --- All locks -------------------------------------------------------------------------------------------------------
+
+struct Listing {
+  Client& client;
+  Space space;
+  TimePoint deadline;
+  KeyRange rest;
+  std::map<std::string, Keys> locks;
+  Backend::Handler<std::vector<LockInfo>> done;
+};
+
+void finish(Listing& listing) {
+  std::vector<LockInfo> all;
+  for (auto& [name, keys] : listing.locks) {
+    std::ranges::sort(keys, {}, &KeyValue::created);
+    all.push_back(info_of(listing.client.options(), listing.space, name, keys));
+  }
+  listing.done(std::move(all));
+}
+
+void list_on(const std::shared_ptr<Listing>& listing) {
+  question(listing->client, Transaction().read({.range = listing->rest, .limit = keys_at_once}), listing->deadline,
+           [listing](Result<TransactionAnswer> answer) {
+             if (!answer.ok()) return listing->done(answer.failure());
+             StepAnswer& step = answer.value().steps.front();
+             const Options& options = listing->client.options();
+             const std::size_t prefix = kind_prefix(options, listing->space).size();
+             for (KeyValue& each : step.keys) {
+               listing->rest.key = each.key + std::string(1, '\0');
+               const auto parts = parse_key(options, listing->space, std::string_view(each.key).substr(prefix));
+               if (parts && !util::problem_with_name(parts->name))
+                 listing->locks[parts->name].push_back(std::move(each));
+             }
+             step.more && !step.keys.empty() ? list_on(listing) : finish(*listing);
+           });
+}
+
+// --- Breaking --------------------------------------------------------------------------------------------------------
+
+void remove(Client& client, TimePoint deadline, std::vector<std::string> keys, bool removed,
+            Backend::Handler<bool> done) {
+  if (keys.empty()) return done(removed);
+  Transaction transaction;
+  const std::size_t count = std::min(keys.size(), removed_at_once);
+  for (std::size_t i = 0; i < count; ++i) transaction.remove({keys[i]});
+  keys.erase(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(count));
+  client.call(method_transaction, transaction.request(), deadline,
+              [&client, deadline, keys = std::move(keys), removed, count, done = std::move(done)](
+                  const Result<std::string>& answer, TimePoint) {
+                if (!answer.ok()) return done(answer.failure());
+                const auto read = read_transaction(answer.value(), count);
+                if (!read.ok()) return done(read.failure());
+                const auto& steps = read.value().steps;
+                const bool some = std::ranges::any_of(steps, [](const StepAnswer& each) { return each.removed != 0; });
+                remove(client, deadline, keys, removed || some, done);
+              });
+}
+
+}  // namespace
+
+void inspect(Client& client, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
+  question(client, Transaction().read(all_of(client.options(), space, name)), client.answer_by(),
+           [&client, space, name, done = std::move(done)](Result<TransactionAnswer> answer) {
+             if (!answer.ok()) return done(answer.failure());
+             done(info_of(client.options(), space, name, answer.value().steps.front().keys));
+           });
+}
+
+void list(Client& client, Space space, Backend::Handler<std::vector<LockInfo>> done) {
+  list_on(std::make_shared<Listing>(Listing{
+      client, space, client.answer_by(), beginning_with(kind_prefix(client.options(), space)), {}, std::move(done)}));
+}
+
+void break_lock(Client& client, Space space, const std::string& name, Backend::Handler<bool> done) {
+  const TimePoint deadline = client.answer_by();
+  question(client, Transaction().read(all_of(client.options(), space, name)), deadline,
+           [&client, space, deadline, done = std::move(done)](Result<TransactionAnswer> answer) {
+             if (!answer.ok()) return done(answer.failure());
+             std::vector<std::string> keys;
+             for (const auto& each : look_at(client.options(), space, answer.value().steps.front().keys).holders) {
+               keys.push_back(each.key->key);
+             }
+             remove(client, deadline, std::move(keys), false, done);
+           });
+}
+
+}  // namespace dlock::etcd

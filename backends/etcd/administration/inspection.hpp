@@ -1,0 +1,20 @@
+// Questions about locks, and breaking them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+
+#include "backends/etcd/connection/client.hpp"
+
+namespace dlock::etcd {
+
+// Each answers within the response timeout. In tasks only.
+void inspect(Client& client, Space space, const std::string& name, Backend::Handler<LockInfo> done);
+void list(Client& client, Space space, Backend::Handler<std::vector<LockInfo>> done);
+// Removes the keys of those who hold it.
+void break_lock(Client& client, Space space, const std::string& name, Backend::Handler<bool> done);
+
+}  // namespace dlock::etcd

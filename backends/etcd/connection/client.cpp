@@ -1,0 +1,301 @@
+#include "backends/etcd/connection/client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+// A connection that stood for so long was good.
+constexpr std::chrono::seconds proof_time{2};
+constexpr const char* token_name = "token";
+
+}  // namespace
+
+Client::Client(Executor& executor, const Options& options, MemberFactory members, User& user)
+    : executor_(executor),
+      options_(options),
+      members_(std::move(members)),
+      user_(user),
+      requests_(executor, *this),
+      reconnect_(executor, {.lasting = proof_time}, [this] { connect(); }),
+      connect_timer_(executor),
+      metadata_{{"hasleader", "true"}} {}
+
+Client::~Client() = default;
+
+std::string Client::here() const {
+  return hosts_.empty() ? options_.endpoint() : hosts_.front().to_string();
+}
+
+Failure Client::problem() const {
+  if (reconnect_.problem().code) return reconnect_.problem();
+  return {errc::unavailable, options_.endpoint() + ": not connected yet"};
+}
+
+// --- Connecting ------------------------------------------------------------------------------------------------------
+
+void Client::choose_host() {
+  if (!hosts_.empty()) {
+    if (failed_hosts_ != 0) std::rotate(hosts_.begin(), hosts_.begin() + 1, hosts_.end());
+    return;
+  }
+  hosts_ = options_.hosts;
+  for (std::size_t left = hosts_.size(); left > 1; --left) {
+    std::swap(hosts_[left - 1], hosts_[executor_.random() % left]);
+  }
+}
+
+// All members get their turn within the connect timeout.
+void Client::connect() {
+  choose_host();
+  const TimePoint deadline =
+      saturating_add(executor_.now(), options_.connect_timeout / static_cast<int>(hosts_.size()));
+  connect_timer_.arm(deadline, [this] { down({errc::unavailable, here() + ": no connection in time"}); });
+  member_ = members_(executor_, hosts_.front(), *this);
+  member_->open(deadline);
+}
+
+void Client::member_opened() {
+  if (options_.user.empty()) return become_ready();
+  log_in();
+}
+
+void Client::log_in() {
+  std::erase_if(metadata_, [](const auto& item) { return item.first == token_name; });
+  token_.clear();
+  login_ = member_->begin(method_authenticate, metadata_);
+  if (login_ == 0) return break_off({errc::unavailable, here() + ": the member is leaving"});
+  member_->send(login_, authenticate(options_.user, options_.password), true);
+  member_->flush();
+}
+
+void Client::logged_in(GrpcStatus status) {
+  login_ = 0;
+  Failure why = to_failure(status, here());
+  if (!why.code) {
+    auto token = read_authenticate(token_);
+    if (!token.ok()) return down(token.failure());
+    metadata_.emplace_back(token_name, std::move(token.value()));
+    return reconnect_.is_ready() ? send_waiting() : become_ready();
+  }
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  down(std::move(why));
+}
+
+void Client::login_again() {
+  if (ready() && !options_.user.empty()) log_in();
+}
+
+void Client::become_ready() {
+  connect_timer_.disarm();
+  failed_hosts_ = 0;
+  reconnect_.ready();
+  const Lifetime::Watch life = lifetime_.watch();
+  user_.client_ready();
+  if (!life.over() && ready()) send_waiting();
+}
+
+void Client::send_waiting() {
+  for (auto& entry : requests_.take_waiting()) {
+    if (ready()) {
+      send(std::move(entry));
+    } else {
+      requests_.wait(std::move(entry));  // the connection takes no more
+    }
+  }
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+Client::RequestId Client::call(std::string_view method, std::string request, TimePoint deadline, CallHandler done) {
+  Requests::Entry entry{.id = requests_.next_id(),
+                        .deadline = deadline,
+                        .payload = {.method = method, .request = std::move(request), .done = std::move(done)}};
+  const RequestId id = entry.id;
+  if (ready()) {
+    send(std::move(entry));
+  } else {
+    requests_.wait(std::move(entry));
+    reconnect_.want();
+  }
+  return id;
+}
+
+void Client::send(Requests::Entry entry) {
+  const CallId call = member_->begin(entry.payload.method, metadata_);
+  if (call == 0) {
+    requests_.wait(std::move(entry));
+    // Not from inside a call to us.
+    return executor_.post(lifetime_.guard([this] {
+      leave_member({errc::unavailable, here() + ": the member is leaving"});
+    }));
+  }
+  member_->send(call, entry.payload.request, true);
+  answers_.emplace(call, Answer{entry.id});
+  entry.sent = executor_.now();
+  entry.patience = saturating_add(entry.sent, options_.response_timeout);
+  requests_.sent(std::move(entry));
+  schedule_flush();
+}
+
+// A lone call goes out at once. When others are under way, more are likely to follow in this turn of the loop.
+void Client::schedule_flush() {
+  if (delivering_ || flush_posted_) return;
+  if (requests_.under_way().size() == 1) return member_->flush();
+  flush_posted_ = true;
+  executor_.post(lifetime_.guard([this] {
+    flush_posted_ = false;
+    if (member_) member_->flush();
+  }));
+}
+
+void Client::member_said(CallId call, std::string message) {
+  delivering_ = true;
+  if (call == login_) {
+    token_ = std::move(message);
+  } else if (const auto stream = streams_.find(call); stream != streams_.end()) {
+    stream->second->stream_said(message);
+  } else if (const auto answer = answers_.find(call); answer != answers_.end()) {
+    answer->second.message = std::move(message);
+  }
+}
+
+void Client::member_ended(CallId call, GrpcStatus status) {
+  delivering_ = true;
+  if (call == login_) return logged_in(std::move(status));
+  if (auto stream = streams_.extract(call)) return stream.mapped()->stream_ended(status);
+  auto answer = answers_.extract(call);
+  if (!answer) return;
+  auto entry = requests_.take(answer.mapped().request);
+  if (entry) answered(*std::move(entry), std::move(answer.mapped().message), status);
+}
+
+void Client::answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status) {
+  CallRequest& request = entry.payload;
+  const Trouble trouble = trouble_in(status);
+  if (trouble == Trouble::none) {
+    reconnect_.proven();
+    if (!request.done) return;
+    if (message) return request.done(*std::move(message), entry.sent);
+    return request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
+  }
+  if (trouble == Trouble::unauthorized && !options_.user.empty() && !std::exchange(request.repeated, true)) {
+    if (!request.done) return;
+    requests_.wait(std::move(entry));
+    return login_again();
+  }
+  Failure why = to_failure(status, here());
+  if (trouble == Trouble::unavailable) {
+    executor_.post(lifetime_.guard([this, member = member_.get(), why] {
+      if (member == member_.get()) leave_member({errc::unavailable, why.detail});
+    }));
+  }
+  if (request.done) request.done(std::move(why), entry.sent);
+}
+
+// --- Streams ---------------------------------------------------------------------------------------------------------
+
+CallId Client::open_stream(std::string_view method, Stream& stream) {
+  const CallId call = member_->begin(method, metadata_);
+  if (call != 0) streams_.emplace(call, &stream);
+  return call;
+}
+
+void Client::send(CallId stream, std::string_view message) {
+  if (!streams_.contains(stream)) return;
+  member_->send(stream, message, false);
+  schedule_flush();
+}
+
+void Client::close_stream(CallId stream) {
+  if (streams_.erase(stream) == 0) return;
+  member_->cancel(stream);
+  schedule_flush();
+}
+
+// --- The end of a connection -----------------------------------------------------------------------------------------
+
+void Client::member_drained() {
+  delivering_ = false;
+}
+
+void Client::leave_member(Failure why) {
+  if (reconnect_.is_ready()) break_off(std::move(why));
+}
+
+void Client::break_off(Failure why) {
+  if (!member_) return;
+  member_->discard();
+  down(std::move(why));
+}
+
+void Client::down(Failure why) {
+  const bool was_ready = reconnect_.is_ready();
+  const auto gone = std::move(member_);  // may be what called us
+  delivering_ = false;
+  connect_timer_.disarm();
+  login_ = 0;
+  answers_.clear();
+  streams_.clear();
+  const auto under_way = requests_.take_sent();
+  ++failed_hosts_;
+  const bool round_over = failed_hosts_ % hosts_.size() == 0 || common::is_final_refusal(why);
+  std::vector<Requests::Entry> waiting;
+  if (round_over) waiting = requests_.take_waiting();
+  if (was_ready || round_over) {
+    reconnect_.down(why);
+  } else {
+    reconnect_.down_until(why, executor_.now());
+  }
+  const Lifetime::Watch life = lifetime_.watch();
+  if (was_ready || round_over) user_.client_down(why);
+  for (const auto& entry : under_way) {
+    if (life.over()) return;
+    if (!entry.payload.done) continue;
+    entry.payload.done(Failure{why.code == errc::unavailable ? errc::ambiguous : why.code, why.detail}, entry.sent);
+  }
+  for (const auto& entry : waiting) {
+    if (life.over()) return;
+    entry.payload.done(why, {});
+  }
+}
+
+void Client::stop() {
+  member_.reset();
+  connect_timer_.disarm();
+  reconnect_.stop();
+  requests_.clear();
+  answers_.clear();
+  streams_.clear();
+}
+
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void Client::requests_catch_up() {
+  if (reconnect_.is_ready()) member_->receive();
+}
+
+TimePoint Client::requests_unresponsive() {
+  leave_member({errc::unavailable, here() + ": no answer within the response timeout"});
+  return TimePoint::max();
+}
+
+void Client::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
+  const Failure late{errc::ambiguous, here() + ": no answer in time"};
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const auto& entry : sent) {
+    if (life.over()) return;
+    entry.payload.done(late, entry.sent);
+  }
+  const Failure why = problem();
+  for (const auto& entry : unsent) {
+    if (life.over()) return;
+    entry.payload.done(why, {});
+  }
+}
+
+}  // namespace dlock::etcd

@@ -1,0 +1,156 @@
+// Calls to the cluster, over one connection to one of its members. When that breaks, or the member cannot serve, the
+// next one is connected to, in an order that each client draws by itself.
+//
+// Each call says "hasleader": a member that has lost the others then refuses at once, instead of being silent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/error.hpp>
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/result.hpp>
+#include <dlock/task.hpp>
+
+#include "backends/common/reconnect.hpp"
+#include "backends/common/request_table.hpp"
+#include "backends/etcd/connection/failures.hpp"
+#include "backends/etcd/connection/member.hpp"
+#include "backends/etcd/options.hpp"
+
+namespace dlock::etcd {
+
+// The answer, or why there is none: errc::unavailable if the call has had no effect, errc::ambiguous if it may have, or
+// what the member says. And when it was sent.
+using CallHandler = Callback<Result<std::string>, TimePoint>;
+
+struct CallRequest {
+  std::string_view method;
+  std::string request;
+  bool repeated = false;  // after another login
+  CallHandler done;       // empty: nobody waits for the answer any more
+};
+
+// In tasks only.
+class Client final : private Member::Events, private common::RequestTable<CallRequest>::User {
+ public:
+  using RequestId = std::uint64_t;  // never 0
+
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    // A connection stands: streams can be opened.
+    virtual void client_ready() = 0;
+    // It is gone, with its streams; or none could be had, of all members. Attempts go on by themselves, unless the
+    // reason is final: then only when it is wanted again.
+    virtual void client_down(const Failure& why) = 0;
+
+   protected:
+    ~User() = default;
+  };
+  // Messages both ways for as long as the connection stands.
+  class Stream {
+   public:
+    Stream() = default;
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    virtual void stream_said(std::string_view message) = 0;
+    // By the member; the connection stands.
+    virtual void stream_ended(const GrpcStatus& status) = 0;
+
+   protected:
+    ~Stream() = default;
+  };
+
+  Client(Executor& executor, const Options& options, MemberFactory members, User& user);
+  ~Client();
+
+  // Somebody needs it: connects, and stays connected.
+  void want() { reconnect_.want(); }
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && !login_; }
+  // Why it is not.
+  [[nodiscard]] Failure problem() const;
+
+  // The handler is called once, never inside the call. The answer is given up at the deadline; a member that does not
+  // answer for the whole response timeout loses the connection. method: a constant.
+  RequestId call(std::string_view method, std::string request, TimePoint deadline, CallHandler done);
+  // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be.
+  bool withdraw(RequestId id) { return requests_.withdraw(id); }
+  // Within the response timeout.
+  [[nodiscard]] TimePoint answer_by() const { return saturating_add(executor_.now(), options_.response_timeout); }
+
+  // Only while ready(). 0: this connection takes no more; another follows. The stream outlives its number.
+  [[nodiscard]] CallId open_stream(std::string_view method, Stream& stream);
+  void send(CallId stream, std::string_view message);
+  void close_stream(CallId stream);
+
+  // This member does not do: to the next one, if it is still that connection.
+  void leave_member(Failure why);
+  // The member knows our token no more.
+  void login_again();
+  // For good; handlers are not called any more.
+  void stop();
+
+  [[nodiscard]] Executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+
+ private:
+  using Requests = common::RequestTable<CallRequest>;
+  struct Answer {
+    RequestId request;
+    std::optional<std::string> message = std::nullopt;
+  };
+
+  void connect();
+  void choose_host();
+  void log_in();
+  void logged_in(GrpcStatus status);
+  void become_ready();
+  void send_waiting();
+  void send(Requests::Entry entry);
+  void schedule_flush();
+  void answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status);
+  void break_off(Failure why);
+  void down(Failure why);
+  [[nodiscard]] std::string here() const;
+
+  void member_opened() override;
+  void member_said(CallId call, std::string message) override;
+  void member_ended(CallId call, GrpcStatus status) override;
+  void member_drained() override;
+  void member_closed(Failure why) override { down(std::move(why)); }
+
+  void requests_catch_up() override;
+  TimePoint requests_unresponsive() override;
+  void requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) override;
+
+  Executor& executor_;
+  const Options& options_;
+  const MemberFactory members_;
+  User& user_;
+  Requests requests_;
+  common::Reconnect reconnect_;
+  std::vector<common::Host> hosts_;  // the one in front is connected to
+  std::size_t failed_hosts_ = 0;     // since a connection stood
+  Timer connect_timer_;
+  std::unique_ptr<Member> member_;
+  Grpc::Metadata metadata_;  // of each call
+  CallId login_ = 0;
+  std::string token_;
+  std::unordered_map<CallId, Answer> answers_;
+  std::unordered_map<CallId, Stream*> streams_;
+  bool delivering_ = false;  // answers are being handed out; what is asked meanwhile goes out in one piece
+  bool flush_posted_ = false;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::etcd

@@ -1,0 +1,88 @@
+#include "backends/etcd/connection/failures.hpp"
+
+#include <string_view>
+
+namespace dlock::etcd {
+
+namespace {
+
+// gRPC's numbers.
+enum Code {
+  ok = 0,
+  canceled = 1,
+  unknown = 2,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  already_exists = 6,
+  permission_denied = 7,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  aborted = 10,
+  out_of_range = 11,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+  data_loss = 15,
+  unauthenticated = 16,
+};
+
+bool says(const GrpcStatus& status, std::string_view words) {
+  return status.message.find(words) != std::string::npos;
+}
+
+bool is_about_rights(const GrpcStatus& status) {
+  return status.code == permission_denied || says(status, "user name is empty") || says(status, "invalid user ID");
+}
+
+// An interceptor in front of the request says so.
+bool never_began(const GrpcStatus& status) {
+  return status.not_carried_out || says(status, "etcdserver: no leader") || says(status, "too many requests");
+}
+
+}  // namespace
+
+Trouble trouble_in(const GrpcStatus& status) {
+  if (status.code == ok) return Trouble::none;
+  if (says(status, "requested lease not found")) return Trouble::no_lease;
+  if (is_about_rights(status)) return Trouble::refused;
+  switch (status.code) {
+    case unauthenticated:
+      return Trouble::unauthorized;
+    case resource_exhausted:
+      return Trouble::overloaded;
+    case canceled:
+    case deadline_exceeded:
+    case aborted:
+    case unavailable:
+      return Trouble::unavailable;
+    case unknown:
+      // A time limit of the server's own, and whatever else it has no number for: it stops, is not ready, ...
+      return Trouble::unavailable;
+    default:
+      return Trouble::refused;
+  }
+}
+
+Failure to_failure(const GrpcStatus& status, const std::string& endpoint) {
+  const std::string detail = endpoint + ": " + status.message;
+  switch (trouble_in(status)) {
+    case Trouble::none:
+      return {};
+    case Trouble::unavailable:
+      return {never_began(status) ? errc::unavailable : errc::ambiguous, detail};
+    case Trouble::unauthorized:
+      return {errc::access_denied, detail};
+    case Trouble::overloaded:
+      return {errc::unavailable, detail};
+    case Trouble::no_lease:
+      return {errc::lost, detail};
+    case Trouble::refused:
+      break;
+  }
+  if (is_about_rights(status)) return {errc::access_denied, detail};
+  if (status.code == unimplemented) return {errc::unsupported, detail};
+  return {errc::protocol, detail};
+}
+
+}  // namespace dlock::etcd

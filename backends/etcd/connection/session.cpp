@@ -1,0 +1,238 @@
+#include "backends/etcd/connection/session.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "backends/common/reconnect.hpp"
+#include "backends/etcd/locks/keys.hpp"
+#include "util/duration_text.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+// After an answer that did not count.
+constexpr std::chrono::milliseconds soon{50};
+// Leases of sessions that are over, which end by themselves if nobody gets round to it.
+constexpr std::size_t most_over = 16;
+
+}  // namespace
+
+Session::Session(Client& client, User& user)
+    : executor_(client.executor()),
+      client_(client),
+      user_(user),
+      problem_{errc::unavailable, client.options().endpoint() + ": not connected yet"},
+      timer_(executor_),
+      patience_timer_(executor_),
+      deadline_timer_(executor_) {}
+
+Session::~Session() = default;
+
+bool Session::ready() const noexcept {
+  return lease_ != 0 && client_.ready() && executor_.now() < valid_until_;
+}
+
+void Session::want() {
+  client_.want();
+  if (std::exchange(refused_, false) && lease_ == 0) begin();
+}
+
+// --- The connection --------------------------------------------------------------------------------------------------
+
+void Session::client_ready() {
+  if (closing_) return;
+  for (const std::int64_t lease : std::exchange(over_, {})) revoke(lease);
+  if (lease_ == 0) return begin();
+  const Lifetime::Watch life = lifetime_.watch();
+  user_.session_ready(false);
+  if (!life.over() && lease_ != 0) beat();
+}
+
+void Session::client_down(const Failure& why) {
+  ++attempt_;
+  stream_ = 0;
+  beating_ = false;
+  timer_.disarm();
+  patience_timer_.disarm();
+  problem_ = why;
+  if (!closing_) user_.session_suspended(why);
+}
+
+// --- A new one -------------------------------------------------------------------------------------------------------
+
+void Session::begin() {
+  if (closing_ || !client_.ready()) return;
+  refused_ = false;
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const auto lease = static_cast<std::int64_t>(executor_.random() % most) + 1;
+  client_.call(method_lease_grant, lease_grant(lease, client_.options().session_ttl.count()), client_.answer_by(),
+               lifetime_.guard([this, lease, attempt = ++attempt_](const Result<std::string>& answer, TimePoint sent) {
+                 if (attempt == attempt_) granted(answer, sent, lease);
+               }));
+}
+
+void Session::granted(const Result<std::string>& answer, TimePoint sent, std::int64_t lease) {
+  if (!answer.ok()) return no_session(answer.failure());
+  const auto grant = read_lease(answer.value());
+  if (!grant.ok()) return no_session(grant.failure());
+  if (grant.value().id != lease || grant.value().seconds <= 0) {
+    return no_session({errc::protocol, "etcd granted another lease than was asked for"});
+  }
+  heard(grant.value().header);
+  const Options& options = client_.options();
+  client_.call(
+      method_transaction, Transaction().put(session_key(options, lease), options.holder, lease).request(),
+      client_.answer_by(),
+      lifetime_.guard([this, grant = grant.value(), sent, attempt = attempt_](const auto& marked_answer, TimePoint) {
+        if (attempt == attempt_) marked(marked_answer, grant, sent);
+      }));
+}
+
+void Session::marked(const Result<std::string>& answer, const LeaseAnswer& grant, TimePoint sent) {
+  if (!answer.ok()) {
+    over_.push_back(grant.id);
+    return no_session(answer.failure());
+  }
+  backoff_.reset();
+  lease_ = grant.id;
+  ttl_ = std::chrono::seconds(grant.seconds);
+  beat_sent_ = sent;
+  problem_ = {};
+  alive_until(lease_valid_until(sent, ttl_));
+  beat_later(saturating_add(sent, ttl_ / 3));
+  user_.session_ready(true);
+}
+
+void Session::no_session(Failure why) {
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  problem_ = why;
+  ++attempt_;
+  if (over_.size() > most_over) over_.erase(over_.begin());
+  refused_ = common::is_final_refusal(why);
+  if (!refused_) timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { begin(); });
+  user_.session_suspended(why);
+}
+
+// --- Keeping it alive ------------------------------------------------------------------------------------------------
+
+void Session::beat_later(TimePoint at) {
+  beating_ = false;
+  patience_timer_.disarm();
+  timer_.arm(at, [this] { beat(); });
+}
+
+void Session::beat() {
+  if (beating_ || lease_ == 0 || !client_.ready()) return;
+  if (stream_ == 0) stream_ = client_.open_stream(method_lease_keep_alive, *this);
+  if (stream_ == 0) return;  // another connection follows
+  beating_ = true;
+  beat_sent_ = executor_.now();
+  // There is to be time for two more members.
+  patience_timer_.arm(saturating_add(beat_sent_, ttl_ / 4), [this] {
+    client_.leave_member({errc::unavailable, client_.options().endpoint() + ": no answer to a keep-alive in time"});
+  });
+  client_.send(stream_, lease_request(lease_));
+}
+
+void Session::stream_said(std::string_view message) {
+  const auto answer = read_lease(message);
+  if (!answer.ok()) return client_.leave_member(answer.failure());
+  const LeaseAnswer& kept = answer.value();
+  if (!beating_ || kept.id != lease_) return;
+  if (kept.seconds <= 0) return lose("it has expired");
+  confirm(kept, beat_sent_);
+}
+
+void Session::stream_ended(const GrpcStatus& status) {
+  stream_ = 0;
+  if (trouble_in(status) == Trouble::unavailable)
+    return client_.leave_member(to_failure(status, client_.options().endpoint()));
+  beat_later(saturating_add(executor_.now(), soon));
+}
+
+void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {
+  client_.call(method_transaction,
+               Transaction().read({.range = {session_key(client_.options(), lease_)}, .keys_only = true}).request(),
+               client_.answer_by(),
+               lifetime_.guard([this, kept, sent, attempt = attempt_](const auto& answer, TimePoint) {
+                 if (attempt == attempt_ && kept.id == lease_) confirmed(answer, kept, sent);
+               }));
+}
+
+void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent) {
+  const TimePoint again = saturating_add(executor_.now(), soon);
+  if (!answer.ok()) return beat_later(again);
+  const auto read = read_transaction(answer.value(), 1);
+  if (!read.ok()) return client_.leave_member(read.failure());
+  heard(read.value().header);
+  if (lease_ == 0) return;
+  if (read.value().steps.front().keys.empty()) return lose("its key is gone");
+  if (read.value().header.term != kept.header.term) return beat_later(again);
+  beat_later(saturating_add(sent, ttl_ / 3));
+  alive_until(lease_valid_until(sent, std::chrono::seconds(kept.seconds)));
+  user_.session_alive(valid_until_);
+}
+
+void Session::alive_until(TimePoint valid_until) {
+  valid_until_ = std::max(valid_until_, valid_until);
+  deadline_timer_.arm(valid_until_, [this] {
+    lose("the cluster was not heard of for " +
+         util::to_text(std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - beat_sent_)));
+  });
+}
+
+void Session::heard(const Header& header) {
+  if (header.cluster == 0 || header.cluster == cluster_) return;
+  if (std::exchange(cluster_, header.cluster) != 0) user_.cluster_changed();
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void Session::expired(std::int64_t lease) {
+  // Not from inside a call to us.
+  executor_.post(lifetime_.guard([this, lease] {
+    if (lease == lease_ && lease != 0) lose("it has expired");
+  }));
+}
+
+void Session::lose(const std::string& why) {
+  over_.push_back(std::exchange(lease_, 0));
+  ++attempt_;
+  valid_until_ = TimePoint::min();
+  if (stream_ != 0) client_.close_stream(std::exchange(stream_, 0));
+  beating_ = false;
+  timer_.disarm();
+  patience_timer_.disarm();
+  deadline_timer_.disarm();
+  problem_ = {errc::unavailable, client_.options().endpoint() + ": the session is lost: " + why};
+  // Not from inside a call to us.
+  executor_.post(lifetime_.guard([this] {
+    if (client_.ready()) client_ready();
+  }));
+  user_.session_lost({errc::lost, why});
+}
+
+void Session::revoke(std::int64_t lease) {
+  client_.call(method_lease_revoke, lease_request(lease), client_.answer_by(),
+               lifetime_.guard([this, lease](const Result<std::string>& answer, TimePoint) {
+                 const bool unknown = !answer.ok() && (answer.failure().code == errc::ambiguous ||
+                                                       answer.failure().code == errc::unavailable);
+                 if (unknown && over_.size() < most_over) over_.push_back(lease);
+               }));
+}
+
+void Session::close(std::function<void()> done) {
+  closing_ = true;
+  timer_.disarm();
+  patience_timer_.disarm();
+  deadline_timer_.disarm();
+  ++attempt_;
+  const std::int64_t lease = std::exchange(lease_, 0);
+  if (lease == 0) return done();
+  client_.call(method_lease_revoke, lease_request(lease), client_.answer_by(),
+               [done = std::move(done)](const Result<std::string>&, TimePoint) { done(); });
+}
+
+}  // namespace dlock::etcd

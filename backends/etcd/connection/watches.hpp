@@ -1,0 +1,73 @@
+// Watches of the client, all of them in one stream.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/etcd/connection/client.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+// In tasks only.
+class Watches final : private Client::Stream {
+ public:
+  enum class News {
+    standing,  // the watch is in effect
+    event,     // a key of the range went, or was put if that was asked for
+    over,      // the stream broke, or the revision is no longer known: look, and watch anew
+  };
+  using Handler = std::function<void(News)>;
+
+  // A watch; ends with its destruction.
+  class Interest {
+   public:
+    Interest(Watches& watches, std::int64_t id) noexcept : watches_(watches), id_(id) {}
+    Interest(const Interest&) = delete;
+    Interest& operator=(const Interest&) = delete;
+    ~Interest() { watches_.forget(id_); }
+
+   private:
+    Watches& watches_;
+    const std::int64_t id_;
+  };
+
+  explicit Watches(Client& client);
+  ~Watches();
+
+  // The client's connection stands, or is gone.
+  void client_ready();
+  void client_down();
+
+  // What has happened in the range from that revision on (0: from now on), and what will. Never tells inside the call.
+  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, std::int64_t from, bool puts, Handler tell);
+
+ private:
+  struct Entry {
+    Handler tell;
+    bool at_server = false;
+  };
+
+  void forget(std::int64_t id);
+  void stream_said(std::string_view message) override;
+  void stream_ended(const GrpcStatus& status) override;
+  void tell(std::int64_t id, News news);
+  void tell_orphans();
+  void orphan_all();
+
+  Client& client_;
+  CallId stream_ = 0;
+  std::int64_t last_id_ = 0;
+  std::unordered_map<std::int64_t, Entry> entries_;
+  Timer timer_;  // until those are told that no server knows
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::etcd

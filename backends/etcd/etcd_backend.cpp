@@ -1,0 +1,197 @@
+#include "backends/etcd/etcd_backend.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/etcd/administration/diagnosis.hpp"
+#include "backends/etcd/administration/inspection.hpp"
+#include "backends/etcd/connection/socket_member.hpp"
+#include "backends/etcd/locks/keys.hpp"
+#include "util/duration_text.hpp"
+#include "util/names.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+constexpr std::chrono::milliseconds min_lease{1};
+
+// What was refused before it began.
+class NoContention final : public Contention {};
+
+}  // namespace
+
+EtcdBackend::EtcdBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
+                         MemberFactory members)
+    : host_(host),
+      options_(std::move(options)),
+      default_lease_(default_lease),
+      client_(host.executor(), options_, std::move(members), *this),
+      session_(client_, *this),
+      watches_(client_),
+      queue_(host, client_, session_, watches_) {}
+
+EtcdBackend::~EtcdBackend() {
+  client_.stop();  // what waits for answers refers to the others
+}
+
+Capabilities EtcdBackend::capabilities() const noexcept {
+  return {
+      .backend = options_.tls ? "etcds" : "etcd",
+      .strategy = "",
+      .scope = Scope::network,
+      .lease_kind = LeaseKind::session,
+      .fencing = FencingDurability::service,
+      .fair = true,
+      .wakes_waiters = true,
+      .wakes_one = true,
+      .counts_waiters = true,
+      .read_write_locks = true,
+      .semaphores = true,
+      .elections = true,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .min_lease = min_lease,
+      .max_lease = std::max<std::chrono::nanoseconds>(options_.session_ttl, default_lease_),
+  };
+}
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+std::optional<Failure> EtcdBackend::problem_with(const std::string& name) const {
+  if (!options_.verbatim || !name.starts_with('.')) return std::nullopt;
+  return Failure{errc::invalid_argument, "lock name " + util::quoted(name) +
+                                             ": with names=verbatim, keys that begin with a '.' are dlock's own"};
+}
+
+std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) const {
+  if (auto problem = problem_with(request.name)) return problem;
+  // The default is taken as it is: whoever gives a session_ttl means all locks.
+  if (request.lease <= options_.session_ttl || request.lease == default_lease_) return std::nullopt;
+  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
+                                             " is longer than the session lives without its client; give a longer "
+                                             "session_ttl than " +
+                                             util::to_text(options_.session_ttl)};
+}
+
+std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, GrantSink& sink) {
+  if (auto problem = problem_with(request)) {
+    sink.failed(*std::move(problem));
+    return std::make_unique<NoContention>();
+  }
+  if (request.space != Space::election) return queue_.contend(request, sink);
+  LockRequest with_value = request;
+  with_value.holder = holder_text(request);
+  return queue_.contend(with_value, sink);
+}
+
+// The session does it.
+void EtcdBackend::renew(const Grant& /*grant*/, RenewHandler done) {
+  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+}
+
+// A watch that is set again whenever its stream breaks.
+class EtcdBackend::KeyWatch final : public Watch {
+ public:
+  KeyWatch(Watches& watches, KeyRange range, bool puts, std::function<void()> changed)
+      : watches_(watches), range_(std::move(range)), puts_(puts), changed_(std::move(changed)) {
+    begin();
+  }
+
+ private:
+  void begin() {
+    interest_ = watches_.watch(range_, 0, puts_, [this](Watches::News news) {
+      if (news == Watches::News::over) return begin();  // and told when it stands
+      const auto changed = changed_;                    // which may end the watch
+      changed();
+    });
+  }
+
+  Watches& watches_;
+  const KeyRange range_;
+  const bool puts_;
+  const std::function<void()> changed_;
+  std::unique_ptr<Watches::Interest> interest_;
+};
+
+std::unique_ptr<Watch> EtcdBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+  client_.want();
+  return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, space, name)),
+                                    space == Space::election, std::move(changed));
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void EtcdBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  etcd::inspect(client_, space, name, std::move(done));
+}
+
+void EtcdBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
+  etcd::list(client_, space, std::move(done));
+}
+
+void EtcdBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  etcd::break_lock(client_, space, name, std::move(done));
+}
+
+void EtcdBackend::diagnose(Handler<std::vector<Finding>> done) {
+  session_.want();
+  etcd::diagnose(client_, session_, std::move(done));
+}
+
+void EtcdBackend::close(std::function<void()> done) {
+  // The end of the session removes its keys, all at once.
+  session_.close(std::move(done));
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+void EtcdBackend::client_ready() {
+  const Lifetime::Watch life = lifetime_.watch();
+  session_.client_ready();
+  if (!life.over()) watches_.client_ready();
+}
+
+void EtcdBackend::client_down(const Failure& why) {
+  watches_.client_down();
+  session_.client_down(why);
+}
+
+void EtcdBackend::session_ready(bool /*fresh*/) {
+  if (!std::exchange(connected_, true)) host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  queue_.session_ready();
+}
+
+void EtcdBackend::session_suspended(const Failure& why) {
+  if (std::exchange(connected_, false)) {
+    host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+  }
+  queue_.session_suspended(why);
+}
+
+void EtcdBackend::session_lost(const Failure& why) {
+  if (std::exchange(connected_, false)) {
+    host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+  }
+  queue_.session_lost(why);
+}
+
+void EtcdBackend::cluster_changed() {
+  host_.warn(
+      {.name = "",
+       .reason = {errc::protocol, options_.endpoint() +
+                                      ": another etcd cluster answers than before, perhaps one that was restored "
+                                      "from a snapshot; fencing tokens may be smaller than earlier ones"}});
+}
+
+std::unique_ptr<Backend> make_etcd_backend(BackendHost& host, const BackendConfig& config) {
+  Options options = parse_options(config);
+  std::shared_ptr<const common::TlsContext> tls;
+  if (options.tls) tls = common::make_tls_context(*options.tls);
+  return std::make_unique<EtcdBackend>(host, std::move(options), config.lease, socket_members(std::move(tls)));
+}
+
+}  // namespace dlock::etcd

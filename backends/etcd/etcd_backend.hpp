@@ -1,0 +1,71 @@
+// etcd://: locks in an etcd cluster. See docs/backends/etcd.md for the layout of the keys and for what is guaranteed.
+//
+// A client has one connection (client.hpp), one session, which is a lease of etcd's (session.hpp), and one stream of
+// watches (watches.hpp). Its locks are places in queues of keys (queue.hpp).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/etcd/connection/client.hpp"
+#include "backends/etcd/connection/session.hpp"
+#include "backends/etcd/connection/watches.hpp"
+#include "backends/etcd/locks/queue.hpp"
+#include "backends/etcd/options.hpp"
+
+namespace dlock::etcd {
+
+class EtcdBackend final : public Backend, private Client::User, private Session::User {
+ public:
+  // default_lease: of acquires that do not name one. members: how connections are made; tests have their own.
+  EtcdBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, MemberFactory members);
+  ~EtcdBackend() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void renew(const Grant& grant, RenewHandler done) override;
+  void release(const Grant& grant, ReleaseHandler done) override { queue_.release(grant, std::move(done)); }
+  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+                                             std::function<void()> changed) override;
+  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
+  void list(Space space, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void diagnose(Handler<std::vector<Finding>> done) override;
+  void close(std::function<void()> done) override;
+
+ private:
+  class KeyWatch;
+
+  void client_ready() override;
+  void client_down(const Failure& why) override;
+  void session_ready(bool fresh) override;
+  void session_alive(TimePoint valid_until) override { queue_.session_alive(valid_until); }
+  void session_suspended(const Failure& why) override;
+  void session_lost(const Failure& why) override;
+  void cluster_changed() override;
+  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
+  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
+
+  BackendHost& host_;
+  const Options options_;
+  const std::chrono::nanoseconds default_lease_;
+  Client client_;
+  Session session_;
+  Watches watches_;
+  Queue queue_;
+  bool connected_ = false;
+  Lifetime lifetime_;
+};
+
+// etcd://[user:password@]h1:2379,h2[?prefix=dlock/][&session_ttl=30s][&names=escaped|verbatim]; etcds:// with tls_ca,
+// ...
+[[nodiscard]] std::unique_ptr<Backend> make_etcd_backend(BackendHost& host, const BackendConfig& config);
+
+}  // namespace dlock::etcd

@@ -1,0 +1,132 @@
+#include "backends/etcd/locks/keys.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "backends/common/kinds.hpp"
+#include "util/percent.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+constexpr std::string_view read_part = "read/";
+constexpr std::string_view write_part = "write/";
+
+std::string hex(std::int64_t lease) {
+  std::array<char, 16> digits{};
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<std::uint64_t>(lease), 16);
+  const std::string_view text(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  return std::string(digits.size() - text.size(), '0') + std::string(text);
+}
+
+std::optional<std::uint32_t> permits_in(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0 || text.front() == '0') {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::string name_in(const Options& options, std::string_view component) {
+  if (options.verbatim) return std::string(component);
+  auto name = util::percent_decode(component);
+  return name && encode_name(*name) == component ? *std::move(name) : std::string();
+}
+
+// Of two components behind the name.
+bool parse_part(Space space, std::string_view part, KeyParts& parts) {
+  if (space == Space::read_write) {
+    parts.mode = part == read_part ? Mode::shared : Mode::exclusive;
+    return part == read_part || part == write_part;
+  }
+  const auto permits = permits_in(part.substr(0, part.size() - 1));
+  parts.permits = permits.value_or(0);
+  return permits.has_value();
+}
+
+}  // namespace
+
+std::string encode_name(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  for (const char c : name) {
+    if (c == '%') {
+      out += "%25";
+    } else if (c == '/') {
+      out += "%2F";
+    } else if (c == '.' && out.empty()) {
+      out += "%2E";  // our own keys begin with one
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string kind_prefix(const Options& options, Space space) {
+  return common::kind_prefix(options.prefix, space);
+}
+
+std::string lock_prefix(const Options& options, Space space, std::string_view name) {
+  return common::kind_prefix(options.prefix, space, options.verbatim ? std::string(name) : encode_name(name)) + '/';
+}
+
+Place place_of(const Options& options, const LockRequest& request) {
+  Place place;
+  place.lock = lock_prefix(options, request.space, request.name);
+  place.own = place.lock;
+  place.before = beginning_with(place.lock);
+  if (request.space == Space::read_write) {
+    const bool shared = request.mode == Mode::shared;
+    place.own += shared ? read_part : write_part;
+    if (shared) place.before = beginning_with(place.lock + std::string(write_part));
+    place.own_are_before = !shared;
+  }
+  if (request.space == Space::semaphore) {
+    place.own += std::to_string(request.permits) + '/';
+    place.before = beginning_with(place.own);
+    place.capacity = request.permits;
+    place.barred = {{place.lock, place.own}, {place.before.end, beginning_with(place.lock).end}};
+  }
+  return place;
+}
+
+std::string key_of(const Place& place, std::int64_t lease, const OwnerId& owner) {
+  return place.own + hex(lease) + '.' + owner.to_string();
+}
+
+bool is_of_lease(std::string_view key, std::int64_t lease) {
+  const std::string text = hex(lease) + '.';
+  return key.substr(key.rfind('/') + 1).starts_with(text);
+}
+
+std::string session_key(const Options& options, std::int64_t lease) {
+  return options.prefix + ".session/" + hex(lease);
+}
+
+std::string gone_key(const Options& options, const OwnerId& owner) {
+  return options.prefix + ".gone/" + owner.to_string();
+}
+
+std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix) {
+  KeyParts parts;
+  std::size_t slash = behind_prefix.rfind('/');
+  if (slash == std::string_view::npos || slash + 1 == behind_prefix.size()) return std::nullopt;
+  std::string_view before = behind_prefix.substr(0, slash);
+  if (space == Space::read_write || space == Space::semaphore) {
+    const std::size_t part = before.rfind('/');
+    if (part == std::string_view::npos) return std::nullopt;
+    if (!parse_part(space, behind_prefix.substr(part + 1, slash - part), parts)) return std::nullopt;
+    before = before.substr(0, part);
+  }
+  if (!options.verbatim && before.find('/') != std::string_view::npos) return std::nullopt;
+  parts.name = name_in(options, before);
+  if (parts.name.empty()) return std::nullopt;
+  return parts;
+}
+
+}  // namespace dlock::etcd

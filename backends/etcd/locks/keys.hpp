@@ -1,0 +1,61 @@
+// Which keys locks have. This layout is a promise: see docs/backends/etcd.md. No I/O.
+//
+//   dlock/orders%2F42/32698f7b3c1d5e0a.<owner>              who holds the lock "orders/42" or waits for it, in the
+//   order
+//                                                           of the revisions that created them
+//   dlock.rw/config/read/32698f7b3c1d5e0a.<owner>           of a read-write lock; or write/
+//   dlock.sem/uploads/8/32698f7b3c1d5e0a.<owner>            of a semaphore of 8 permits
+//   dlock.elect/leader/32698f7b3c1d5e0a.<owner>             of an election: with the value behind the holder
+//   dlock/.session/32698f7b3c1d5e0a                         a client's session, by its lease
+//   dlock/.gone/<owner>                                     an acquire that was given up while its answer was missing
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/space.hpp>
+
+#include "backends/etcd/options.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+// Where the keys of an acquire are.
+struct Place {
+  std::string lock;                   // what all keys of the lock begin with
+  std::string own;                    // what those of this mode, and number of permits, begin with
+  KeyRange before;                    // those that an acquire waits for, if they are older
+  bool own_are_before = true;         // those of its own mode are among them
+  std::size_t capacity = 1;           // with so many of them it waits
+  std::vector<KeyRange> barred = {};  // where there must be none: other numbers of permits
+};
+
+[[nodiscard]] Place place_of(const Options& options, const LockRequest& request);
+
+// What all keys of a lock begin with; of all locks of a kind, without a name.
+[[nodiscard]] std::string lock_prefix(const Options& options, Space space, std::string_view name);
+[[nodiscard]] std::string kind_prefix(const Options& options, Space space);
+// The key of an acquire.
+[[nodiscard]] std::string key_of(const Place& place, std::int64_t lease, const OwnerId& owner);
+[[nodiscard]] bool is_of_lease(std::string_view key, std::int64_t lease);
+[[nodiscard]] std::string session_key(const Options& options, std::int64_t lease);
+[[nodiscard]] std::string gone_key(const Options& options, const OwnerId& owner);
+
+// What a key behind the kind's prefix says.
+struct KeyParts {
+  std::string name;
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;
+};
+// nullopt: it is none of a lock of that kind.
+[[nodiscard]] std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix);
+
+// One component of a key that says the name and nothing else: '%', '/' and a '.' at the start are percent-encoded.
+[[nodiscard]] std::string encode_name(std::string_view name);
+
+}  // namespace dlock::etcd

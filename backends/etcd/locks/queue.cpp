@@ -1,0 +1,110 @@
+#include "backends/etcd/locks/queue.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "backends/etcd/locks/keys.hpp"
+#include "backends/etcd/locks/queue_contention.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+// A key stays for as long as the session is kept alive, so it is removed until that is certain.
+constexpr std::chrono::hours endless{24 * 365};
+
+}  // namespace
+
+Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watches)
+    : host_(host),
+      client_(client),
+      session_(session),
+      watches_(watches),
+      releases_(host.executor(), client.options().response_timeout, endless,
+                [this](const std::string& key, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
+                       Releases::Answer answer) { remove(key, owner, reason, deadline, std::move(answer)); }),
+      holds_(host, client, watches,
+             [this](const std::string& key, const OwnerId& owner) { give_up(key, owner, false); }) {}
+
+Queue::~Queue() = default;
+
+std::unique_ptr<Contention> Queue::contend(const LockRequest& request, GrantSink& sink) {
+  const std::uint64_t id = ++next_id_;
+  auto contention = std::make_unique<QueueContention>(*this, id, request, sink);
+  contentions_.emplace(id, contention.get());
+  contention->start();
+  return contention;
+}
+
+// --- What must go ----------------------------------------------------------------------------------------------------
+
+void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
+  auto key = holds_.take(grant.owner);
+  if (!key) return done({.status = ReleaseOutcome::Status::not_owner});
+  Grant of_key = grant;
+  of_key.name = *std::move(key);
+  releases_.release(of_key, std::move(done));
+}
+
+void Queue::give_up(const std::string& key, const OwnerId& owner, bool doubt) {
+  if (doubt) doubtful_.insert(owner);
+  releases_.abandon(key, owner, session_.ttl(), false);
+}
+
+void Queue::remove(const std::string& key, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
+                   Releases::Answer answer) {
+  // With another session's lease it is gone, or goes.
+  if (!is_of_lease(key, session_.lease())) {
+    doubtful_.erase(owner);
+    return answer(false);
+  }
+  Transaction transaction;
+  transaction.remove({key});
+  const bool marks = reason == Releases::Reason::give_up && doubtful_.contains(owner);
+  if (marks) transaction.put(gone_key(client_.options(), owner), "", session_.lease());
+  client_.call(method_transaction, transaction.request(), deadline,
+               [this, owner, marks, answer = std::move(answer)](const Result<std::string>& said, TimePoint) {
+                 if (!said.ok()) {
+                   // The session is over, and the key with it.
+                   if (said.failure().code == errc::lost) return answer(false);
+                   return answer(said.failure());
+                 }
+                 const auto read = read_transaction(said.value(), marks ? 2 : 1);
+                 if (!read.ok()) return answer(read.failure());
+                 doubtful_.erase(owner);
+                 answer(read.value().steps.front().removed > 0);
+               });
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+// They come and go while they are told something.
+template <class F>
+void Queue::for_each(F&& f) {
+  std::vector<std::uint64_t> ids;
+  ids.reserve(contentions_.size());
+  for (const auto& [id, contention] : contentions_) ids.push_back(id);
+  for (const std::uint64_t id : ids) {
+    const auto found = contentions_.find(id);
+    if (found != contentions_.end()) f(*found->second);
+  }
+}
+
+void Queue::session_ready() {
+  trouble_ = {};
+  for_each([](QueueContention& contention) { contention.session_ready(); });
+}
+
+void Queue::session_suspended(const Failure& why) {
+  trouble_ = why;
+  for_each([&why](QueueContention& contention) { contention.session_suspended(why); });
+}
+
+void Queue::session_lost(const Failure& why) {
+  trouble_ = {errc::unavailable, why.detail};
+  holds_.session_lost(why);
+  for_each([](QueueContention& contention) { contention.session_lost(); });
+}
+
+}  // namespace dlock::etcd

@@ -1,0 +1,260 @@
+#include "backends/etcd/locks/queue_contention.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/common/reconnect.hpp"
+#include "util/names.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+using std::chrono::seconds;
+
+// Servers before 3.4.36 and 3.5.18 may lose an event: whether one was missed is asked rarely, at random, so that a long
+// queue does not ask all at once.
+constexpr std::chrono::nanoseconds check_min = seconds(20);
+constexpr std::chrono::nanoseconds check_max = seconds(40);
+
+}  // namespace
+
+QueueContention::QueueContention(Queue& queue, std::uint64_t id, const LockRequest& request, GrantSink& sink)
+    : queue_(queue),
+      id_(id),
+      request_(request),
+      sink_(sink),
+      place_(place_of(queue.client_.options(), request)),
+      in_one_request_(!request.wait && place_.capacity == 1),
+      timer_(queue.host_.executor()) {}
+
+QueueContention::~QueueContention() {
+  give_up();
+  queue_.contentions_.erase(id_);
+}
+
+void QueueContention::start() {
+  if (queue_.session_.ready()) return resume();
+  wait_for_session();
+  // Whoever waits is to know; a final reason may be out of date, and is tried again.
+  if (queue_.trouble_.code && request_.wait) sink_.unreachable(queue_.trouble_);
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+void QueueContention::wait_for_session() {
+  leave(Stage::unready);
+  queue_.session_.want();
+  if (request_.wait) return;
+  // A try ends with the first trouble it reports. The connection may be back in a moment, so it reports late.
+  const auto patience = queue_.client_.options().response_timeout / 4 * 3;
+  timer_.arm(saturating_add(queue_.host_.executor().now(), patience),
+             [this] { sink_.unreachable(queue_.session_.problem()); });
+}
+
+void QueueContention::session_ready() {
+  if (stage_ == Stage::watching) return sink_.busy();
+  if (stage_ == Stage::unready || stage_ == Stage::pausing) resume();
+}
+
+void QueueContention::session_suspended(const Failure& why) {
+  if (stage_ == Stage::over) return;
+  if (common::is_final_refusal(why)) return fail(why);
+  if (request_.wait) sink_.unreachable(why);
+}
+
+// With it went the key, and whatever may come later of a request that was not answered.
+void QueueContention::session_lost() {
+  if (stage_ == Stage::over) return;
+  state_ = Key::none;
+  wait_for_session();
+}
+
+void QueueContention::resume() {
+  if (!queue_.session_.ready()) return wait_for_session();
+  if (state_ == Key::there) return look();
+  if (!request_.wait && !in_one_request_ && state_ == Key::none) return look_first();
+  enqueue();
+}
+
+// --- Getting a place -------------------------------------------------------------------------------------------------
+
+Read QueueContention::nearest_before(std::int64_t limit) const {
+  return {.range = place_.before, .limit = limit, .order = Order::newest_first, .keys_only = true};
+}
+
+void QueueContention::ask(const Transaction& transaction, std::size_t steps_if_held, std::size_t steps_else, bool makes,
+                          void (QueueContention::*f)(const TransactionAnswer&)) {
+  leave(Stage::asking);
+  queue_.client_.call(method_transaction, transaction.request(), queue_.client_.answer_by(),
+                      lifetime_.guard([this, round = round_, steps_if_held, steps_else, makes, f](
+                                          const Result<std::string>& answer, TimePoint) {
+                        if (round != round_) return;
+                        if (!answer.ok()) return trouble(answer.failure(), makes);
+                        const auto read = read_transaction(answer.value(), steps_if_held, steps_else);
+                        if (!read.ok()) return trouble(read.failure(), makes);
+                        backoff_.reset();
+                        (this->*f)(read.value());
+                      }));
+}
+
+void QueueContention::look_first() {
+  Transaction transaction;
+  for (const KeyRange& each : place_.barred) transaction.read({.range = each, .limit = 1});
+  transaction.read({.range = place_.before, .limit = static_cast<std::int64_t>(place_.capacity), .keys_only = true});
+  ask(transaction, place_.barred.size() + 1, 0, false, &QueueContention::looked_first);
+}
+
+void QueueContention::looked_first(const TransactionAnswer& answer) {
+  if (answer.steps.back().keys.size() >= place_.capacity) return busy();
+  enqueue();  // which looks at the others again
+}
+
+void QueueContention::enqueue() {
+  key_ = key_of(place_, queue_.session_.lease(), request_.owner);
+  Transaction transaction;
+  transaction.if_absent({key_}).if_absent({gone_key(queue_.client_.options(), request_.owner)});
+  for (const KeyRange& each : place_.barred) transaction.if_absent(each);
+  if (in_one_request_) transaction.if_absent(place_.before);
+  transaction.put(key_, request_.holder, queue_.session_.lease());
+  if (!in_one_request_) {
+    // With our own among them; of a semaphore, one more tells whether we are the first in line.
+    const std::size_t limit = place_.capacity + (place_.own_are_before ? 1 : 0) + (place_.capacity > 1 ? 1 : 0);
+    transaction.read(nearest_before(static_cast<std::int64_t>(limit)));
+  }
+  transaction.else_read({.range = {key_}, .keys_only = true});
+  for (const KeyRange& each : place_.barred) transaction.else_read({.range = each, .limit = 1, .keys_only = true});
+  state_ = Key::doubtful;
+  ask(transaction, in_one_request_ ? 1 : 2, place_.barred.size() + 1, true, &QueueContention::enqueued);
+}
+
+void QueueContention::enqueued(const TransactionAnswer& answer) {
+  if (!answer.held) return not_enqueued(answer);
+  state_ = Key::there;
+  created_ = answer.header.revision;
+  if (in_one_request_) return grant();
+  std::vector<KeyValue> before = answer.steps.back().keys;
+  std::erase_if(before, [this](const KeyValue& each) { return each.key == key_; });
+  judge(std::move(before), answer.header.revision);
+}
+
+void QueueContention::not_enqueued(const TransactionAnswer& answer) {
+  if (!answer.steps.front().keys.empty()) {  // by an earlier request, which was not answered
+    state_ = Key::there;
+    created_ = answer.steps.front().keys.front().created;
+    return look();
+  }
+  state_ = Key::none;
+  const auto& options = queue_.client_.options();
+  const std::size_t prefix = kind_prefix(options, request_.space).size();
+  for (std::size_t i = 1; i < answer.steps.size(); ++i) {
+    if (answer.steps[i].keys.empty()) continue;
+    const std::string& other = answer.steps[i].keys.front().key;
+    const auto parts =
+        parse_key(options, request_.space, std::string_view(other).substr(std::min(prefix, other.size())));
+    if (parts) return fail(other_permits(request_, parts->permits));
+    return fail({errc::protocol, "key " + util::quoted(other) + " is none of a semaphore's"});
+  }
+  busy();
+}
+
+// --- In the queue ----------------------------------------------------------------------------------------------------
+
+void QueueContention::look() {
+  if (!queue_.session_.ready()) return wait_for_session();
+  Read before = nearest_before(static_cast<std::int64_t>(place_.capacity + (place_.capacity > 1 ? 1 : 0)));
+  before.created_before = created_;
+  Transaction transaction;
+  transaction.read({.range = {key_}, .keys_only = true}).read(before);
+  ask(transaction, 2, 0, false, &QueueContention::looked);
+}
+
+void QueueContention::looked(const TransactionAnswer& answer) {
+  const auto& own = answer.steps.front().keys;
+  if (own.empty() || own.front().created != created_) {
+    state_ = Key::none;  // somebody removed it
+    return resume();
+  }
+  judge(answer.steps.back().keys, answer.header.revision);
+}
+
+void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision) {
+  if (before.size() < place_.capacity) return grant();
+  if (!request_.wait) return busy();
+  // The first in line for a semaphore gets what any of those before it gives back.
+  const bool any = place_.capacity > 1 && before.size() == place_.capacity;
+  watch(any ? place_.before : KeyRange{before.front().key}, revision + 1);
+}
+
+void QueueContention::watch(const KeyRange& range, std::int64_t from) {
+  leave(Stage::watching);
+  watch_ = queue_.watches_.watch(range, from, false, [this](Watches::News news) {
+    if (news != Watches::News::standing && stage_ == Stage::watching) look();
+  });
+  Executor& executor = queue_.host_.executor();
+  timer_.arm(saturating_add(executor.now(), random_between(check_min, check_max, executor)), [this] { look(); });
+  sink_.busy();
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void QueueContention::grant() {
+  const Session& session = queue_.session_;
+  if (!session.ready()) return wait_for_session();
+  if (may_be_over(session.valid_until(), queue_.host_.executor().now())) return retry_later();
+  const Grant grant{.name = request_.name,
+                    .owner = request_.owner,
+                    .token = FencingToken(static_cast<std::uint64_t>(created_)),
+                    .valid_until = session.valid_until(),
+                    .lease = session.ttl(),
+                    .space = request_.space,
+                    .mode = request_.mode};
+  queue_.holds_.add(grant, key_);
+  state_ = Key::none;
+  leave(Stage::over);
+  sink_.granted(grant);
+}
+
+void QueueContention::busy() {
+  give_up();
+  leave(Stage::over);
+  sink_.busy();
+}
+
+void QueueContention::fail(Failure why) {
+  give_up();
+  leave(Stage::over);
+  sink_.failed(std::move(why));
+}
+
+void QueueContention::give_up() {
+  const Key state = std::exchange(state_, Key::none);
+  if (state != Key::none) queue_.give_up(key_, request_.owner, state == Key::doubtful);
+}
+
+void QueueContention::trouble(const Failure& why, bool made) {
+  if (made && why.code != errc::ambiguous && why.code != errc::protocol) state_ = Key::none;
+  if (why.code == errc::lost) {
+    wait_for_session();  // for another
+    return queue_.session_.expired(queue_.session_.lease());
+  }
+  if (common::is_final_refusal(why)) return fail(why);
+  if (!request_.wait) return fail(why);
+  retry_later();
+  sink_.unreachable(why);
+}
+
+void QueueContention::retry_later() {
+  leave(Stage::pausing);
+  Executor& executor = queue_.host_.executor();
+  timer_.arm(saturating_add(executor.now(), backoff_.next(executor)), [this] { resume(); });
+}
+
+void QueueContention::leave(Stage stage) {
+  ++round_;
+  stage_ = stage;
+  timer_.disarm();
+  watch_.reset();
+}
+
+}  // namespace dlock::etcd

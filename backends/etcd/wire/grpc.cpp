@@ -1,0 +1,317 @@
+#include "backends/etcd/wire/grpc.hpp"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <new>
+
+#include "util/percent.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+// Answers are small, but a list of many locks is not to wait for us after each 64 KiB.
+constexpr std::int32_t window = 1 << 20;
+
+// Each message has a byte in front of it that says whether it is compressed, and its length in four.
+constexpr std::size_t prefix_size = 5;
+
+// gRPC's numbers.
+constexpr int code_unknown = 2;
+constexpr int code_internal = 13;
+constexpr int code_unavailable = 14;
+
+nghttp2_nv header(std::string_view name, std::string_view value) {
+  // nghttp2 copies them, and does not write to them.
+  return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+          .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
+          .namelen = name.size(),
+          .valuelen = value.size(),
+          .flags = NGHTTP2_NV_FLAG_NONE};
+}
+
+std::string_view text(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+std::optional<int> number_in(std::string_view digits) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::size_t length_in(std::string_view prefix) {
+  std::size_t length = 0;
+  for (const char c : prefix.substr(1, prefix_size - 1)) length = length << 8 | static_cast<unsigned char>(c);
+  return length;
+}
+
+void append_prefix(std::string& out, std::size_t length) {
+  out += '\0';
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(length >> static_cast<unsigned>(shift) & 0xffU);
+}
+
+}  // namespace
+
+struct Grpc::Call {
+  std::string out = {};  // what the network has not taken
+  std::size_t out_done = 0;
+  bool last = false;  // nothing will be added to it
+
+  std::size_t header_bytes = 0;
+  int http_status = 0;
+  bool is_grpc = false;
+  std::optional<int> status = std::nullopt;
+  std::string message = {};
+  std::string in = {};  // a message that has not come whole
+
+  [[nodiscard]] GrpcStatus end() const;
+};
+
+GrpcStatus Grpc::Call::end() const {
+  if (http_status != 200) {
+    const bool for_now = http_status == 429 || (http_status >= 502 && http_status <= 504);
+    return {.code = for_now ? code_unavailable : code_unknown,
+            .message = "HTTP status " + std::to_string(http_status) + " instead of an answer"};
+  }
+  if (!is_grpc) return {.code = code_unknown, .message = "the answer is not gRPC's"};
+  if (!status) return {.code = code_unknown, .message = "a call ended without a status"};
+  if (*status == 0 && !in.empty()) return {.code = code_internal, .message = "a call ended within a message"};
+  return {.code = *status, .message = util::percent_decode(message).value_or(message)};
+}
+
+// What nghttp2 calls. Nothing may be thrown through it.
+struct Grpc::Callbacks {
+  static constexpr int broken = NGHTTP2_ERR_CALLBACK_FAILURE;
+
+  static Call* call_of(nghttp2_session* session, std::int32_t stream) {
+    return static_cast<Call*>(nghttp2_session_get_stream_user_data(session, stream));
+  }
+
+  static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name,
+                       std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t /*flags*/,
+                       void* self) noexcept try {
+    Call* const call = call_of(session, frame->hd.stream_id);
+    if (call == nullptr) return 0;
+    call->header_bytes += name_size + value_size;
+    if (call->header_bytes > longest_headers) {
+      return static_cast<Grpc*>(self)->fail("headers of more than " + std::to_string(longest_headers) + " bytes");
+    }
+    const std::string_view key = text(name, name_size);
+    const std::string_view says = text(value, value_size);
+    if (key == ":status") call->http_status = number_in(says).value_or(0);
+    if (key == "content-type") call->is_grpc = says.starts_with("application/grpc");
+    if (key == "grpc-status") call->status = number_in(says).value_or(code_unknown);
+    if (key == "grpc-message") call->message = says;
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return broken;
+  }
+
+  static int on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t stream, const std::uint8_t* data,
+                     std::size_t size, void* self) noexcept try {
+    Call* const call = call_of(session, stream);
+    if (call == nullptr || call->http_status != 200 || !call->is_grpc) return 0;
+    call->in += text(data, size);
+    return static_cast<Grpc*>(self)->take_messages(stream, *call) ? 0 : broken;
+  } catch (const std::bad_alloc&) {
+    return broken;
+  }
+
+  static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* self) noexcept try {
+    Grpc& grpc = *static_cast<Grpc*>(self);
+    if (frame->hd.type == NGHTTP2_GOAWAY) grpc.closing_ = true;
+    const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    if (!carries || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
+    if (const Call* const call = call_of(session, frame->hd.stream_id)) {
+      const bool open = !call->last || call->out_done < call->out.size();
+      grpc.end(frame->hd.stream_id, call->end());
+      if (open) (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_CANCEL);
+    }
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return broken;
+  }
+
+  static int on_close(nghttp2_session* session, std::int32_t stream, std::uint32_t error, void* self) noexcept try {
+    const Call* const call = call_of(session, stream);
+    if (call == nullptr) return 0;
+    GrpcStatus status = call->end();
+    if (error != NGHTTP2_NO_ERROR) {
+      status = {.code = code_unavailable,
+                .message = std::string("a call was broken off: ") + nghttp2_http2_strerror(error),
+                .not_carried_out = error == NGHTTP2_REFUSED_STREAM};
+    }
+    static_cast<Grpc*>(self)->end(stream, std::move(status));
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return broken;
+  }
+
+  // We tell the other side that it does not speak as it should.
+  static int on_sent(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* self) noexcept try {
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
+      (void)static_cast<Grpc*>(self)->fail(std::string("HTTP/2: ") + nghttp2_http2_strerror(frame->goaway.error_code));
+    }
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return broken;
+  }
+
+  static ssize_t read(nghttp2_session* session, std::int32_t stream, std::uint8_t* out, std::size_t size,
+                      std::uint32_t* flags, nghttp2_data_source* /*source*/, void* /*self*/) noexcept {
+    Call* const call = call_of(session, stream);
+    if (call == nullptr) {
+      *flags |= NGHTTP2_DATA_FLAG_EOF;
+      return 0;
+    }
+    const std::size_t count = std::min(size, call->out.size() - call->out_done);
+    std::memcpy(out, call->out.data() + call->out_done, count);
+    call->out_done += count;
+    if (call->out_done < call->out.size()) return static_cast<ssize_t>(count);
+    call->out.clear();
+    call->out_done = 0;
+    if (call->last) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return count == 0 && !call->last ? static_cast<ssize_t>(NGHTTP2_ERR_DEFERRED) : static_cast<ssize_t>(count);
+  }
+};
+
+void Grpc::CloseSession::operator()(nghttp2_session* session) const noexcept {
+  nghttp2_session_del(session);
+}
+
+Grpc::Grpc(std::string authority, bool secure) : authority_(std::move(authority)), secure_(secure) {
+  nghttp2_session_callbacks* callbacks = nullptr;
+  if (nghttp2_session_callbacks_new(&callbacks) != 0) throw std::bad_alloc();
+  nghttp2_session_callbacks_set_on_header_callback(callbacks, &Callbacks::on_header);
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Callbacks::on_data);
+  nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &Callbacks::on_frame);
+  nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Callbacks::on_close);
+  nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, &Callbacks::on_sent);
+  nghttp2_session* session = nullptr;
+  const int made = nghttp2_session_client_new(&session, callbacks, this);
+  nghttp2_session_callbacks_del(callbacks);
+  session_.reset(session);
+  constexpr std::array<nghttp2_settings_entry, 3> settings = {{
+      {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, longest_headers},
+  }};
+  if (made != 0 || nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) != 0 ||
+      nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, window) != 0) {
+    throw std::bad_alloc();  // there is no other reason
+  }
+}
+
+Grpc::~Grpc() = default;
+
+int Grpc::fail(std::string why) {
+  if (problem_.empty()) problem_ = std::move(why);
+  return Callbacks::broken;
+}
+
+// --- Ours ------------------------------------------------------------------------------------------------------------
+
+Grpc::CallId Grpc::begin(std::string_view path, const Metadata& metadata) {
+  if (closing_ || !problem_.empty()) return 0;
+  std::vector<nghttp2_nv> headers = {
+      header(":method", "POST"), header(":scheme", secure_ ? "https" : "http"),
+      header(":path", path),     header(":authority", authority_),
+      header("te", "trailers"),  header("content-type", "application/grpc"),
+  };
+  for (const auto& [name, value] : metadata) headers.push_back(header(name, value));
+  auto call = std::make_unique<Call>();
+  const nghttp2_data_provider provider{.source = {}, .read_callback = &Callbacks::read};
+  const std::int32_t id =
+      nghttp2_submit_request(session_.get(), nullptr, headers.data(), headers.size(), &provider, call.get());
+  if (id == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
+  if (id <= 0) {  // all numbers are used
+    closing_ = true;
+    return 0;
+  }
+  calls_.emplace(id, std::move(call));
+  return id;
+}
+
+void Grpc::send(CallId id, std::string_view message, bool last) {
+  const auto found = calls_.find(id);
+  if (found == calls_.end() || found->second->last) return;
+  Call& call = *found->second;
+  append_prefix(call.out, message.size());
+  call.out += message;
+  call.last = last;
+  (void)nghttp2_session_resume_data(session_.get(), id);  // if it waited for more
+}
+
+void Grpc::cancel(CallId id) {
+  std::erase_if(events_, [id](const Event& event) { return event.call == id; });
+  if (!calls_.contains(id)) return;
+  forget(id);
+  (void)nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+}
+
+void Grpc::take_output(std::string& out) {
+  for (;;) {
+    const std::uint8_t* data = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_.get(), &data);
+    if (size < 0) (void)fail(std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(size)));
+    if (size <= 0) return;
+    out += text(data, static_cast<std::size_t>(size));
+  }
+}
+
+// --- The other side's ------------------------------------------------------------------------------------------------
+
+bool Grpc::receive(std::string_view bytes) {
+  if (!problem_.empty()) return false;
+  constexpr std::string_view other_protocol = "HTTP/1.";
+  if (!std::exchange(heard_, true) && bytes.starts_with(other_protocol)) {
+    (void)fail("the server speaks HTTP/1.1, not HTTP/2");
+    return false;
+  }
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const ssize_t taken = nghttp2_session_mem_recv(session_.get(), data, bytes.size());
+  if (taken < 0) (void)fail(std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)));
+  return problem_.empty();
+}
+
+bool Grpc::take_messages(CallId id, Call& call) {
+  std::string_view rest = call.in;
+  while (rest.size() >= prefix_size) {
+    const std::size_t length = length_in(rest);
+    if (rest.front() != 0) return fail("a compressed message") == 0;
+    if (length > longest_message) {
+      return fail("a message of " + std::to_string(length) + " bytes, more than " + std::to_string(longest_message)) ==
+             0;
+    }
+    if (rest.size() - prefix_size < length) break;
+    events_.push_back({.call = id, .message = std::string(rest.substr(prefix_size, length)), .status = {}});
+    rest.remove_prefix(prefix_size + length);
+  }
+  call.in.erase(0, call.in.size() - rest.size());
+  return true;
+}
+
+void Grpc::end(CallId id, GrpcStatus status) {
+  forget(id);
+  events_.push_back({.call = id, .message = std::nullopt, .status = std::move(status)});
+}
+
+void Grpc::forget(CallId id) {
+  (void)nghttp2_session_set_stream_user_data(session_.get(), id, nullptr);
+  calls_.erase(id);
+}
+
+std::optional<Grpc::Event> Grpc::next() {
+  if (events_.empty()) return std::nullopt;
+  std::optional<Event> event(std::move(events_.front()));
+  events_.pop_front();
+  return event;
+}
+
+}  // namespace dlock::etcd
