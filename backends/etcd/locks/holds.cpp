@@ -70,8 +70,7 @@ void Holds::session_alive(TimePoint valid_until) {
       host_.extended(owner, hold->valid_until);
       continue;
     }
-    // Its holder may have been told already that it is over; the key must not stay with nobody to release it.
-    remove_(hold->key, owner);
+    // Its holder may have been told already that it is over.
     lose(owner, {errc::lost, "etcd was not heard of before the lease of " + called(*hold) + " ran out"});
   }
 }
@@ -136,7 +135,10 @@ void Holds::looked(const OwnerId& owner, const Result<std::string>& answer) {
 }
 
 void Holds::lose(const OwnerId& owner, Failure why) {
-  holds_.erase(owner);
+  if (const auto hold = holds_.extract(owner)) {
+    // Its key must not stay, nor come again, with nobody to release it.
+    remove_(hold.mapped()->key, owner);
+  }
   host_.lost(owner, std::move(why));
 }
 

@@ -22,8 +22,8 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
       session_(session),
       watches_(watches),
       releases_(host.executor(), client.options().response_timeout, endless,
-                [this](const std::string& key, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
-                       Releases::Answer answer) { remove(key, owner, reason, deadline, std::move(answer)); }),
+                [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
+                       Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
       holds_(host, client, watches,
              [this](const std::string& key, const OwnerId& owner) { give_up(key, owner, false); }) {}
 
@@ -52,8 +52,7 @@ void Queue::give_up(const std::string& key, const OwnerId& owner, bool doubt) {
   releases_.abandon(key, owner, session_.ttl(), false);
 }
 
-void Queue::remove(const std::string& key, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
-                   Releases::Answer answer) {
+void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer) {
   // With another session's lease it is gone, or goes.
   if (!is_of_lease(key, session_.lease())) {
     doubtful_.erase(owner);
@@ -61,7 +60,7 @@ void Queue::remove(const std::string& key, const OwnerId& owner, Releases::Reaso
   }
   Transaction transaction;
   transaction.remove({key});
-  const bool marks = reason == Releases::Reason::give_up && doubtful_.contains(owner);
+  const bool marks = doubtful_.contains(owner);
   if (marks) transaction.put(gone_key(client_.options(), owner), "", session_.lease());
   client_.call(method_transaction, transaction.request(), deadline,
                [this, owner, marks, answer = std::move(answer)](const Result<std::string>& said, TimePoint) {
@@ -103,6 +102,7 @@ void Queue::session_suspended(const Failure& why) {
 
 void Queue::session_lost(const Failure& why) {
   trouble_ = {errc::unavailable, why.detail};
+  doubtful_.clear();  // late requests name a lease that is over
   holds_.session_lost(why);
   for_each([](QueueContention& contention) { contention.session_lost(); });
 }

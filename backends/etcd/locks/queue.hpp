@@ -41,8 +41,8 @@ class Queue {
 
   // The owner gives up its key. doubt: a request to make it was not answered, and may still be carried out.
   void give_up(const std::string& key, const OwnerId& owner, bool doubt);
-  void remove(const std::string& key, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
-              Releases::Answer answer);
+  // A late request to make the key finds, where there is doubt, that its owner is gone.
+  void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer);
   template <class F>
   void for_each(F&& f);
 
@@ -50,7 +50,7 @@ class Queue {
   Client& client_;
   Session& session_;
   Watches& watches_;
-  std::unordered_set<OwnerId> doubtful_;  // of those that give up
+  std::unordered_set<OwnerId> doubtful_;  // a request to make their key may still be carried out
   Releases releases_;
   Holds holds_;
   std::uint64_t next_id_ = 0;

@@ -67,6 +67,7 @@ void QueueContention::session_suspended(const Failure& why) {
 void QueueContention::session_lost() {
   if (stage_ == Stage::over) return;
   state_ = Key::none;
+  doubt_ = false;
   wait_for_session();
 }
 
@@ -124,7 +125,7 @@ void QueueContention::enqueue() {
   }
   transaction.else_read({.range = {key_}, .keys_only = true});
   for (const KeyRange& each : place_.barred) transaction.else_read({.range = each, .limit = 1, .keys_only = true});
-  state_ = Key::doubtful;
+  state_ = Key::asked_for;
   ask(transaction, in_one_request_ ? 1 : 2, place_.barred.size() + 1, true, &QueueContention::enqueued);
 }
 
@@ -209,8 +210,10 @@ void QueueContention::grant() {
                     .lease = session.ttl(),
                     .space = request_.space,
                     .mode = request_.mode};
+  if (doubt_) queue_.doubtful_.insert(request_.owner);
   queue_.holds_.add(grant, key_);
   state_ = Key::none;
+  doubt_ = false;
   leave(Stage::over);
   sink_.granted(grant);
 }
@@ -229,11 +232,15 @@ void QueueContention::fail(Failure why) {
 
 void QueueContention::give_up() {
   const Key state = std::exchange(state_, Key::none);
-  if (state != Key::none) queue_.give_up(key_, request_.owner, state == Key::doubtful);
+  const bool doubt = std::exchange(doubt_, false) || state == Key::asked_for;
+  if (doubt || state == Key::there) queue_.give_up(key_, request_.owner, doubt);
 }
 
 void QueueContention::trouble(const Failure& why, bool made) {
-  if (made && why.code != errc::ambiguous && why.code != errc::protocol) state_ = Key::none;
+  if (made) {
+    state_ = Key::none;
+    doubt_ = doubt_ || why.code == errc::ambiguous || why.code == errc::protocol;
+  }
   if (why.code == errc::lost) {
     wait_for_session();  // for another
     return queue_.session_.expired(queue_.session_.lease());

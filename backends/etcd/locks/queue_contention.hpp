@@ -36,7 +36,7 @@ class QueueContention final : public Contention {
 
  private:
   enum class Stage { unready, asking, pausing, watching, over };
-  enum class Key { none, doubtful, there };
+  enum class Key { none, asked_for, there };
 
   void resume();
   // Before a try, where it cannot be made in one request.
@@ -76,6 +76,7 @@ class QueueContention final : public Contention {
   std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
   std::string key_;
   Key state_ = Key::none;
+  bool doubt_ = false;  // a request to make the key was not answered: it may be carried out at any time
   std::int64_t created_ = 0;
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
