@@ -1,0 +1,620 @@
+#include "backends/etcd/wire/grpc.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/etcd/grpc_server.hpp"
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::string_literals;
+using test::framed;
+using test::GrpcServer;
+
+constexpr std::string_view some_method = "/etcdserverpb.KV/Txn";
+constexpr std::string_view preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::size_t frame_header = 9;
+
+std::string frame_of(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, std::string_view payload) {
+  std::string frame;
+  for (const unsigned shift : {16U, 8U, 0U}) frame += static_cast<char>(payload.size() >> shift & 0xffU);
+  frame += static_cast<char>(type);
+  frame += static_cast<char>(flags);
+  for (const unsigned shift : {24U, 16U, 8U, 0U}) frame += static_cast<char>(stream >> shift & 0xffU);
+  return frame.append(payload);
+}
+
+// "message" or "=status", in the order of the events.
+using Said = std::vector<std::string>;
+
+class GrpcTest : public testing::Test {
+ protected:
+  // Until neither side has anything to send. False: the client says that it cannot go on.
+  bool exchange() {
+    for (;;) {
+      const std::string to_server = output();
+      server_.receive(to_server);
+      const std::string to_client = server_.output();
+      if (!to_client.empty() && !grpc_.receive(to_client)) return false;
+      if (to_server.empty() && to_client.empty()) return grpc_.problem().empty();
+    }
+  }
+  std::string output() {
+    std::string out;
+    grpc_.take_output(out);
+    return out;
+  }
+  Grpc::CallId begin_call(std::string_view request = "request", bool last = true) {
+    const Grpc::CallId id = grpc_.begin(some_method, {});
+    grpc_.send(id, request, last);
+    return id;
+  }
+  Said said_of(Grpc::CallId id) {
+    collect();
+    Said said;
+    for (const auto& event : events_) {
+      if (event.call == id) said.push_back(event.message ? *event.message : "=" + std::to_string(event.status.code));
+    }
+    return said;
+  }
+  // How the call ended; it must have.
+  GrpcStatus end_of(Grpc::CallId id) {
+    collect();
+    for (const auto& event : events_) {
+      if (event.call == id && !event.message) return event.status;
+    }
+    ADD_FAILURE() << "call " << id << " has not ended";
+    return {};
+  }
+  void collect() {
+    while (auto event = grpc_.next()) events_.push_back(*std::move(event));
+  }
+
+  Grpc grpc_{"h1:2379", false};
+  GrpcServer server_;
+  std::vector<Grpc::Event> events_;
+};
+
+// --- What goes out ---------------------------------------------------------------------------------------------------
+
+TEST_F(GrpcTest, ThePrefaceAndSettingsComeFirstAndRefusePushes) {
+  const std::string out = output();
+  ASSERT_TRUE(out.starts_with(preface));
+  const std::string_view frame = std::string_view(out).substr(preface.size());
+  ASSERT_GE(frame.size(), frame_header);
+  EXPECT_EQ(frame[3], NGHTTP2_SETTINGS);
+  const auto size = static_cast<std::size_t>(static_cast<unsigned char>(frame[2]));
+  ASSERT_GE(frame.size(), frame_header + size);
+  std::optional<std::string_view> enable_push;
+  for (std::size_t at = frame_header; at < frame_header + size; at += 6) {
+    if (frame.substr(at, 2) == "\0\x02"s) enable_push = frame.substr(at + 2, 4);
+  }
+  EXPECT_EQ(enable_push, "\0\0\0\0"s);
+}
+
+TEST_F(GrpcTest, ACallTellsTheServerWhatGrpcAsksFor) {
+  const Grpc::CallId id = grpc_.begin("/etcdserverpb.KV/Txn", {{"hasleader", "true"}, {"token", "se.cret"}});
+  ASSERT_EQ(id, 1);
+  EXPECT_EQ(grpc_.under_way(), 1U);
+  grpc_.send(id, "a\0b"s, true);
+  ASSERT_TRUE(exchange());
+  const GrpcServer::Call& call = server_.call(id);
+  EXPECT_EQ(call.headers, (std::map<std::string, std::string>{{":method", "POST"},
+                                                              {":scheme", "http"},
+                                                              {":path", "/etcdserverpb.KV/Txn"},
+                                                              {":authority", "h1:2379"},
+                                                              {"te", "trailers"},
+                                                              {"content-type", "application/grpc"},
+                                                              {"hasleader", "true"},
+                                                              {"token", "se.cret"}}));
+  EXPECT_EQ(call.messages, Said{"a\0b"s});
+  EXPECT_TRUE(call.ended);
+  server_.answer(id, "answer");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), (Said{"answer", "=0"}));
+  EXPECT_FALSE(end_of(id).not_carried_out);
+  EXPECT_EQ(grpc_.under_way(), 0U);
+  EXPECT_FALSE(server_.call(id).was_reset);
+}
+
+TEST(GrpcSchemeTest, IsHttpsWhereTheConnectionIsSecure) {
+  Grpc grpc("h1:2379", true);
+  GrpcServer server;
+  const Grpc::CallId id = grpc.begin(some_method, {});
+  std::string out;
+  grpc.take_output(out);
+  server.receive(out);
+  EXPECT_EQ(server.call(id).headers.at(":scheme"), "https");
+}
+
+TEST_F(GrpcTest, AnEmptyMessageIsAMessage) {
+  const Grpc::CallId id = begin_call("");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.call(id).messages, Said{""});
+  server_.answer(id, "");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), (Said{"", "=0"}));
+}
+
+TEST_F(GrpcTest, ALongRequestPassesThroughSmallWindows) {
+  constexpr std::uint32_t small = 4096;
+  GrpcServer::Settings settings = {{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, small}};
+  GrpcServer server(settings);
+  std::string request(std::size_t{3} << 20, 'x');
+  for (std::size_t i = 0; i < request.size(); i += 1000) request[i] = static_cast<char>('a' + i / 1000 % 26);
+  server.receive(output());
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  const Grpc::CallId id = begin_call(request);
+  int rounds = 0;
+  for (std::string out = output(); !out.empty(); out = output()) {
+    server.receive(out);
+    ASSERT_TRUE(grpc_.receive(server.output()));
+    ASSERT_LT(++rounds, 10000);
+  }
+  EXPECT_GT(rounds, 100);
+  ASSERT_EQ(server.call(id).messages.size(), 1U);
+  EXPECT_TRUE(server.call(id).messages[0] == request);
+  EXPECT_TRUE(server.call(id).ended);
+}
+
+TEST_F(GrpcTest, CallsBeyondWhatTheServerTakesAtOnceWait) {
+  GrpcServer server({{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1}});
+  server.receive(output());
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  const Grpc::CallId first = begin_call();
+  const Grpc::CallId second = begin_call();
+  server.receive(output());
+  EXPECT_EQ(server.calls(), 1U);
+  server.answer(first, "one");
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  server.receive(output());
+  ASSERT_EQ(server.calls(), 2U);
+  server.answer(second, "two");
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  EXPECT_EQ(said_of(second), (Said{"two", "=0"}));
+}
+
+// --- Answers ---------------------------------------------------------------------------------------------------------
+
+TEST_F(GrpcTest, TwoCallsAreAnsweredInAnyOrder) {
+  const Grpc::CallId first = begin_call("one");
+  const Grpc::CallId second = begin_call("two");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.call(first).messages, Said{"one"});
+  EXPECT_EQ(server_.call(second).messages, Said{"two"});
+  server_.respond(first);
+  server_.respond(second);
+  server_.send_bytes(first, framed("slow").substr(0, 6));
+  ASSERT_TRUE(exchange());
+  server_.send(second, "quick");
+  server_.finish(second);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(second), (Said{"quick", "=0"}));
+  EXPECT_EQ(said_of(first), Said{});
+  EXPECT_EQ(grpc_.under_way(), 1U);
+  server_.send_bytes(first, framed("slow").substr(6));
+  server_.finish(first);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(first), (Said{"slow", "=0"}));
+}
+
+TEST_F(GrpcTest, AStreamHasSeveralMessagesBothWays) {
+  const Grpc::CallId id = begin_call("one", false);
+  ASSERT_TRUE(exchange());
+  server_.respond(id);
+  server_.send(id, "uno");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), Said{"uno"});
+  grpc_.send(id, "two", false);
+  ASSERT_TRUE(exchange());
+  EXPECT_FALSE(server_.call(id).ended);
+  server_.send(id, "due");
+  ASSERT_TRUE(exchange());
+  grpc_.send(id, "three", true);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.call(id).messages, (Said{"one", "two", "three"}));
+  EXPECT_TRUE(server_.call(id).ended);
+  server_.send(id, "tre");
+  server_.finish(id);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), (Said{"uno", "due", "tre", "=0"}));
+  EXPECT_FALSE(server_.call(id).was_reset);
+}
+
+TEST_F(GrpcTest, AnswersMayComeByteByByte) {
+  const Grpc::CallId id = begin_call();
+  server_.receive(output());
+  server_.respond(id);
+  server_.send(id, "first");
+  server_.send(id, "second");
+  server_.finish(id, "5", "not%20found");
+  for (const char byte : server_.output()) ASSERT_TRUE(grpc_.receive(std::string_view(&byte, 1)));
+  EXPECT_EQ(said_of(id), (Said{"first", "second", "=5"}));
+  EXPECT_EQ(end_of(id).message, "not found");
+}
+
+TEST_F(GrpcTest, AMessageMayBeCutIntoFramesAnywhere) {
+  const std::string bytes = framed("message") + framed("other");
+  for (std::size_t at = 0; at <= bytes.size(); ++at) {
+    const Grpc::CallId id = begin_call();
+    ASSERT_TRUE(exchange());
+    server_.respond(id);
+    server_.send_bytes(id, bytes.substr(0, at));
+    ASSERT_TRUE(exchange());  // a frame of its own
+    server_.send_bytes(id, bytes.substr(at));
+    server_.finish(id);
+    ASSERT_TRUE(exchange());
+    EXPECT_EQ(said_of(id), (Said{"message", "other", "=0"})) << "cut at " << at;
+  }
+}
+
+TEST_F(GrpcTest, AMessageOfSeveralFramesComesWhole) {
+  const std::string message(std::size_t{4} << 20, 'm');
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.answer(id, message);
+  ASSERT_TRUE(exchange());
+  EXPECT_TRUE(said_of(id) == (Said{message, "=0"}));
+}
+
+// --- How calls end ---------------------------------------------------------------------------------------------------
+
+TEST_F(GrpcTest, ARefusalMayBeHeadersAlone) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.refuse(id, "16", "etcdserver: invalid auth token");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), Said{"=16"});
+  EXPECT_EQ(end_of(id).message, "etcdserver: invalid auth token");
+  EXPECT_FALSE(end_of(id).not_carried_out);
+}
+
+TEST_F(GrpcTest, AMessageForPeopleIsPercentDecodedWhereItCanBe) {
+  for (const auto& [sent, read] : std::vector<std::pair<std::string, std::string>>{
+           {"50%25 of %E2%82%AC%0A", "50% of €\n"}, {"plain+text", "plain+text"}, {"100%", "100%"}, {"%zz", "%zz"}}) {
+    const Grpc::CallId id = begin_call();
+    ASSERT_TRUE(exchange());
+    server_.respond(id);
+    server_.finish(id, "13", sent);
+    ASSERT_TRUE(exchange());
+    EXPECT_EQ(end_of(id).code, 13);
+    EXPECT_EQ(end_of(id).message, read);
+  }
+}
+
+TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
+  struct Case {
+    const char* what;
+    std::function<void(GrpcServer&, Grpc::CallId)> answer;
+    int code;
+    const char* message;
+  };
+  const auto html = [](const char* status) {
+    return [status](GrpcServer& server, Grpc::CallId id) {
+      server.respond(id, {{":status", status}, {"content-type", "text/html"}});
+      server.send_bytes(id, "<html>");
+      server.finish_without_status(id);
+    };
+  };
+  const std::vector<Case> cases = {
+      {"404", html("404"), 2, "HTTP status 404 instead of an answer"},
+      {"429", html("429"), 14, "HTTP status 429 instead of an answer"},
+      {"500", html("500"), 2, "HTTP status 500 instead of an answer"},
+      {"502", html("502"), 14, "HTTP status 502 instead of an answer"},
+      {"503", html("503"), 14, "HTTP status 503 instead of an answer"},
+      {"504", html("504"), 14, "HTTP status 504 instead of an answer"},
+      {"text/html", html("200"), 2, "the answer is not gRPC's"},
+      {"DATA with END_STREAM, no trailers",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.send(id, "lonely");
+         server.finish_without_status(id);
+       },
+       2, "a call ended without a status"},
+      {"trailers without a status",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.finish_with(id, {{"grpc-message", "well?"}});
+       },
+       2, "a call ended without a status"},
+      {"headers alone without a status",
+       [](GrpcServer& server, Grpc::CallId id) { server.only_headers(id, GrpcServer::usual()); }, 2,
+       "a call ended without a status"},
+      {"a status that is no number",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.finish(id, "OK", "odd");
+       },
+       2, "odd"},
+      {"half a message",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.send_bytes(id, framed("message").substr(0, 9));
+         server.finish(id);
+       },
+       13, "a call ended within a message"},
+      {"half a prefix",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.send_bytes(id, "\0\0"s);
+         server.finish(id);
+       },
+       13, "a call ended within a message"},
+      {"half a message, and a refusal",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.send_bytes(id, framed("message").substr(0, 9));
+         server.finish(id, "14", "etcdserver: leader changed");
+       },
+       14, "etcdserver: leader changed"},
+      {"RST_STREAM", [](GrpcServer& server, Grpc::CallId id) { server.reset(id, NGHTTP2_INTERNAL_ERROR); }, 14,
+       "a call was broken off: INTERNAL_ERROR"},
+      {"RST_STREAM behind a message",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.send(id, "lonely");
+         (void)server.output().size();
+         server.reset(id, NGHTTP2_CANCEL);
+       },
+       14, "a call was broken off: CANCEL"},
+      {"RST_STREAM that tells of no error",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.reset(id, NGHTTP2_NO_ERROR);
+       },
+       2, nullptr},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.what);
+    const Grpc::CallId id = begin_call();
+    ASSERT_TRUE(exchange());
+    each.answer(server_, id);
+    ASSERT_TRUE(exchange());
+    const GrpcStatus end = end_of(id);
+    EXPECT_EQ(end.code, each.code);
+    if (each.message != nullptr) EXPECT_EQ(end.message, each.message);
+    EXPECT_FALSE(end.not_carried_out);
+  }
+  EXPECT_EQ(grpc_.under_way(), 0U);
+}
+
+TEST_F(GrpcTest, AFinalAnswerMayFollowAnInterimOne) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  // :status 100 in HPACK, not indexed, by the name of the static table's entry 8.
+  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+                                     "\x08\x03"
+                                     "100")));
+  server_.answer(id, "answer");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), (Said{"answer", "=0"}));
+}
+
+TEST_F(GrpcTest, ARefusedStreamWasNotCarriedOut) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.reset(id, NGHTTP2_REFUSED_STREAM);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(end_of(id).code, 14);
+  EXPECT_TRUE(end_of(id).not_carried_out);
+}
+
+TEST_F(GrpcTest, AServerThatGoesAwayTellsWhichCallsItTook) {
+  const Grpc::CallId taken = begin_call();
+  const Grpc::CallId above = begin_call();
+  ASSERT_TRUE(exchange());
+  const Grpc::CallId unsent = begin_call();
+  EXPECT_FALSE(grpc_.closing());
+  server_.go_away(taken);
+  ASSERT_TRUE(grpc_.receive(server_.output()));
+  EXPECT_TRUE(grpc_.closing());
+  EXPECT_EQ(grpc_.begin(some_method, {}), 0);
+  (void)output();
+  EXPECT_EQ(said_of(above), Said{"=14"});
+  EXPECT_TRUE(end_of(above).not_carried_out);
+  EXPECT_EQ(said_of(unsent), Said{"=14"});
+  EXPECT_TRUE(end_of(unsent).not_carried_out);
+  EXPECT_EQ(grpc_.under_way(), 1U);
+  server_.answer(taken, "still");
+  ASSERT_TRUE(grpc_.receive(server_.output()));
+  EXPECT_EQ(said_of(taken), (Said{"still", "=0"}));
+  EXPECT_EQ(grpc_.under_way(), 0U);
+}
+
+TEST_F(GrpcTest, AServerMayEndAStreamThatWeHaveNotClosed) {
+  const Grpc::CallId id = begin_call("one", false);
+  ASSERT_TRUE(exchange());
+  server_.respond(id);
+  server_.finish(id, "14", "etcdserver: no leader");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(id), Said{"=14"});
+  EXPECT_TRUE(server_.call(id).was_reset) << "or it would stay open for ever";
+  grpc_.send(id, "two", false);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.call(id).messages, Said{"one"});
+  EXPECT_EQ(said_of(id), Said{"=14"}) << "its end is told once";
+}
+
+TEST_F(GrpcTest, AServerMayRefuseARequestThatItHasNotRead) {
+  GrpcServer server({{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 100}});
+  server.receive(output());
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  const Grpc::CallId id = begin_call(std::string(100000, 'x'));
+  server.receive(output());
+  server.refuse(id, "8", "etcdserver: request is too large");
+  ASSERT_TRUE(grpc_.receive(server.output()));
+  EXPECT_EQ(said_of(id), Said{"=8"});
+  server.receive(output());
+  EXPECT_TRUE(server.call(id).was_reset);
+  EXPECT_EQ(server.call(id).messages, Said{});
+}
+
+// --- Cancelled calls -------------------------------------------------------------------------------------------------
+
+TEST_F(GrpcTest, CancellingTellsTheServerAndDropsWhatArrivedBefore) {
+  const Grpc::CallId id = begin_call("one", false);
+  const Grpc::CallId other = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.respond(id);
+  server_.send(id, "queued");
+  server_.answer(other, "kept");
+  ASSERT_TRUE(exchange());
+  grpc_.cancel(id);
+  EXPECT_EQ(grpc_.under_way(), 0U);
+  server_.send(id, "on its way");
+  ASSERT_TRUE(grpc_.receive(server_.output()));
+  ASSERT_TRUE(exchange());
+  EXPECT_TRUE(server_.call(id).was_reset);
+  EXPECT_EQ(server_.call(id).reset_code, static_cast<std::uint32_t>(NGHTTP2_CANCEL));
+  EXPECT_EQ(said_of(id), Said{});
+  EXPECT_EQ(said_of(other), (Said{"kept", "=0"}));
+}
+
+TEST_F(GrpcTest, ACallThatIsCancelledBeforeItWentOutIsNeverSeen) {
+  const Grpc::CallId id = begin_call();
+  const Grpc::CallId other = begin_call();
+  grpc_.cancel(id);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.calls(), 1U);
+  EXPECT_EQ(said_of(id), Said{});
+  server_.answer(other, "kept");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(other), (Said{"kept", "=0"}));
+}
+
+TEST_F(GrpcTest, ACallThatEndedIsCancelledWithoutAWordToTheServer) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.answer(id, "answer");
+  ASSERT_TRUE(exchange());
+  grpc_.cancel(id);
+  EXPECT_EQ(said_of(id), Said{}) << "its events were queued";
+  grpc_.cancel(id);
+  grpc_.send(id, "more", true);
+  EXPECT_EQ(output(), "");
+  ASSERT_TRUE(exchange());
+}
+
+TEST_F(GrpcTest, NothingIsSentBehindTheLastMessage) {
+  const Grpc::CallId id = begin_call("one", true);
+  grpc_.send(id, "two", true);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(server_.call(id).messages, Said{"one"});
+  grpc_.send(99, "nobody", true);
+  grpc_.cancel(99);
+  EXPECT_EQ(output(), "");
+}
+
+// --- The other side does not speak as it should ----------------------------------------------------------------------
+
+TEST_F(GrpcTest, ACompressedMessageBreaksTheConnectionAndWhatArrivedBeforeIsKept) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.respond(id);
+  server_.send_bytes(id, framed("good") + "\x01\0\0\0\x01x"s + framed("never"));
+  EXPECT_FALSE(exchange());
+  EXPECT_EQ(grpc_.problem(), "a compressed message");
+  EXPECT_EQ(said_of(id), Said{"good"});
+  EXPECT_EQ(grpc_.begin(some_method, {}), 0);
+  EXPECT_FALSE(grpc_.receive(server_.output()));
+}
+
+TEST_F(GrpcTest, AMessageThatWouldBeTooLongIsRefusedAtItsPrefix) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.respond(id);
+  server_.send_bytes(id, "\0\0\x80\0\0"s);  // 8 MiB may be
+  ASSERT_TRUE(exchange());
+  const Grpc::CallId other = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.respond(other);
+  server_.send_bytes(other, "\0\0\x80\0\x01"s);
+  EXPECT_FALSE(exchange());
+  EXPECT_EQ(grpc_.problem(), "a message of 8388609 bytes, more than 8388608");
+}
+
+TEST_F(GrpcTest, HeadersThatAreTooLongBreakTheConnection) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  GrpcServer::Headers headers = GrpcServer::usual();
+  for (int i = 0; i < 20; ++i) headers.emplace_back("x-" + std::to_string(i), std::string(4000, 'x'));
+  server_.only_headers(id, headers);
+  EXPECT_FALSE(exchange());
+  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+}
+
+TEST_F(GrpcTest, HeadersAndTrailersTogetherMayBeTooLongAsWell) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  GrpcServer::Headers headers = GrpcServer::usual();
+  headers.emplace_back("x-much", std::string(40000, 'x'));
+  server_.respond(id, headers);
+  server_.send(id, "message");
+  ASSERT_TRUE(exchange());
+  server_.finish(id, "2", std::string(40000, 'x'));
+  EXPECT_FALSE(exchange());
+  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+  EXPECT_EQ(said_of(id), Said{"message"});
+}
+
+TEST_F(GrpcTest, AServerOfHttp1IsRecognized) {
+  EXPECT_FALSE(grpc_.receive("HTTP/1.1 400 Bad Request\r\n\r\n"));
+  EXPECT_EQ(grpc_.problem(), "the server speaks HTTP/1.1, not HTTP/2");
+  EXPECT_EQ(grpc_.begin(some_method, {}), 0);
+}
+
+// The frames of a server's that break HTTP/2's rules are told of once what we say to that was taken.
+TEST_F(GrpcTest, WhatIsNotHttp2BreaksTheConnection) {
+  struct Case {
+    const char* what;
+    std::string bytes;
+    const char* problem;
+  };
+  // Of PUSH_PROMISE: stream 2, ":method: GET", ":scheme: http", ":path: /", ":authority: h".
+  const std::string promise = "\0\0\0\x02\x82\x86\x84\x41\x01h"s;
+  const std::vector<Case> cases = {
+      {"garbage", "\x15\x03\x03\0\x02\x02\x28 is an alert of TLS, and this is more of it"s, "HTTP/2: "},
+      {"text", "220 mail.example ESMTP, at your service, whatever it is that you want\r\n", "HTTP/2: "},
+      {"DATA before SETTINGS", frame_of(NGHTTP2_DATA, 0, 1, "x"), "HTTP/2: "},
+      {"PUSH_PROMISE",
+       frame_of(NGHTTP2_SETTINGS, 0, 0, "") + frame_of(NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, "") +
+           frame_of(NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, promise),
+       "HTTP/2: PROTOCOL_ERROR"},
+      {"a header block that cannot be read",
+       frame_of(NGHTTP2_SETTINGS, 0, 0, "") +
+           frame_of(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\xff\xff\xff\xff\xff\xff\xff\xff"),
+       "HTTP/2: COMPRESSION_ERROR"},
+      {"a window beyond all bounds",
+       frame_of(NGHTTP2_SETTINGS, 0, 0, "") + frame_of(NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\xff\xff\xff"),
+       "HTTP/2: FLOW_CONTROL_ERROR"},
+      {"settings that must not be", frame_of(NGHTTP2_SETTINGS, 0, 0, "\0\x05\0\0\0\x01"s), "HTTP/2: PROTOCOL_ERROR"},
+  };
+  for (const Case& each : cases) {
+    for (const bool byte_by_byte : {false, true}) {
+      SCOPED_TRACE(each.what);
+      Grpc grpc("h1:2379", false);
+      const Grpc::CallId id = grpc.begin(some_method, {});
+      grpc.send(id, "request", true);
+      std::string out;
+      grpc.take_output(out);
+      const std::size_t step = byte_by_byte ? 1 : each.bytes.size();
+      for (std::size_t at = 0; at < each.bytes.size(); at += step) (void)grpc.receive(each.bytes.substr(at, step));
+      grpc.take_output(out);
+      EXPECT_TRUE(grpc.problem().starts_with(each.problem)) << grpc.problem();
+      EXPECT_FALSE(grpc.receive("more"));
+      EXPECT_EQ(grpc.begin(some_method, {}), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dlock::etcd
