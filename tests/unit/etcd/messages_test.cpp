@@ -1,0 +1,328 @@
+#include "backends/etcd/wire/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/etcd/wire/protobuf.hpp"
+
+// Expected bytes are written by hand, from the numbers of the fields in etcd's rpc.proto and kv.proto: a tag is the
+// number times 8, plus 2 where a length follows.
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::string_literals;
+
+// A message in a message, shorter than 128 bytes.
+std::string sub(char tag, const std::string& body) {
+  return std::string(1, tag) + static_cast<char>(body.size()) + body;
+}
+
+constexpr std::int64_t lease_id = 0x1234;
+const std::string lease_varint = "\xb4\x24"s;  // of 0x1234
+
+// --- Ranges ----------------------------------------------------------------------------------------------------------
+
+TEST(EtcdRanges, EndBehindTheLastKeyThatBeginsWithThePrefix) {
+  const std::string zero(1, '\0');
+  const std::vector<std::pair<std::string, KeyRange>> cases = {
+      {"dlock/", {"dlock/", "dlock0"}},
+      {"a", {"a", "b"}},
+      {"a\x7f", {"a\x7f", "a\x80"}},
+      {"a\xff", {"a\xff", "b"}},
+      {"a\xfe\xff\xff", {"a\xfe\xff\xff", "a\xff"}},
+      {"a\0"s, {"a\0"s, "a\x01"}},
+      {"\xff\xff", {"\xff\xff", zero}},  // an end of one zero byte: all keys from there on
+      {"", {zero, zero}},                // all keys
+  };
+  for (const auto& [prefix, range] : cases) {
+    EXPECT_EQ(beginning_with(prefix).key, range.key) << testing::PrintToString(prefix);
+    EXPECT_EQ(beginning_with(prefix).end, range.end) << testing::PrintToString(prefix);
+  }
+}
+
+// --- Transactions ----------------------------------------------------------------------------------------------------
+
+TEST(EtcdTransactions, AConditionComparesTheRevisionThatCreatedTheKeys) {
+  // Compare: result EQUAL is 0 and left out, target 2 CREATE is 1, key 3, create_revision 5, range_end 64.
+  EXPECT_EQ(Transaction().if_absent({.key = "k"}).request(), sub('\x0a', "\x10\x01\x1a\x01k"));
+  EXPECT_EQ(Transaction().if_absent({"k", "l"}).request(), sub('\x0a', "\x10\x01\x1a\x01k\x82\x04\x01l"));
+  EXPECT_EQ(Transaction().if_created({.key = "k"}, 300).request(), sub('\x0a', "\x10\x01\x1a\x01k\x28\xac\x02"));
+}
+
+TEST(EtcdTransactions, APutHasItsLease) {
+  // success 2, RequestOp.request_put 2, PutRequest: key 1, value 2, lease 3.
+  EXPECT_EQ(Transaction().put("k", "v", lease_id).request(),
+            sub('\x12', sub('\x12', "\x0a\x01k\x12\x01v\x18" + lease_varint)));
+  EXPECT_EQ(Transaction().put("k", "", -1).request(),
+            sub('\x12', sub('\x12', "\x0a\x01k\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")))
+      << "leases may be negative numbers";
+}
+
+TEST(EtcdTransactions, ARemovalNamesOneKeyOrARange) {
+  // RequestOp.request_delete_range 3, DeleteRangeRequest: key 1, range_end 2.
+  EXPECT_EQ(Transaction().remove({.key = "k"}).request(), sub('\x12', sub('\x1a', "\x0a\x01k")));
+  EXPECT_EQ(Transaction().remove({"k", "l"}).request(), sub('\x12', sub('\x1a', "\x0a\x01k\x12\x01l")));
+}
+
+TEST(EtcdTransactions, AReadSaysHowMuchAndInWhichOrder) {
+  // RequestOp.request_range 1, RangeRequest: key 1, range_end 2, limit 3, sort_order 5 (ASCEND 1, DESCEND 2),
+  // sort_target 6 (CREATE 2), keys_only 8, max_create_revision 13.
+  const auto of = [](const Read& what) { return Transaction().read(what).request(); };
+  const auto range = [](const std::string& body) { return sub('\x12', sub('\x0a', body)); };
+  EXPECT_EQ(of({.range = {.key = "k"}}), range("\x0a\x01k"));
+  EXPECT_EQ(of({.range = {"k", "l"}, .limit = 1}), range("\x0a\x01k\x12\x01l\x18\x01"));
+  EXPECT_EQ(of({.range = {"k", "l"}, .order = Order::oldest_first}), range("\x0a\x01k\x12\x01l\x28\x01\x30\x02"));
+  EXPECT_EQ(of({.range = {"k", "l"}, .order = Order::newest_first}), range("\x0a\x01k\x12\x01l\x28\x02\x30\x02"));
+  EXPECT_EQ(of({.range = {"k", "l"}, .keys_only = true}), range("\x0a\x01k\x12\x01l\x40\x01"));
+  EXPECT_EQ(of({.range = {"k", "l"}, .created_before = 301}), range("\x0a\x01k\x12\x01l\x68\xac\x02"))
+      << "etcd's limit is one of the range";
+  EXPECT_EQ(
+      of({.range = {"k", "l"}, .limit = 2, .order = Order::newest_first, .created_before = 301, .keys_only = true}),
+      range("\x0a\x01k\x12\x01l\x18\x02\x28\x02\x30\x02\x40\x01\x68\xac\x02"));
+}
+
+TEST(EtcdTransactions, StepsAreInTheirListsInTheOrderInWhichTheyWereAdded) {
+  Transaction transaction;
+  transaction.else_read({.range = {.key = "e"}})
+      .put("p", "", 0)
+      .if_absent({.key = "c"})
+      .read({.range = {.key = "r"}})
+      .remove({.key = "d"})
+      .if_created({.key = "f"}, 1);
+  EXPECT_EQ(transaction.request(),
+            sub('\x0a', "\x10\x01\x1a\x01"s + "c") + sub('\x0a', "\x10\x01\x1a\x01"s + "f" + "\x28\x01") +
+                sub('\x12', sub('\x12', "\x0a\x01p")) + sub('\x12', sub('\x0a', "\x0a\x01r")) +
+                sub('\x12', sub('\x1a', "\x0a\x01"s + "d")) + sub('\x1a', sub('\x0a', "\x0a\x01"s + "e")));
+}
+
+TEST(EtcdTransactions, ManyStepsOfManyBytesHaveTheirLengths) {
+  const std::string key(300, 'k');
+  const std::string put = "\x0a\xac\x02" + key;
+  EXPECT_EQ(Transaction().put(key, "", 0).request(), "\x12\xb2\x02\x12\xaf\x02" + put);
+}
+
+// ResponseHeader: cluster_id 1, member_id 2, revision 3, raft_term 4.
+const std::string header = sub('\x0a', "\x08\x07\x10\x63\x18\xac\x02\x20\x03");
+
+void expect_header(const Header& read) {
+  EXPECT_EQ(read.cluster, 7U);
+  EXPECT_EQ(read.revision, 300);
+  EXPECT_EQ(read.term, 3U);
+}
+
+TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
+  // KeyValue: key 1, create_revision 2, mod_revision 3, version 4, value 5, lease 6.
+  const std::string full = "\x0a\x01k\x10\x05\x18\x09\x20\x02\x2a\x01v\x30" + lease_varint;
+  const std::string bare = "\x0a\x01l\x10\x06\x18\x06\x20\x01";
+  // RangeResponse: header 1, kvs 2, more 3, count 4; DeleteRangeResponse: deleted 2; TxnResponse: succeeded 2.
+  const std::string steps =
+      sub('\x1a', sub('\x0a', header + sub('\x12', full) + sub('\x12', bare) + "\x18\x01\x20\x03")) +
+      sub('\x1a', sub('\x12', header)) + sub('\x1a', sub('\x1a', header + "\x10\x02"));
+  const auto answer = read_transaction(header + "\x10\x01" + steps, 3);
+  ASSERT_TRUE(answer.ok());
+  expect_header(answer.value().header);
+  EXPECT_TRUE(answer.value().held);
+  ASSERT_EQ(answer.value().steps.size(), 3U);
+  ASSERT_EQ(answer.value().steps[0].keys.size(), 2U);
+  EXPECT_EQ(answer.value().steps[0].keys[0].key, "k");
+  EXPECT_EQ(answer.value().steps[0].keys[0].value, "v");
+  EXPECT_EQ(answer.value().steps[0].keys[0].created, 5);
+  EXPECT_EQ(answer.value().steps[0].keys[0].lease, lease_id);
+  EXPECT_EQ(answer.value().steps[0].keys[1].key, "l");
+  EXPECT_EQ(answer.value().steps[0].keys[1].value, "");
+  EXPECT_EQ(answer.value().steps[0].keys[1].created, 6);
+  EXPECT_EQ(answer.value().steps[0].keys[1].lease, 0);
+  EXPECT_TRUE(answer.value().steps[0].more);
+  EXPECT_EQ(answer.value().steps[0].count, 3);
+  EXPECT_TRUE(answer.value().steps[1].keys.empty());
+  EXPECT_EQ(answer.value().steps[2].removed, 2);
+}
+
+TEST(EtcdTransactions, AnAnswerHasAsManyStepsAsWereAskedFor) {
+  const std::string step = sub('\x1a', sub('\x0a', "\x20\x01"));
+  const std::string held = header + "\x10\x01";
+  EXPECT_TRUE(read_transaction(held, 0).ok());
+  EXPECT_TRUE(read_transaction(held + step, 1, 2).ok());
+  EXPECT_FALSE(read_transaction(held + step, 2, 1).ok());
+  EXPECT_FALSE(read_transaction(held + step + step, 1).ok());
+  EXPECT_FALSE(read_transaction(held, 1).ok());
+  const auto otherwise = read_transaction(header + step + step, 1, 2);
+  ASSERT_TRUE(otherwise.ok());
+  EXPECT_FALSE(otherwise.value().held);
+  EXPECT_FALSE(read_transaction(header + step, 1, 2).ok());
+  EXPECT_FALSE(read_transaction(header + step, 1).ok());
+}
+
+// --- Leases ----------------------------------------------------------------------------------------------------------
+
+TEST(EtcdLeases, RequestsNameTheLease) {
+  // LeaseGrantRequest: TTL 1, ID 2; of the others ID 1.
+  EXPECT_EQ(lease_grant(lease_id, 30), "\x08\x1e\x10" + lease_varint);
+  EXPECT_EQ(lease_request(lease_id), "\x08" + lease_varint);
+  EXPECT_EQ(lease_request(std::numeric_limits<std::int64_t>::min()), "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01");
+}
+
+TEST(EtcdLeases, AnswersAreRead) {
+  // ID 2, TTL 3; LeaseGrantResponse.error 4 and LeaseTimeToLiveResponse.grantedTTL 4, keys 5 are of no interest.
+  auto answer = read_lease(header + "\x10" + lease_varint + "\x18\x1d\x20\x1e\x2a\x01k");
+  ASSERT_TRUE(answer.ok());
+  expect_header(answer.value().header);
+  EXPECT_EQ(answer.value().id, lease_id);
+  EXPECT_EQ(answer.value().seconds, 29);
+  answer = read_lease(header + "\x10" + lease_varint);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().seconds, 0) << "there is none";
+  answer = read_lease(header + "\x10" + lease_varint + "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().seconds, -1) << "there is none";
+}
+
+// --- Watches ---------------------------------------------------------------------------------------------------------
+
+TEST(EtcdWatches, RequestsAreAsWritten) {
+  // WatchRequest: create_request 1, cancel_request 2. WatchCreateRequest: key 1, range_end 2, start_revision 3,
+  // filters 5 (packed; NOPUT is 0), watch_id 7. WatchCancelRequest: watch_id 1.
+  EXPECT_EQ(watch_create(5, {"k", "l"}, 300, true), sub('\x0a', "\x0a\x01k\x12\x01l\x18\xac\x02\x38\x05"));
+  EXPECT_EQ(watch_create(5, {.key = "k"}, 300, false), sub('\x0a', "\x0a\x01k\x18\xac\x02\x2a\x01\x00\x38\x05"s));
+  EXPECT_EQ(watch_cancel(5), sub('\x12', "\x08\x05"));
+}
+
+TEST(EtcdWatches, AnswersAreRead) {
+  // WatchResponse: watch_id 2, created 3, canceled 4, compact_revision 5, cancel_reason 6, fragment 7, events 11.
+  auto answer = read_watch(header + "\x10\x05\x18\x01");
+  ASSERT_TRUE(answer.ok());
+  expect_header(answer.value().header);
+  EXPECT_EQ(answer.value().id, 5);
+  EXPECT_TRUE(answer.value().created);
+  EXPECT_FALSE(answer.value().canceled);
+  EXPECT_EQ(answer.value().events, 0U);
+  answer = read_watch(header + "\x10\x05\x20\x01\x28\xac\x02\x32\x03why");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer.value().created);
+  EXPECT_TRUE(answer.value().canceled);
+  EXPECT_EQ(answer.value().compacted, 300);
+  EXPECT_EQ(answer.value().reason, "why");
+  answer = read_watch(header + "\x10\x05" + sub('\x5a', "\x08\x01") + sub('\x5a', ""));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().events, 2U);
+  answer = read_watch(header + "\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer.value().id, -1) << "progress of all watches";
+}
+
+// --- The rest --------------------------------------------------------------------------------------------------------
+
+TEST(EtcdLogins, AreWrittenAndRead) {
+  // AuthenticateRequest: name 1, password 2; AuthenticateResponse: token 2.
+  EXPECT_EQ(authenticate("me", "secret"), "\x0a\x02me\x12\x06secret");
+  const auto token = read_authenticate(header + "\x12\x05to.ke");
+  ASSERT_TRUE(token.ok());
+  EXPECT_EQ(token.value(), "to.ke");
+}
+
+TEST(EtcdStatus, IsRead) {
+  // StatusResponse: version 2, dbSize 3, leader 4, raftIndex 5, raftTerm 6, raftAppliedIndex 7, errors 8.
+  const auto status = read_status(header + "\x12\x06" + "3.4.23" +
+                                  "\x18\xac\x02\x20\x09\x28\x01\x30\x02\x38\x03\x42\x03one\x42\x03two");
+  ASSERT_TRUE(status.ok());
+  expect_header(status.value().header);
+  EXPECT_EQ(status.value().version, "3.4.23");
+  EXPECT_EQ(status.value().database_size, 300);
+  EXPECT_EQ(status.value().leader, 9U);
+  EXPECT_EQ(status.value().errors, (std::vector<std::string>{"one", "two"}));
+}
+
+TEST(EtcdAlarms, AreRead) {
+  // AlarmResponse: alarms 2; AlarmMember: memberID 1, alarm 2 (NOSPACE 1, CORRUPT 2).
+  EXPECT_TRUE(read_alarms(header).value().empty());
+  const auto alarms = read_alarms(header + sub('\x12', "\x08\x09\x10\x01") + sub('\x12', "\x08\x09\x10\x02") +
+                                  sub('\x12', "\x08\x09\x10\x07"));
+  ASSERT_TRUE(alarms.ok());
+  EXPECT_EQ(alarms.value(), (std::vector<Alarm>{Alarm::no_space, Alarm::corrupt, Alarm::none}));
+}
+
+// --- What is no answer -----------------------------------------------------------------------------------------------
+
+struct Reader {
+  const char* what;
+  std::function<Result<bool>(std::string_view)> read;
+  std::vector<std::string> refused;
+};
+
+template <class T>
+Result<bool> whether(const Result<T>& answer) {
+  if (!answer.ok()) return answer.failure();
+  return true;
+}
+
+TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
+  const std::string lease = "\x10" + lease_varint;
+  const std::vector<Reader> readers = {
+      {"a transaction",
+       [](std::string_view text) { return whether(read_transaction(text, 1, 0)); },
+       {
+           "",                                                                        // no revision
+           sub('\x0a', "\x08\x07"),                                                   // the same
+           sub('\x0a', "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),               // before the first
+           sub('\x0a', sub('\x1a', "x")),                                             // a revision that is no number
+           "\x08\x01",                                                                // a header that is none
+           header + "\x10",                                                           // cut off
+           header + "\x12\x01\x01",                                                   // whether it held, as bytes
+           header + "\x10\x01\x18\x01",                                               // a step that is a number
+           header + "\x10\x01" + sub('\x1a', "\x08\x01"),                             // a range that is a number
+           header + "\x10\x01" + sub('\x1a', "\x18\x01"),                             // a removal that is a number
+           header + "\x10\x01" + sub('\x1a', sub('\x0a', "\x10\x01")),                // keys that are numbers
+           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x08\x01"))),   // a key that is a number
+           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x0a\x05k"))),  // a key that is cut off
+           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x12\x01x"))),  // a revision that is a text
+           header + "\x10\x01" + sub('\x1a', sub('\x0a', "\x0b")),                    // broken
+           header + "\x10\x01" + sub('\x1a', sub('\x1a', sub('\x12', "x"))),          // how many, as a text
+       }},
+      {"a request about a lease",
+       [](std::string_view text) { return whether(read_lease(text)); },
+       {"", header, header + "\x12\x01x", header + lease + "\x1a\x01x", lease + "\x18", "\x08\x01" + lease}},
+      {"a watch",
+       [](std::string_view text) { return whether(read_watch(text)); },
+       {"\x08\x01", "\x12\x01x", "\x1a\x01x", "\x22\x01x", "\x2a\x01x", "\x30\x01", "\x58\x01", header + "\x5a\x09x"}},
+      {"a login",
+       [](std::string_view text) { return whether(read_authenticate(text)); },
+       {"", header, "\x10\x01", "\x12\x05to", "\x12\x02to\x18"}},
+      {"a question for its status",
+       [](std::string_view text) { return whether(read_status(text)); },
+       {"", header, "\x10\x03", "\x12\x01x\x1a\x01x", "\x12\x01x\x22\x01x", "\x12\x01x\x40\x01", "\x08\x01\x12\x01x"}},
+      {"a question for alarms",
+       [](std::string_view text) { return whether(read_alarms(text)); },
+       {"\x10\x01", sub('\x12', "\x12\x01x"), sub('\x12', "\x10"), "\x12"}},
+  };
+  for (const Reader& reader : readers) {
+    for (const std::string& text : reader.refused) {
+      const auto answer = reader.read(text);
+      ASSERT_FALSE(answer.ok()) << reader.what << ": " << testing::PrintToString(text);
+      EXPECT_EQ(answer.failure().code, errc::protocol);
+      EXPECT_EQ(answer.failure().detail, "etcd's answer to "s + reader.what + " is not one");
+    }
+  }
+}
+
+// Whatever later versions add.
+TEST(EtcdAnswers, MayHaveFieldsThatNobodyKnows) {
+  const std::string more = "\xc2\x3e\x03new\xc8\x3e\x01";  // fields 1000 and 1001
+  const std::string with_more = sub('\x0a', "\x18\xac\x02" + more);
+  EXPECT_TRUE(read_transaction(with_more + "\x10\x01" + sub('\x1a', sub('\x0a', more) + more) + more, 1).ok());
+  EXPECT_TRUE(read_lease(with_more + "\x10\x01" + more).ok());
+  EXPECT_TRUE(read_watch(with_more + more).ok());
+  EXPECT_TRUE(read_authenticate(with_more + "\x12\x01t" + more).ok());
+  EXPECT_TRUE(read_status(with_more + "\x12\x01v" + more).ok());
+  EXPECT_TRUE(read_alarms(with_more + sub('\x12', more) + more).ok());
+}
+
+}  // namespace
+}  // namespace dlock::etcd
