@@ -32,7 +32,7 @@ std::optional<std::uint32_t> permits_in(std::string_view text) {
 }
 
 std::string name_in(const Options& options, std::string_view component) {
-  if (options.verbatim) return std::string(component);
+  if (options.verbatim) return component.starts_with('.') ? std::string() : std::string(component);  // or dlock's own
   auto name = util::percent_decode(component);
   return name && encode_name(*name) == component ? *std::move(name) : std::string();
 }

@@ -381,7 +381,9 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
     ASSERT_TRUE(exchange());
     const GrpcStatus end = end_of(id);
     EXPECT_EQ(end.code, each.code);
-    if (each.message != nullptr) EXPECT_EQ(end.message, each.message);
+    if (each.message != nullptr) {
+      EXPECT_EQ(end.message, each.message);
+    }
     EXPECT_FALSE(end.not_carried_out);
   }
   EXPECT_EQ(grpc_.under_way(), 0U);

@@ -1,0 +1,249 @@
+#include "backends/etcd/locks/keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dlock::etcd {
+namespace {
+
+constexpr OwnerId owner(0x0123456789abcdefULL, 0xfedcba9876543210ULL);
+constexpr std::string_view owner_text = "0123456789abcdeffedcba9876543210";
+constexpr std::int64_t lease = 0x32698f7b3c1d5e0a;
+constexpr std::array kinds = {Space::lock, Space::read_write, Space::semaphore, Space::election};
+
+const std::vector<std::string> odd_names = {
+    "a",      "a/b",      "a%2Fb", "a%252Fb", "%2F",     "%",     "%25",  "/",   "//",   "a/",    "/a",
+    ".",      "%2E",      "..",    ".a",      "a.",      "a.b",   "%2Ea", "0",   "read", "write", "read/",
+    "a/read", ".session", ".gone", ".rw/a",   "München", "鍵/🔑", "a b",  "a:b", "8",    "a/8",   "~",
+};
+
+bool contains(const KeyRange& range, std::string_view key) {
+  return range.end.empty() ? key == range.key : key >= range.key && key < range.end;
+}
+
+Options with(const std::string& prefix, bool verbatim = false) {
+  Options options;
+  options.prefix = prefix;
+  options.verbatim = verbatim;
+  return options;
+}
+
+LockRequest request_of(Space space, const std::string& name, Mode mode = Mode::exclusive, std::uint32_t permits = 1) {
+  return {.name = name, .owner = owner, .holder = "h:1:l", .space = space, .mode = mode, .permits = permits};
+}
+
+// --- The layout, which is a promise ----------------------------------------------------------------------------------
+
+TEST(EtcdKeys, OfALock) {
+  const Place place = place_of({}, request_of(Space::lock, "orders/42"));
+  EXPECT_EQ(place.lock, "dlock/orders%2F42/");
+  EXPECT_EQ(place.own, "dlock/orders%2F42/");
+  EXPECT_EQ(place.before.key, "dlock/orders%2F42/");
+  EXPECT_EQ(place.before.end, "dlock/orders%2F420");
+  EXPECT_TRUE(place.own_are_before);
+  EXPECT_EQ(place.capacity, 1U);
+  EXPECT_TRUE(place.barred.empty());
+  EXPECT_EQ(key_of(place, lease, owner), "dlock/orders%2F42/32698f7b3c1d5e0a." + std::string(owner_text));
+}
+
+TEST(EtcdKeys, OfAReadWriteLock) {
+  const Place writer = place_of({}, request_of(Space::read_write, "config"));
+  EXPECT_EQ(writer.lock, "dlock.rw/config/");
+  EXPECT_EQ(writer.own, "dlock.rw/config/write/");
+  EXPECT_EQ(writer.before.key, "dlock.rw/config/") << "a writer waits for all";
+  EXPECT_EQ(writer.before.end, "dlock.rw/config0");
+  EXPECT_TRUE(writer.own_are_before);
+  const Place reader = place_of({}, request_of(Space::read_write, "config", Mode::shared));
+  EXPECT_EQ(reader.lock, "dlock.rw/config/");
+  EXPECT_EQ(reader.own, "dlock.rw/config/read/");
+  EXPECT_EQ(reader.before.key, "dlock.rw/config/write/") << "a reader waits for writers";
+  EXPECT_EQ(reader.before.end, "dlock.rw/config/write0");
+  EXPECT_FALSE(reader.own_are_before);
+  for (const Place& place : {writer, reader}) {
+    EXPECT_EQ(place.capacity, 1U);
+    EXPECT_TRUE(place.barred.empty());
+  }
+}
+
+TEST(EtcdKeys, OfASemaphore) {
+  const Place place = place_of({}, request_of(Space::semaphore, "uploads", Mode::exclusive, 8));
+  EXPECT_EQ(place.lock, "dlock.sem/uploads/");
+  EXPECT_EQ(place.own, "dlock.sem/uploads/8/");
+  EXPECT_EQ(place.before.key, "dlock.sem/uploads/8/");
+  EXPECT_EQ(place.before.end, "dlock.sem/uploads/80");
+  EXPECT_TRUE(place.own_are_before);
+  EXPECT_EQ(place.capacity, 8U);
+}
+
+TEST(EtcdKeys, OfAnElection) {
+  const Place place = place_of({}, request_of(Space::election, "leader"));
+  EXPECT_EQ(place.lock, "dlock.elect/leader/");
+  EXPECT_EQ(place.own, "dlock.elect/leader/");
+  EXPECT_EQ(place.before.key, "dlock.elect/leader/");
+  EXPECT_EQ(place.capacity, 1U);
+  EXPECT_TRUE(place.own_are_before);
+}
+
+TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
+  EXPECT_EQ(session_key({}, lease), "dlock/.session/32698f7b3c1d5e0a");
+  EXPECT_EQ(gone_key({}, owner), "dlock/.gone/" + std::string(owner_text));
+  EXPECT_EQ(session_key(with(""), 1), ".session/0000000000000001");
+  EXPECT_EQ(session_key({}, -1), "dlock/.session/ffffffffffffffff");
+}
+
+TEST(EtcdKeys, AreWithoutAPrefixAsEtcdctlHasThem) {
+  const Options bare = with("", true);
+  EXPECT_EQ(place_of(bare, request_of(Space::lock, "a/b")).own, "a/b/");
+  EXPECT_EQ(place_of(bare, request_of(Space::election, "a")).own, "a/");
+  EXPECT_EQ(place_of(with(""), request_of(Space::lock, "a/b")).own, "a%2Fb/");
+}
+
+TEST(EtcdKeys, HaveTheKindInFrontOfThePrefixsLastSign) {
+  for (const auto& [prefix, expected] : std::map<std::string, std::string>{
+           {"dlock/", "dlock.rw/"}, {"app:", "app.rw:"}, {"app", "app.rw"}, {"", ""}, {"a/b/", "a/b.rw/"}}) {
+    EXPECT_EQ(kind_prefix(with(prefix), Space::read_write), expected);
+    EXPECT_EQ(kind_prefix(with(prefix), Space::lock), prefix);
+    EXPECT_EQ(lock_prefix(with(prefix), Space::read_write, "n"), expected + "n/");
+  }
+}
+
+// --- Names -----------------------------------------------------------------------------------------------------------
+
+TEST(EtcdKeys, SayNamesInOneComponent) {
+  for (const auto& [name, component] : std::map<std::string, std::string>{{"orders", "orders"},
+                                                                          {"a/b", "a%2Fb"},
+                                                                          {"%2F", "%252F"},
+                                                                          {"50%", "50%25"},
+                                                                          {".", "%2E"},
+                                                                          {"..", "%2E."},
+                                                                          {".session", "%2Esession"},
+                                                                          {"a.b", "a.b"},
+                                                                          {"/.", "%2F."},
+                                                                          {"München 🔑", "München 🔑"}}) {
+    EXPECT_EQ(encode_name(name), component);
+  }
+}
+
+// A lock whose keys were below another's would hold it up.
+TEST(EtcdKeys, OfTwoLocksAreNeverOneBelowTheOther) {
+  for (const char* const prefix : {"dlock/", "dlock", "x:", "a/b/"}) {
+    std::vector<std::string> starts = {prefix + std::string(".session/"), prefix + std::string(".gone/")};
+    for (const Space space : kinds) {
+      for (const std::string& name : odd_names) starts.push_back(lock_prefix(with(prefix), space, name));
+    }
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      for (std::size_t j = 0; j < starts.size(); ++j) {
+        EXPECT_TRUE(i == j || !starts[i].starts_with(starts[j])) << starts[i] << " is below " << starts[j];
+      }
+    }
+  }
+}
+
+TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
+  struct Way {
+    Space space;
+    Mode mode;
+    std::uint32_t permits;
+  };
+  for (const auto& [space, mode, permits] : {Way{Space::lock, Mode::exclusive, 1},
+                                             {Space::read_write, Mode::exclusive, 1},
+                                             {Space::read_write, Mode::shared, 1},
+                                             {Space::semaphore, Mode::exclusive, 1},
+                                             {Space::semaphore, Mode::exclusive, 80},
+                                             {Space::semaphore, Mode::exclusive, 4294967295},
+                                             {Space::election, Mode::exclusive, 1}}) {
+    for (const bool verbatim : {false, true}) {
+      for (const std::string& name : odd_names) {
+        if (verbatim && name.starts_with('.')) continue;  // dlock's own, and refused as a name
+        const Options options = with("app/", verbatim);
+        const Place place = place_of(options, request_of(space, name, mode, permits));
+        const std::string key = key_of(place, lease, owner);
+        const std::string prefix = kind_prefix(options, space);
+        ASSERT_TRUE(key.starts_with(prefix));
+        const auto parts = parse_key(options, space, std::string_view(key).substr(prefix.size()));
+        ASSERT_TRUE(parts) << key;
+        EXPECT_EQ(parts->name, name);
+        EXPECT_EQ(parts->mode, mode);
+        EXPECT_EQ(parts->permits, permits);
+      }
+    }
+  }
+}
+
+TEST(EtcdKeys, MayBeOthersLocksInTheSamePlace) {
+  // As etcdctl makes them.
+  const auto parts = parse_key({}, Space::lock, "name/32698f7b3c1d5e0a");
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->name, "name");
+}
+
+TEST(EtcdKeys, ThatAreNoneOfALockAreRefused) {
+  const std::map<Space, std::vector<std::string>> refused = {
+      {Space::lock,
+       {"", "/", "name", "name/", "/x", "//x", "a/b/x", "a%2fb/x", "%41/x", "a%/x", "a%2/x", "%zz/x", ".session/x",
+        ".gone/x", "..a/x", "a%2Eb/x"}},
+      {Space::election, {"", "name", "name/", "/x", "a/b/x", ".a/x"}},
+      {Space::read_write,
+       {"", "x", "/x", "name/x", "read/x", "/read/x", "name/read/", "name/read", "name/reads/x", "name/Read/x",
+        "name//x", "a/b/read/x", ".a/read/x", "name/write/y/x", "name/8/x"}},
+      {Space::semaphore,
+       {"", "x", "8/x", "/8/x", "name/8/", "name/0/x", "name/08/x", "name/-1/x", "name/+1/x", "name/4294967296/x",
+        "name/8x/x", "name/x8/x", "name/ 8/x", "name//x", "a/b/8/x", ".a/8/x", "name/read/x"}},
+  };
+  for (const auto& [space, keys] : refused) {
+    for (const std::string& key : keys) EXPECT_FALSE(parse_key({}, space, key)) << key;
+  }
+  for (const auto& [space, key] : {std::pair(Space::lock, "/x"),
+                                   {Space::lock, ".session/x"},
+                                   {Space::lock, ".gone/x"},
+                                   {Space::read_write, "/read/x"},
+                                   {Space::semaphore, "a/b/x"}}) {
+    EXPECT_FALSE(parse_key(with("dlock/", true), space, key)) << key;
+  }
+}
+
+TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
+  const std::vector<std::uint32_t> numbers = {
+      1, 2, 7, 8, 9, 10, 11, 79, 80, 81, 88, 99, 100, 800, std::numeric_limits<std::uint32_t>::max()};
+  const auto of = [](std::uint32_t permits) {
+    return place_of({}, request_of(Space::semaphore, "n", Mode::exclusive, permits));
+  };
+  for (const std::uint32_t mine : numbers) {
+    const Place place = of(mine);
+    EXPECT_EQ(place.barred.size(), 2U);
+    for (const std::uint32_t others : numbers) {
+      const std::string key = key_of(of(others), lease, owner);
+      const int barred = contains(place.barred[0], key) + contains(place.barred[1], key);
+      EXPECT_EQ(barred, mine == others ? 0 : 1) << mine << ": " << key;
+      EXPECT_EQ(contains(place.before, key), mine == others) << mine << ": " << key;
+    }
+    const std::string elsewhere =
+        key_of(place_of({}, request_of(Space::semaphore, "n0", Mode::exclusive, 3)), lease, owner);
+    EXPECT_FALSE(contains(place.barred[0], elsewhere) || contains(place.barred[1], elsewhere));
+  }
+}
+
+TEST(EtcdKeys, TellWhoseTheyAre) {
+  for (const std::int64_t each : {lease, std::int64_t{1}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
+    const std::string key = key_of(place_of({}, request_of(Space::lock, "a")), each, owner);
+    EXPECT_TRUE(is_of_lease(key, each)) << key;
+    EXPECT_FALSE(is_of_lease(key, 2)) << key;
+    EXPECT_FALSE(is_of_lease(key, each ^ 0x10)) << key;
+  }
+  EXPECT_FALSE(is_of_lease("dlock/a/32698f7b3c1d5e0a", lease)) << "one of etcdctl's";
+  EXPECT_FALSE(is_of_lease("dlock/32698f7b3c1d5e0a.x/y", lease)) << "a name";
+  EXPECT_FALSE(is_of_lease("dlock/a/32698f7b3c1d5e0a0.x", lease));
+  EXPECT_FALSE(is_of_lease("dlock/a/", lease));
+  EXPECT_FALSE(is_of_lease("", lease));
+}
+
+}  // namespace
+}  // namespace dlock::etcd

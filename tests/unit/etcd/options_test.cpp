@@ -1,0 +1,133 @@
+#include "backends/etcd/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+
+Options parse(const std::string& url, std::chrono::nanoseconds lease = 30s) {
+  return parse_options({.url = Url::parse(url),
+                        .holder = "host:17:my program",
+                        .lease = lease,
+                        .response_timeout = 2s,
+                        .connect_timeout = 5s});
+}
+
+// With what words the URL is refused.
+std::string refusal_of(const std::string& url) {
+  try {
+    (void)parse(url);
+    return "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::invalid_argument) << url;
+    return error.detail();
+  }
+}
+
+TEST(EtcdOptions, HaveDefaults) {
+  const Options options = parse("etcd://");
+  EXPECT_EQ(options.endpoint(), "localhost:2379");
+  EXPECT_EQ(options.user, "");
+  EXPECT_EQ(options.password, "");
+  EXPECT_EQ(options.prefix, "dlock/");
+  EXPECT_FALSE(options.verbatim);
+  EXPECT_EQ(options.session_ttl, 30s);
+  EXPECT_FALSE(options.tls);
+  EXPECT_EQ(options.holder, "host:17:my program");
+  EXPECT_EQ(options.response_timeout, 2s);
+  EXPECT_EQ(options.connect_timeout, 5s);
+}
+
+TEST(EtcdOptions, AreTakenFromTheUrl) {
+  const Options options =
+      parse("etcd://me:s%40cret@h1:7001,h2,[::1]:7003/?prefix=locks/x:&names=verbatim&session_ttl=12s");
+  EXPECT_EQ(options.endpoint(), "h1:7001,h2:2379,[::1]:7003");
+  EXPECT_EQ(options.user, "me");
+  EXPECT_EQ(options.password, "s@cret");
+  EXPECT_EQ(options.prefix, "locks/x:");
+  EXPECT_TRUE(options.verbatim);
+  EXPECT_EQ(options.session_ttl, 12s);
+  EXPECT_FALSE(parse("etcd://h?names=escaped").verbatim);
+  EXPECT_EQ(parse("etcd://h?prefix=").prefix, "") << "the root";
+}
+
+TEST(EtcdOptions, TlsIsForItsOwnScheme) {
+  const Options bare = parse("etcds://h");
+  ASSERT_TRUE(bare.tls);
+  EXPECT_EQ(bare.tls->ca_file, "");
+  EXPECT_EQ(bare.tls->protocol, "h2") << "servers refuse those that do not offer it";
+  const Options full = parse("etcds://h?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
+  ASSERT_TRUE(full.tls);
+  EXPECT_EQ(full.tls->ca_file, "/ca.pem");
+  EXPECT_EQ(full.tls->cert_file, "/c.pem");
+  EXPECT_EQ(full.tls->key_file, "/k.pem");
+}
+
+TEST(EtcdOptions, ASessionLivesAsLongAsALeaseInWholeSecondsUnlessItIsGiven) {
+  for (const auto& [lease, ttl] : std::vector<std::pair<std::chrono::nanoseconds, std::chrono::seconds>>{
+           {10s, 10s},
+           {10001ms, 11s},
+           {2s, 2s},
+           {1ms, 2s},
+           {300s, 300s},
+           {24h, 300s},
+           {std::chrono::nanoseconds::max(), 300s},
+       }) {
+    EXPECT_EQ(parse("etcd://h", lease).session_ttl, ttl) << lease.count();
+    EXPECT_EQ(parse("etcd://h?session_ttl=7s", lease).session_ttl, 7s);
+  }
+  EXPECT_EQ(parse("etcd://h?session_ttl=2s").session_ttl, 2s);
+  EXPECT_EQ(parse("etcd://h?session_ttl=2001ms").session_ttl, 3s) << "never less than was asked for";
+  EXPECT_EQ(parse("etcd://h?session_ttl=5m").session_ttl, 300s);
+}
+
+TEST(EtcdOptions, NameWhatIsWrong) {
+  std::string many = "etcd://h";
+  for (int i = 1; i < 64; ++i) many += ",h";
+  EXPECT_EQ(parse(many).hosts.size(), 64U);
+  const std::string longest(256, 'x');
+  EXPECT_EQ(parse("etcd://h?prefix=" + longest).prefix, longest);
+  const std::string password_alone = "password: given without a user";
+  const std::string takes = " for scheme \"etcd\"; it takes names, prefix, session_ttl, tls_ca, tls_cert, tls_key";
+  for (const auto& [url, words] : std::vector<std::pair<std::string, std::string>>{
+           {many + ",h", "host: more than 64 in the list"},
+           {"etcd://a%2Fb", "host: \"a/b\" is not a host name"},
+           {"etcd://h/0", "path: \"/0\": etcd has no numbered databases; for a place of its own, see prefix"},
+           {"etcd://h/a/b", "path: \"/a/b\": etcd has no numbered databases; for a place of its own, see prefix"},
+           {"etcd://me@h", "user: given without a password"},
+           {"etcd://me:@h", "user: given without a password"},
+           {"etcd://:hidden@h", password_alone},
+           {"etcd://h?prefix=" + longest + "x", "prefix: longer than 256 bytes"},
+           {"etcd://h?prefix=a%0ab", "prefix: lock name \"a\\x0ab\" has a control character at byte 1"},
+           {"etcd://h?prefix=a%ff", "prefix: lock name \"a\\xff\" is not valid UTF-8 at byte 1"},
+           {"etcd://h?names=raw", "URL: parameter \"names\" must be escaped or verbatim, not \"raw\""},
+           {"etcd://h?names=", "URL: parameter \"names\" must be escaped or verbatim, not \"\""},
+           {"etcd://h?session_ttl=1s", "session_ttl: 1s is outside 2s..5m"},
+           {"etcd://h?session_ttl=1999ms", "session_ttl: 1999ms is outside 2s..5m"},
+           {"etcd://h?session_ttl=0s", "session_ttl: 0 is outside 2s..5m"},
+           {"etcd://h?session_ttl=300001ms", "session_ttl: 300001ms is outside 2s..5m"},
+           {"etcd://h?session_ttl=forever", "session_ttl: forever is outside 2s..5m"},
+           {"etcd://h?session_ttl=soon",
+            "URL: parameter \"session_ttl\": \"soon\" is not a duration such as 250ms or 30s"},
+           {"etcd://h?tls_ca=/ca.pem", "parameter \"tls_ca\" needs etcds://"},
+           {"etcd://h?tls_cert=/c.pem", "parameter \"tls_cert\" needs etcds://"},
+           {"etcd://h?tls_key=/k.pem", "parameter \"tls_key\" needs etcds://"},
+           {"etcds://h?tls_ca=", "parameter \"tls_ca\" names no file"},
+           {"etcds://h?tls_cert=/c.pem", "tls_cert and tls_key go together"},
+           {"etcds://h?tls_key=/k.pem", "tls_cert and tls_key go together"},
+           {"etcd://h?strategy=queue", "URL: unknown parameter \"strategy\"" + takes},
+           {"etcd://h?colour=red", "URL: unknown parameter \"colour\"" + takes},
+       }) {
+    EXPECT_EQ(refusal_of(url), words) << url;
+  }
+}
+
+}  // namespace
+}  // namespace dlock::etcd
