@@ -256,6 +256,12 @@ void Grpc::cancel(CallId id) {
 }
 
 void Grpc::take_output(std::string& out) {
+  out += out_;
+  out_.clear();
+  send_pending(out);
+}
+
+void Grpc::send_pending(std::string& out) {
   for (;;) {
     const std::uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_.get(), &data);
@@ -277,6 +283,7 @@ bool Grpc::receive(std::string_view bytes) {
   const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const ssize_t taken = nghttp2_session_mem_recv(session_.get(), data, bytes.size());
   if (taken < 0) (void)fail(std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)));
+  send_pending(out_);  // what we say to it ends calls, and the connection
   return problem_.empty();
 }
 

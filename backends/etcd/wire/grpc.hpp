@@ -73,6 +73,7 @@ class Grpc {
   };
 
   int fail(std::string why);
+  void send_pending(std::string& out);
   [[nodiscard]] bool take_messages(CallId id, Call& call);
   void end(CallId id, GrpcStatus status);
   void forget(CallId id);
@@ -82,6 +83,7 @@ class Grpc {
   std::unique_ptr<nghttp2_session, CloseSession> session_;
   std::unordered_map<CallId, std::unique_ptr<Call>> calls_;
   std::deque<Event> events_;
+  std::string out_;  // not taken yet
   std::string problem_;
   bool heard_ = false;
   bool closing_ = false;
