@@ -27,7 +27,7 @@ void question(Client& client, const Transaction& transaction, TimePoint deadline
   client.call(method_transaction, transaction.request(), deadline,
               [done = std::move(done)](const Result<std::string>& answer, TimePoint) {
                 if (!answer.ok()) return done(unanswered_question(answer.failure()));
-                done(read_transaction(answer.value(), 1));
+                done(read_transaction(answer.value(), {1}));
               });
 }
 
@@ -138,7 +138,7 @@ void remove(Client& client, TimePoint deadline, std::vector<std::string> keys, b
               [&client, deadline, keys = std::move(keys), removed, count, done = std::move(done)](
                   const Result<std::string>& answer, TimePoint) {
                 if (!answer.ok()) return done(answer.failure());
-                const auto read = read_transaction(answer.value(), count);
+                const auto read = read_transaction(answer.value(), {count});
                 if (!read.ok()) return done(read.failure());
                 const auto& steps = read.value().steps;
                 const bool some = std::ranges::any_of(steps, [](const StepAnswer& each) { return each.removed != 0; });

@@ -164,7 +164,7 @@ void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {
 void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent) {
   const TimePoint again = saturating_add(executor_.now(), soon);
   if (!answer.ok()) return beat_later(again);
-  const auto read = read_transaction(answer.value(), 1);
+  const auto read = read_transaction(answer.value(), {1});
   if (!read.ok()) return client_.leave_member(read.failure());
   heard(read.value().header);
   if (lease_ == 0) return;

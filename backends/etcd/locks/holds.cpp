@@ -121,7 +121,7 @@ void Holds::look(const OwnerId& owner) {
 void Holds::looked(const OwnerId& owner, const Result<std::string>& answer) {
   Hold* const hold = find(owner);
   if (hold == nullptr) return;
-  const auto read = answer.ok() ? read_transaction(answer.value(), 1) : Result<TransactionAnswer>(answer.failure());
+  const auto read = answer.ok() ? read_transaction(answer.value(), {1}) : Result<TransactionAnswer>(answer.failure());
   if (!read.ok()) {
     hold->watch.reset();
     hold->retry = std::make_unique<Timer>(host_.executor());

@@ -21,6 +21,7 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
       client_(client),
       session_(session),
       watches_(watches),
+      batches_(client),
       releases_(host.executor(), client.options().response_timeout, endless,
                 [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
                        Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
@@ -60,20 +61,17 @@ void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadl
   }
   Transaction transaction;
   transaction.remove({key});
-  const bool marks = doubtful_.contains(owner);
-  if (marks) transaction.put(gone_key(client_.options(), owner), "", session_.lease());
-  client_.call(method_transaction, transaction.request(), deadline,
-               [this, owner, marks, answer = std::move(answer)](const Result<std::string>& said, TimePoint) {
-                 if (!said.ok()) {
-                   // The session is over, and the key with it.
-                   if (said.failure().code == errc::lost) return answer(false);
-                   return answer(said.failure());
-                 }
-                 const auto read = read_transaction(said.value(), marks ? 2 : 1);
-                 if (!read.ok()) return answer(read.failure());
-                 doubtful_.erase(owner);
-                 answer(read.value().steps.front().removed > 0);
-               });
+  if (doubtful_.contains(owner)) transaction.put(gone_key(client_.options(), owner), "", session_.lease());
+  batches_.submit(transaction, {}, deadline,
+                  [this, owner, answer = std::move(answer)](const Result<TransactionAnswer>& said) {
+                    if (said.ok()) {
+                      doubtful_.erase(owner);
+                      return answer(said.value().steps.front().removed > 0);
+                    }
+                    // The session is over, and the key with it.
+                    if (said.failure().code == errc::lost) return answer(false);
+                    answer(said.failure());
+                  });
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------

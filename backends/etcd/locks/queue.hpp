@@ -16,6 +16,7 @@
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
 #include "backends/etcd/connection/watches.hpp"
+#include "backends/etcd/locks/batches.hpp"
 #include "backends/etcd/locks/holds.hpp"
 
 namespace dlock::etcd {
@@ -50,6 +51,7 @@ class Queue {
   Client& client_;
   Session& session_;
   Watches& watches_;
+  Batches batches_;
   std::unordered_set<OwnerId> doubtful_;  // a request to make their key may still be carried out
   Releases releases_;
   Holds holds_;

@@ -84,26 +84,23 @@ Read QueueContention::nearest_before(std::int64_t limit) const {
   return {.range = place_.before, .limit = limit, .order = Order::newest_first, .keys_only = true};
 }
 
-void QueueContention::ask(const Transaction& transaction, std::size_t steps_if_held, std::size_t steps_else, bool makes,
-                          void (QueueContention::*f)(const TransactionAnswer&)) {
+void QueueContention::ask(Transaction transaction, bool makes, void (QueueContention::*f)(const TransactionAnswer&)) {
   leave(Stage::asking);
-  queue_.client_.call(method_transaction, transaction.request(), queue_.client_.answer_by(),
-                      lifetime_.guard([this, round = round_, steps_if_held, steps_else, makes, f](
-                                          const Result<std::string>& answer, TimePoint) {
-                        if (round != round_) return;
-                        if (!answer.ok()) return trouble(answer.failure(), makes);
-                        const auto read = read_transaction(answer.value(), steps_if_held, steps_else);
-                        if (!read.ok()) return trouble(read.failure(), makes);
-                        backoff_.reset();
-                        (this->*f)(read.value());
-                      }));
+  queue_.batches_.submit(std::move(transaction), makes ? std::string_view(place_.lock) : std::string_view(),
+                         queue_.client_.answer_by(),
+                         lifetime_.guard([this, round = round_, makes, f](const Result<TransactionAnswer>& answer) {
+                           if (round != round_) return;
+                           if (!answer.ok()) return trouble(answer.failure(), makes);
+                           backoff_.reset();
+                           (this->*f)(answer.value());
+                         }));
 }
 
 void QueueContention::look_first() {
   Transaction transaction;
   for (const KeyRange& each : place_.barred) transaction.read({.range = each, .limit = 1});
   transaction.read({.range = place_.before, .limit = static_cast<std::int64_t>(place_.capacity), .keys_only = true});
-  ask(transaction, place_.barred.size() + 1, 0, false, &QueueContention::looked_first);
+  ask(std::move(transaction), false, &QueueContention::looked_first);
 }
 
 void QueueContention::looked_first(const TransactionAnswer& answer) {
@@ -126,7 +123,7 @@ void QueueContention::enqueue() {
   transaction.else_read({.range = {key_}, .keys_only = true});
   for (const KeyRange& each : place_.barred) transaction.else_read({.range = each, .limit = 1, .keys_only = true});
   state_ = Key::asked_for;
-  ask(transaction, in_one_request_ ? 1 : 2, place_.barred.size() + 1, true, &QueueContention::enqueued);
+  ask(std::move(transaction), true, &QueueContention::enqueued);
 }
 
 void QueueContention::enqueued(const TransactionAnswer& answer) {
@@ -167,7 +164,7 @@ void QueueContention::look() {
   before.created_before = created_;
   Transaction transaction;
   transaction.read({.range = {key_}, .keys_only = true}).read(before);
-  ask(transaction, 2, 0, false, &QueueContention::looked);
+  ask(std::move(transaction), false, &QueueContention::looked);
 }
 
 void QueueContention::looked(const TransactionAnswer& answer) {
@@ -184,7 +181,8 @@ void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision)
   if (!request_.wait) return busy();
   // The first in line for a semaphore gets what any of those before it gives back.
   const bool any = place_.capacity > 1 && before.size() == place_.capacity;
-  watch(any ? place_.before : KeyRange{before.front().key}, revision + 1);
+  // From that revision: what was seen there may have gone in it, behind the look.
+  watch(any ? place_.before : KeyRange{before.front().key}, revision);
 }
 
 void QueueContention::watch(const KeyRange& range, std::int64_t from) {

@@ -61,9 +61,8 @@ class QueueContention final : public Contention {
   void give_up();
   // Nothing that is under way concerns us any more.
   void leave(Stage stage);
-  // Sends it; f is given the answer, which has so many steps, unless this is gone or has moved on.
-  void ask(const Transaction& transaction, std::size_t steps_if_held, std::size_t steps_else, bool makes,
-           void (QueueContention::*f)(const TransactionAnswer&));
+  // Sends it; f is given the answer, unless this is gone or has moved on. makes: a key.
+  void ask(Transaction transaction, bool makes, void (QueueContention::*f)(const TransactionAnswer&));
   [[nodiscard]] Read nearest_before(std::int64_t limit) const;
 
   Queue& queue_;

@@ -41,6 +41,7 @@ std::string operation(std::uint32_t list, std::uint32_t kind, std::string_view r
 constexpr std::uint32_t kind_range = 1;
 constexpr std::uint32_t kind_put = 2;
 constexpr std::uint32_t kind_remove = 3;
+constexpr std::uint32_t kind_transaction = 4;
 constexpr std::uint32_t list_conditions = 1;
 constexpr std::uint32_t list_then = 2;
 constexpr std::uint32_t list_else = 3;
@@ -102,6 +103,16 @@ bool read_step(std::string_view text, StepAnswer& step) {
   });
 }
 
+bool read_answer(std::string_view text, TransactionAnswer& answer, const Steps& steps) {
+  const bool read = each_field(text, [&](MessageReader& reader) {
+    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
+    if (reader.field() == 2) answer.held = reader.number() != 0;
+    if (reader.field() == 3) return read_step(reader.bytes(), answer.steps.emplace_back());
+    return true;
+  });
+  return read && answer.steps.size() == (answer.held ? steps.if_held : steps.otherwise);
+}
+
 }  // namespace
 
 KeyRange beginning_with(std::string prefix) {
@@ -130,36 +141,57 @@ Transaction& Transaction::if_created(const KeyRange& range, std::int64_t revisio
 }
 
 Transaction& Transaction::put(const std::string& key, std::string_view value, std::int64_t lease) {
+  ++steps_.if_held;
   then_ += operation(list_then, kind_put, MessageWriter().bytes(1, key).bytes(2, value).number(3, lease).take());
   return *this;
 }
 
 Transaction& Transaction::remove(const KeyRange& range) {
+  ++steps_.if_held;
   then_ += operation(list_then, kind_remove, with_range(range).take());
   return *this;
 }
 
 Transaction& Transaction::read(const Read& what) {
+  ++steps_.if_held;
   then_ += operation(list_then, kind_range, range_request(what));
   return *this;
 }
 
 Transaction& Transaction::else_read(const Read& what) {
+  ++steps_.otherwise;
   else_ += operation(list_else, kind_range, range_request(what));
   return *this;
 }
 
-Result<TransactionAnswer> read_transaction(std::string_view text, std::size_t steps_if_held, std::size_t steps_else) {
+Result<TransactionAnswer> read_transaction(std::string_view text, const Steps& steps) {
   TransactionAnswer answer;
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
-    if (reader.field() == 2) answer.held = reader.number() != 0;
-    if (reader.field() == 3) return read_step(reader.bytes(), answer.steps.emplace_back());
-    return true;
-  });
-  const std::size_t steps = answer.held ? steps_if_held : steps_else;
-  if (!read || answer.steps.size() != steps || answer.header.revision <= 0) return no_answer("a transaction");
+  if (!read_answer(text, answer, steps) || answer.header.revision <= 0) return no_answer("a transaction");
   return answer;
+}
+
+std::string together(const std::vector<Transaction>& transactions) {
+  std::string request;
+  for (const Transaction& each : transactions) request += operation(list_then, kind_transaction, each.request());
+  return request;
+}
+
+Result<std::vector<TransactionAnswer>> read_together(std::string_view text,
+                                                     const std::vector<Transaction>& transactions) {
+  Header header;
+  std::vector<TransactionAnswer> answers;
+  const auto read_one = [&](MessageReader& reader) {
+    if (reader.field() != kind_transaction || answers.size() == transactions.size()) return false;
+    const Steps& steps = transactions[answers.size()].steps();
+    return read_answer(reader.bytes(), answers.emplace_back(), steps);
+  };
+  const bool read = each_field(text, [&](MessageReader& reader) {
+    if (reader.field() == 1) return read_header(reader.bytes(), header);
+    return reader.field() != 3 || each_field(reader.bytes(), read_one);
+  });
+  if (!read || answers.size() != transactions.size() || header.revision <= 0) return no_answer("transactions");
+  for (TransactionAnswer& each : answers) each.header = header;
+  return answers;
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------

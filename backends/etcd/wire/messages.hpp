@@ -60,6 +60,12 @@ struct Read {
   bool keys_only = false;
 };
 
+// How many steps a transaction has.
+struct Steps {
+  std::size_t if_held = 0;
+  std::size_t otherwise = 0;
+};
+
 // Conditions, and what is done if all of them hold, or else; each in the order given, all at once. A read sees what was
 // put before it. etcd takes 128 of each.
 class Transaction {
@@ -75,11 +81,13 @@ class Transaction {
   Transaction& else_read(const Read& what);
 
   [[nodiscard]] std::string request() const { return conditions_ + then_ + else_; }
+  [[nodiscard]] const Steps& steps() const noexcept { return steps_; }
 
  private:
   std::string conditions_;
   std::string then_;
   std::string else_;
+  Steps steps_;
 };
 
 // What one step of a transaction answered: keys that were read, or how many were removed.
@@ -94,9 +102,14 @@ struct TransactionAnswer {
   bool held = false;  // the conditions
   std::vector<StepAnswer> steps;
 };
-// steps: how many were asked for, in either case; others break the protocol. errc::protocol for all that is no answer.
-[[nodiscard]] Result<TransactionAnswer> read_transaction(std::string_view text, std::size_t steps_if_held,
-                                                         std::size_t steps_else = 0);
+// errc::protocol for what is no answer to a transaction of so many steps.
+[[nodiscard]] Result<TransactionAnswer> read_transaction(std::string_view text, const Steps& steps);
+
+// Several as one: all conditions are looked at first, then all is done, in the order given and in one revision.
+[[nodiscard]] std::string together(const std::vector<Transaction>& transactions);
+// The answers, each with the header of all. errc::protocol as above.
+[[nodiscard]] Result<std::vector<TransactionAnswer>> read_together(std::string_view text,
+                                                                   const std::vector<Transaction>& transactions);
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,94 @@
+#include "backends/etcd/locks/batches.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "backends/common/reconnect.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+// etcd takes 128 operations in all, and each transaction of ours has at most five conditions or steps.
+constexpr std::size_t most_together = 64;
+constexpr std::size_t most_under_way = 2;
+
+}  // namespace
+
+void Batches::submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done) {
+  waiting_.push_back({std::move(transaction), std::string(lock), deadline, std::move(done)});
+  send_waiting();
+}
+
+void Batches::send_waiting() {
+  while (under_way_ < most_under_way && !waiting_.empty()) send(next_batch());
+}
+
+// In the order of their calls, but for a second acquire of a lock.
+Batches::Batch Batches::next_batch() {
+  Batch batch;
+  std::deque<Item> left;
+  std::set<std::string_view> locks;
+  for (Item& item : waiting_) {
+    const bool full = batch.size() == most_together;
+    if (full || (!item.lock.empty() && !locks.insert(item.lock).second)) {
+      left.push_back(std::move(item));
+    } else {
+      batch.push_back(std::move(item));
+    }
+  }
+  waiting_ = std::move(left);
+  return batch;
+}
+
+void Batches::send_alone(Item item) {
+  Batch batch;
+  batch.push_back(std::move(item));
+  send(std::move(batch));
+}
+
+void Batches::send(Batch batch) {
+  ++under_way_;
+  TimePoint deadline = TimePoint::max();
+  std::vector<Transaction> transactions;
+  transactions.reserve(batch.size());
+  for (Item& item : batch) {
+    deadline = std::min(deadline, item.deadline);
+    transactions.push_back(batch.size() == 1 ? std::move(item.transaction) : item.transaction);
+  }
+  std::string request = batch.size() == 1 ? transactions.front().request() : together(transactions);
+  client_.call(method_transaction, std::move(request), deadline,
+               lifetime_.guard([this, batch = std::make_shared<Batch>(std::move(batch)),
+                                transactions = std::move(transactions)](const Result<std::string>& answer, TimePoint) {
+                 --under_way_;
+                 const Lifetime::Watch life = lifetime_.watch();
+                 answered(*batch, transactions, answer);
+                 if (!life.over()) send_waiting();
+               }));
+}
+
+void Batches::answered(Batch& batch, const std::vector<Transaction>& transactions, const Result<std::string>& answer) {
+  const Lifetime::Watch life = lifetime_.watch();
+  if (batch.size() == 1) {
+    if (!answer.ok()) return batch.front().done(answer.failure());
+    return batch.front().done(read_transaction(answer.value(), transactions.front().steps()));
+  }
+  // Nothing of it was carried out, perhaps because of a single one.
+  if (!answer.ok() && common::is_final_refusal(answer.failure()) && answer.failure().code != errc::lost) {
+    for (Item& item : batch) send_alone(std::move(item));
+    return;
+  }
+  const auto answers = answer.ok() ? read_together(answer.value(), transactions)
+                                   : Result<std::vector<TransactionAnswer>>(answer.failure());
+  for (std::size_t i = 0; i < batch.size() && !life.over(); ++i) {
+    if (answers.ok()) {
+      batch[i].done(answers.value()[i]);
+    } else {
+      batch[i].done(answers.failure());
+    }
+  }
+}
+
+}  // namespace dlock::etcd

@@ -1,0 +1,54 @@
+// Transactions about locks. Those that come while others are under way are sent together, as one: that is one entry in
+// the cluster's log instead of many, and one wait for its disks.
+//
+// Two acquires of one lock never go together: their keys would have the same revision, which says who is first.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+#include <dlock/result.hpp>
+#include <dlock/task.hpp>
+
+#include "backends/etcd/connection/client.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+// In tasks only.
+class Batches {
+ public:
+  using Handler = Callback<const Result<TransactionAnswer>&>;
+
+  explicit Batches(Client& client) : client_(client) {}
+
+  // As Client::call(). lock: what it makes a key for; empty: it makes none.
+  void submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done);
+
+ private:
+  struct Item {
+    Transaction transaction;
+    std::string lock;
+    TimePoint deadline;
+    Handler done;
+  };
+  using Batch = std::vector<Item>;
+
+  void send_waiting();
+  [[nodiscard]] Batch next_batch();
+  void send(Batch batch);
+  void send_alone(Item item);
+  void answered(Batch& batch, const std::vector<Transaction>& transactions, const Result<std::string>& answer);
+
+  Client& client_;
+  std::deque<Item> waiting_;
+  std::size_t under_way_ = 0;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::etcd
