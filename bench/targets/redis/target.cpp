@@ -174,7 +174,7 @@ void RedisTarget::unlink_matching(RedisConnection& connection, const std::string
     if (reply->elements != 2) throw std::runtime_error("Redis: an unexpected answer to SCAN");
     cursor = reply->element[0]->str;
     const redisReply& keys = *reply->element[1];
-    constexpr std::size_t at_once = 100;
+    const std::size_t at_once = on_cluster(given()) ? 1 : 100;  // there, those of one command are in one slot
     for (std::size_t i = 0; i < keys.elements; i += at_once) {
       std::vector<std::string_view> words = {"UNLINK"};
       for (std::size_t k = i; k < std::min(i + at_once, keys.elements); ++k) {

@@ -123,6 +123,8 @@ void expect_that_it_can_be_measured(const std::string& url, const std::vector<te
     expect_that_its_floors_exclude(*each);
     expect_that_operations_are_counted(*each, 2);
     use_other_kinds(*each);
+    const Client client = each->connect(1);
+    for (const char* name : {"a", "b", "c", "d", "e"}) (void)client.lock(std::string(lock_names) + name).acquire();
     EXPECT_EQ(setting(*each, "masters"), std::to_string(masters.size()));
     EXPECT_EQ(setting(*each, "version"), masters.front()->info("server", "redis_version"));
   }
