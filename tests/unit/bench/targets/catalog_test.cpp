@@ -45,7 +45,7 @@ TEST(BenchCatalog, AStrategyThatDoesNotExistIsRefused) {
 }
 
 TEST(BenchCatalog, AnUnknownSchemeIsRefused) {
-  EXPECT_THAT(refusal_of("etcd://host"), testing::HasSubstr("etcd"));
+  EXPECT_THAT(refusal_of("nats://host"), testing::HasSubstr("nats"));
 }
 
 TEST(BenchCatalog, ARefusalDoesNotShowThePassword) {
