@@ -79,9 +79,11 @@ std::string_view explain(FencingDurability durability) noexcept {
 }
 
 std::string_view describe_scheme(std::string_view scheme) noexcept {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> known{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> known{{
       {"file", "this machine: kernel locks on files, no server (the default)"},
       {"memory", "this process only: for tests of programs that use the library"},
+      {"etcd", "an etcd cluster"},
+      {"etcds", "an etcd cluster over TLS"},
       {"postgres", "PostgreSQL"},
       {"postgresql", "PostgreSQL"},
       {"redis", "Redis"},

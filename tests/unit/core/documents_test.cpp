@@ -41,7 +41,7 @@ std::string word_at(const std::string& text, std::size_t& at) {
   return text.substr(from, at - from);
 }
 
-constexpr std::array backends{"file", "memory", "postgres", "redis", "zookeeper"};
+constexpr std::array backends{"etcd", "file", "memory", "postgres", "redis", "zookeeper"};
 
 // Whether it is in a directory of that backend, or in none of a backend.
 bool concerns(const fs::path& file, const std::string& backend) {
