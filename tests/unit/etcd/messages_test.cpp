@@ -126,7 +126,7 @@ TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
   const std::string steps =
       sub('\x1a', sub('\x0a', header + sub('\x12', full) + sub('\x12', bare) + "\x18\x01\x20\x03")) +
       sub('\x1a', sub('\x12', header)) + sub('\x1a', sub('\x1a', header + "\x10\x02"));
-  const auto answer = read_transaction(header + "\x10\x01" + steps, 3);
+  const auto answer = read_transaction(header + "\x10\x01" + steps, {3});
   ASSERT_TRUE(answer.ok());
   expect_header(answer.value().header);
   EXPECT_TRUE(answer.value().held);
@@ -149,16 +149,16 @@ TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
 TEST(EtcdTransactions, AnAnswerHasAsManyStepsAsWereAskedFor) {
   const std::string step = sub('\x1a', sub('\x0a', "\x20\x01"));
   const std::string held = header + "\x10\x01";
-  EXPECT_TRUE(read_transaction(held, 0).ok());
-  EXPECT_TRUE(read_transaction(held + step, 1, 2).ok());
-  EXPECT_FALSE(read_transaction(held + step, 2, 1).ok());
-  EXPECT_FALSE(read_transaction(held + step + step, 1).ok());
-  EXPECT_FALSE(read_transaction(held, 1).ok());
-  const auto otherwise = read_transaction(header + step + step, 1, 2);
+  EXPECT_TRUE(read_transaction(held, {0}).ok());
+  EXPECT_TRUE(read_transaction(held + step, {1, 2}).ok());
+  EXPECT_FALSE(read_transaction(held + step, {2, 1}).ok());
+  EXPECT_FALSE(read_transaction(held + step + step, {1}).ok());
+  EXPECT_FALSE(read_transaction(held, {1}).ok());
+  const auto otherwise = read_transaction(header + step + step, {1, 2});
   ASSERT_TRUE(otherwise.ok());
   EXPECT_FALSE(otherwise.value().held);
-  EXPECT_FALSE(read_transaction(header + step, 1, 2).ok());
-  EXPECT_FALSE(read_transaction(header + step, 1).ok());
+  EXPECT_FALSE(read_transaction(header + step, {1, 2}).ok());
+  EXPECT_FALSE(read_transaction(header + step, {1}).ok());
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
@@ -267,7 +267,9 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
   const std::string lease = "\x10" + lease_varint;
   const std::vector<Reader> readers = {
       {"a transaction",
-       [](std::string_view text) { return whether(read_transaction(text, 1, 0)); },
+       [](std::string_view text) {
+         return whether(read_transaction(text, {1, 0}));
+       },
        {
            "",                                                                        // no revision
            sub('\x0a', "\x08\x07"),                                                   // the same
@@ -316,7 +318,7 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
 TEST(EtcdAnswers, MayHaveFieldsThatNobodyKnows) {
   const std::string more = "\xc2\x3e\x03new\xc8\x3e\x01";  // fields 1000 and 1001
   const std::string with_more = sub('\x0a', "\x18\xac\x02" + more);
-  EXPECT_TRUE(read_transaction(with_more + "\x10\x01" + sub('\x1a', sub('\x0a', more) + more) + more, 1).ok());
+  EXPECT_TRUE(read_transaction(with_more + "\x10\x01" + sub('\x1a', sub('\x0a', more) + more) + more, {1}).ok());
   EXPECT_TRUE(read_lease(with_more + "\x10\x01" + more).ok());
   EXPECT_TRUE(read_watch(with_more + more).ok());
   EXPECT_TRUE(read_authenticate(with_more + "\x12\x01t" + more).ok());
