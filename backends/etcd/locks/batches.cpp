@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "backends/common/reconnect.hpp"
@@ -30,7 +31,7 @@ void Batches::send_waiting() {
 Batches::Batch Batches::next_batch() {
   Batch batch;
   std::deque<Item> left;
-  std::set<std::string_view> locks;
+  std::set<std::string> locks;
   for (Item& item : waiting_) {
     const bool full = batch.size() == most_together;
     if (full || (!item.lock.empty() && !locks.insert(item.lock).second)) {

@@ -1,0 +1,505 @@
+// The backend against an etcd in memory, on a clock that the test moves.
+#include "backends/etcd/etcd_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fake_etcd.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Attempt;
+using Fate = FakeEtcd::Fate;
+
+class EtcdBackendTest : public testing::Test {
+ protected:
+  std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
+    BackendConfig config{.url = Url::parse("etcd://a,b,c?" + std::string(parameters)),
+                         .holder = "host:1:test",
+                         .lease = 10s,
+                         .response_timeout = 2s,
+                         .connect_timeout = 3s};
+    auto made = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+    engine.run();
+    return made;
+  }
+
+  std::unique_ptr<Attempt> begin(Backend& backend, const std::string& name = "a", bool wait = true,
+                                 Space space = Space::lock) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = name,
+                        .owner = host.new_owner_id(),
+                        .holder = "host:1:test",
+                        .lease = 10s,
+                        .wait = wait,
+                        .space = space};
+    attempt->contention = backend.contend(attempt->request, *attempt);
+    return attempt;
+  }
+  std::unique_ptr<Attempt> contend(Backend& backend, const std::string& name = "a", bool wait = true,
+                                   Space space = Space::lock) {
+    auto attempt = begin(backend, name, wait, space);
+    engine.run();
+    return attempt;
+  }
+  ReleaseOutcome::Status release(Backend& backend, const Attempt& attempt) {
+    std::optional<ReleaseOutcome> outcome;
+    backend.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });
+    for (int i = 0; i < 100 && !outcome; ++i) engine.advance(100ms);
+    return outcome.value().status;
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  FakeEtcd etcd{engine};
+  std::unique_ptr<EtcdBackend> backend = make();
+};
+
+// --- Locks -----------------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, NothingConnectsBeforeItIsNeeded) {
+  engine.advance(1min);
+  EXPECT_EQ(etcd.dialled, 0);
+}
+
+TEST_F(EtcdBackendTest, AFreeLockIsOneTransactionAndSoIsItsRelease) {
+  (void)contend(*backend, "first");
+  const int before = etcd.transactions;
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(etcd.transactions, before + 1);
+  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U);
+  EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::released);
+  EXPECT_EQ(etcd.transactions, before + 2);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+  EXPECT_TRUE(etcd.metadata.contains("hasleader"));
+}
+
+TEST_F(EtcdBackendTest, ABusyTryWritesNothing) {
+  const auto held = contend(*backend);
+  const auto revision = etcd.keys.size();
+  const auto attempt = contend(*backend, "a", false);
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(etcd.keys.size(), revision);
+}
+
+TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
+  const auto first = contend(*backend);
+  const auto second = contend(*backend);
+  const auto third = contend(*backend);
+  EXPECT_FALSE(second->grant || third->grant);
+  EXPECT_EQ(etcd.watches(), 2U);
+  (void)release(*backend, *first);
+  EXPECT_TRUE(second->grant && !third->grant);
+  EXPECT_GT(second->grant->token, first->grant->token);
+  (void)release(*backend, *second);
+  EXPECT_TRUE(third->grant);
+}
+
+TEST_F(EtcdBackendTest, AWaiterThatGivesUpLeavesNothingAndLetsTheNextOnePass) {
+  const auto first = contend(*backend);
+  auto second = contend(*backend);
+  const auto third = contend(*backend);
+  second.reset();
+  engine.run();
+  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 2U);
+  (void)release(*backend, *first);
+  EXPECT_TRUE(third->grant);
+}
+
+TEST_F(EtcdBackendTest, ManyAtOnceGoTogetherAndTwoOfOneLockDoNot) {
+  (void)contend(*backend, "first");
+  const int before = etcd.transactions;
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 50; ++i) attempts.push_back(begin(*backend, "many/" + std::to_string(i)));
+  auto one = begin(*backend, "same");
+  auto other = begin(*backend, "same");
+  engine.run();
+  for (const auto& each : attempts) EXPECT_TRUE(each->grant);
+  EXPECT_LE(etcd.transactions - before, 6);
+  EXPECT_TRUE(one->grant && !other->grant);
+  (void)release(*backend, *one);
+  ASSERT_TRUE(other->grant);
+  EXPECT_GT(other->grant->token, one->grant->token);
+}
+
+TEST_F(EtcdBackendTest, WhatGoesTogetherAndIsRefusedIsAskedForAlone) {
+  (void)contend(*backend, "first");
+  int refusals = 0;
+  etcd.status = [&](std::string_view method) {
+    const bool refuse = method == method_transaction && ++refusals == 3;  // the first that has several
+    return refuse ? GrpcStatus{.code = 7, .message = "etcdserver: permission denied"} : GrpcStatus{};
+  };
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 5; ++i) attempts.push_back(begin(*backend, "many/" + std::to_string(i)));
+  engine.run();
+  EXPECT_GE(refusals, 5);
+  for (const auto& each : attempts) EXPECT_TRUE(each->grant) << (each->failure ? each->failure->detail : "");
+}
+
+// --- The session -----------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, ALeaseIsExtendedByKeepAlivesThatAreConfirmed) {
+  const auto attempt = contend(*backend);
+  const TimePoint until = attempt->grant->valid_until;
+  EXPECT_LE(until, engine.now() + 10s);
+  engine.advance(1min);
+  EXPECT_TRUE(host.losses.empty());
+  ASSERT_FALSE(host.extensions.empty());
+  EXPECT_GT(host.extensions.back().second, until + 40s);
+  EXPECT_LE(host.extensions.back().second, engine.now() + 10s);
+}
+
+TEST_F(EtcdBackendTest, AKeepAliveOfAnotherTermThanTheReadsDoesNotCount) {
+  const auto attempt = contend(*backend);
+  etcd.term_of_keep_alives = etcd.term - 1;
+  engine.advance(9s);
+  EXPECT_TRUE(host.extensions.empty());
+  EXPECT_GT(etcd.keep_alives, 2);
+  engine.advance(1s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_LE(attempt->grant->valid_until, engine.now());
+}
+
+TEST_F(EtcdBackendTest, AKeepAliveWhoseReadIsNotAnsweredDoesNotCount) {
+  const auto attempt = contend(*backend);
+  etcd.fate = [](std::string_view) { return Fate::lost; };
+  engine.advance(10s);
+  EXPECT_TRUE(host.extensions.empty());
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, ASessionWhoseKeyIsGoneIsLostThoughItsLeaseIsKeptAlive) {
+  const auto attempt = contend(*backend);
+  for (const auto& [key, value] : std::map<std::string, KeyValue>(etcd.keys)) {
+    if (key.find(".session/") != std::string::npos) etcd.remove(key);
+  }
+  engine.advance(4s);
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, ASessionThatExpiredIsLostAndAWaiterQueuesAnewAtTheEnd) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  etcd.expire_leases();
+  engine.advance(4s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, held->request.owner);
+  ASSERT_TRUE(waiter->grant);
+  EXPECT_GT(waiter->grant->token, held->grant->token);
+}
+
+TEST_F(EtcdBackendTest, WithTheShortestTimesItIsKeptAliveAsWell) {
+  backend = make("session_ttl=2s");
+  const auto attempt = contend(*backend);
+  engine.advance(30s);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_LT(etcd.dialled, 3);
+}
+
+TEST_F(EtcdBackendTest, ASilentMemberIsLeftInTimeAndTheLockKept) {
+  const auto attempt = contend(*backend);
+  const int before = etcd.dialled;
+  etcd.silent = true;
+  engine.advance(6s);
+  EXPECT_GT(etcd.dialled, before);
+  etcd.silent = false;
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(EtcdBackendTest, AKeyThatSomebodyRemovesIsALossAtOnce) {
+  const auto attempt = contend(*backend);
+  engine.advance(300ms);
+  etcd.remove(etcd.keys_below("dlock/a/").front());
+  engine.run();
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, AKeyThatWasRemovedInTheFirstMomentIsALossTheMomentItIsWatched) {
+  const auto attempt = contend(*backend);
+  etcd.remove(etcd.keys_below("dlock/a/").front());
+  engine.advance(250ms);
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, AnotherClusterIsWarnedOf) {
+  const auto attempt = contend(*backend);
+  etcd.cluster = 2;
+  engine.advance(10s);
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, TheEndOfTheClientEndsItsSession) {
+  const auto held = contend(*backend);
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.run();
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(etcd.keys.empty());
+  EXPECT_TRUE(etcd.leases.empty());
+}
+
+TEST_F(EtcdBackendTest, MayEndWithEverythingUnderWay) {
+  const auto held = contend(*backend);
+  auto waiter = contend(*backend);
+  etcd.silent = true;
+  auto asking = contend(*backend, "b");
+  asking.reset();
+  waiter.reset();
+  backend.reset();
+  engine.advance(1min);
+}
+
+// --- Connections -----------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, ABrokenConnectionCostsNothing) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  etcd.break_connections();
+  engine.advance(1s);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_FALSE(waiter->grant);
+  (void)release(*backend, *held);
+  EXPECT_TRUE(waiter->grant);
+}
+
+TEST_F(EtcdBackendTest, AReleaseThatAWaiterMissedWhileItWasCutOffIsSeen) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  etcd.refuses = true;
+  etcd.break_connections();
+  engine.run();
+  etcd.remove(etcd.keys_below("dlock/a/").front());
+  etcd.refuses = false;
+  engine.advance(1s);
+  EXPECT_TRUE(waiter->grant);
+}
+
+TEST_F(EtcdBackendTest, CompactionIsNobodysError) {
+  const auto held = contend(*backend);
+  etcd.compact();
+  const auto waiter = contend(*backend);
+  etcd.compact();
+  etcd.break_connections();
+  engine.advance(1s);
+  (void)release(*backend, *held);
+  engine.advance(2s);
+  EXPECT_TRUE(waiter->grant);
+  EXPECT_FALSE(waiter->failure);
+}
+
+TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
+  etcd.refuses = true;
+  const auto attempt = contend(*backend, "a", false);
+  engine.advance(2s);
+  ASSERT_FALSE(attempt->unreachable_reports.empty());
+  EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
+}
+
+TEST_F(EtcdBackendTest, ALoginThatIsRefusedEndsAWaitWithoutThePassword) {
+  etcd.status = [](std::string_view method) {
+    if (method != method_authenticate) return GrpcStatus{};
+    return GrpcStatus{.code = 3, .message = "etcdserver: authentication failed, invalid user ID or password"};
+  };
+  BackendConfig config{.url = Url::parse("etcd://u:hunter2@a"),
+                       .holder = "h",
+                       .lease = 10s,
+                       .response_timeout = 2s,
+                       .connect_timeout = 3s};
+  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+  EXPECT_EQ(attempt->failure->detail.find("hunter2"), std::string::npos);
+}
+
+TEST_F(EtcdBackendTest, ATokenThatIsKnownNoMoreIsRenewedOnce) {
+  BackendConfig config{
+      .url = Url::parse("etcd://u:p@a"), .holder = "h", .lease = 10s, .response_timeout = 2s, .connect_timeout = 3s};
+  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+  (void)contend(*backend, "first");
+  bool refused = false;
+  etcd.status = [&](std::string_view method) {
+    if (method != method_transaction || std::exchange(refused, true)) return GrpcStatus{};
+    return GrpcStatus{.code = 16, .message = "etcdserver: invalid auth token"};
+  };
+  const auto attempt = contend(*backend);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(etcd.users.size(), 2U);
+}
+
+// --- Answers that do not come ----------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, AnAcquireWhoseAnswerIsLostIsRepeatedAndGrantedOnce) {
+  (void)contend(*backend, "first");
+  bool lost = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
+  };
+  const auto attempt = contend(*backend);
+  EXPECT_FALSE(attempt->grant);
+  engine.advance(5s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, ALateAcquireThatWasGivenUpDoesNothing) {
+  (void)contend(*backend, "first");
+  bool late = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
+  };
+  auto attempt = contend(*backend);
+  attempt.reset();
+  engine.advance(1s);
+  etcd.deliver_late();
+  engine.advance(10s);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+}
+
+TEST_F(EtcdBackendTest, ALateAcquireBehindTheReleaseOfItsOwnerDoesNothing) {
+  (void)contend(*backend, "first");
+  bool late = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(5s);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::released);
+  etcd.deliver_late();
+  engine.advance(10s);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+}
+
+TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
+  (void)contend(*backend, "first");
+  bool late = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
+  };
+  auto attempt = contend(*backend);
+  etcd.expire_leases();
+  engine.advance(15s);
+  attempt.reset();
+  engine.advance(1s);
+  etcd.deliver_late();
+  engine.run();
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+}
+
+TEST_F(EtcdBackendTest, AReleaseWhoseAnswerIsLostFreesTheLockAndIsHonest) {
+  const auto attempt = contend(*backend);
+  bool lost = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
+  };
+  EXPECT_NE(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+}
+
+TEST_F(EtcdBackendTest, AReleaseThatDidNotArriveIsRepeatedUntilTheLockIsFree) {
+  const auto attempt = contend(*backend);
+  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
+  (void)release(*backend, *attempt);
+  etcd.fate = nullptr;
+  engine.advance(5s);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+}
+
+// --- Other kinds -----------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, PermitsOfAnotherNumberAreRefused) {
+  auto eight = std::make_unique<Attempt>();
+  eight->request = {.name = "s",
+                    .owner = host.new_owner_id(),
+                    .holder = "h",
+                    .lease = 10s,
+                    .wait = true,
+                    .space = Space::semaphore,
+                    .permits = 8};
+  eight->contention = backend->contend(eight->request, *eight);
+  engine.run();
+  ASSERT_TRUE(eight->grant);
+  auto nine = std::make_unique<Attempt>();
+  nine->request = {.name = "s",
+                   .owner = host.new_owner_id(),
+                   .holder = "h",
+                   .lease = 10s,
+                   .wait = true,
+                   .space = Space::semaphore,
+                   .permits = 9};
+  nine->contention = backend->contend(nine->request, *nine);
+  engine.run();
+  ASSERT_TRUE(nine->failure);
+  EXPECT_EQ(nine->failure->code, errc::invalid_argument);
+  EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, OnlyTheFirstInLineForAPermitWatchesAll) {
+  const auto ask = [&](bool wait) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = "s",
+                        .owner = host.new_owner_id(),
+                        .holder = "h",
+                        .lease = 10s,
+                        .wait = wait,
+                        .space = Space::semaphore,
+                        .permits = 2};
+    attempt->contention = backend->contend(attempt->request, *attempt);
+    engine.run();
+    return attempt;
+  };
+  std::vector<std::unique_ptr<Attempt>> all;
+  for (int i = 0; i < 6; ++i) all.push_back(ask(true));
+  EXPECT_TRUE(all[0]->grant && all[1]->grant && !all[2]->grant);
+  EXPECT_FALSE(ask(false)->grant);
+  EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 6U);
+  const int before = etcd.transactions;
+  (void)release(*backend, *all[1]);
+  EXPECT_TRUE(all[2]->grant && !all[3]->grant);
+  EXPECT_LE(etcd.transactions - before, 4);
+  (void)release(*backend, *all[0]);
+  EXPECT_TRUE(all[3]->grant && !all[4]->grant);
+}
+
+TEST_F(EtcdBackendTest, ReadersEnterTogetherAndBehindAWriterTheyWait) {
+  const auto ask = [&](Mode mode) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = "rw",
+                        .owner = host.new_owner_id(),
+                        .holder = "h",
+                        .lease = 10s,
+                        .wait = true,
+                        .space = Space::read_write,
+                        .mode = mode};
+    attempt->contention = backend->contend(attempt->request, *attempt);
+    engine.run();
+    return attempt;
+  };
+  const auto one = ask(Mode::shared);
+  const auto two = ask(Mode::shared);
+  const auto writer = ask(Mode::exclusive);
+  const auto late = ask(Mode::shared);
+  EXPECT_TRUE(one->grant && two->grant && !writer->grant && !late->grant);
+  (void)release(*backend, *two);
+  EXPECT_FALSE(writer->grant);
+  (void)release(*backend, *one);
+  EXPECT_TRUE(writer->grant && !late->grant);
+  (void)release(*backend, *writer);
+  EXPECT_TRUE(late->grant);
+}
+
+}  // namespace
+}  // namespace dlock::etcd

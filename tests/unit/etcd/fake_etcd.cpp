@@ -1,0 +1,355 @@
+#include "fake_etcd.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/etcd/wire/protobuf.hpp"
+
+namespace dlock::etcd {
+
+namespace {
+
+constexpr int not_found = 5;
+
+bool is_in(const KeyRange& range, const std::string& key) {
+  if (range.end.empty()) return key == range.key;
+  return key >= range.key && (range.end == std::string(1, '\0') || key < range.end);
+}
+
+KeyRange range_in(std::string_view request, std::uint32_t key_field = 1, std::uint32_t end_field = 2) {
+  KeyRange range;
+  MessageReader reader(request);
+  while (reader.next()) {
+    if (reader.field() == key_field) range.key = reader.bytes();
+    if (reader.field() == end_field) range.end = reader.bytes();
+  }
+  return range;
+}
+
+std::int64_t number_of(std::string_view message, std::uint32_t field) {
+  MessageReader reader(message);
+  while (reader.next()) {
+    if (reader.field() == field) return reader.signed_number();
+  }
+  return 0;
+}
+
+std::string text_of(std::string_view message, std::uint32_t field) {
+  MessageReader reader(message);
+  while (reader.next()) {
+    if (reader.field() == field) return std::string(reader.bytes());
+  }
+  return {};
+}
+
+std::vector<std::string_view> all_of(std::string_view message, std::uint32_t field) {
+  std::vector<std::string_view> found;
+  MessageReader reader(message);
+  while (reader.next()) {
+    if (reader.field() == field) found.push_back(reader.bytes());
+  }
+  return found;
+}
+
+}  // namespace
+
+// --- Connections -----------------------------------------------------------------------------------------------------
+
+class FakeEtcd::FakeMember final : public Member {
+ public:
+  FakeMember(FakeEtcd& etcd, Member::Events& events) : etcd_(etcd), events_(events) {}
+  ~FakeMember() override {
+    etcd_.connected_.erase(this);
+    std::erase_if(etcd_.watches_, [this](const Watch& each) { return each.member == this; });
+  }
+
+  void open(TimePoint /*deadline*/) override {
+    ++etcd_.dialled;
+    later([this] {
+      if (etcd_.refuses) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"});
+      etcd_.connected_.insert(this);
+      events_.member_opened();
+    });
+  }
+  CallId begin(std::string_view method, const Grpc::Metadata& metadata) override {
+    for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
+    last_ += 2;
+    methods_[last_] = method;
+    return last_;
+  }
+  void send(CallId call, std::string_view message, bool last) override {
+    later([this, call, request = std::string(message), last] {
+      if (!methods_.contains(call) || etcd_.silent) return;
+      last ? unary(call, request) : stream(call, request);
+    });
+  }
+  void cancel(CallId call) override { methods_.erase(call); }
+  void flush() override {}
+  void receive() override {}
+  void discard() noexcept override {}
+
+  void say(CallId call, const std::string& message) {
+    later([this, call, message] {
+      if (!methods_.contains(call)) return;
+      const Lifetime::Watch life = lifetime_.watch();
+      events_.member_said(call, message);
+      if (!life.over()) events_.member_drained();
+    });
+  }
+  void close() { events_.member_closed({errc::unavailable, "etcd:2379: Connection reset by peer"}); }
+
+ private:
+  void later(std::function<void()> f) { etcd_.executor_.post(lifetime_.guard(std::move(f))); }
+
+  void unary(CallId call, const std::string& request) {
+    const std::string_view method = methods_.at(call);
+    GrpcStatus status = etcd_.status ? etcd_.status(method) : GrpcStatus{};
+    const Fate fate = etcd_.fate ? etcd_.fate(method) : Fate::answered;
+    if (fate == Fate::lost) return;
+    if (fate == Fate::late) {
+      etcd_.late_.push_back([&etcd = etcd_, method, request] { (void)etcd.carry_out(method, request); });
+      return;
+    }
+    std::string answer;
+    if (status.code == 0) {
+      answer = etcd_.carry_out(method, request);
+      status = std::exchange(etcd_.refusal_, {});
+    }
+    if (fate == Fate::carried_out) return;
+    methods_.erase(call);
+    const Lifetime::Watch life = lifetime_.watch();
+    if (status.code == 0) events_.member_said(call, answer);
+    if (!life.over()) events_.member_ended(call, status);
+    if (!life.over()) events_.member_drained();
+  }
+
+  void stream(CallId call, const std::string& request) {
+    if (methods_.at(call) == method_watch) return etcd_.begin_watch(*this, call, request);
+    ++etcd_.keep_alives;
+    const std::int64_t lease = number_of(request, 1);
+    const auto found = etcd_.leases.find(lease);
+    MessageWriter header;
+    header.number(1, etcd_.cluster)
+        .number(3, etcd_.revision_)
+        .number(4, etcd_.term_of_keep_alives.value_or(etcd_.term));
+    say(call, MessageWriter()
+                  .message(1, header.take())
+                  .number(2, lease)
+                  .number(3, found == etcd_.leases.end() ? std::int64_t{0} : found->second)
+                  .take());
+  }
+
+  FakeEtcd& etcd_;
+  Member::Events& events_;
+  CallId last_ = -1;
+  std::map<CallId, std::string_view> methods_;
+  Lifetime lifetime_;
+};
+
+MemberFactory FakeEtcd::members() {
+  return [this](Executor&, const common::Host&, Member::Events& events) {
+    return std::make_unique<FakeMember>(*this, events);
+  };
+}
+
+void FakeEtcd::break_connections() {
+  for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
+    if (connected_.contains(each)) each->close();
+  }
+}
+
+void FakeEtcd::deliver_late() {
+  for (const auto& each : std::exchange(late_, {})) each();
+  refusal_ = {};
+}
+
+// --- Data ------------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> FakeEtcd::keys_below(const std::string& prefix) const {
+  std::vector<std::string> found;
+  for (const auto& [key, value] : keys) {
+    if (key.starts_with(prefix) && key.find("/.") == std::string::npos) found.push_back(key);
+  }
+  return found;
+}
+
+void FakeEtcd::put(const std::string& key, const std::string& value, std::int64_t lease) {
+  if (!std::exchange(changed_, true)) ++revision_;
+  keys[key] = {.key = key, .value = value, .created = revision_, .lease = lease};
+  tell(key, true);
+}
+
+std::int64_t FakeEtcd::remove_range(const KeyRange& range) {
+  std::vector<std::string> gone;
+  for (const auto& [key, value] : keys) {
+    if (is_in(range, key)) gone.push_back(key);
+  }
+  if (!gone.empty() && !std::exchange(changed_, true)) ++revision_;
+  for (const std::string& key : gone) {
+    keys.erase(key);
+    removed_[key] = revision_;
+    tell(key, false);
+  }
+  return static_cast<std::int64_t>(gone.size());
+}
+
+void FakeEtcd::remove(const std::string& key) {
+  changed_ = false;
+  (void)remove_range({key});
+}
+
+void FakeEtcd::expire_leases() {
+  for (const auto& [lease, ttl] : std::exchange(leases, {})) {
+    changed_ = false;
+    std::vector<std::string> gone;
+    for (const auto& [key, value] : keys) {
+      if (value.lease == lease) gone.push_back(key);
+    }
+    for (const std::string& key : gone) (void)remove_range({key});
+  }
+}
+
+// --- Calls -----------------------------------------------------------------------------------------------------------
+
+std::string FakeEtcd::header() const {
+  return MessageWriter().number(1, cluster).number(3, revision_).number(4, term).take();
+}
+
+std::string FakeEtcd::carry_out(std::string_view method, std::string_view request) {
+  if (method == method_transaction) {
+    ++transactions;
+    changed_ = false;
+    return transaction(request, true, refusal_);
+  }
+  if (method == method_authenticate) {
+    users.push_back(text_of(request, 1));
+    return MessageWriter().message(1, header()).bytes(2, "token").take();
+  }
+  const std::int64_t lease = number_of(request, method == method_lease_grant ? 2 : 1);
+  if (method == method_lease_grant) {
+    leases[lease] = std::max(least_ttl, number_of(request, 1));
+    return MessageWriter().message(1, header()).number(2, lease).number(3, leases[lease]).take();
+  }
+  if (method == method_lease_revoke) {
+    leases.erase(lease);
+    changed_ = false;
+    for (const auto& [key, value] : std::map<std::string, KeyValue>(keys)) {
+      if (value.lease == lease) (void)remove_range({key});
+    }
+    return MessageWriter().message(1, header()).take();
+  }
+  if (method == method_status) {
+    return MessageWriter().message(1, header()).bytes(2, "3.5.30").number(4, std::uint64_t{1}).take();
+  }
+  return MessageWriter().message(1, header()).take();
+}
+
+bool FakeEtcd::holds(std::string_view condition) const {
+  const KeyRange range = range_in(condition, 3, 64);
+  const std::int64_t created = number_of(condition, 5);
+  return std::none_of(keys.begin(), keys.end(),
+                      [&](const auto& each) { return is_in(range, each.first) && each.second.created != created; });
+}
+
+std::string FakeEtcd::range(std::string_view request) const {
+  const KeyRange wanted = range_in(request);
+  const auto limit = static_cast<std::size_t>(number_of(request, 3));
+  const std::int64_t order = number_of(request, 5);
+  const std::int64_t most = number_of(request, 13);
+  std::vector<KeyValue> found;
+  std::int64_t count = 0;
+  for (const auto& [key, value] : keys) {
+    if (!is_in(wanted, key)) continue;
+    ++count;
+    if (most == 0 || value.created <= most) found.push_back(value);
+  }
+  if (order != 0) std::ranges::sort(found, {}, &KeyValue::created);
+  if (order == 2) std::ranges::reverse(found);
+  MessageWriter answer;
+  answer.message(1, header());
+  for (std::size_t i = 0; i < found.size() && (limit == 0 || i < limit); ++i) {
+    answer.message(2, MessageWriter()
+                          .bytes(1, found[i].key)
+                          .number(2, found[i].created)
+                          .bytes(5, found[i].value)
+                          .number(6, found[i].lease)
+                          .take());
+  }
+  return answer.flag(3, limit != 0 && found.size() > limit).number(4, count).take();
+}
+
+std::string FakeEtcd::transaction(std::string_view request, bool whole, GrpcStatus& status) {
+  // Conditions of transactions in it are looked at before anything is done; those of ours do not touch each other.
+  const auto conditions = all_of(request, 1);
+  const bool held = std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
+  MessageWriter answer;
+  std::string steps;
+  for (const std::string_view step : all_of(request, held ? 2 : 3)) {
+    MessageReader reader(step);
+    if (!reader.next()) continue;
+    const std::string_view body = reader.bytes();
+    MessageWriter done;
+    switch (reader.field()) {
+      case 1:
+        done.message(1, range(body));
+        break;
+      case 2:
+        if (number_of(body, 3) != 0 && !leases.contains(number_of(body, 3))) {
+          status = {.code = not_found, .message = "etcdserver: requested lease not found"};
+          return {};
+        }
+        put(text_of(body, 1), text_of(body, 2), number_of(body, 3));
+        done.message(2, {});
+        break;
+      case 3:
+        done.message(3, MessageWriter().number(2, remove_range(range_in(body))).take());
+        break;
+      default:
+        done.message(4, transaction(body, false, status));
+        if (status.code != 0) return {};
+        break;
+    }
+    steps += MessageWriter().message(3, done.take()).take();
+  }
+  if (whole) answer.message(1, header());
+  return answer.flag(2, held).take() + steps;
+}
+
+// --- Watches ---------------------------------------------------------------------------------------------------------
+
+void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view request) {
+  if (const auto canceled = all_of(request, 2); !canceled.empty()) {
+    const std::int64_t id = number_of(canceled.front(), 1);
+    std::erase_if(watches_, [&](const Watch& each) { return each.member == &member && each.id == id; });
+    return;
+  }
+  const std::string_view wanted = all_of(request, 1).front();
+  const std::int64_t from = number_of(wanted, 3);
+  const Watch watch{&member, call, number_of(wanted, 7), range_in(wanted), all_of(wanted, 5).empty()};
+  const auto answer = [&] {
+    MessageWriter writer;
+    writer.message(1, header()).number(2, watch.id);
+    return writer;
+  };
+  member.say(call, answer().flag(3, true).take());
+  if (from != 0 && from <= compacted_) {
+    return member.say(call, answer().flag(4, true).number(5, compacted_).take());
+  }
+  watches_.push_back(watch);
+  for (const auto& [key, when] : removed_) {
+    if (from != 0 && when >= from && is_in(watch.range, key)) member.say(call, answer().message(11, "").take());
+  }
+}
+
+void FakeEtcd::tell(const std::string& key, bool put) {
+  for (const Watch& each : watches_) {
+    if (!is_in(each.range, key) || (put && !each.puts)) continue;
+    each.member->say(each.call, MessageWriter().message(1, header()).number(2, each.id).message(11, "").take());
+  }
+}
+
+std::size_t FakeEtcd::watches() const {
+  return watches_.size();
+}
+
+}  // namespace dlock::etcd

@@ -1,0 +1,94 @@
+// An etcd cluster in memory, behind the connections of a client: as much of it as dlock asks for, and what goes wrong.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/executor.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/etcd/connection/member.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+class FakeEtcd {
+ public:
+  enum class Fate {
+    answered,
+    carried_out,  // and the answer is lost
+    lost,         // and so is the answer
+    late,         // carried out by deliver_late(), and the answer is lost
+  };
+
+  explicit FakeEtcd(Executor& executor) : executor_(executor) {}
+
+  [[nodiscard]] MemberFactory members();
+
+  // --- What goes wrong ---
+  bool refuses = false;                                       // connections
+  bool silent = false;                                        // nothing is answered
+  std::function<Fate(std::string_view method)> fate;          // of each call that is not a stream
+  std::function<GrpcStatus(std::string_view method)> status;  // instead of an answer, where the code is not 0
+  std::uint64_t term = 7;
+  std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
+  std::uint64_t cluster = 1;
+  std::int64_t least_ttl = 1;
+  void break_connections();
+  void deliver_late();
+  // The leases are over, and their keys gone.
+  void expire_leases();
+  void remove(const std::string& key);
+  void compact() { compacted_ = revision_; }
+
+  // --- What it has ---
+  std::map<std::string, KeyValue> keys;
+  [[nodiscard]] std::vector<std::string> keys_below(const std::string& prefix) const;
+  std::map<std::int64_t, std::int64_t> leases;  // with their times
+  int dialled = 0;
+  int keep_alives = 0;
+  int transactions = 0;
+  std::vector<std::string> users;  // that logged in
+  [[nodiscard]] std::size_t watches() const;
+  std::set<std::string> metadata;  // names, of any call
+
+ private:
+  class FakeMember;
+  struct Watch {
+    FakeMember* member;
+    CallId call;
+    std::int64_t id;
+    KeyRange range;
+    bool puts;
+  };
+
+  void put(const std::string& key, const std::string& value, std::int64_t lease);
+  std::int64_t remove_range(const KeyRange& range);
+  [[nodiscard]] std::string header() const;
+  [[nodiscard]] std::string carry_out(std::string_view method, std::string_view request);
+  [[nodiscard]] bool holds(std::string_view condition) const;
+  [[nodiscard]] std::string transaction(std::string_view request, bool whole, GrpcStatus& status);
+  [[nodiscard]] std::string range(std::string_view request) const;
+  void begin_watch(FakeMember& member, CallId call, std::string_view request);
+  void tell(const std::string& key, bool put);
+
+  Executor& executor_;
+  std::int64_t revision_ = 1;
+  std::int64_t compacted_ = 0;
+  bool changed_ = false;                         // by this transaction
+  std::map<std::string, std::int64_t> removed_;  // when
+  std::set<FakeMember*> connected_;
+  std::vector<Watch> watches_;
+  std::vector<std::function<void()>> late_;
+  GrpcStatus refusal_;
+};
+
+}  // namespace dlock::etcd
