@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "util/percent.hpp"
@@ -25,13 +26,21 @@ constexpr int code_unknown = 2;
 constexpr int code_internal = 13;
 constexpr int code_unavailable = 14;
 
-nghttp2_nv header(std::string_view name, std::string_view value) {
-  // nghttp2 copies them, and does not write to them.
+// What the server of another protocol begins with.
+constexpr std::string_view http_1 = "HTTP/1.";
+
+// nghttp2 copies them where the flags do not say otherwise, and does not write to them.
+nghttp2_nv header(std::string_view name, std::string_view value, unsigned flags = NGHTTP2_NV_FLAG_NONE) {
   return {.name = reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
           .value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())),
           .namelen = name.size(),
           .valuelen = value.size(),
-          .flags = NGHTTP2_NV_FLAG_NONE};
+          .flags = static_cast<std::uint8_t>(flags)};
+}
+
+// As long-lived as the session.
+nghttp2_nv fixed(std::string_view name, std::string_view value) {
+  return header(name, value, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
 }
 
 std::string_view text(const std::uint8_t* data, std::size_t size) {
@@ -41,7 +50,7 @@ std::string_view text(const std::uint8_t* data, std::size_t size) {
 std::optional<int> number_in(std::string_view digits) {
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return std::nullopt;
   return value;
 }
 
@@ -70,6 +79,9 @@ struct Grpc::Call {
   std::string message = {};
   std::string in = {};  // a message that has not come whole
 
+  // Of the headers that are not only a notice in advance.
+  [[nodiscard]] bool is_answered() const { return http_status >= 200; }
+  [[nodiscard]] bool is_well_answered() const { return http_status == 200 && is_grpc; }
   [[nodiscard]] GrpcStatus end() const;
 };
 
@@ -93,74 +105,82 @@ struct Grpc::Callbacks {
     return static_cast<Call*>(nghttp2_session_get_stream_user_data(session, stream));
   }
 
+  static int out_of_memory(void* self) noexcept {
+    (void)static_cast<Grpc*>(self)->fail("out of memory");  // short enough to need none
+    return broken;
+  }
+
   static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name,
                        std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t /*flags*/,
                        void* self) noexcept try {
     Call* const call = call_of(session, frame->hd.stream_id);
-    if (call == nullptr) return 0;
+    if (call == nullptr || frame->hd.type != NGHTTP2_HEADERS) return 0;  // a push names a call of ours, too
     call->header_bytes += name_size + value_size;
     if (call->header_bytes > longest_headers) {
-      return static_cast<Grpc*>(self)->fail("headers of more than " + std::to_string(longest_headers) + " bytes");
+      (void)static_cast<Grpc*>(self)->fail("headers of more than " + std::to_string(longest_headers) + " bytes");
+      return broken;
     }
     const std::string_view key = text(name, name_size);
     const std::string_view says = text(value, value_size);
     if (key == ":status") call->http_status = number_in(says).value_or(0);
-    if (key == "content-type") call->is_grpc = says.starts_with("application/grpc");
+    if (key == "content-type" && says.starts_with("application/grpc")) call->is_grpc = true;
     if (key == "grpc-status") call->status = number_in(says).value_or(code_unknown);
     if (key == "grpc-message") call->message = says;
     return 0;
   } catch (const std::bad_alloc&) {
-    return broken;
+    return out_of_memory(self);
   }
 
   static int on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t stream, const std::uint8_t* data,
                      std::size_t size, void* self) noexcept try {
     Call* const call = call_of(session, stream);
-    if (call == nullptr || call->http_status != 200 || !call->is_grpc) return 0;
+    if (call == nullptr || !call->is_well_answered()) return 0;
     call->in += text(data, size);
     return static_cast<Grpc*>(self)->take_messages(stream, *call) ? 0 : broken;
   } catch (const std::bad_alloc&) {
-    return broken;
+    return out_of_memory(self);
   }
 
   static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* self) noexcept try {
     Grpc& grpc = *static_cast<Grpc*>(self);
-    if (frame->hd.type == NGHTTP2_GOAWAY) grpc.closing_ = true;
-    const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
-    if (!carries || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
-    if (const Call* const call = call_of(session, frame->hd.stream_id)) {
-      const bool open = !call->last || call->out_done < call->out.size();
-      grpc.end(frame->hd.stream_id, call->end());
-      if (open) (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_CANCEL);
-    }
+    const std::int32_t stream = frame->hd.stream_id;
+    if (frame->hd.type == NGHTTP2_GOAWAY) grpc.refuse_above(frame->goaway.last_stream_id);
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
+    const Call* const call = call_of(session, stream);
+    if (call == nullptr) return 0;
+    const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    // Nobody waits for the end of a page that stands where an answer should.
+    if (!ended && (!call->is_answered() || call->is_well_answered())) return 0;
+    const bool open = !ended || !call->last || call->out_done < call->out.size();
+    grpc.end(stream, call->end());
+    if (open) (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
     return 0;
   } catch (const std::bad_alloc&) {
-    return broken;
+    return out_of_memory(self);
   }
 
   static int on_close(nghttp2_session* session, std::int32_t stream, std::uint32_t error, void* self) noexcept try {
-    const Call* const call = call_of(session, stream);
-    if (call == nullptr) return 0;
-    GrpcStatus status = call->end();
-    if (error != NGHTTP2_NO_ERROR) {
-      status = {.code = code_unavailable,
-                .message = std::string("a call was broken off: ") + nghttp2_http2_strerror(error),
-                .not_carried_out = error == NGHTTP2_REFUSED_STREAM};
-    }
-    static_cast<Grpc*>(self)->end(stream, std::move(status));
+    if (call_of(session, stream) == nullptr) return 0;  // it has ended already
+    static_cast<Grpc*>(self)->end(stream,
+                                  {.code = code_unavailable,
+                                   .message = std::string("a call was broken off: ") + nghttp2_http2_strerror(error),
+                                   .not_carried_out = error == NGHTTP2_REFUSED_STREAM});
     return 0;
   } catch (const std::bad_alloc&) {
-    return broken;
+    return out_of_memory(self);
   }
 
   // We tell the other side that it does not speak as it should.
   static int on_sent(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* self) noexcept try {
-    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) {
-      (void)static_cast<Grpc*>(self)->fail(std::string("HTTP/2: ") + nghttp2_http2_strerror(frame->goaway.error_code));
+    if (frame->hd.type != NGHTTP2_GOAWAY || frame->goaway.error_code == NGHTTP2_NO_ERROR) return 0;
+    std::string why = std::string("HTTP/2: ") + nghttp2_http2_strerror(frame->goaway.error_code);
+    if (frame->goaway.opaque_data_len != 0) {
+      (why += ": ") += text(frame->goaway.opaque_data, frame->goaway.opaque_data_len);
     }
+    (void)static_cast<Grpc*>(self)->fail(std::move(why));
     return 0;
   } catch (const std::bad_alloc&) {
-    return broken;
+    return out_of_memory(self);
   }
 
   static ssize_t read(nghttp2_session* session, std::int32_t stream, std::uint8_t* out, std::size_t size,
@@ -210,9 +230,9 @@ Grpc::Grpc(std::string authority, bool secure) : authority_(std::move(authority)
 
 Grpc::~Grpc() = default;
 
-int Grpc::fail(std::string why) {
+bool Grpc::fail(std::string why) {
   if (problem_.empty()) problem_ = std::move(why);
-  return Callbacks::broken;
+  return false;
 }
 
 // --- Ours ------------------------------------------------------------------------------------------------------------
@@ -220,21 +240,23 @@ int Grpc::fail(std::string why) {
 Grpc::CallId Grpc::begin(std::string_view path, const Metadata& metadata) {
   if (closing_ || !problem_.empty()) return 0;
   std::vector<nghttp2_nv> headers = {
-      header(":method", "POST"), header(":scheme", secure_ ? "https" : "http"),
-      header(":path", path),     header(":authority", authority_),
-      header("te", "trailers"),  header("content-type", "application/grpc"),
+      fixed(":method", "POST"), fixed(":scheme", secure_ ? "https" : "http"),
+      header(":path", path),    fixed(":authority", authority_),
+      fixed("te", "trailers"),  fixed("content-type", "application/grpc"),
   };
   for (const auto& [name, value] : metadata) headers.push_back(header(name, value));
-  auto call = std::make_unique<Call>();
-  const nghttp2_data_provider provider{.source = {}, .read_callback = &Callbacks::read};
-  const std::int32_t id =
-      nghttp2_submit_request(session_.get(), nullptr, headers.data(), headers.size(), &provider, call.get());
-  if (id == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
-  if (id <= 0) {  // all numbers are used
+  const std::uint32_t number = nghttp2_session_get_next_stream_id(session_.get());
+  if (number > std::numeric_limits<CallId>::max()) {
     closing_ = true;
     return 0;
   }
-  calls_.emplace(id, std::move(call));
+  const auto id = static_cast<CallId>(number);
+  const auto& call = calls_.emplace(id, std::make_unique<Call>()).first->second;
+  const nghttp2_data_provider provider{.source = {}, .read_callback = &Callbacks::read};
+  if (nghttp2_submit_request(session_.get(), nullptr, headers.data(), headers.size(), &provider, call.get()) != id) {
+    calls_.erase(id);
+    throw std::bad_alloc();  // there is no other reason
+  }
   return id;
 }
 
@@ -242,6 +264,7 @@ void Grpc::send(CallId id, std::string_view message, bool last) {
   const auto found = calls_.find(id);
   if (found == calls_.end() || found->second->last) return;
   Call& call = *found->second;
+  call.out.erase(0, std::exchange(call.out_done, 0));
   append_prefix(call.out, message.size());
   call.out += message;
   call.last = last;
@@ -256,12 +279,11 @@ void Grpc::cancel(CallId id) {
 }
 
 void Grpc::take_output(std::string& out) {
-  out += out_;
-  out_.clear();
-  send_pending(out);
+  out += std::exchange(output_, {});
+  if (problem_.empty()) write(out);
 }
 
-void Grpc::send_pending(std::string& out) {
+void Grpc::write(std::string& out) {
   for (;;) {
     const std::uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_.get(), &data);
@@ -275,15 +297,17 @@ void Grpc::send_pending(std::string& out) {
 
 bool Grpc::receive(std::string_view bytes) {
   if (!problem_.empty()) return false;
-  constexpr std::string_view other_protocol = "HTTP/1.";
-  if (!std::exchange(heard_, true) && bytes.starts_with(other_protocol)) {
-    (void)fail("the server speaks HTTP/1.1, not HTTP/2");
-    return false;
+  if (heard_ < http_1.size()) {
+    const std::string_view next = http_1.substr(heard_, bytes.size());
+    heard_ = bytes.starts_with(next) ? heard_ + next.size() : std::string_view::npos;
+    if (heard_ == http_1.size()) return fail("the server speaks HTTP/1.1, not HTTP/2");
   }
   const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const ssize_t taken = nghttp2_session_mem_recv(session_.get(), data, bytes.size());
-  if (taken < 0) (void)fail(std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)));
-  send_pending(out_);  // what we say to it ends calls, and the connection
+  if (taken < 0) return fail(std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(taken)));
+  // Whether nghttp2 has given up the connection, and why, is in what it sends. Until it is asked, it bounds its
+  // answers.
+  if (nghttp2_session_check_request_allowed(session_.get()) == 0) write(output_);
   return problem_.empty();
 }
 
@@ -291,10 +315,9 @@ bool Grpc::take_messages(CallId id, Call& call) {
   std::string_view rest = call.in;
   while (rest.size() >= prefix_size) {
     const std::size_t length = length_in(rest);
-    if (rest.front() != 0) return fail("a compressed message") == 0;
+    if (rest.front() != 0) return fail("a compressed message");
     if (length > longest_message) {
-      return fail("a message of " + std::to_string(length) + " bytes, more than " + std::to_string(longest_message)) ==
-             0;
+      return fail("a message of " + std::to_string(length) + " bytes, more than " + std::to_string(longest_message));
     }
     if (rest.size() - prefix_size < length) break;
     events_.push_back({.call = id, .message = std::string(rest.substr(prefix_size, length)), .status = {}});
@@ -302,6 +325,19 @@ bool Grpc::take_messages(CallId id, Call& call) {
   }
   call.in.erase(0, call.in.size() - rest.size());
   return true;
+}
+
+// The server is closing the connection. It says what it will not look at; what was not sent yet will not be.
+void Grpc::refuse_above(CallId last) {
+  closing_ = true;
+  std::vector<CallId> refused;
+  for (const auto& [id, call] : calls_) {
+    if (id > last || nghttp2_session_find_stream(session_.get(), id) == nullptr) refused.push_back(id);
+  }
+  std::ranges::sort(refused);
+  for (const CallId id : refused) {
+    end(id, {.code = code_unavailable, .message = "the server closes the connection", .not_carried_out = true});
+  }
 }
 
 void Grpc::end(CallId id, GrpcStatus status) {

@@ -72,8 +72,9 @@ class Grpc {
     void operator()(nghttp2_session* session) const noexcept;
   };
 
-  int fail(std::string why);
-  void send_pending(std::string& out);
+  bool fail(std::string why);  // false
+  void write(std::string& out);
+  void refuse_above(CallId last);
   [[nodiscard]] bool take_messages(CallId id, Call& call);
   void end(CallId id, GrpcStatus status);
   void forget(CallId id);
@@ -85,7 +86,8 @@ class Grpc {
   std::deque<Event> events_;
   std::string out_;  // not taken yet
   std::string problem_;
-  bool heard_ = false;
+  std::string output_;     // what was taken from nghttp2 before anyone asked
+  std::size_t heard_ = 0;  // how much of HTTP/1's beginning; npos: of something else
   bool closing_ = false;
 };
 

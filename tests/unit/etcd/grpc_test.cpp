@@ -335,6 +335,12 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
          server.finish(id, "OK", "odd");
        },
        2, "odd"},
+      {"a status below all that there are",
+       [](GrpcServer& server, Grpc::CallId id) {
+         server.respond(id);
+         server.finish(id, "-1", "odd");
+       },
+       2, "odd"},
       {"half a message",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
@@ -371,7 +377,10 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
          server.respond(id);
          server.reset(id, NGHTTP2_NO_ERROR);
        },
-       2, nullptr},
+       14, "a call was broken off: NO_ERROR"},
+      {"RST_STREAM that tells of no error, before the headers",
+       [](GrpcServer& server, Grpc::CallId id) { server.reset(id, NGHTTP2_NO_ERROR); }, 14,
+       "a call was broken off: NO_ERROR"},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
@@ -381,27 +390,38 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
     ASSERT_TRUE(exchange());
     const GrpcStatus end = end_of(id);
     EXPECT_EQ(end.code, each.code);
-    if (each.message != nullptr) {
-      EXPECT_EQ(end.message, each.message);
-    }
+    EXPECT_EQ(end.message, each.message);
     EXPECT_FALSE(end.not_carried_out);
   }
   EXPECT_EQ(grpc_.under_way(), 0U);
 }
 
-// That call alone, and without waiting for what the server sends next.
-TEST_F(GrpcTest, HeadersThatMustNotBeEndTheCallAtOnce) {
+TEST_F(GrpcTest, APageInsteadOfAnAnswerEndsTheCallThoughItGoesOn) {
+  for (const GrpcServer::Headers& headers :
+       {GrpcServer::Headers{{":status", "403"}, {"content-type", "application/grpc"}},
+        GrpcServer::Headers{{":status", "200"}, {"content-type", "text/html"}}}) {
+    const Grpc::CallId id = begin_call("request", false);
+    ASSERT_TRUE(exchange());
+    server_.respond(id, headers);
+    server_.send_bytes(id, "<html>");
+    ASSERT_TRUE(exchange());
+    EXPECT_EQ(said_of(id), Said{"=2"});
+    EXPECT_TRUE(server_.call(id).was_reset);
+  }
+  const Grpc::CallId next = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.answer(next, "answer");
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(said_of(next), (Said{"answer", "=0"}));
+}
+
+TEST_F(GrpcTest, TrailersDoNotChangeWhatTheAnswerIs) {
   const Grpc::CallId id = begin_call();
-  const Grpc::CallId other = begin_call();
   ASSERT_TRUE(exchange());
-  // Not indexed, with a new name: "Upper: x".
-  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "\x88\0\x05Upper\x01x"s)));
-  EXPECT_EQ(said_of(id), Said{"=14"});
-  EXPECT_EQ(end_of(id).message, "a call was broken off: PROTOCOL_ERROR");
-  server_.answer(other, "kept");
+  server_.respond(id);
+  server_.finish_with(id, {{"content-type", "text/plain"}, {"grpc-status", "5"}});
   ASSERT_TRUE(exchange());
-  EXPECT_TRUE(server_.call(id).was_reset);
-  EXPECT_EQ(said_of(other), (Said{"kept", "=0"}));
+  EXPECT_EQ(said_of(id), Said{"=5"});
 }
 
 TEST_F(GrpcTest, AFinalAnswerMayFollowAnInterimOne) {
@@ -439,6 +459,8 @@ TEST_F(GrpcTest, AServerThatGoesAwayTellsWhichCallsItTook) {
   EXPECT_TRUE(end_of(above).not_carried_out);
   EXPECT_EQ(said_of(unsent), Said{"=14"});
   EXPECT_TRUE(end_of(unsent).not_carried_out);
+  server_.receive(output());
+  EXPECT_EQ(server_.calls(), 2U);
   EXPECT_EQ(grpc_.under_way(), 1U);
   server_.answer(taken, "still");
   ASSERT_TRUE(grpc_.receive(server_.output()));
@@ -582,10 +604,51 @@ TEST_F(GrpcTest, HeadersAndTrailersTogetherMayBeTooLongAsWell) {
   EXPECT_EQ(said_of(id), Said{"message"});
 }
 
-TEST_F(GrpcTest, AServerOfHttp1IsRecognized) {
-  EXPECT_FALSE(grpc_.receive("HTTP/1.1 400 Bad Request\r\n\r\n"));
-  EXPECT_EQ(grpc_.problem(), "the server speaks HTTP/1.1, not HTTP/2");
-  EXPECT_EQ(grpc_.begin(some_method, {}), 0);
+// Each is a byte that stands for an entry of the table of headers.
+TEST_F(GrpcTest, HeadersThatAreTooManyBreakTheConnection) {
+  (void)begin_call();
+  ASSERT_TRUE(exchange());
+  std::string block = "\x88\x40\1x\1y";
+  block.append(16000, '\xbe');
+  std::string bytes = frame_of(NGHTTP2_HEADERS, 0, 1, block);
+  for (int i = 0; i < 3; ++i) bytes += frame_of(NGHTTP2_CONTINUATION, 0, 1, std::string(16000, '\xbe'));
+  EXPECT_FALSE(grpc_.receive(bytes));
+  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+}
+
+TEST_F(GrpcTest, PingsAreAnsweredButNotFloodsOfThem) {
+  ASSERT_TRUE(exchange());
+  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_PING, 0, 0, "12345678")));
+  EXPECT_EQ(output(), frame_of(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "12345678"));
+  std::string flood;
+  for (int i = 0; i < 2000; ++i) flood += frame_of(NGHTTP2_PING, 0, 0, "12345678");
+  EXPECT_FALSE(grpc_.receive(flood));
+  EXPECT_EQ(output(), "");
+}
+
+// A push names the call that it belongs to, and has headers of its own.
+TEST_F(GrpcTest, HeadersOfAPushAreNotThoseOfTheCall) {
+  const Grpc::CallId id = begin_call();
+  (void)output();
+  const std::string promise = "\0\0\0\x02\x82\x86\x84\x41\x01h\0\x0bgrpc-status\x01"s + "9";
+  const std::string answer = "\x88\x0f\x10\x10" + "application/grpc"s;
+  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_SETTINGS, 0, 0, "") +
+                            frame_of(NGHTTP2_PUSH_PROMISE, NGHTTP2_FLAG_END_HEADERS, 1, promise) +
+                            frame_of(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1, answer)))
+      << grpc_.problem();
+  EXPECT_EQ(end_of(id).message, "a call ended without a status");
+}
+
+TEST_F(GrpcTest, AServerOfHttp1IsRecognizedHoweverItsBytesCome) {
+  constexpr std::string_view bytes = "HTTP/1.1 400 Bad Request\r\n\r\n";
+  for (const std::size_t step : {bytes.size(), std::size_t{1}, std::size_t{5}}) {
+    Grpc grpc("h1:2379", false);
+    bool well = true;
+    for (std::size_t at = 0; at < bytes.size(); at += step) well = grpc.receive(bytes.substr(at, step));
+    EXPECT_FALSE(well);
+    EXPECT_EQ(grpc.problem(), "the server speaks HTTP/1.1, not HTTP/2") << step;
+    EXPECT_EQ(grpc.begin(some_method, {}), 0);
+  }
 }
 
 TEST_F(GrpcTest, WhatIsNotHttp2BreaksTheConnection) {
@@ -622,12 +685,26 @@ TEST_F(GrpcTest, WhatIsNotHttp2BreaksTheConnection) {
       std::string out;
       grpc.take_output(out);
       const std::size_t step = byte_by_byte ? 1 : each.bytes.size();
-      for (std::size_t at = 0; at < each.bytes.size(); at += step) (void)grpc.receive(each.bytes.substr(at, step));
+      bool well = true;
+      for (std::size_t at = 0; at < each.bytes.size(); at += step) well = grpc.receive(each.bytes.substr(at, step));
+      EXPECT_FALSE(well);
       EXPECT_TRUE(grpc.problem().starts_with(each.problem)) << grpc.problem();
       EXPECT_FALSE(grpc.receive("more"));
       EXPECT_EQ(grpc.begin(some_method, {}), 0);
     }
   }
+}
+
+TEST_F(GrpcTest, TheServerIsToldThatItBrokeTheRulesAlsoWhereItIsClosing) {
+  const Grpc::CallId id = begin_call();
+  ASSERT_TRUE(exchange());
+  server_.go_away(id);
+  ASSERT_TRUE(exchange());
+  EXPECT_FALSE(grpc_.receive(frame_of(NGHTTP2_DATA, 0, 99, "of a call that was not begun")));
+  EXPECT_TRUE(grpc_.problem().starts_with("HTTP/2: PROTOCOL_ERROR")) << grpc_.problem();
+  server_.receive(output());
+  EXPECT_TRUE(server_.was_left());
+  EXPECT_EQ(output(), "");
 }
 
 }  // namespace
