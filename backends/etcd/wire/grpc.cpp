@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <new>
 
@@ -190,8 +189,7 @@ struct Grpc::Callbacks {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
       return 0;
     }
-    const std::size_t count = std::min(size, call->out.size() - call->out_done);
-    std::memcpy(out, call->out.data() + call->out_done, count);
+    const std::size_t count = call->out.copy(reinterpret_cast<char*>(out), size, call->out_done);
     call->out_done += count;
     if (call->out_done < call->out.size()) return static_cast<ssize_t>(count);
     call->out.clear();

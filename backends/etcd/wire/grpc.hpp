@@ -48,9 +48,9 @@ class Grpc {
   // Begins a call: "/etcdserverpb.KV/Txn". 0: this connection takes no more (it is closing, or all numbers are used).
   [[nodiscard]] CallId begin(std::string_view path, const Metadata& metadata);
   // A message of ours; last: none will follow. A call that has ended is ignored.
-  void send(CallId call, std::string_view message, bool last);
+  void send(CallId id, std::string_view message, bool last);
   // Nobody wants it any more: the server is told, and no event of it follows.
-  void cancel(CallId call);
+  void cancel(CallId id);
   // Calls that have not ended.
   [[nodiscard]] std::size_t under_way() const noexcept { return calls_.size(); }
   // No call can be begun any more.
