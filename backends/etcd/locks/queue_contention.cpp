@@ -130,6 +130,7 @@ void QueueContention::enqueued(const TransactionAnswer& answer) {
   if (!answer.held) return not_enqueued(answer);
   state_ = Key::there;
   created_ = answer.header.revision;
+  waited_ = false;
   if (in_one_request_) return grant();
   std::vector<KeyValue> before = answer.steps.back().keys;
   std::erase_if(before, [this](const KeyValue& each) { return each.key == key_; });
@@ -177,7 +178,7 @@ void QueueContention::looked(const TransactionAnswer& answer) {
 }
 
 void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision) {
-  if (before.size() < place_.capacity) return grant();
+  if (before.size() < place_.capacity) return waited_ && place_.capacity > 1 ? announce() : grant();
   if (!request_.wait) return busy();
   // The first in line for a semaphore gets what any of those before it gives back.
   const bool any = place_.capacity > 1 && before.size() == place_.capacity;
@@ -187,12 +188,28 @@ void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision)
 
 void QueueContention::watch(const KeyRange& range, std::int64_t from) {
   leave(Stage::watching);
-  watch_ = queue_.watches_.watch(range, from, false, [this](Watches::News news) {
+  waited_ = true;
+  // Of a semaphore: whether the one before us goes, or enters.
+  const bool puts = place_.capacity > 1 && range.end.empty();
+  watch_ = queue_.watches_.watch(range, from, puts, [this](Watches::News news) {
     if (news != Watches::News::standing && stage_ == Stage::watching) look();
   });
   Executor& executor = queue_.host_.executor();
   timer_.arm(saturating_add(executor.now(), random_between(check_min, check_max, executor)), [this] { look(); });
   sink_.busy();
+}
+
+// The one behind us watches our key, and is to know that it is the first in line now.
+void QueueContention::announce() {
+  Transaction transaction;
+  transaction.if_created({key_}, created_).put(key_, request_.holder, queue_.session_.lease());
+  ask(std::move(transaction), false, &QueueContention::announced);
+}
+
+void QueueContention::announced(const TransactionAnswer& answer) {
+  if (answer.held) return grant();
+  state_ = Key::none;  // somebody removed it
+  resume();
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

@@ -50,6 +50,8 @@ class QueueContention final : public Contention {
   // before: the nearest keys that ours waits for, the youngest first, as they were at that revision.
   void judge(std::vector<KeyValue> before, std::int64_t revision);
   void watch(const KeyRange& range, std::int64_t from);
+  void announce();
+  void announced(const TransactionAnswer& answer);
 
   void grant();
   void busy();
@@ -77,6 +79,7 @@ class QueueContention final : public Contention {
   Key state_ = Key::none;
   bool doubt_ = false;  // a request to make the key was not answered: it may be carried out at any time
   std::int64_t created_ = 0;
+  bool waited_ = false;  // behind others, since it has that key
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;

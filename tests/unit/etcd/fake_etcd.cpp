@@ -175,7 +175,9 @@ std::vector<std::string> FakeEtcd::keys_below(const std::string& prefix) const {
 
 void FakeEtcd::put(const std::string& key, const std::string& value, std::int64_t lease) {
   if (!std::exchange(changed_, true)) ++revision_;
-  keys[key] = {.key = key, .value = value, .created = revision_, .lease = lease};
+  const auto before = keys.find(key);
+  const std::int64_t created = before == keys.end() ? revision_ : before->second.created;
+  keys[key] = {.key = key, .value = value, .created = created, .lease = lease};
   tell(key, true);
 }
 
@@ -332,7 +334,7 @@ void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view req
     return writer;
   };
   member.say(call, answer().flag(3, true).take());
-  if (from != 0 && from <= compacted_) {
+  if (from != 0 && from < compacted_) {
     return member.say(call, answer().flag(4, true).number(5, compacted_).take());
   }
   watches_.push_back(watch);
