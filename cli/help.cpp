@@ -99,8 +99,10 @@ std::string elect_footer() {
 }
 
 std::string bench_footer() {
-  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL on\n"
-         "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its own "
+  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL "
+         "on\n"
+         "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its "
+         "own "
          "are\n"
          "touched, and removed in the end, but the service is kept busy: do not measure one that others depend on.\n"
          "INT and TERM end it; what was measured until then is reported.\n"

@@ -66,7 +66,8 @@ TEST(Layering, TheCoreKnowsNoBackend) {
   for (const auto& [file, named] : includes_below("src")) {
     EXPECT_FALSE(starts_with_one_of(named, {"backends/", "cli/", "torture/", "tests/", "bench/"}))
         << file << " includes " << named;
-    EXPECT_FALSE(starts_with_one_of(named, {"hiredis", "nghttp2", "zookeeper", "libpq", "postgresql", "CLI", "nlohmann", "fmt"}))
+    EXPECT_FALSE(
+        starts_with_one_of(named, {"hiredis", "nghttp2", "zookeeper", "libpq", "postgresql", "CLI", "nlohmann", "fmt"}))
         << file << " includes " << named;
   }
 }
