@@ -36,7 +36,8 @@ Client connect_for_command(const std::string& url, const Arguments& arguments, s
                            std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
   bench::UrlText text(url);
-  if (!arguments.lease || text.parameter("session_timeout")) return connect(url, std::move(options));
+  const bool says_session = text.parameter("session_timeout") || text.parameter("session_ttl");
+  if (!arguments.lease || says_session) return connect(url, std::move(options));
   options.lease = std::max<Duration>(*arguments.lease, shortest_session);
   text.remove("lease");
   return connect(text.text(), std::move(options));

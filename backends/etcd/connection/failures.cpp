@@ -32,7 +32,8 @@ bool says(const GrpcStatus& status, std::string_view words) {
 }
 
 bool is_about_rights(const GrpcStatus& status) {
-  return status.code == permission_denied || says(status, "user name is empty") || says(status, "invalid user ID");
+  return status.code == permission_denied || says(status, "user name is empty") || says(status, "invalid user ID") ||
+         says(status, "authentication is not enabled");  // for a login
 }
 
 // An interceptor in front of the request says so.

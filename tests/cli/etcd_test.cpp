@@ -1,0 +1,59 @@
+// Locks in etcd, from the command line: --lease is the session's, and what is wrong with users is said.
+#include <string>
+
+#include "support/cli_test.hpp"
+#include "tests/support/etcd_server.hpp"
+
+namespace dlock::cli::test {
+namespace {
+
+using dlock::test::EtcdServer;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class EtcdLease : public testing::Test {
+ protected:
+  // What the server says of the only lease that it has while a command runs.
+  std::string granted(const std::string& parameters, const std::string& lease) {
+    Process run({dlock_path(), "run", "--url", server.url(parameters), "--lease", lease, "job", "--", "sh", "-c",
+                 "echo in; cat"});
+    EXPECT_EQ(run.line(), "in");
+    const std::string leases = server.ctl({"lease", "list"});  // "found 1 leases", then one a line
+    const auto begin = leases.find('\n') + 1;
+    const std::string answer =
+        server.ctl({"lease", "timetolive", leases.substr(begin, leases.find('\n', begin) - begin)});
+    EXPECT_EQ(run.finish().status, 0);
+    return answer;
+  }
+
+  EtcdServer server;
+};
+
+TEST_F(EtcdLease, IsTheSessionsTtlInWholeSeconds) {
+  EXPECT_THAT(granted("", "5s"), HasSubstr("TTL(5s)"));
+  EXPECT_THAT(granted("", "4100ms"), HasSubstr("TTL(5s)"));
+  EXPECT_THAT(granted("lease=2m", "5s"), HasSubstr("TTL(5s)"));
+}
+
+TEST_F(EtcdLease, MayBeShorterOrLongerThanAnySession) {
+  EXPECT_THAT(granted("", "50ms"), HasSubstr("TTL(2s)"));
+  EXPECT_THAT(granted("", "10m"), HasSubstr("TTL(300s)"));
+}
+
+TEST_F(EtcdLease, LeavesTheSessionToTheUrlThatSaysHowLongItIs) {
+  EXPECT_THAT(granted("session_ttl=7s", "5s"), HasSubstr("TTL(7s)"));
+  const Finished refused =
+      run({dlock_path(), "run", "--url", server.url("session_ttl=7s"), "--lease", "9s", "job", "--", "true"});
+  EXPECT_EQ(refused.status, 64);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("lease"), HasSubstr("session_ttl")));
+}
+
+TEST_F(EtcdLease, AUserWhereThereAreNoneIsDenied) {
+  const Finished denied =
+      run({dlock_path(), "run", "--url", "etcd://me:hunter2@" + server.address(), "job", "--", "true"});
+  EXPECT_EQ(denied.status, 77);
+  EXPECT_THAT(denied.err, HasSubstr("authentication is not enabled"));
+}
+
+}  // namespace
+}  // namespace dlock::cli::test
