@@ -29,7 +29,8 @@ using Words = std::vector<std::string>;
 std::vector<std::string> services() {
   std::vector<std::string> found;
   for (const std::string& scheme : backends()) {
-    if (scheme == "redis" || scheme == "zookeeper" || scheme == "postgresql") found.push_back(scheme);
+    if (scheme == "redis" || scheme == "zookeeper" || scheme == "etcd" || scheme == "postgresql")
+      found.push_back(scheme);
   }
   return found;
 }
@@ -43,7 +44,7 @@ class Unreachable : public testing::TestWithParam<std::string> {
   [[nodiscard]] static std::string url(std::uint16_t port) {
     const std::string host = "127.0.0.1:" + std::to_string(port);
     if (GetParam() == "zookeeper") return "zookeeper://" + host;
-    return GetParam() + "://user:hunter2@" + host + (GetParam() == "redis" ? "" : "/database");
+    return GetParam() + "://user:hunter2@" + host + (GetParam() == "postgresql" ? "/database" : "");
   }
 
   Listener refusing;

@@ -193,6 +193,7 @@ TEST_F(Usage, APasswordIsNeverPrinted) {
       "file://u:hunter2@/x/\x01",
       "postgresql://u:hunter2@h:99999/d",
       "zookeeper://h/?password=hunter2",
+      "etcd://u:hunter2@h/x",
       "://hunter2@x",
       "memory://?auth=digest:u:hunter2",
       "file:///x?sslpassword=hunter2&a=%zz",
