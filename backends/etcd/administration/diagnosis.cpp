@@ -122,10 +122,15 @@ class Examination : public std::enable_shared_from_this<Examination> {
       add(Severity::error, "permissions", place + " cannot be made: " + answer.failure().detail);
     }
     if (session_.lease() != 0) {
-      add(session_.ttl() > client_.options().session_ttl ? Severity::note : Severity::ok, "session",
-          "a lease of " + util::to_text(session_.ttl()) + " was granted, and " +
-              util::to_text(client_.options().session_ttl) +
-              " asked for; less than one and a half election timeouts cannot be had");
+      const auto wanted = client_.options().session_ttl;
+      const std::string granted = "a lease of " + util::to_text(session_.ttl()) + " was granted, ";
+      if (session_.ttl() > wanted) {
+        add(Severity::note, "session",
+            granted + "and " + util::to_text(wanted) +
+                " asked for; etcd grants no less than one and a half election timeouts");
+      } else {
+        add(Severity::ok, "session", granted + "as was asked for");
+      }
     }
     done_(std::move(findings_));
   }
