@@ -99,12 +99,10 @@ std::string elect_footer() {
 }
 
 std::string bench_footer() {
-  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL "
-         "on\n"
-         "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its "
-         "own "
-         "are\n"
-         "touched, and removed in the end, but the service is kept busy: do not measure one that others depend on.\n"
+  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL on\n"
+         "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its\n"
+         "own are touched, and removed in the end, but the service is kept busy: do not measure one that others depend\n"
+         "on.\n"
          "INT and TERM end it; what was measured until then is reported.\n"
          "\n"
          "Scenarios: latency, throughput, contention, recovery, holding, distance, mix, sharing.\n"
@@ -162,7 +160,8 @@ std::string query_footer(const char* verb) {
   }
   if (v == "doctor") {
     return "Examples:\n  dlock doctor\n  dlock doctor --url redis://db1 --json\n"
-           "  dlock doctor --url zookeeper://zk1:2181,zk2:2181,zk3:2181\n";
+           "  dlock doctor --url zookeeper://zk1:2181,zk2:2181,zk3:2181\n"
+           "  dlock doctor --url etcds://etcd1,etcd2,etcd3\n";
   }
   if (v == "init") {
     return "For services that keep locks in tables. Safe to repeat, and while locks are in use.\n"
