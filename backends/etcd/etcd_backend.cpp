@@ -116,7 +116,7 @@ class EtcdBackend::KeyWatch final : public Watch {
 };
 
 std::unique_ptr<Watch> EtcdBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
-  client_.want();
+  session_.want();  // which tells the observer whether the cluster is heard of
   return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, space, name)),
                                     space == Space::election, std::move(changed));
 }

@@ -1,4 +1,5 @@
 // Locks in etcd, from the command line: --lease is the session's, and what is wrong with users is said.
+#include <cstdint>
 #include <string>
 
 #include "support/cli_test.hpp"
@@ -46,6 +47,16 @@ TEST_F(EtcdLease, LeavesTheSessionToTheUrlThatSaysHowLongItIs) {
       run({dlock_path(), "run", "--url", server.url("session_ttl=7s"), "--lease", "9s", "job", "--", "true"});
   EXPECT_EQ(refused.status, 64);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("lease"), HasSubstr("session_ttl")));
+}
+
+TEST_F(EtcdLease, IsNotTakenForQuestions) {
+  const std::int64_t revision = server.revision();
+  for (int i = 0; i < 5; ++i) {
+    for (const std::string verb : {"status", "leader"}) (void)run({dlock_path(), verb, "--url", server.url(), "job"});
+    EXPECT_EQ(run({dlock_path(), "list", "--url", server.url()}).status, 0);
+  }
+  EXPECT_EQ(server.revision(), revision) << "nothing was written";
+  EXPECT_THAT(server.ctl({"lease", "list"}), HasSubstr("found 0 leases"));
 }
 
 TEST_F(EtcdLease, AUserWhereThereAreNoneIsDenied) {

@@ -36,7 +36,8 @@ bool Session::ready() const noexcept {
 
 void Session::want() {
   client_.want();
-  if (std::exchange(refused_, false) && lease_ == 0) begin();
+  const bool first = !std::exchange(wanted_, true);
+  if ((std::exchange(refused_, false) || first) && lease_ == 0) begin();
 }
 
 // --- The connection --------------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ void Session::client_down(const Failure& why) {
 // --- A new one -------------------------------------------------------------------------------------------------------
 
 void Session::begin() {
-  if (closing_ || !client_.ready()) return;
+  if (closing_ || !wanted_ || !client_.ready()) return;
   refused_ = false;
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto lease = static_cast<std::int64_t>(executor_.random() % most) + 1;

@@ -50,7 +50,7 @@ class Session final : private Client::Stream {
   Session(Client& client, User& user);
   ~Session();
 
-  // Somebody needs it.
+  // Somebody needs it: none is begun before, for who only asks needs none.
   void want();
   // The client's connection stands, or is gone.
   void client_ready();
@@ -91,6 +91,7 @@ class Session final : private Client::Stream {
   Executor& executor_;
   Client& client_;
   User& user_;
+  bool wanted_ = false;
   bool closing_ = false;
   bool refused_ = false;       // the last attempt, for good
   std::uint64_t attempt_ = 0;  // answers to an earlier one are of no interest
