@@ -99,9 +99,11 @@ std::string elect_footer() {
 }
 
 std::string bench_footer() {
-  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL on\n"
+  return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL "
+         "on\n"
          "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its\n"
-         "own are touched, and removed in the end, but the service is kept busy: do not measure one that others depend\n"
+         "own are touched, and removed in the end, but the service is kept busy: do not measure one that others "
+         "depend\n"
          "on.\n"
          "INT and TERM end it; what was measured until then is reported.\n"
          "\n"

@@ -61,6 +61,8 @@ class Stream {
   void receive();
   // From now on, closing throws away what the network has not taken, instead of sending it when nobody expects it.
   void discard() noexcept { discard_ = true; }
+  // How many of the bytes written the network has not taken.
+  [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size() - output_done_; }
   // How many of the bytes written may have reached the other side.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
 

@@ -4,6 +4,13 @@
 
 namespace dlock::etcd {
 
+namespace {
+
+// Who sends and does not read makes us answer (pings, settings) without end.
+constexpr std::size_t most_pending = std::size_t{16} << 20;
+
+}  // namespace
+
 SocketMember::SocketMember(Executor& executor, common::Peer peer, Member::Events& events)
     : endpoint_(peer.name),
       events_(events),
@@ -41,7 +48,10 @@ void SocketMember::drained() {
   events_.member_drained();
   if (life.over()) return;
   flush();
-  if (!grpc_.problem().empty()) fail();
+  if (!grpc_.problem().empty()) return fail();
+  if (stream_.pending() > most_pending) {
+    events_.member_closed({errc::protocol, endpoint_ + ": it sends, and does not read what is sent to it"});
+  }
 }
 
 void SocketMember::fail() {
