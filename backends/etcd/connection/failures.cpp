@@ -56,9 +56,8 @@ Trouble trouble_in(const GrpcStatus& status) {
     case deadline_exceeded:
     case aborted:
     case unavailable:
-      return Trouble::unavailable;
-    case unknown:
-      // A time limit of the server's own, and whatever else it has no number for: it stops, is not ready, ...
+    case unknown:  // a time limit of the server's own, and whatever else it has no number for: it stops, is not ready,
+                   // ...
       return Trouble::unavailable;
     default:
       return Trouble::refused;

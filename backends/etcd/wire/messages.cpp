@@ -120,7 +120,8 @@ KeyRange beginning_with(std::string prefix) {
   while (!end.empty() && end.back() == '\xff') end.pop_back();
   if (end.empty()) {
     const std::string zero(1, '\0');  // as a key the first of all, as an end that of all keys
-    return {prefix.empty() ? zero : std::move(prefix), zero};
+    if (prefix.empty()) prefix = zero;
+    return {std::move(prefix), zero};
   }
   end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
   return {std::move(prefix), std::move(end)};

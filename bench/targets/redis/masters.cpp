@@ -88,10 +88,11 @@ bool on_cluster(const UrlText& url) {
 std::vector<UrlText> redis_masters(const UrlText& url) {
   if (!on_cluster(url)) return {redis_master_of(url, {})};
   std::vector<std::string> names;
-  for (SlotRange& each : slots_of(url)) names.push_back(std::move(each.master));
+  for (const SlotRange& each : slots_of(url)) names.push_back(each.master);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::vector<UrlText> all;
+  all.reserve(names.size());
   for (std::string& each : names) all.push_back(at(url, std::move(each)));
   return all;
 }
