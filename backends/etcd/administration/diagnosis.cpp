@@ -74,7 +74,7 @@ class Examination : public std::enable_shared_from_this<Examination> {
   }
 
   void judge_encryption() {
-    if (client_.options().tls) return add(Severity::ok, "encryption", "TLS");
+    if (client_.options().tls) return add(Severity::ok, "encryption", "TLS, and the server's certificate is verified");
     bool this_machine = true;
     for (const auto& host : client_.options().hosts) this_machine = this_machine && host.is_this_machine();
     findings_.push_back(common::not_encrypted(this_machine, ", locks among it; etcds:// encrypts"));
