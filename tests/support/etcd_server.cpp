@@ -65,7 +65,7 @@ std::string number_in(const std::string& json, const std::string& field) {
 }  // namespace
 
 EtcdServer::EtcdServer(EtcdConfig config) : config_(std::move(config)) {
-  if (config_.tls) certificate_ = std::make_shared<ThrowawayCertificate>();
+  if (config_.tls) certificate_ = std::make_shared<ThrowawayCertificate>(config_.tls_names);
   for (int i = 0; i < start_attempts; ++i) {
     membership_ = {.all = {free_ports()}, .own = 0};
     launch();
@@ -123,6 +123,9 @@ std::vector<std::string> EtcdServer::command() const {
   }
   if (config_.client_certificates) {
     line.insert(line.end(), {"--client-cert-auth", "--trusted-ca-file=" + certificate_->authority()});
+  }
+  if (!config_.log_directory.empty() && membership_.own == 0) {
+    line.push_back("--wal-dir=" + config_.log_directory + "/wal-" + std::to_string(own().peer));
   }
   line.insert(line.end(), config_.options.begin(), config_.options.end());
   return line;
@@ -206,6 +209,7 @@ std::vector<std::string> EtcdServer::ctl_command(const std::string& addresses,
                                                  const std::vector<std::string>& arguments) const {
   std::vector<std::string> line = {"etcdctl", "--endpoints=" + addresses};
   if (config_.tls) line.insert(line.end(), {"--insecure-transport=false", "--cacert=" + certificate_->authority()});
+  if (config_.tls_names != ThrowawayCertificate::usual_names) line.emplace_back("--insecure-skip-tls-verify");
   if (config_.client_certificates) {
     line.insert(line.end(), {"--cert=" + certificate_->certificate(), "--key=" + certificate_->key()});
   }
@@ -269,7 +273,7 @@ void EtcdServer::set_up_users() {
 }
 
 EtcdCluster::EtcdCluster(const EtcdConfig& config, std::size_t size) {
-  if (config.tls) certificate_ = std::make_shared<ThrowawayCertificate>();
+  if (config.tls) certificate_ = std::make_shared<ThrowawayCertificate>(config.tls_names);
   for (int i = 0; i < start_attempts; ++i) {
     if (!try_to_start(config, size)) continue;
     await_settled();

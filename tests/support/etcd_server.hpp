@@ -37,11 +37,13 @@ struct EtcdConfig {
   // seconds, is the shortest TTL that a lease is granted: one second here.
   std::chrono::milliseconds heartbeat{50};
   std::chrono::milliseconds election{500};
-  bool tls = false;                       // for clients
+  bool tls = false;  // for clients
+  std::string tls_names = ThrowawayCertificate::usual_names;
   bool client_certificates = false;       // with TLS: nobody is served without one
   std::optional<EtcdUser> user = {};      // switches authentication on, with a user root besides
   std::chrono::seconds token_ttl{300};    // how long the server remembers an idle login
   std::vector<std::string> options = {};  // more of them, "--name=value"
+  std::string log_directory = {};         // where the first member writes its log, if not with its data
 };
 
 // The ports of all members of a cluster, and which of them one is.

@@ -17,8 +17,8 @@ ThrowawayCertificate::ThrowawayCertificate(const std::string& names) {
   run({"openssl", "req", "-x509", "-subj", "/CN=dlock test authority", "-days", "2", "-keyout", ca_key, "-out",
        authority()},
       true);
-  run({"openssl", "req", "-subj", "/CN=dlock test server", "-addext", "subjectAltName=" + names, "-keyout", key(),
-       "-out", request},
+  run({"openssl", "req", "-subj", std::string("/CN=") + usual_owner, "-addext", "subjectAltName=" + names, "-keyout",
+       key(), "-out", request},
       true);
   run({"openssl", "x509", "-req", "-in", request, "-CA", authority(), "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
        "-copy_extensions", "copyall", "-out", certificate()},

@@ -11,6 +11,8 @@ class ThrowawayCertificate {
  public:
   // As openssl takes them.
   static constexpr const char* usual_names = "DNS:localhost,IP:127.0.0.1";
+  // Its common name.
+  static constexpr const char* usual_owner = "dlock test server";
 
   // Runs the openssl command. Throws std::runtime_error with what it printed if it fails.
   explicit ThrowawayCertificate(const std::string& names = usual_names);

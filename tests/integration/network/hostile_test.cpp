@@ -12,7 +12,7 @@ class HostileServerTest : public ::testing::TestWithParam<Hostility> {
     const auto start = std::chrono::steady_clock::now();
     {
       const Client client =
-          connect_patiently(service_kind().hostile_url(server.port()) + "strategy=" + strategy,
+          connect_patiently(service_kind().hostile_url(server.port()) + service_kind().parameters(strategy),
                             {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms});
       DistributedLock lock = client.lock("hostile");
       std::error_code error;

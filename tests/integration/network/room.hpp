@@ -68,6 +68,10 @@ struct ServiceKind {
   std::vector<std::string> variants = {};
   // With TLS and nothing else, where a certificate is asked for; openssl calls so whom it is for.
   std::function<std::unique_ptr<Service>(const std::string& tls_names)> start;
+  // How an URL chooses one.
+  std::function<std::string(const std::string& strategy)> parameters = [](const std::string& strategy) {
+    return "strategy=" + strategy;
+  };
   // Ends after every test would have failed: what is free before then was freed.
   Duration long_lease = 10min;
   // Tests wait to see its end.
@@ -112,7 +116,7 @@ class Room : public ::testing::TestWithParam<std::string> {
     if (HasFailure()) services().clear();
   }
 
-  [[nodiscard]] static std::string strategy() { return "strategy=" + GetParam(); }
+  [[nodiscard]] static std::string strategy() { return service_kind().parameters(GetParam()); }
   [[nodiscard]] static bool ends_with_connection() { return service_kind().ends_with_connection(GetParam()); }
   [[nodiscard]] static ClientOptions patient() { return {.lease = service_kind().long_lease}; }
   [[nodiscard]] static ClientOptions impatient(Duration lease = service_kind().long_lease) {

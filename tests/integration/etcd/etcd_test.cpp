@@ -1,0 +1,63 @@
+#include "etcd/etcd_test.hpp"
+
+#include "backends/etcd/locks/keys.hpp"
+
+namespace dlock::test {
+
+std::string Keys::prefix_of(const std::string& name, Space space) {
+  return etcd::lock_prefix({}, space, name);
+}
+
+std::vector<std::string> Keys::queue(const std::string& name, Space space) const {
+  const std::string text =
+      server_.ctl({"get", prefix_of(name, space), "--prefix", "--keys-only", "--sort-by=CREATE", "--order=ASCEND"});
+  std::vector<std::string> found;
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find('\n', from), text.size());
+    if (end > from) found.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return found;
+}
+
+std::size_t Keys::residue(const std::string& name, Space space) const {
+  return server_.keys(prefix_of(name, space)).size();
+}
+
+void Keys::await_residue(const std::string& name, std::size_t count, Space space) const {
+  await("not so many are at " + name, [&] { return residue(name, space) == count; });
+}
+
+std::string Keys::lease_of(const std::string& key) {
+  const std::string own = key.substr(key.rfind('/') + 1);
+  return own.substr(0, own.find('.'));
+}
+
+std::unique_ptr<EtcdCluster>& EtcdClusterTest::shared() {
+  static std::unique_ptr<EtcdCluster> cluster;
+  return cluster;
+}
+
+EtcdClusterTest::EtcdClusterTest() : cluster(*(shared() ? shared() : shared() = std::make_unique<EtcdCluster>())) {
+  cluster.start();
+  Keys(cluster.server(0)).remove_all();
+}
+
+EtcdClusterTest::~EtcdClusterTest() {
+  thaw_all();
+  if (HasFailure()) shared().reset();
+}
+
+void EtcdClusterTest::freeze_all_but(std::size_t survivor) const {
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (i != survivor) cluster.server(i).freeze();
+  }
+}
+
+void EtcdClusterTest::thaw_all() const {
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (cluster.server(i).running()) cluster.server(i).thaw();
+  }
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,117 @@
+// What the tests on real etcd servers share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network/room.hpp"
+#include "tests/support/etcd_server.hpp"
+
+namespace dlock::test {
+
+// What this bounds ends long before far_too_long, even on a busy machine.
+inline ClientOptions impatient() {
+  return {.response_timeout = 1s, .connect_timeout = 2s, .close_timeout = 300ms};
+}
+
+// A session that is kept through every disturbance of a test: what is free before it ends was freed.
+inline constexpr const char* long_session = "session_ttl=60s";
+// Sessions that tests wait to see the end of.
+inline constexpr const char* short_session = "session_ttl=2s";
+inline constexpr auto short_ttl = 2s;
+
+// What the servers know, asked by etcdctl.
+class Keys {
+ public:
+  explicit Keys(const EtcdServer& server) : server_(server) {}
+
+  [[nodiscard]] static std::string prefix_of(const std::string& name, Space space = Space::lock);
+  // Of those who hold or wait, the first one first.
+  [[nodiscard]] std::vector<std::string> queue(const std::string& name, Space space = Space::lock) const;
+  [[nodiscard]] std::size_t residue(const std::string& name, Space space = Space::lock) const;
+  // What is cleaned up in the background is gone at some time.
+  void await_residue(const std::string& name, std::size_t count, Space space = Space::lock) const;
+  void await_no_residue(const std::string& name, Space space = Space::lock) const { await_residue(name, 0, space); }
+  void remove(const std::string& key) const { (void)server_.ctl({"del", key}); }
+  void remove_all() const { (void)server_.ctl({"del", "", "--prefix"}); }
+  // The lease that a key has, as etcdctl takes it.
+  [[nodiscard]] static std::string lease_of(const std::string& key);
+  // The session of a key ends.
+  void revoke(const std::string& key) const { (void)server_.ctl({"lease", "revoke", lease_of(key)}); }
+
+ private:
+  const EtcdServer& server_;
+};
+
+// One server with a proxy in front of it. Clients made by disturbed() go through the proxy.
+class EtcdTest : public ::testing::Test {
+ protected:
+  // The server is one that all such tests of the process share, until one fails.
+  EtcdTest() : EtcdTest(shared() ? shared() : shared() = std::make_shared<EtcdServer>()) { keys.remove_all(); }
+  // A server of the test's own.
+  explicit EtcdTest(EtcdConfig config) : EtcdTest(std::make_shared<EtcdServer>(std::move(config))) {}
+  void TearDown() override {
+    if (HasFailure()) shared().reset();
+  }
+
+  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return connect_patiently(server.url(parameters), std::move(options));
+  }
+  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
+    return connect_patiently(server.url_at(proxy.port(), parameters), std::move(options));
+  }
+  // From now on nothing passes, and connections are refused.
+  void cut() {
+    proxy.refuse(true);
+    proxy.drop();
+  }
+  void heal() { proxy.refuse(false); }
+
+ private:
+  explicit EtcdTest(const std::shared_ptr<EtcdServer>& started)
+      : server_(started), server(*server_), keys(server), proxy(rig::Endpoint::loopback(server.port())) {}
+  static std::shared_ptr<EtcdServer>& shared() {
+    static std::shared_ptr<EtcdServer> server;
+    return server;
+  }
+
+  std::shared_ptr<EtcdServer> server_;
+
+ protected:
+  EtcdServer& server;
+  Keys keys;
+  rig::TcpProxy proxy;
+};
+
+// Three of them, which all such tests of the process share, until one fails.
+class EtcdClusterTest : public ::testing::Test {
+ protected:
+  EtcdClusterTest();
+  // Whoever was killed or stopped serves again.
+  ~EtcdClusterTest() override;
+
+  [[nodiscard]] Client client(const std::string& parameters = long_session) const {
+    return connect(cluster.url(parameters), may_move());
+  }
+  // Of one member alone.
+  [[nodiscard]] Client client_of(std::size_t member, const std::string& parameters = long_session) const {
+    return connect(cluster.server(member).url(parameters), may_move());
+  }
+  void freeze_all_but(std::size_t survivor) const;
+  void thaw_all() const;
+
+ private:
+  static std::unique_ptr<EtcdCluster>& shared();
+  // For so long it waits for a member that stands still.
+  static ClientOptions may_move() { return {.response_timeout = 2s, .connect_timeout = 6s}; }
+
+ protected:
+  EtcdCluster& cluster;
+};
+
+}  // namespace dlock::test
