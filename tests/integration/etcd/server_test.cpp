@@ -1,0 +1,308 @@
+// What may happen to one server, and to the keys and sessions in it.
+#include <atomic>
+
+#include "etcd/etcd_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+// Long before a session of 60 s is asked about, or a waiter looks by itself.
+constexpr auto at_once = 5s;
+
+// --- The server is away ----------------------------------------------------------------------------------------------
+
+struct Absence {
+  const char* name;
+  void (*begin)(EtcdServer& server);
+  void (*end)(EtcdServer& server);
+};
+
+class AbsenceTest : public EtcdTest, public ::testing::WithParamInterface<Absence> {};
+
+TEST_P(AbsenceTest, ForLongerThanTheSessionIsALossBeforeAnybodyElseHasTheLock) {
+  const Client client = steady({}, short_session);
+  const Client other = steady({.response_timeout = 500ms}, short_session);
+  DistributedLock lock = client.lock("absent");
+  DistributedLock others = other.lock("absent");
+  const Lease lease = take(lock);
+  const LossEvent loss(lease);
+  std::atomic<bool> overlap = false;
+  Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
+  keys.await_residue("absent", 2);
+  GetParam().begin(server);
+  const TimePoint away = LeaseClock::now();
+  loss.event().wait("the loss is not signalled");
+  EXPECT_LE(lease.valid_until(), away + short_ttl);
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(waiting.done());
+  GetParam().end(server);
+  Lease next = waiting.lease();
+  EXPECT_FALSE(overlap);
+  EXPECT_GT(next.token(), lease.token());
+  EXPECT_TRUE(next.release());
+  EXPECT_TRUE(take(lock).release());
+  keys.await_no_residue("absent");
+}
+
+TEST_P(AbsenceTest, ForAMomentCostsNobodyTheLock) {
+  const Client client = steady({}, "session_ttl=9s");
+  const Client other = steady({}, "session_ttl=9s");
+  DistributedLock lock = client.lock("absent");
+  DistributedLock others = other.lock("absent");
+  Lease lease = take(lock);
+  const LossEvent loss(lease);
+  Pending waiting(others, {});
+  keys.await_residue("absent", 2);
+  GetParam().begin(server);
+  EXPECT_FALSE(loss.event().wait_for(300ms));
+  GetParam().end(server);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(loss.happened());
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(lease.release());
+  EXPECT_GT(waiting.lease().token(), lease.token());
+}
+
+TEST_P(AbsenceTest, DelaysNoDeadline) {
+  const Client client = steady({.response_timeout = 500ms});
+  const Client other = steady();
+  DistributedLock lock = other.lock("absent");
+  DistributedLock others = client.lock("absent");
+  const Lease lease = take(lock);
+  Pending waiting(others, {.wait = 2s});
+  keys.await_residue("absent", 2);
+  const auto start = std::chrono::steady_clock::now();
+  GetParam().begin(server);
+  const Outcome outcome = waiting.get();
+  EXPECT_TRUE(outcome.error);
+  EXPECT_FALSE(outcome.lease.held());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s + at_once);
+  GetParam().end(server);
+  keys.await_residue("absent", 1);
+  EXPECT_TRUE(lease.held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, AbsenceTest,
+                         ::testing::Values(Absence{"dead", [](EtcdServer& server) { server.kill(); },
+                                                   [](EtcdServer& server) { server.start(); }},
+                                           Absence{"still", [](EtcdServer& server) { server.freeze(); },
+                                                   [](EtcdServer& server) { server.thaw(); }}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// --- Somebody interferes ---------------------------------------------------------------------------------------------
+
+class InterferenceTest : public EtcdTest {
+ protected:
+  // Others write, and the history up to then is forgotten.
+  void compact_behind_others() const {
+    (void)server.ctl({"put", "others", "1"});
+    (void)server.ctl({"put", "others", "2"});
+    server.compact();
+  }
+};
+
+TEST_F(InterferenceTest, AHolderWhoseKeyIsDeletedIsToldAtOnce) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("deleted");
+  DistributedLock kept = client.lock("kept");
+  Lease lease = take(lock);
+  const Lease other = take(kept);
+  const LossEvent loss(lease);
+  keys.remove(keys.queue("deleted").at(0));
+  EXPECT_TRUE(loss.event().wait_for(at_once));
+  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lease.release());
+  EXPECT_TRUE(other.held()) << "it is of the same session, and nobody deleted it";
+  EXPECT_GT(take(lock).token(), lease.token());
+}
+
+TEST_F(InterferenceTest, AHolderWhoseSessionIsRevokedIsToldAtOnce) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("revoked");
+  DistributedLock idle = client.lock("another");
+  const Lease lease = take(lock);
+  const Lease another = take(idle);
+  const LossEvent loss(lease);
+  const LossEvent another_loss(another);
+  keys.revoke(keys.queue("revoked").at(0));
+  EXPECT_TRUE(loss.event().wait_for(at_once));
+  EXPECT_TRUE(another_loss.event().wait_for(at_once));
+  const Lease again = take(lock);
+  EXPECT_TRUE(again.held());
+  EXPECT_GT(again.token(), lease.token());
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_F(InterferenceTest, AWaiterWhoseSessionIsRevokedGoesToTheEndOfTheQueue) {
+  const Client first = steady();
+  const Client second = steady({}, short_session);
+  const Client third = steady();
+  DistributedLock held = first.lock("revoked");
+  DistributedLock lock = second.lock("revoked");
+  DistributedLock others = third.lock("revoked");
+  Lease lease = take(held);
+  Pending revoked(lock, {});
+  keys.await_residue("revoked", 2);
+  Pending behind(others, {});
+  keys.await_residue("revoked", 3);
+  const std::string gone = keys.queue("revoked").at(1);
+  const std::string next = keys.queue("revoked").at(2);
+  keys.revoke(gone);
+  await("it does not queue up again", [&] {
+    const auto queue = keys.queue("revoked");
+    return queue.size() == 3 && queue.at(1) == next && queue.at(2) != gone;
+  });
+  EXPECT_FALSE(behind.done());
+  EXPECT_TRUE(lease.release());
+  Lease of_third = behind.lease();
+  EXPECT_FALSE(revoked.done());
+  EXPECT_TRUE(of_third.release());
+  EXPECT_TRUE(revoked.lease().held());
+}
+
+TEST_F(InterferenceTest, AWaiterWhoseKeyIsDeletedIsServed) {
+  const Client client = steady();
+  const Client other = steady();
+  DistributedLock held = client.lock("deleted");
+  DistributedLock lock = other.lock("deleted");
+  Lease lease = take(held);
+  Pending deleted(lock, {});
+  keys.await_residue("deleted", 2);
+  DistributedLock third = client.lock("deleted");
+  Pending behind(third, {});
+  keys.await_residue("deleted", 3);
+  keys.remove(keys.queue("deleted").at(1));
+  EXPECT_FALSE(behind.event().wait_for(100ms)) << "somebody holds the lock";
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(behind.lease().release());
+  EXPECT_TRUE(deleted.lease().release());
+  keys.await_no_residue("deleted");
+}
+
+// All is removed, sessions' own keys too, as by an administrator who cleans up.
+TEST_F(InterferenceTest, ALockWhoseKeysAreAllDeletedIsLostAndThenTakenByAWaiter) {
+  const Client client = steady();
+  const Client other = steady({}, short_session);
+  DistributedLock held = client.lock("razed");
+  DistributedLock lock = other.lock("razed");
+  const Lease lease = take(held);
+  const LossEvent loss(lease);
+  Pending waiting(lock, {});
+  keys.await_residue("razed", 2);
+  keys.remove_all();
+  EXPECT_TRUE(loss.event().wait_for(at_once));
+  const Lease next = waiting.lease();
+  EXPECT_TRUE(next.held());
+  EXPECT_GT(next.token(), lease.token());
+}
+
+TEST_F(InterferenceTest, CompactionCostsNobodyAnything) {
+  const Client client = steady();
+  const Client other = steady();
+  DistributedLock held = client.lock("compacted");
+  DistributedLock lock = other.lock("compacted");
+  DistributedLock third = client.lock("compacted");
+  Lease lease = take(held);
+  const LossEvent loss(lease);
+  Pending waiting(lock, {});
+  keys.await_residue("compacted", 2);
+  Pending behind(third, {});
+  keys.await_residue("compacted", 3);
+  compact_behind_others();
+  EXPECT_FALSE(loss.event().wait_for(100ms));
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(lease.release());
+  Lease next = waiting.lease();
+  compact_behind_others();
+  EXPECT_TRUE(next.release());
+  EXPECT_TRUE(behind.event().wait_for(at_once));
+  Lease last = behind.lease();
+  EXPECT_TRUE(last.release());
+  keys.await_no_residue("compacted");
+}
+
+// The revision that the watch begins with is gone when it comes to the server.
+TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAWaiterIsNoTrouble) {
+  const Client client = steady();
+  const Client other = disturbed();
+  DistributedLock held = client.lock("compacted");
+  DistributedLock lock = other.lock("compacted");
+  DistributedLock warm = other.lock("warm");
+  EXPECT_TRUE(take(warm).release());
+  Lease lease = take(held);
+  proxy.set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
+  Pending waiting(lock, {});
+  keys.await_residue("compacted", 2);
+  compact_behind_others();
+  proxy.pass();
+  EXPECT_FALSE(waiting.event().wait_for(200ms));
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.event().wait_for(at_once));
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAHolderIsNoTrouble) {
+  const Client client = disturbed();
+  DistributedLock lock = client.lock("compacted");
+  const Lease lease = take(lock);
+  const LossEvent loss(lease);
+  proxy.set(rig::Direction::to_server, {.mode = rig::Traffic::Mode::hold});
+  compact_behind_others();
+  EXPECT_FALSE(loss.event().wait_for(400ms));  // by now it wants to watch
+  proxy.pass();
+  EXPECT_FALSE(loss.event().wait_for(200ms));
+  EXPECT_TRUE(lease.held());
+  keys.remove(keys.queue("compacted").at(0));
+  EXPECT_TRUE(loss.event().wait_for(at_once));
+}
+
+// What happened while the connection was broken is neither told nor remembered.
+TEST_F(InterferenceTest, WhatIsCompactedDuringAnOutageIsSeenAfterIt) {
+  const Client client = steady();
+  const Client other = disturbed();
+  DistributedLock held = client.lock("waited-for");
+  DistributedLock lock = other.lock("waited-for");
+  DistributedLock own = other.lock("held");
+  Lease lease = take(held);
+  const Lease doomed = take(own);
+  const LossEvent loss(doomed);
+  Pending waiting(lock, {});
+  keys.await_residue("waited-for", 2);
+  cut();
+  EXPECT_TRUE(lease.release());
+  keys.remove(keys.queue("held").at(0));
+  compact_behind_others();
+  EXPECT_FALSE(waiting.done());
+  heal();
+  EXPECT_TRUE(loss.event().wait_for(far_too_long));
+  EXPECT_TRUE(waiting.event().wait_for(far_too_long));
+}
+
+TEST_F(InterferenceTest, NamesInsideOneAnotherDoNotBlockEachOther) {
+  const Client client = steady();
+  const std::vector<std::string> names = {"il", "il/sub", "il%2Fsub", "il/", "a/b", "a", ".session", ".gone/x", "/"};
+  std::vector<Lease> leases;
+  for (const std::string& name : names) {
+    DistributedLock lock = client.lock(name);
+    std::error_code error;
+    auto lease = lock.try_acquire({}, error);
+    ASSERT_TRUE(lease.has_value()) << name << ": " << error.message();
+    leases.push_back(*std::move(lease));
+    EXPECT_FALSE(lock.try_acquire().has_value()) << name;
+  }
+  std::vector<std::string> listed;
+  for (const LockInfo& each : client.list()) listed.push_back(each.name);
+  std::sort(listed.begin(), listed.end());
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(listed, sorted);
+  EXPECT_EQ(server.keys("dlock/il%2Fsub/").size(), 1U);
+  EXPECT_EQ(server.keys("dlock/il%252Fsub/").size(), 1U);
+}
+
+}  // namespace
+
+}  // namespace dlock::test
