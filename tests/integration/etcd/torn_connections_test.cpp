@@ -9,10 +9,10 @@ namespace dlock::test {
 
 namespace {
 
-constexpr std::size_t wanted_cuts = rig::sanitized ? 50 : 200;
+constexpr std::size_t cuts_wanted = rig::sanitized ? 50 : 200;
 
 // A seed of its own for every run; DLOCK_SEED repeats one.
-std::uint64_t seed() {
+std::uint64_t seed_of_cuts() {
   const char* given = std::getenv("DLOCK_SEED");  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
   const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   std::cout << "DLOCK_SEED=" << value << '\n';
@@ -40,7 +40,7 @@ class TornConnectionsTest : public EtcdTest {
   }
 
  private:
-  std::mt19937_64 random_{seed()};
+  std::mt19937_64 random_{seed_of_cuts()};
 };
 
 TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
@@ -52,7 +52,7 @@ TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
   const auto cycle = difference(proxy.counters(), before);
   std::size_t held = 0;
   std::size_t rounds = 0;
-  for (; proxy.counters().cuts < wanted_cuts && rounds < 5 * wanted_cuts; ++rounds) {
+  for (; proxy.counters().cuts < cuts_wanted && rounds < 5 * cuts_wanted; ++rounds) {
     const bool asking = pick(1) == 0;
     proxy.cut_after(asking ? rig::Direction::to_server : rig::Direction::to_client,
                     pick(asking ? cycle.to_server.passed : cycle.to_client.passed),
@@ -72,7 +72,7 @@ TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
     std::error_code ignored;  // a release that is cut as well may not know
     (void)outcome.lease.release(ignored);
   }
-  EXPECT_GE(proxy.counters().cuts, wanted_cuts);
+  EXPECT_GE(proxy.counters().cuts, cuts_wanted);
   EXPECT_GT(held, 0U);
   std::cout << rounds << " rounds, " << held << " held\n";
   proxy.pass();
