@@ -113,7 +113,7 @@ std::set<std::string> anchors_of(const fs::path& page) {
 TEST(Documents, HazardsNameTestsThatExist) {
   const auto known = names_of_tests();
   const std::regex quoted("`([^`]+)`");
-  for (const char* backend : {"postgres", "redis", "zookeeper"}) {
+  for (const char* backend : {"etcd", "postgres", "redis", "zookeeper"}) {
     const auto cells = tests_of_hazards(contents(kProject / "docs/backends" / (std::string(backend) + ".md")));
     EXPECT_GT(cells.size(), 20U) << backend;
     for (const std::string& cell : cells) {
