@@ -18,13 +18,17 @@ constexpr std::size_t most_under_way = 2;
 
 }  // namespace
 
+Batches::Batches(Client& client)
+    : client_(client),
+      together_(client.options().user.empty() && (!client.options().tls || client.options().tls->cert_file.empty())) {}
+
 void Batches::submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done) {
   waiting_.push_back({std::move(transaction), std::string(lock), deadline, std::move(done)});
   send_waiting();
 }
 
 void Batches::send_waiting() {
-  while (under_way_ < most_under_way && !waiting_.empty()) send(next_batch());
+  while ((under_way_ < most_under_way || !together_) && !waiting_.empty()) send(next_batch());
 }
 
 // In the order of their calls, but for a second acquire of a lock.
@@ -33,7 +37,7 @@ Batches::Batch Batches::next_batch() {
   std::deque<Item> left;
   std::set<std::string> locks;
   for (Item& item : waiting_) {
-    const bool full = batch.size() == most_together;
+    const bool full = batch.size() == (together_ ? most_together : 1);
     if (full || (!item.lock.empty() && !locks.insert(item.lock).second)) {
       left.push_back(std::move(item));
     } else {

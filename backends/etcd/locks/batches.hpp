@@ -1,7 +1,8 @@
 // Transactions about locks. Those that come while others are under way are sent together, as one: that is one entry in
 // the cluster's log instead of many, and one wait for its disks.
 //
-// Two acquires of one lock never go together: their keys would have the same revision, which says who is first.
+// Two acquires of one lock never go together: their keys would have the same revision, which says who is first. Nor
+// does anything where there is a login: etcd 3.4 checks no rights within a transaction of transactions.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class Batches {
  public:
   using Handler = Callback<const Result<TransactionAnswer>&>;
 
-  explicit Batches(Client& client) : client_(client) {}
+  explicit Batches(Client& client);
 
   // As Client::call(). lock: what it makes a key for; empty: it makes none.
   void submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done);
@@ -46,6 +47,7 @@ class Batches {
   void answered(Batch& batch, const std::vector<Transaction>& transactions, const Result<std::string>& answer);
 
   Client& client_;
+  const bool together_;
   std::deque<Item> waiting_;
   std::size_t under_way_ = 0;
   Lifetime lifetime_;

@@ -146,6 +146,20 @@ TEST_F(EtcdBackendTest, WhatGoesTogetherAndIsRefusedIsAskedForAlone) {
   for (const auto& each : attempts) EXPECT_TRUE(each->grant) << (each->failure ? each->failure->detail : "");
 }
 
+// etcd 3.4 checks no rights within a transaction of transactions.
+TEST_F(EtcdBackendTest, WithALoginNothingGoesTogether) {
+  BackendConfig config{
+      .url = Url::parse("etcd://u:p@a"), .holder = "h", .lease = 10s, .response_timeout = 2s, .connect_timeout = 3s};
+  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+  (void)contend(*backend, "first");
+  const int before = etcd.transactions;
+  std::vector<std::unique_ptr<Attempt>> attempts;
+  for (int i = 0; i < 50; ++i) attempts.push_back(begin(*backend, "many/" + std::to_string(i)));
+  engine.run();
+  for (const auto& each : attempts) EXPECT_TRUE(each->grant);
+  EXPECT_EQ(etcd.transactions - before, 50);
+}
+
 // --- The session -----------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdBackendTest, ALeaseIsExtendedByKeepAlivesThatAreConfirmed) {
