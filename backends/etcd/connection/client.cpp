@@ -52,6 +52,7 @@ void Client::choose_host() {
 // All members get their turn within the connect timeout.
 void Client::connect() {
   choose_host();
+  ++connection_;
   const TimePoint deadline =
       saturating_add(executor_.now(), options_.connect_timeout / static_cast<int>(hosts_.size()));
   connect_timer_.arm(deadline, [this] { down({errc::unavailable, here() + ": no connection in time"}); });
@@ -129,10 +130,7 @@ void Client::send(Requests::Entry entry) {
   const CallId call = member_->begin(entry.payload.method, metadata_);
   if (call == 0) {
     requests_.wait(std::move(entry));
-    // Not from inside a call to us.
-    return executor_.post(lifetime_.guard([this] {
-      leave_member({errc::unavailable, here() + ": the member is leaving"});
-    }));
+    return leave_later({errc::unavailable, here() + ": the member is leaving"});
   }
   member_->send(call, entry.payload.request, true);
   answers_.emplace(call, Answer{entry.id});
@@ -189,11 +187,7 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
     return login_again();
   }
   Failure why = to_failure(status, here());
-  if (trouble == Trouble::unavailable) {
-    executor_.post(lifetime_.guard([this, member = member_.get(), why] {
-      if (member == member_.get()) leave_member({errc::unavailable, why.detail});
-    }));
-  }
+  if (trouble == Trouble::unavailable) leave_later({errc::unavailable, why.detail});
   if (request.done) request.done(std::move(why), entry.sent);
 }
 
@@ -201,7 +195,11 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
 
 CallId Client::open_stream(std::string_view method, Stream& stream) {
   const CallId call = member_->begin(method, metadata_);
-  if (call != 0) streams_.emplace(call, &stream);
+  if (call != 0) {
+    streams_.emplace(call, &stream);
+  } else {
+    leave_later({errc::unavailable, here() + ": the member is leaving"});
+  }
   return call;
 }
 
@@ -221,6 +219,13 @@ void Client::close_stream(CallId stream) {
 
 void Client::member_drained() {
   delivering_ = false;
+}
+
+// Not from inside a call to us.
+void Client::leave_later(Failure why) {
+  executor_.post(lifetime_.guard([this, connection = connection_, why = std::move(why)] {
+    if (connection == connection_) leave_member(why);
+  }));
 }
 
 void Client::leave_member(Failure why) {

@@ -119,6 +119,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void send(Requests::Entry entry);
   void schedule_flush();
   void answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status);
+  void leave_later(Failure why);
   void break_off(Failure why);
   void down(Failure why);
   [[nodiscard]] std::string here() const;
@@ -143,7 +144,8 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   std::size_t failed_hosts_ = 0;     // since a connection stood
   Timer connect_timer_;
   std::unique_ptr<Member> member_;
-  Grpc::Metadata metadata_;  // of each call
+  std::uint64_t connection_ = 0;  // its number
+  Grpc::Metadata metadata_;       // of each call
   CallId login_ = 0;
   std::string token_;
   std::unordered_map<CallId, Answer> answers_;

@@ -288,6 +288,16 @@ TEST_F(EtcdBackendTest, ABrokenConnectionCostsNothing) {
   EXPECT_TRUE(waiter->grant);
 }
 
+TEST_F(EtcdBackendTest, AMemberThatTakesNoMoreCallsIsLeft) {
+  const auto held = contend(*backend);
+  etcd.leave();  // before there is a stream of keep-alives
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+  etcd.leave();
+  EXPECT_TRUE(contend(*backend, "b")->grant);
+  EXPECT_EQ(etcd.dialled, 3);
+}
+
 TEST_F(EtcdBackendTest, AReleaseThatAWaiterMissedWhileItWasCutOffIsSeen) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);

@@ -73,6 +73,7 @@ class FakeEtcd::FakeMember final : public Member {
   }
   CallId begin(std::string_view method, const Grpc::Metadata& metadata) override {
     for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
+    if (leaving) return 0;
     last_ += 2;
     methods_[last_] = method;
     return last_;
@@ -96,6 +97,7 @@ class FakeEtcd::FakeMember final : public Member {
       if (!life.over()) events_.member_drained();
     });
   }
+  bool leaving = false;
   void close() { events_.member_closed({errc::unavailable, "etcd:2379: Connection reset by peer"}); }
 
  private:
@@ -156,6 +158,10 @@ void FakeEtcd::break_connections() {
   for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
     if (connected_.contains(each)) each->close();
   }
+}
+
+void FakeEtcd::leave() {
+  for (FakeMember* const each : connected_) each->leaving = true;
 }
 
 void FakeEtcd::deliver_late() {

@@ -43,6 +43,8 @@ class FakeEtcd {
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
   void break_connections();
+  // The connections that there are take no more calls.
+  void leave();
   void deliver_late();
   // The leases are over, and their keys gone.
   void expire_leases();
