@@ -81,14 +81,18 @@ void Client::logged_in(GrpcStatus status) {
     auto token = read_authenticate(token_);
     if (!token.ok()) return down(token.failure());
     metadata_.emplace_back(token_name, std::move(token.value()));
-    return reconnect_.is_ready() ? send_waiting() : become_ready();
+    if (!ready()) return become_ready();
+    connect_timer_.disarm();
+    return send_waiting();
   }
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   down(std::move(why));
 }
 
 void Client::login_again() {
-  if (ready() && !options_.user.empty()) log_in();
+  if (!ready() || login_ != 0 || options_.user.empty()) return;
+  connect_timer_.arm(answer_by(), [this] { leave_member({errc::unavailable, here() + ": no answer to a login"}); });
+  log_in();
 }
 
 void Client::become_ready() {
@@ -102,7 +106,7 @@ void Client::become_ready() {
 
 void Client::send_waiting() {
   for (auto& entry : requests_.take_waiting()) {
-    if (ready()) {
+    if (may_send()) {
       send(std::move(entry));
     } else {
       requests_.wait(std::move(entry));  // the connection takes no more
@@ -117,7 +121,7 @@ Client::RequestId Client::call(std::string_view method, std::string request, Tim
                         .deadline = deadline,
                         .payload = {.method = method, .request = std::move(request), .done = std::move(done)}};
   const RequestId id = entry.id;
-  if (ready()) {
+  if (may_send()) {
     send(std::move(entry));
   } else {
     requests_.wait(std::move(entry));

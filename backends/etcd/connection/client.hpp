@@ -76,7 +76,8 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
 
   // Somebody needs it: connects, and stays connected.
   void want() { reconnect_.want(); }
-  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && !login_; }
+  // A connection stands. While its login is repeated, requests wait.
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }
   // Why it is not.
   [[nodiscard]] Failure problem() const;
 
@@ -115,6 +116,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void log_in();
   void logged_in(GrpcStatus status);
   void become_ready();
+  [[nodiscard]] bool may_send() const noexcept { return ready() && login_ == 0; }
   void send_waiting();
   void send(Requests::Entry entry);
   void schedule_flush();
