@@ -1,0 +1,294 @@
+// Users and their rights, logins that the server forgets, and certificates that are users.
+#include <functional>
+#include <system_error>
+
+#include "etcd/etcd_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+EtcdConfig with_user(EtcdUser user = {}, std::vector<std::string> options = {}) {
+  options.emplace_back("--bcrypt-cost=4");
+  return {.user = std::move(user), .options = std::move(options)};
+}
+
+// How a try, and an acquire that may wait for long, are refused.
+std::string refusal(const Client& client, const std::string& name = "refused") {
+  DistributedLock lock = client.lock(name);
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+  std::string said;
+  try {
+    (void)lock.acquire({.wait = 1min});
+    ADD_FAILURE() << "it is not refused";
+  } catch (const Error& refused) {
+    EXPECT_EQ(refused.code(), errc::access_denied) << refused.what();
+    said = refused.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  return said;
+}
+
+// The rights that the documents name do for everything.
+void expect_all_kinds(const Client& client) {
+  DistributedLock lock = client.lock("all");
+  Lease lease = take(lock);
+  EXPECT_EQ(client.inspect("all").token, lease.token());
+  EXPECT_EQ(client.list().size(), 1U);
+  const LossEvent loss(lease);
+  EXPECT_TRUE(client.break_lock("all"));
+  loss.event().wait("a broken lock is not told");
+  EXPECT_TRUE(take(lock).release());
+
+  ReadWriteLock shared = client.read_write_lock("all");
+  Lease reading = shared.acquire_shared();
+  Lease with_it = shared.acquire_shared();
+  EXPECT_FALSE(shared.try_acquire().has_value());
+  EXPECT_EQ(client.inspect("all", Space::read_write).holders.size(), 2U);
+  EXPECT_TRUE(reading.release());
+  EXPECT_TRUE(with_it.release());
+  EXPECT_TRUE(take(shared).release());
+  Semaphore semaphore = client.semaphore("all", 2);
+  {
+    Lease one = take(semaphore);
+    Lease two = take(semaphore);
+    EXPECT_FALSE(semaphore.try_acquire().has_value());
+    EXPECT_EQ(client.list(Space::semaphore).size(), 1U);
+  }
+  Election election = client.election("all");
+  Lease leading = election.campaign({.value = "here"});
+  EXPECT_EQ(election.leader()->value, "here");
+  EXPECT_TRUE(leading.release());
+  for (const Finding& each : client.diagnose()) EXPECT_NE(each.severity, Finding::Severity::error) << each.message;
+}
+
+class AccessTest : public EtcdTest {
+ protected:
+  AccessTest() : AccessTest(EtcdUser{}) {}
+  explicit AccessTest(EtcdUser user) : EtcdTest(with_user(std::move(user))) {}
+
+  [[nodiscard]] Client as(const std::string& login, const std::string& parameters = long_session) const {
+    return connect_patiently("etcd://" + login + server.address() + "?" + parameters);
+  }
+};
+
+TEST_F(AccessTest, TheRightsThatTheDocumentsNameDoForEverything) {
+  expect_all_kinds(steady());
+}
+
+TEST_F(AccessTest, WithoutALoginAllIsDenied) {
+  const Client client = as("");
+  EXPECT_NE(refusal(client).find(server.address()), std::string::npos);
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "user name is empty"));
+}
+
+TEST_F(AccessTest, AWrongPasswordIsDeniedAndNotShown) {
+  const Client client = as("locker:wr0ng-secret@");
+  const std::string said = refusal(client);
+  EXPECT_EQ(said.find("wr0ng-secret"), std::string::npos) << said;
+  EXPECT_NE(said.find(server.address()), std::string::npos) << said;
+}
+
+TEST_F(AccessTest, AUserWhoDoesNotExistIsDenied) {
+  (void)refusal(as("nobody:secret@"));
+}
+
+TEST_F(AccessTest, AUserWithoutRightsIsDenied) {
+  (void)server.ctl({"user", "add", "guest:guest-secret"});
+  const std::string said = refusal(as("guest:guest-secret@"));
+  EXPECT_NE(said.find("permission denied"), std::string::npos) << said;
+}
+
+TEST_F(AccessTest, APlaceThatIsNotOursIsDenied) {
+  const Client client = steady({}, "prefix=theirs/");
+  (void)refusal(client);
+  EXPECT_THROW((void)client.list(), Error);
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "permission denied"));
+}
+
+// Who is let in later needs no other client.
+TEST_F(AccessTest, RightsThatAreGivenLaterCount) {
+  (void)server.ctl({"user", "add", "guest:guest-secret"});
+  const Client client = as("guest:guest-secret@");
+  (void)refusal(client);
+  (void)server.ctl({"user", "grant-role", "guest", "locker"});
+  DistributedLock lock = client.lock("refused");
+  EXPECT_TRUE(take(lock).release());
+}
+
+class LocksOnlyTest : public AccessTest {
+ protected:
+  LocksOnlyTest() : AccessTest(EtcdUser{.prefixes = {"dlock/"}}) {}
+};
+
+TEST_F(LocksOnlyTest, ThePlaceOfLocksAloneDoesForLocks) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("x");
+  Lease lease = take(lock);
+  EXPECT_EQ(client.inspect("x").token, lease.token());
+  std::error_code error;
+  EXPECT_FALSE(client.semaphore("x", 2).try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+  EXPECT_TRUE(lease.held()) << "others' refusals are none of its business";
+  EXPECT_TRUE(lease.release());
+}
+
+// --- Logins that the server forgets ----------------------------------------------------------------------------------
+
+class ForgottenLoginTest : public EtcdTest {
+ protected:
+  explicit ForgottenLoginTest(EtcdConfig config = short_memory()) : EtcdTest(std::move(config)) {}
+  static EtcdConfig short_memory() {
+    EtcdConfig config = with_user();
+    config.token_ttl = 1s;
+    return config;
+  }
+  void forget_logins() const {
+    (void)server.ctl({"auth", "disable"});
+    (void)server.ctl({"auth", "enable"});
+  }
+  // One who holds, one who waits for that, one who was idle: nobody notices.
+  template <class Disturbance>
+  void expect_nobody_notices(Disturbance disturb) {
+    const auto log = std::make_shared<EventLog>();
+    const Client holder = steady({.observer = log});
+    const Client waiter = steady({.observer = log});
+    const Client idle = steady({.observer = log});
+    DistributedLock held = holder.lock("held");
+    DistributedLock waited_for = waiter.lock("held");
+    DistributedLock other = idle.lock("other");
+    EXPECT_TRUE(take(other).release());
+    Lease lease = take(held);
+    const LossEvent loss(lease);
+    Pending waiting(waited_for, {});
+    keys.await_residue("held", 2);
+    disturb();
+    std::error_code error;
+    EXPECT_TRUE(other.try_acquire({}, error).has_value()) << error.message();
+    EXPECT_TRUE(holder.inspect("held").held);
+    EXPECT_FALSE(loss.happened());
+    EXPECT_FALSE(waiting.done());
+    EXPECT_TRUE(lease.release());
+    Lease next = waiting.lease();
+    const LossEvent next_loss(next);
+    DistributedLock again = waiter.lock("again");
+    EXPECT_TRUE(take(again).release());
+    // Its key is looked after as before.
+    keys.remove(keys.queue("held").at(0));
+    EXPECT_TRUE(next_loss.event().wait_for(far_too_long));
+    log->losses.wait("the observer is not told");
+    EXPECT_EQ(log->losses.count(), 1U);
+    EXPECT_EQ(log->reconnecting.count(), 0U);
+  }
+};
+
+TEST_F(ForgottenLoginTest, AfterSomeIdleTimeNobodyNotices) {
+  expect_nobody_notices([] {
+    const Event nothing;
+    EXPECT_FALSE(nothing.wait_for(3s));  // time has to pass: only the server knows when it forgets
+  });
+}
+
+TEST_F(ForgottenLoginTest, AllAtOnceNobodyNotices) {
+  expect_nobody_notices([this] { forget_logins(); });
+}
+
+// The way through a new login takes longer than a third of the session.
+TEST_F(ForgottenLoginTest, ASlowLoginCostsNoSession) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log}, short_session);
+  DistributedLock lock = client.lock("slow");
+  DistributedLock other = client.lock("other");
+  const Lease lease = take(lock);
+  forget_logins();
+  Event asked;
+  proxy.before_request(EtcdUser{}.password, [&] {
+    proxy.set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
+    asked.set();
+  });
+  asked.wait("it does not log in again");
+  EXPECT_FALSE(asked.wait_for(900ms, 2));
+  proxy.pass();
+  EXPECT_TRUE(take(other).release());
+  await_renewal(lease);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+}
+
+// A token that says by itself who it is for, and for which state of the rights.
+class SignedLoginTest : public ForgottenLoginTest {
+ protected:
+  SignedLoginTest() : ForgottenLoginTest(signing()) {}
+  static EtcdConfig signing() {
+    static const rig::ScratchDirectory directory;
+    const std::string key = directory.path() + "/key.pem";
+    const std::string public_key = directory.path() + "/public.pem";
+    (void)rig::run_command({"openssl", "genrsa", "-out", key, "2048"});
+    (void)rig::run_command({"openssl", "rsa", "-in", key, "-pubout", "-out", public_key});
+    return with_user({}, {"--auth-token=jwt,sign-method=RS256,ttl=10m,pub-key=" + public_key + ",priv-key=" + key});
+  }
+};
+
+TEST_F(SignedLoginTest, AChangeOfRightsIsNoticedByNobody) {
+  expect_nobody_notices([this] {
+    (void)server.ctl({"role", "add", "another"});
+    (void)server.ctl({"role", "grant-permission", "another", "readwrite", "elsewhere/", "--prefix"});
+  });
+}
+
+// --- Certificates ----------------------------------------------------------------------------------------------------
+
+class CertificateTest : public EtcdTest {
+ protected:
+  CertificateTest() : EtcdTest(config()) {}
+  static EtcdConfig config() {
+    EtcdConfig config = with_user({.name = ThrowawayCertificate::usual_owner});
+    config.tls = true;
+    config.client_certificates = true;
+    return config;
+  }
+  [[nodiscard]] std::string ours() const {
+    const ThrowawayCertificate& certificate = server.certificate();
+    return "tls_ca=" + certificate.authority() + "&tls_cert=" + certificate.certificate() +
+           "&tls_key=" + certificate.key();
+  }
+  [[nodiscard]] Client with(const std::string& parameters) const {
+    return connect("etcds://" + server.address() + "?" + parameters,
+                   {.response_timeout = 2s, .connect_timeout = 2s, .close_timeout = 300ms});
+  }
+  // The server says no, and that may change: it is asked again until the deadline.
+  static void expect_complaint(const Client& client) {
+    DistributedLock lock = client.lock("refused");
+    std::error_code error;
+    EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+    EXPECT_TRUE(error == errc::unavailable || error == errc::access_denied) << error.message();
+    try {
+      (void)lock.acquire({.wait = 500ms});
+      ADD_FAILURE() << "it is not refused";
+    } catch (const Error& refused) {
+      EXPECT_NE(std::string(refused.what()).find("certificate"), std::string::npos) << refused.what();
+    }
+  }
+};
+
+TEST_F(CertificateTest, IsAUserWithoutAPassword) {
+  expect_all_kinds(with(ours()));
+}
+
+TEST_F(CertificateTest, ThatIsMissingIsSaidToBe) {
+  expect_complaint(with("tls_ca=" + server.certificate().authority()));
+}
+
+TEST_F(CertificateTest, OfAnotherAuthorityIsRefused) {
+  const ThrowawayCertificate other;
+  expect_complaint(with("tls_ca=" + server.certificate().authority() + "&tls_cert=" + other.certificate() +
+                        "&tls_key=" + other.key()));
+}
+
+}  // namespace
+
+}  // namespace dlock::test
