@@ -257,8 +257,7 @@ class CertificateTest : public EtcdTest {
            "&tls_key=" + certificate.key();
   }
   [[nodiscard]] Client with(const std::string& parameters) const {
-    return connect("etcds://" + server.address() + "?" + parameters,
-                   {.response_timeout = 2s, .connect_timeout = 2s, .close_timeout = 300ms});
+    return connect("etcds://" + server.address() + "?" + parameters, impatient());
   }
   // The server says no, and that may change: it is asked again until the deadline.
   static void expect_complaint(const Client& client) {

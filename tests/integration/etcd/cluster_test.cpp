@@ -64,8 +64,9 @@ TEST_P(LeaderChangeTest, CostsAHolderNothing) {
 }
 
 TEST_P(LeaderChangeTest, CostsAWaiterNothing) {
-  const Client client = this->client();
-  const Client other = this->client();
+  // Whoever waits at a member that stands still finds out by the next keep-alive.
+  const Client client = this->client("session_ttl=12s");
+  const Client other = this->client("session_ttl=12s");
   DistributedLock lock = client.lock("waited-for");
   DistributedLock others = other.lock("waited-for");
   Lease lease = take(lock);
