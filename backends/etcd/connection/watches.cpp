@@ -52,15 +52,19 @@ void Watches::stream_said(std::string_view message) {
   if (!read.ok()) return client_.leave_member(read.failure());
   const WatchAnswer& answer = read.value();
   const auto entry = entries_.find(answer.id);
-  if (entry == entries_.end()) return;
-  if (answer.canceled) {
-    entry->second.at_server = false;
-    if (answer.compacted != 0) return tell(answer.id, News::over);
+  // Of one that was refused, servers do not say which it is.
+  const bool refused = answer.canceled && answer.compacted == 0 && (answer.id < 0 || entry != entries_.end());
+  if (refused) {
     // It may be the token of this stream that is not known any more.
     client_.login_again();
     client_.close_stream(std::exchange(stream_, 0));
     orphan_all();
     return timer_.arm(saturating_add(client_.executor().now(), pause), [this] { tell_orphans(); });
+  }
+  if (entry == entries_.end()) return;
+  if (answer.canceled) {
+    entry->second.at_server = false;
+    return tell(answer.id, News::over);
   }
   if (answer.created) return tell(answer.id, News::standing);
   if (answer.events != 0) tell(answer.id, News::event);
