@@ -188,7 +188,7 @@ class ForgottenLoginTest : public EtcdTest {
 TEST_F(ForgottenLoginTest, AfterSomeIdleTimeNobodyNotices) {
   expect_nobody_notices([] {
     const Event nothing;
-    EXPECT_FALSE(nothing.wait_for(3s));  // time has to pass: only the server knows when it forgets
+    EXPECT_FALSE(nothing.wait_for(2500ms));  // time has to pass: only the server knows when it forgets
   });
 }
 

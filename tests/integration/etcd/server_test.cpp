@@ -46,8 +46,8 @@ TEST_P(AbsenceTest, ForLongerThanTheSessionIsALossBeforeAnybodyElseHasTheLock) {
 }
 
 TEST_P(AbsenceTest, ForAMomentCostsNobodyTheLock) {
-  const Client client = steady({}, "session_ttl=9s");
-  const Client other = steady({}, "session_ttl=9s");
+  const Client client = steady({}, "session_ttl=6s");
+  const Client other = steady({}, "session_ttl=6s");
   DistributedLock lock = client.lock("absent");
   DistributedLock others = other.lock("absent");
   Lease lease = take(lock);
