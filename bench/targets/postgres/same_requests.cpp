@@ -19,6 +19,7 @@ namespace {
 constexpr const char* holder = "floor";
 constexpr const char* channel = "floor";
 constexpr const char* lease_ms = "30000";
+constexpr const char* was_held = "0";  // not given up
 
 postgres::Durability durability_of(const UrlText& url) {
   return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
@@ -33,7 +34,7 @@ class RowFloor final : public Floor {
     connection_.prepare("release", statements.release.sql);
     acquire_ = {name_.c_str(), owner_.c_str(), holder, lease_ms};
     if (optimistic) acquire_.insert(acquire_.end(), {"", "0"});
-    release_ = {name_.c_str(), owner_.c_str(), channel};
+    release_ = {name_.c_str(), owner_.c_str(), was_held, channel};
   }
 
   void acquire() override {
