@@ -8,60 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "fake_etcd.hpp"
-#include "tests/support/manual_engine.hpp"
-#include "tests/support/recording_host.hpp"
+#include "backend_fixture.hpp"
 
 namespace dlock::etcd {
 namespace {
 
 using namespace std::chrono_literals;
-using test::Attempt;
-using Fate = FakeEtcd::Fate;
 
-class EtcdBackendTest : public testing::Test {
- protected:
-  std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
-    BackendConfig config{.url = Url::parse("etcd://a,b,c?" + std::string(parameters)),
-                         .holder = "host:1:test",
-                         .lease = 10s,
-                         .response_timeout = 2s,
-                         .connect_timeout = 3s};
-    auto made = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-    engine.run();
-    return made;
-  }
-
-  std::unique_ptr<Attempt> begin(Backend& backend, const std::string& name = "a", bool wait = true,
-                                 Space space = Space::lock) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = name,
-                        .owner = host.new_owner_id(),
-                        .holder = "host:1:test",
-                        .lease = 10s,
-                        .wait = wait,
-                        .space = space};
-    attempt->contention = backend.contend(attempt->request, *attempt);
-    return attempt;
-  }
-  std::unique_ptr<Attempt> contend(Backend& backend, const std::string& name = "a", bool wait = true,
-                                   Space space = Space::lock) {
-    auto attempt = begin(backend, name, wait, space);
-    engine.run();
-    return attempt;
-  }
-  ReleaseOutcome::Status release(Backend& backend, const Attempt& attempt) {
-    std::optional<ReleaseOutcome> outcome;
-    backend.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });
-    for (int i = 0; i < 100 && !outcome; ++i) engine.advance(100ms);
-    return outcome.value().status;
-  }
-
-  test::ManualEngine engine;
-  test::RecordingHost host{engine};
-  FakeEtcd etcd{engine};
-  std::unique_ptr<EtcdBackend> backend = make();
-};
+class EtcdBackendTest : public EtcdFixture {};
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
@@ -294,7 +248,9 @@ TEST_F(EtcdBackendTest, AMemberThatTakesNoMoreCallsIsLeft) {
   engine.advance(20s);
   EXPECT_TRUE(host.losses.empty());
   etcd.leave();
-  EXPECT_TRUE(contend(*backend, "b")->grant);
+  const auto other = contend(*backend, "b");
+  engine.advance(20ms);
+  EXPECT_TRUE(other->grant);
   EXPECT_EQ(etcd.dialled, 3);
 }
 

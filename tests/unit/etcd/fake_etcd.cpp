@@ -57,7 +57,8 @@ std::vector<std::string_view> all_of(std::string_view message, std::uint32_t fie
 
 class FakeEtcd::FakeMember final : public Member {
  public:
-  FakeMember(FakeEtcd& etcd, Member::Events& events) : etcd_(etcd), events_(events) {}
+  FakeMember(FakeEtcd& etcd, common::Host host, Member::Events& events)
+      : etcd_(etcd), host_(std::move(host)), events_(events) {}
   ~FakeMember() override {
     etcd_.connected_.erase(this);
     std::erase_if(etcd_.watches_, [this](const Watch& each) { return each.member == this; });
@@ -66,6 +67,9 @@ class FakeEtcd::FakeMember final : public Member {
   void open(TimePoint /*deadline*/) override {
     ++etcd_.dialled;
     later([this] {
+      if (etcd_.refuses_at) {
+        if (Failure why = etcd_.refuses_at(host_); why.code) return events_.member_closed(std::move(why));
+      }
       if (etcd_.refuses) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"});
       etcd_.connected_.insert(this);
       events_.member_opened();
@@ -97,6 +101,11 @@ class FakeEtcd::FakeMember final : public Member {
       if (!life.over()) events_.member_drained();
     });
   }
+  void end_keep_alives() {
+    for (const auto& [call, method] : std::map<CallId, std::string_view>(methods_)) {
+      if (method == method_lease_keep_alive) end(call, {}, {});
+    }
+  }
   bool leaving = false;
   void close() { events_.member_closed({errc::unavailable, "etcd:2379: Connection reset by peer"}); }
 
@@ -118,14 +127,25 @@ class FakeEtcd::FakeMember final : public Member {
       status = std::exchange(etcd_.refusal_, {});
     }
     if (fate == Fate::carried_out) return;
-    methods_.erase(call);
+    if (fate == Fate::held) {
+      return etcd_.held_.push_back(lifetime_.guard([this, call, answer, status] { end(call, answer, status); }));
+    }
+    end(call, answer, status);
+  }
+
+  void end(CallId call, const std::string& answer, const GrpcStatus& status) {
+    if (methods_.erase(call) == 0) return;
     const Lifetime::Watch life = lifetime_.watch();
-    if (status.code == 0) events_.member_said(call, answer);
+    if (!answer.empty()) events_.member_said(call, answer);
     if (!life.over()) events_.member_ended(call, status);
     if (!life.over()) events_.member_drained();
   }
 
   void stream(CallId call, const std::string& request) {
+    if (const auto ended = etcd_.end_of_stream ? etcd_.end_of_stream(methods_.at(call)) : std::nullopt) {
+      std::erase_if(etcd_.watches_, [&](const Watch& each) { return each.member == this && each.call == call; });
+      return end(call, {}, *ended);
+    }
     if (methods_.at(call) == method_watch) return etcd_.begin_watch(*this, call, request);
     ++etcd_.keep_alives;
     const std::int64_t lease = number_of(request, 1);
@@ -134,14 +154,17 @@ class FakeEtcd::FakeMember final : public Member {
     header.number(1, etcd_.cluster)
         .number(3, etcd_.revision_)
         .number(4, etcd_.term_of_keep_alives.value_or(etcd_.term));
-    say(call, MessageWriter()
-                  .message(1, header.take())
-                  .number(2, lease)
-                  .number(3, found == etcd_.leases.end() ? std::int64_t{0} : found->second)
-                  .take());
+    const std::string answer = MessageWriter()
+                                   .message(1, header.take())
+                                   .number(2, lease)
+                                   .number(3, found == etcd_.leases.end() ? std::int64_t{0} : found->second)
+                                   .take();
+    if (!etcd_.holds_keep_alives) return say(call, answer);
+    etcd_.held_.push_back(lifetime_.guard([this, call, answer] { say(call, answer); }));
   }
 
   FakeEtcd& etcd_;
+  const common::Host host_;
   Member::Events& events_;
   CallId last_ = -1;
   std::map<CallId, std::string_view> methods_;
@@ -149,8 +172,8 @@ class FakeEtcd::FakeMember final : public Member {
 };
 
 MemberFactory FakeEtcd::members() {
-  return [this](Executor&, const common::Host&, Member::Events& events) {
-    return std::make_unique<FakeMember>(*this, events);
+  return [this](Executor&, const common::Host& host, Member::Events& events) {
+    return std::make_unique<FakeMember>(*this, host, events);
   };
 }
 
@@ -167,6 +190,18 @@ void FakeEtcd::leave() {
 void FakeEtcd::deliver_late() {
   for (const auto& each : std::exchange(late_, {})) each();
   refusal_ = {};
+}
+
+void FakeEtcd::end_keep_alives() {
+  for (FakeMember* const each : std::set<FakeMember*>(connected_)) each->end_keep_alives();
+}
+
+void FakeEtcd::answer_held(std::size_t most) {
+  for (; most > 0 && !held_.empty(); --most) {
+    const auto answer = std::move(held_.front());
+    held_.erase(held_.begin());
+    answer();
+  }
 }
 
 // --- Data ------------------------------------------------------------------------------------------------------------
@@ -235,6 +270,7 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
   }
   const std::int64_t lease = number_of(request, method == method_lease_grant ? 2 : 1);
   if (method == method_lease_grant) {
+    ++grants;
     leases[lease] = std::max(least_ttl, number_of(request, 1));
     return MessageWriter().message(1, header()).number(2, lease).number(3, leases[lease]).take();
   }

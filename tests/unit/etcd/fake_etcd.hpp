@@ -27,6 +27,7 @@ class FakeEtcd {
     carried_out,  // and the answer is lost
     lost,         // and so is the answer
     late,         // carried out by deliver_late(), and the answer is lost
+    held,         // carried out, and answered by answer_held()
   };
 
   explicit FakeEtcd(Executor& executor) : executor_(executor) {}
@@ -38,6 +39,10 @@ class FakeEtcd {
   bool silent = false;                                        // nothing is answered
   std::function<Fate(std::string_view method)> fate;          // of each call that is not a stream
   std::function<GrpcStatus(std::string_view method)> status;  // instead of an answer, where the code is not 0
+  std::function<Failure(const common::Host&)> refuses_at;     // a connection, where there is a code
+  // Ends a stream when something is said in it.
+  std::function<std::optional<GrpcStatus>(std::string_view method)> end_of_stream;
+  bool holds_keep_alives = false;  // their answers, until answer_held()
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
   std::uint64_t cluster = 1;
@@ -46,6 +51,10 @@ class FakeEtcd {
   // The connections that there are take no more calls.
   void leave();
   void deliver_late();
+  // The oldest of those that are held.
+  void answer_held(std::size_t most = 1000);
+  // The members end these streams.
+  void end_keep_alives();
   // The leases are over, and their keys gone.
   void expire_leases();
   void remove(const std::string& key);
@@ -57,6 +66,7 @@ class FakeEtcd {
   std::map<std::int64_t, std::int64_t> leases;  // with their times
   int dialled = 0;
   int keep_alives = 0;
+  int grants = 0;  // of leases
   int transactions = 0;
   std::vector<std::string> users;  // that logged in
   [[nodiscard]] std::size_t watches() const;
@@ -90,6 +100,7 @@ class FakeEtcd {
   std::set<FakeMember*> connected_;
   std::vector<Watch> watches_;
   std::vector<std::function<void()>> late_;
+  std::vector<std::function<void()>> held_;
   GrpcStatus refusal_;
 };
 

@@ -1,0 +1,66 @@
+// A backend against an etcd in memory, on a clock that the test moves.
+#pragma once
+
+#include "backends/etcd/etcd_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fake_etcd.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+
+namespace dlock::etcd {
+
+class EtcdFixture : public testing::Test {
+ protected:
+  using Attempt = test::Attempt;
+  using Fate = FakeEtcd::Fate;
+
+  std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
+    BackendConfig config{.url = Url::parse("etcd://a,b,c?" + std::string(parameters)),
+                         .holder = "host:1:test",
+                         .lease = std::chrono::seconds(10),
+                         .response_timeout = std::chrono::seconds(2),
+                         .connect_timeout = std::chrono::seconds(3)};
+    auto made = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+    engine.run();
+    return made;
+  }
+
+  std::unique_ptr<Attempt> begin(Backend& backend, const std::string& name = "a", bool wait = true,
+                                 Space space = Space::lock) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = name,
+                        .owner = host.new_owner_id(),
+                        .holder = "host:1:test",
+                        .lease = std::chrono::seconds(10),
+                        .wait = wait,
+                        .space = space};
+    attempt->contention = backend.contend(attempt->request, *attempt);
+    return attempt;
+  }
+  std::unique_ptr<Attempt> contend(Backend& backend, const std::string& name = "a", bool wait = true,
+                                   Space space = Space::lock) {
+    auto attempt = begin(backend, name, wait, space);
+    engine.run();
+    return attempt;
+  }
+  ReleaseOutcome::Status release(Backend& backend, const Attempt& attempt) {
+    std::optional<ReleaseOutcome> outcome;
+    backend.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });
+    for (int i = 0; i < 100 && !outcome; ++i) engine.advance(std::chrono::milliseconds(100));
+    return outcome.value().status;
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  FakeEtcd etcd{engine};
+  std::unique_ptr<EtcdBackend> backend = make();
+};
+
+}  // namespace dlock::etcd
