@@ -27,6 +27,14 @@ void Batches::submit(Transaction transaction, std::string_view lock, TimePoint d
   send_waiting();
 }
 
+void Batches::fail_waiting(const Failure& why) {
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const Item& item : std::exchange(waiting_, {})) {
+    if (life.over()) return;
+    item.done(why);
+  }
+}
+
 void Batches::send_waiting() {
   while ((under_way_ < most_under_way || !together_) && !waiting_.empty()) send(next_batch());
 }

@@ -30,6 +30,9 @@ class Batches {
 
   // As Client::call(). lock: what it makes a key for; empty: it makes none.
   void submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done);
+  // Those that were not sent yet will not be. They name a lease that is over, and with it what goes together with them
+  // would be refused.
+  void fail_waiting(const Failure& why);
 
  private:
   struct Item {

@@ -103,6 +103,7 @@ void Queue::session_lost(const Failure& why) {
   doubtful_.clear();  // late requests name a lease that is over
   holds_.session_lost(why);
   for_each([](QueueContention& contention) { contention.session_lost(); });
+  batches_.fail_waiting({errc::lost, why.detail});
 }
 
 }  // namespace dlock::etcd
