@@ -141,6 +141,7 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
   if (!answer.steps.front().keys.empty()) {  // by an earlier request, which was not answered
     state_ = Key::there;
     created_ = answer.steps.front().keys.front().created;
+    waited_ = true;  // for all that we know
     return look();
   }
   state_ = Key::none;

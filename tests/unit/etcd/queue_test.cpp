@@ -64,5 +64,28 @@ TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
   EXPECT_TRUE(etcd.keys_below("dlock/hot/").empty());
 }
 
+// The answer to a waiter's request is lost, and it finds its key when it asks again. It has waited, then, and whoever
+// is behind it must be told when it enters.
+TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind) {
+  const auto other = make();
+  const auto first = ask_for_permit(*other);
+  const auto second = ask_for_permit(*other);
+  (void)contend(*backend, "first");
+  bool lost = false;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
+  };
+  const auto third = ask_for_permit(*backend);
+  ASSERT_TRUE(lost);
+  const auto fourth = ask_for_permit(*other);
+  (void)release(*other, *first);
+  engine.advance(3s);
+  ASSERT_TRUE(third->grant);
+  ASSERT_FALSE(fourth->grant);
+  (void)release(*other, *second);
+  engine.advance(1s);
+  EXPECT_TRUE(fourth->grant);
+}
+
 }  // namespace
 }  // namespace dlock::etcd
