@@ -58,7 +58,12 @@ void Session::client_down(const Failure& why) {
   timer_.disarm();
   patience_timer_.disarm();
   problem_ = why;
-  if (!closing_) user_.session_suspended(why);
+  if (closing_) return;
+  // Another member may be better, and there is something to keep.
+  if (lease_ != 0 && common::is_final_refusal(why)) {
+    timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { client_.want(); });
+  }
+  user_.session_suspended(why);
 }
 
 // --- A new one -------------------------------------------------------------------------------------------------------
