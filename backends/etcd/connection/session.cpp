@@ -163,7 +163,8 @@ void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {
                Transaction().read({.range = {session_key(client_.options(), lease_)}, .keys_only = true}).request(),
                client_.answer_by(),
                lifetime_.guard([this, kept, sent, attempt = attempt_](const auto& answer, TimePoint) {
-                 if (attempt == attempt_ && kept.id == lease_) confirmed(answer, kept, sent);
+                 // After another beat, that one's answer is waited for.
+                 if (attempt == attempt_ && kept.id == lease_ && sent == beat_sent_) confirmed(answer, kept, sent);
                }));
 }
 
