@@ -153,9 +153,10 @@ void Session::stream_said(std::string_view message) {
 
 void Session::stream_ended(const GrpcStatus& status) {
   stream_ = 0;
-  if (trouble_in(status) == Trouble::unavailable)
-    return client_.leave_member(to_failure(status, client_.options().endpoint()));
-  beat_later(saturating_add(executor_.now(), soon));
+  const TimePoint again = saturating_add(executor_.now(), soon);
+  if (trouble_in(status) != Trouble::unavailable) return beat_later(again);
+  // Not at once: the next one may do the same.
+  timer_.arm(again, [this, why = to_failure(status, client_.options().endpoint())] { client_.leave_member(why); });
 }
 
 void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {

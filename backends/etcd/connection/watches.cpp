@@ -20,7 +20,10 @@ Watches::~Watches() = default;
 std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, std::int64_t from, bool puts, Handler tell) {
   const std::int64_t id = ++last_id_;
   Entry& entry = entries_.emplace(id, Entry{std::move(tell)}).first->second;
-  if (client_.ready() && stream_ == 0) stream_ = client_.open_stream(method_watch, *this);
+  if (client_.ready() && stream_ == 0) {
+    stream_ = client_.open_stream(method_watch, *this);
+    if (!timer_.armed()) opened_ = client_.executor().now();
+  }
   if (stream_ != 0) {
     entry.at_server = true;
     client_.send(stream_, watch_create(id, range, from, puts));
@@ -74,7 +77,10 @@ void Watches::stream_ended(const GrpcStatus& status) {
   stream_ = 0;
   orphan_all();
   if (trouble_in(status) == Trouble::unavailable) {
-    return client_.leave_member(to_failure(status, client_.options().endpoint()));
+    // Not at once if it ends all streams: what else it serves, a keep-alive for one, is to come to its end.
+    const TimePoint at = std::max(client_.executor().now(), saturating_add(opened_, pause));
+    return timer_.arm(at,
+                      [this, why = to_failure(status, client_.options().endpoint())] { client_.leave_member(why); });
   }
   if (trouble_in(status) == Trouble::unauthorized) client_.login_again();
   timer_.arm(saturating_add(client_.executor().now(), pause), [this] { tell_orphans(); });

@@ -64,6 +64,7 @@ class Watches final : private Client::Stream {
 
   Client& client_;
   CallId stream_ = 0;
+  TimePoint opened_;  // it was
   std::int64_t last_id_ = 0;
   std::unordered_map<std::int64_t, Entry> entries_;
   Timer timer_;  // until those are told that no server knows

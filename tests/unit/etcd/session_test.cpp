@@ -30,6 +30,24 @@ TEST_F(EtcdSessionTest, IsKeptThoughOneMemberRefusesForGood) {
   EXPECT_GE(refusals, 2);
 }
 
+TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  const int before = etcd.dialled;
+  etcd.end_of_stream = [](std::string_view method) -> std::optional<GrpcStatus> {
+    if (method != method_watch) return std::nullopt;
+    return GrpcStatus{.code = 14, .message = "upstream connect error"};
+  };
+  etcd.break_connections();
+  engine.advance(20s);
+  EXPECT_LT(etcd.dialled - before, 60);
+  EXPECT_TRUE(host.losses.empty());
+  etcd.end_of_stream = nullptr;
+  (void)release(*backend, *held);
+  engine.advance(2s);
+  EXPECT_TRUE(waiter->grant);
+}
+
 // The stream ends while the read that is to confirm a keep-alive is under way. What that read says is not about the
 // next keep-alive; else the answer to that one would be taken for the answer to the one after it.
 TEST_F(EtcdSessionTest, AnAnswerCountsFromWhenItsOwnKeepAliveWasSent) {
