@@ -101,7 +101,7 @@ void Session::marked(const Result<std::string>& answer, const LeaseAnswer& grant
     over_.push_back(grant.id);
     return no_session(answer.failure());
   }
-  backoff_.reset();
+  confirmed_ = false;
   lease_ = grant.id;
   ttl_ = std::chrono::seconds(grant.seconds);
   beat_sent_ = sent;
@@ -178,6 +178,8 @@ void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& ke
   if (lease_ == 0) return;
   if (read.value().steps.front().keys.empty()) return lose("its key is gone");
   if (read.value().header.term != kept.header.term) return beat_later(again);
+  confirmed_ = true;
+  backoff_.reset();
   beat_later(saturating_add(sent, ttl_ / 3));
   alive_until(lease_valid_until(sent, std::chrono::seconds(kept.seconds)));
   user_.session_alive(valid_until_);
@@ -215,10 +217,11 @@ void Session::lose(const std::string& why) {
   patience_timer_.disarm();
   deadline_timer_.disarm();
   problem_ = {errc::unavailable, client_.options().endpoint() + ": the session is lost: " + why};
-  // Not from inside a call to us.
-  executor_.post(lifetime_.guard([this] {
+  // Not from inside a call to us; and not at once if the next one may end as soon as this one did.
+  const auto pause = confirmed_ ? std::chrono::nanoseconds(0) : backoff_.next(executor_);
+  timer_.arm(saturating_add(executor_.now(), pause), [this] {
     if (client_.ready()) client_ready();
-  }));
+  });
   user_.session_lost({errc::lost, why});
 }
 

@@ -103,6 +103,7 @@ class Session final : private Client::Stream {
   CallId stream_ = 0;
   bool beating_ = false;
   TimePoint beat_sent_;
+  bool confirmed_ = false;          // a beat of this lease
   std::vector<std::int64_t> over_;  // leases to be revoked
   Backoff backoff_{std::chrono::seconds(1)};
   Timer timer_;           // of the next beat, or of the next attempt

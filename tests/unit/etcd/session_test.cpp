@@ -48,6 +48,23 @@ TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
   EXPECT_TRUE(waiter->grant);
 }
 
+TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
+  (void)contend(*backend, "first");
+  const int before = etcd.grants;
+  int marks = 0;
+  etcd.status = [&](std::string_view method) {
+    if (method != method_transaction || ++marks % 2 == 0) return GrpcStatus{};
+    return GrpcStatus{.code = 5, .message = "etcdserver: requested lease not found"};
+  };
+  const auto waiter = begin(*backend);
+  for (int i = 0; i < 5000 && engine.run_one(); ++i) {
+  }
+  EXPECT_LT(etcd.grants - before, 50);
+  etcd.status = nullptr;
+  engine.advance(5s);
+  EXPECT_TRUE(waiter->grant);
+}
+
 // The stream ends while the read that is to confirm a keep-alive is under way. What that read says is not about the
 // next keep-alive; else the answer to that one would be taken for the answer to the one after it.
 TEST_F(EtcdSessionTest, AnAnswerCountsFromWhenItsOwnKeepAliveWasSent) {
