@@ -183,8 +183,10 @@ void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision)
   if (!request_.wait) return busy();
   // The first in line for a semaphore gets what any of those before it gives back.
   const bool any = place_.capacity > 1 && before.size() == place_.capacity;
-  // From that revision: what was seen there may have gone in it, behind the look.
-  watch(any ? place_.before : KeyRange{before.front().key}, revision);
+  // From that revision: what was seen there may have gone in it, behind the look. Not when it is looked at again,
+  // though: then all of it was seen, and what went in it would be told for ever.
+  const bool again = std::exchange(looked_at_, revision) == revision;
+  watch(any ? place_.before : KeyRange{before.front().key}, again ? revision + 1 : revision);
 }
 
 void QueueContention::watch(const KeyRange& range, std::int64_t from) {

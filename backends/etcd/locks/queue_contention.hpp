@@ -79,7 +79,8 @@ class QueueContention final : public Contention {
   Key state_ = Key::none;
   bool doubt_ = false;  // a request to make the key was not answered: it may be carried out at any time
   std::int64_t created_ = 0;
-  bool waited_ = false;  // behind others, since it has that key
+  std::int64_t looked_at_ = 0;  // the revision
+  bool waited_ = false;         // behind others, since it has that key
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;

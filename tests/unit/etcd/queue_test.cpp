@@ -87,5 +87,22 @@ TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind)
   EXPECT_TRUE(fourth->grant);
 }
 
+// The first in line watches all keys of the semaphore. What was removed in the revision that it has just looked at is
+// told again and again if it goes on from that one.
+TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWaits) {
+  const auto first = ask_for_permit(*backend);
+  const auto second = ask_for_permit(*backend);
+  const auto third = ask_for_permit(*backend);
+  auto fourth = ask_for_permit(*backend);
+  const int before = etcd.transactions;
+  fourth.reset();
+  for (int i = 0; i < 1000 && engine.run_one(); ++i) {
+  }
+  EXPECT_LE(etcd.transactions - before, 4);
+  EXPECT_FALSE(engine.run_one());
+  (void)release(*backend, *second);
+  EXPECT_TRUE(third->grant);
+}
+
 }  // namespace
 }  // namespace dlock::etcd
