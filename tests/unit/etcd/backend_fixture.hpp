@@ -18,7 +18,7 @@ namespace dlock::etcd {
 
 class EtcdFixture : public testing::Test {
  protected:
-  using Attempt = test::Attempt;
+  using Attempt = dlock::test::Attempt;
   using Fate = FakeEtcd::Fate;
 
   std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
@@ -57,8 +57,8 @@ class EtcdFixture : public testing::Test {
     return outcome.value().status;
   }
 
-  test::ManualEngine engine;
-  test::RecordingHost host{engine};
+  dlock::test::ManualEngine engine;
+  dlock::test::RecordingHost host{engine};
   FakeEtcd etcd{engine};
   std::unique_ptr<EtcdBackend> backend = make();
 };

@@ -9,6 +9,7 @@ namespace dlock::etcd {
 
 namespace {
 
+constexpr int invalid_argument = 3;
 constexpr int not_found = 5;
 
 bool is_in(const KeyRange& range, const std::string& key) {
@@ -150,6 +151,7 @@ class FakeEtcd::FakeMember final : public Member {
     ++etcd_.keep_alives;
     const std::int64_t lease = number_of(request, 1);
     const auto found = etcd_.leases.find(lease);
+    if (found != etcd_.leases.end()) etcd_.keep_lease(lease);
     MessageWriter header;
     header.number(1, etcd_.cluster)
         .number(3, etcd_.revision_)
@@ -241,14 +243,21 @@ void FakeEtcd::remove(const std::string& key) {
   (void)remove_range({key});
 }
 
+void FakeEtcd::end_lease(std::int64_t lease) {
+  leases.erase(lease);
+  changed_ = false;
+  for (const auto& [key, value] : std::map<std::string, KeyValue>(keys)) {
+    if (value.lease == lease) (void)remove_range({key});
+  }
+}
+
 void FakeEtcd::expire_leases() {
-  for (const auto& [lease, ttl] : std::exchange(leases, {})) {
-    changed_ = false;
-    std::vector<std::string> gone;
-    for (const auto& [key, value] : keys) {
-      if (value.lease == lease) gone.push_back(key);
-    }
-    for (const std::string& key : gone) (void)remove_range({key});
+  for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) end_lease(lease);
+}
+
+void FakeEtcd::end_old_leases() {
+  for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) {
+    if (executor_.now() >= kept_[lease] + std::chrono::seconds(ttl)) end_lease(lease);
   }
 }
 
@@ -262,7 +271,8 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
   if (method == method_transaction) {
     ++transactions;
     changed_ = false;
-    return transaction(request, true, refusal_);
+    refusal_ = problem_with(request);
+    return refusal_.code == 0 ? transaction(request, true) : std::string();
   }
   if (method == method_authenticate) {
     users.push_back(text_of(request, 1));
@@ -271,15 +281,12 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
   const std::int64_t lease = number_of(request, method == method_lease_grant ? 2 : 1);
   if (method == method_lease_grant) {
     ++grants;
+    keep_lease(lease);
     leases[lease] = std::max(least_ttl, number_of(request, 1));
     return MessageWriter().message(1, header()).number(2, lease).number(3, leases[lease]).take();
   }
   if (method == method_lease_revoke) {
-    leases.erase(lease);
-    changed_ = false;
-    for (const auto& [key, value] : std::map<std::string, KeyValue>(keys)) {
-      if (value.lease == lease) (void)remove_range({key});
-    }
+    end_lease(lease);
     return MessageWriter().message(1, header()).take();
   }
   if (method == method_status) {
@@ -291,8 +298,13 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
 bool FakeEtcd::holds(std::string_view condition) const {
   const KeyRange range = range_in(condition, 3, 64);
   const std::int64_t created = number_of(condition, 5);
-  return std::none_of(keys.begin(), keys.end(),
-                      [&](const auto& each) { return is_in(range, each.first) && each.second.created != created; });
+  bool empty = true;
+  for (const auto& [key, value] : keys) {
+    if (!is_in(range, key)) continue;
+    if (value.created != created) return false;
+    empty = false;
+  }
+  return !empty || created == 0;
 }
 
 std::string FakeEtcd::range(std::string_view request) const {
@@ -322,7 +334,41 @@ std::string FakeEtcd::range(std::string_view request) const {
   return answer.flag(3, limit != 0 && found.size() > limit).number(4, count).take();
 }
 
-std::string FakeEtcd::transaction(std::string_view request, bool whole, GrpcStatus& status) {
+void FakeEtcd::look_at(std::string_view request, bool carried_out, Writes& writes) const {
+  const auto conditions = all_of(request, 1);
+  const bool held = std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
+  for (const std::string_view step : all_of(request, 2)) {
+    MessageReader reader(step);
+    if (!reader.next()) continue;
+    const std::string_view body = reader.bytes();
+    if (reader.field() == 2) {
+      writes.puts.push_back(text_of(body, 1));
+      const std::int64_t lease = number_of(body, 3);
+      if (carried_out && held && lease != 0 && !leases.contains(lease)) writes.lease_is_gone = true;
+    } else if (reader.field() == 3) {
+      writes.removals.push_back(range_in(body));
+    } else if (reader.field() == 4) {
+      look_at(body, carried_out && held, writes);
+    }
+  }
+}
+
+GrpcStatus FakeEtcd::problem_with(std::string_view request) const {
+  Writes writes;
+  look_at(request, true, writes);
+  std::ranges::sort(writes.puts);
+  const bool twice = std::ranges::adjacent_find(writes.puts) != writes.puts.end();
+  const bool both = std::ranges::any_of(writes.puts, [&writes](const std::string& put) {
+    return std::ranges::any_of(writes.removals, [&put](const KeyRange& each) { return is_in(each, put); });
+  });
+  if (twice || both) {
+    return {.code = invalid_argument, .message = "etcdserver: duplicate key given in txn request"};
+  }
+  if (writes.lease_is_gone) return {.code = not_found, .message = "etcdserver: requested lease not found"};
+  return {};
+}
+
+std::string FakeEtcd::transaction(std::string_view request, bool whole) {
   // Conditions of transactions in it are looked at before anything is done; those of ours do not touch each other.
   const auto conditions = all_of(request, 1);
   const bool held = std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
@@ -338,10 +384,6 @@ std::string FakeEtcd::transaction(std::string_view request, bool whole, GrpcStat
         done.message(1, range(body));
         break;
       case 2:
-        if (number_of(body, 3) != 0 && !leases.contains(number_of(body, 3))) {
-          status = {.code = not_found, .message = "etcdserver: requested lease not found"};
-          return {};
-        }
         put(text_of(body, 1), text_of(body, 2), number_of(body, 3));
         done.message(2, {});
         break;
@@ -349,8 +391,7 @@ std::string FakeEtcd::transaction(std::string_view request, bool whole, GrpcStat
         done.message(3, MessageWriter().number(2, remove_range(range_in(body))).take());
         break;
       default:
-        done.message(4, transaction(body, false, status));
-        if (status.code != 0) return {};
+        done.message(4, transaction(body, false));
         break;
     }
     steps += MessageWriter().message(3, done.take()).take();

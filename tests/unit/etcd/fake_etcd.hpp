@@ -57,6 +57,8 @@ class FakeEtcd {
   void end_keep_alives();
   // The leases are over, and their keys gone.
   void expire_leases();
+  // The same for those that were not kept alive for long enough.
+  void end_old_leases();
   void remove(const std::string& key);
   void compact() { compacted_ = revision_; }
 
@@ -82,12 +84,22 @@ class FakeEtcd {
     bool puts;
   };
 
+  void end_lease(std::int64_t lease);
+  void keep_lease(std::int64_t lease) { kept_[lease] = executor_.now(); }
   void put(const std::string& key, const std::string& value, std::int64_t lease);
   std::int64_t remove_range(const KeyRange& range);
   [[nodiscard]] std::string header() const;
   [[nodiscard]] std::string carry_out(std::string_view method, std::string_view request);
   [[nodiscard]] bool holds(std::string_view condition) const;
-  [[nodiscard]] std::string transaction(std::string_view request, bool whole, GrpcStatus& status);
+  [[nodiscard]] std::string transaction(std::string_view request, bool whole);
+  // What etcd looks at before it carries out any of it.
+  struct Writes {
+    std::vector<std::string> puts;
+    std::vector<KeyRange> removals;
+    bool lease_is_gone = false;
+  };
+  void look_at(std::string_view request, bool carried_out, Writes& writes) const;
+  [[nodiscard]] GrpcStatus problem_with(std::string_view request) const;
   [[nodiscard]] std::string range(std::string_view request) const;
   void begin_watch(FakeMember& member, CallId call, std::string_view request);
   void tell(const std::string& key, bool put);
@@ -96,6 +108,7 @@ class FakeEtcd {
   std::int64_t revision_ = 1;
   std::int64_t compacted_ = 0;
   bool changed_ = false;                         // by this transaction
+  std::map<std::int64_t, TimePoint> kept_;       // leases
   std::map<std::string, std::int64_t> removed_;  // when
   std::set<FakeMember*> connected_;
   std::vector<Watch> watches_;

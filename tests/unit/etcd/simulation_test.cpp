@@ -1,0 +1,269 @@
+// Two clients and whatever goes wrong, drawn at random: nobody ever shares what is not shared, nobody waits for
+// nothing, and nothing is left behind.
+#include "backends/etcd/etcd_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fake_etcd.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+using dlock::test::Attempt;
+using Fate = FakeEtcd::Fate;
+
+class EtcdSimulation {
+ public:
+  explicit EtcdSimulation(std::uint64_t seed) : dice_(seed), engine_(seed) {
+    for (auto& each : clients_) {
+      const BackendConfig config{.url = Url::parse("etcd://a,b,c?session_ttl=" + std::to_string(2 + seed % 5) + "s"),
+                                 .holder = "h",
+                                 .lease = 2s,
+                                 .response_timeout = 1s,
+                                 .connect_timeout = 1s};
+      each = std::make_unique<Client>(engine_, config, etcd_);
+    }
+  }
+
+  void run(int steps) {
+    etcd_.fate = [this](std::string_view) { return draw_fate(); };
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) step();
+    settle();
+  }
+  [[nodiscard]] int grants() const noexcept { return grants_; }
+
+  // All goes well from now on: everybody has a turn, soon.
+  void settle() {
+    etcd_.fate = nullptr;
+    etcd_.refuses = false;
+    etcd_.silent = false;
+    etcd_.deliver_late();
+    etcd_.answer_held();
+    pass(20s);
+    for (int rounds = 0; rounds < 100 && !all_.empty() && !testing::Test::HasFailure(); ++rounds) {
+      for (const auto& each : all_) {
+        const bool waits = !each->attempt.grant && !each->attempt.failure && each->attempt.request.wait;
+        const bool somebody = std::ranges::any_of(all_, [&](const auto& other) {
+          return other->attempt.request.space == each->attempt.request.space && other->attempt.grant && !over(*other);
+        });
+        EXPECT_TRUE(!waits || somebody) << "waits for nobody, in round " << rounds;
+      }
+      for (auto& each : all_) {
+        if (each->attempt.grant) release(*each);
+      }
+      pass(2s);
+      forget();
+    }
+    EXPECT_TRUE(all_.empty());
+    pass(10s);
+    for (const auto& [key, value] : etcd_.keys) {
+      EXPECT_TRUE(key.starts_with("dlock/.")) << key << " was left behind";
+    }
+  }
+
+ private:
+  struct Client {
+    Client(dlock::test::ManualEngine& engine, const BackendConfig& config, FakeEtcd& etcd)
+        : host(engine),
+          backend(std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members())) {}
+    dlock::test::RecordingHost host;
+    std::unique_ptr<EtcdBackend> backend;
+  };
+  struct Acquire {
+    explicit Acquire(Client& of) : client(of) {}
+    Client& client;
+    Attempt attempt;
+    bool seen = false;  // its grant
+    bool released = false;
+    bool removed = false;  // by somebody else
+  };
+
+  std::uint64_t up_to(std::uint64_t most) { return dice_() % most; }
+
+  Fate draw_fate() {
+    if (up_to(100) >= trouble_) return Fate::answered;
+    constexpr std::array<Fate, 4> fates = {Fate::carried_out, Fate::lost, Fate::late, Fate::held};
+    return fates.at(up_to(fates.size()));
+  }
+
+  void step() {
+    switch (up_to(24)) {
+      case 0:
+        etcd_.break_connections();
+        break;
+      case 1:
+        etcd_.refuses = up_to(2) == 0;
+        break;
+      case 2:
+        etcd_.silent = up_to(3) == 0;
+        break;
+      case 3:
+        trouble_ = up_to(2) == 0 ? 0 : up_to(30);
+        break;
+      case 4:
+        etcd_.deliver_late();
+        break;
+      case 5:
+        etcd_.answer_held(1 + up_to(4));
+        break;
+      case 6:
+        ++etcd_.term;
+        break;
+      case 7:
+        if (up_to(6) == 0) etcd_.end_old_leases();
+        break;
+      case 8:
+        if (up_to(4) == 0) remove_some_key();
+        break;
+      case 9:
+        etcd_.compact();
+        break;
+      case 10:
+      case 11:
+      case 12:
+        if (!all_.empty()) release(*all_[up_to(all_.size())]);
+        break;
+      case 13:
+      case 14:
+        give_up();
+        break;
+      default:
+        if (all_.size() < 14) begin();
+        break;
+    }
+    pass(std::chrono::milliseconds(up_to(3) == 0 ? up_to(900) : up_to(20)));
+    forget();
+  }
+
+  void begin() {
+    Client& client = *clients_.at(up_to(clients_.size()));
+    auto& acquire = all_.emplace_back(std::make_unique<Acquire>(client));
+    constexpr std::array<Space, 3> spaces = {Space::lock, Space::read_write, Space::semaphore};
+    const Space space = spaces.at(up_to(spaces.size()));
+    acquire->attempt.request = {.name = "l",
+                                .owner = client.host.new_owner_id(),
+                                .holder = "h",
+                                .lease = 2s,
+                                .wait = up_to(4) != 0,
+                                .space = space};
+    if (space == Space::semaphore) acquire->attempt.request.permits = 2;
+    if (space == Space::read_write && up_to(2) == 0) acquire->attempt.request.mode = Mode::shared;
+    acquire->attempt.contention = client.backend->contend(acquire->attempt.request, acquire->attempt);
+  }
+
+  void release(Acquire& acquire) {
+    if (!acquire.attempt.grant || std::exchange(acquire.released, true)) return;
+    acquire.attempt.contention.reset();
+    acquire.client.backend->release(*acquire.attempt.grant, [](const ReleaseOutcome&) {});
+  }
+
+  void give_up() {
+    if (all_.empty()) return;
+    const auto at = all_.begin() + static_cast<std::ptrdiff_t>(up_to(all_.size()));
+    if (!(*at)->attempt.grant) all_.erase(at);
+  }
+
+  void remove_some_key() {
+    for (const auto& acquire : all_) {
+      for (const auto& [key, value] : etcd_.keys) {
+        if (!key.ends_with(acquire->attempt.request.owner.to_string())) continue;
+        acquire->removed = acquire->attempt.grant.has_value();
+        return etcd_.remove(key);
+      }
+    }
+  }
+
+  void pass(std::chrono::nanoseconds time) {
+    for (std::chrono::nanoseconds left = time;; left -= 50ms) {
+      engine_.advance(std::min<std::chrono::nanoseconds>(left, 50ms));
+      etcd_.end_old_leases();
+      check();
+      if (left <= 50ms) return;
+    }
+  }
+
+  [[nodiscard]] static bool lost(const Acquire& acquire) {
+    return std::ranges::any_of(acquire.client.host.losses,
+                               [&](const auto& each) { return each.owner == acquire.attempt.request.owner; });
+  }
+  [[nodiscard]] bool over(const Acquire& acquire) const {
+    if (!acquire.attempt.grant || acquire.released || acquire.removed || lost(acquire)) return true;
+    TimePoint until = acquire.attempt.grant->valid_until;
+    for (const auto& [owner, at] : acquire.client.host.extensions) {
+      if (owner == acquire.attempt.request.owner) until = std::max(until, at);
+    }
+    return engine_.now() >= until;
+  }
+
+  void check() {
+    for (const auto& each : all_) check(*each);
+    std::map<Space, int> whole;
+    std::map<Space, int> shared;
+    for (const auto& each : all_) {
+      if (over(*each)) continue;
+      const LockRequest& request = each->attempt.request;
+      const bool shares = request.space == Space::semaphore || request.mode == Mode::shared;
+      ++(shares ? shared : whole)[request.space];
+    }
+    EXPECT_LE(whole[Space::lock], 1);
+    EXPECT_LE(whole[Space::read_write], 1);
+    EXPECT_TRUE(whole[Space::read_write] == 0 || shared[Space::read_write] == 0);
+    EXPECT_LE(shared[Space::semaphore], 2);
+  }
+
+  void check(Acquire& acquire) {
+    const Attempt& attempt = acquire.attempt;
+    EXPECT_FALSE(attempt.failure && attempt.request.wait) << attempt.failure->detail;
+    if (!attempt.grant || std::exchange(acquire.seen, true)) return;
+    ++grants_;
+    if (attempt.request.space != Space::lock) return;
+    EXPECT_GT(attempt.grant->token, last_token_);
+    last_token_ = attempt.grant->token;
+  }
+
+  // Whoever is through with it.
+  void forget() {
+    std::erase_if(all_, [this](const auto& each) {
+      const Attempt& attempt = each->attempt;
+      const bool try_is_over = !attempt.request.wait && !attempt.grant && attempt.reported();
+      return attempt.failure || try_is_over || each->released || lost(*each);
+    });
+  }
+
+  std::mt19937_64 dice_;
+  dlock::test::ManualEngine engine_;
+  FakeEtcd etcd_{engine_};
+  std::uint64_t trouble_ = 0;  // percent of the calls
+  int grants_ = 0;
+  FencingToken last_token_;
+  std::array<std::unique_ptr<Client>, 2> clients_;
+  std::vector<std::unique_ptr<Acquire>> all_;
+};
+
+TEST(EtcdSimulationTest, NobodySharesOrWaitsForNothingAndNothingIsLeft) {
+  int grants = 0;
+  for (std::uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    EtcdSimulation simulation(seed);
+    simulation.run(300);
+    grants += simulation.grants();
+  }
+  EXPECT_GT(grants, 500);
+}
+
+}  // namespace
+}  // namespace dlock::etcd
