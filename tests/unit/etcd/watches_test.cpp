@@ -1,0 +1,148 @@
+// Watches: what they are told, and when they are to be set anew.
+#include "backends/etcd/connection/watches.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "client_fixture.hpp"
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+using News = Watches::News;
+
+class EtcdWatchesTest : public EtcdClientFixture {
+ protected:
+  EtcdWatchesTest() {
+    when_ready = [this] { watches->client_ready(); };
+    when_down = [this] { watches->client_down(); };
+  }
+
+  struct Told {
+    std::vector<News> news;
+    std::unique_ptr<Watches::Interest> interest;
+    std::function<void(News)> then;
+  };
+  std::unique_ptr<Told> watch(const std::string& key, std::int64_t from = 0) {
+    auto told = std::make_unique<Told>();
+    told->interest = watches->watch({key}, from, false, [to = told.get()](News news) {
+      to->news.push_back(news);
+      if (const auto then = to->then) then(news);
+    });
+    engine.run();
+    return told;
+  }
+  void make(const std::string& key) {
+    (void)client->call(method_transaction, Transaction().put(key, "", 0).request(), client->answer_by(), {});
+    engine.run();
+  }
+
+  std::unique_ptr<Watches> watches = std::make_unique<Watches>(*client);
+};
+
+TEST_F(EtcdWatchesTest, TellThatTheyStandAndWhatGoes) {
+  connect();
+  make("k");
+  const auto told = watch("k");
+  EXPECT_EQ(told->news, (std::vector{News::standing}));
+  etcd.remove("k");
+  engine.run();
+  EXPECT_EQ(told->news, (std::vector{News::standing, News::event}));
+}
+
+TEST_F(EtcdWatchesTest, WithoutAConnectionAreToBeSetAnewOnceThereIsOne) {
+  const auto told = watch("k");
+  EXPECT_TRUE(told->news.empty());
+  connect();
+  EXPECT_EQ(told->news, (std::vector{News::over}));
+}
+
+TEST_F(EtcdWatchesTest, OfAConnectionThatBrokeAreToBeSetAnewOnTheNextOne) {
+  connect();
+  const auto told = watch("k");
+  etcd.break_connections();
+  EXPECT_EQ(told->news.size(), 1U);
+  engine.advance(1s);
+  EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
+}
+
+TEST_F(EtcdWatchesTest, OfARevisionThatIsNotKnownAnyMoreAreToBeSetAnewAtOnce) {
+  connect();
+  make("a");
+  make("b");
+  etcd.compact();
+  const auto other = watch("a");
+  const auto told = watch("k", 1);
+  EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
+  EXPECT_EQ(other->news, (std::vector{News::standing}));
+}
+
+TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreToBeSetAnewAfterAPause) {
+  connect();
+  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 7, .message = "no"}); };
+  const auto told = watch("k");
+  EXPECT_TRUE(told->news.empty());
+  etcd.end_of_stream = nullptr;
+  engine.advance(500ms);
+  EXPECT_EQ(told->news, (std::vector{News::over}));
+  EXPECT_TRUE(downs.empty());
+}
+
+TEST_F(EtcdWatchesTest, AMemberThatEndsStreamsAsSoonAsTheyAreOpenedIsLeftAfterAPause) {
+  connect();
+  engine.advance(10s);
+  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 14, .message = "gone"}); };
+  const auto told = watch("k");
+  engine.advance(400ms);
+  EXPECT_TRUE(downs.empty());
+  const auto another = watch("l");  // does not put it off
+  engine.advance(100ms);
+  EXPECT_EQ(downs.size(), 1U);
+}
+
+TEST_F(EtcdWatchesTest, AMemberThatEndsAStreamThatStoodIsLeftAtOnce) {
+  connect();
+  const auto told = watch("k");
+  engine.advance(10s);
+  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 14, .message = "no leader"}); };
+  const auto another = watch("l");
+  EXPECT_EQ(downs.size(), 1U);
+}
+
+TEST_F(EtcdWatchesTest, MayEndInsideWhatTheyAreTold) {
+  connect();
+  make("k");
+  const auto first = watch("k");
+  const auto second = watch("k");
+  first->then = [&](News) {
+    first->interest.reset();
+    second->interest.reset();
+  };
+  etcd.remove("k");
+  engine.run();
+  EXPECT_EQ(first->news.size() + second->news.size(), 3U);
+  EXPECT_EQ(etcd.watches(), 0U);
+}
+
+TEST_F(EtcdWatchesTest, MayAllEndInsideWhatOneIsTold) {
+  const auto first = watch("k");
+  const auto second = watch("k");
+  first->then = [&](News) {
+    first->interest.reset();
+    second->interest.reset();
+    watches.reset();
+  };
+  when_ready = [&] { watches->client_ready(); };
+  client->want();
+  engine.run();
+  EXPECT_EQ(first->news.size(), 1U);
+  EXPECT_TRUE(second->news.empty());
+}
+
+}  // namespace
+}  // namespace dlock::etcd
