@@ -237,7 +237,7 @@ class EtcdSimulation {
 
   // Whoever is through with it.
   void forget() {
-    std::erase_if(all_, [this](const auto& each) {
+    std::erase_if(all_, [](const auto& each) {
       const Attempt& attempt = each->attempt;
       const bool try_is_over = !attempt.request.wait && !attempt.grant && attempt.reported();
       return attempt.failure || try_is_over || each->released || lost(*each);
