@@ -295,12 +295,12 @@ TimePoint Client::requests_unresponsive() {
 
 void Client::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
   const Failure late{errc::ambiguous, here() + ": no answer in time"};
+  const Failure why = problem();
   const Lifetime::Watch life = lifetime_.watch();
   for (const auto& entry : sent) {
     if (life.over()) return;
     entry.payload.done(late, entry.sent);
   }
-  const Failure why = problem();
   for (const auto& entry : unsent) {
     if (life.over()) return;
     entry.payload.done(why, {});
