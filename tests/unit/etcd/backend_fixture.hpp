@@ -32,7 +32,7 @@ class EtcdFixture : public testing::Test {
     return made;
   }
 
-  std::unique_ptr<Attempt> begin(Backend& backend, const std::string& name = "a", bool wait = true,
+  std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true,
                                  Space space = Space::lock) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {.name = name,
@@ -41,18 +41,18 @@ class EtcdFixture : public testing::Test {
                         .lease = std::chrono::seconds(10),
                         .wait = wait,
                         .space = space};
-    attempt->contention = backend.contend(attempt->request, *attempt);
+    attempt->contention = whose.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(Backend& backend, const std::string& name = "a", bool wait = true,
+  std::unique_ptr<Attempt> contend(Backend& whose, const std::string& name = "a", bool wait = true,
                                    Space space = Space::lock) {
-    auto attempt = begin(backend, name, wait, space);
+    auto attempt = begin(whose, name, wait, space);
     engine.run();
     return attempt;
   }
-  ReleaseOutcome::Status release(Backend& backend, const Attempt& attempt) {
+  ReleaseOutcome::Status release(Backend& whose, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
-    backend.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });
+    whose.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });
     for (int i = 0; i < 100 && !outcome; ++i) engine.advance(std::chrono::milliseconds(100));
     return outcome.value().status;
   }
