@@ -59,7 +59,6 @@ Sight look_at(const Options& options, Space space, const Keys& keys) {
     }
     readers = readers && shared;
     if (readers || sight.holders.size() < capacity) sight.holders.push_back({&each, parts->mode});
-    if (shared && !readers && !first) continue;
   }
   return sight;
 }
