@@ -248,8 +248,9 @@ std::int64_t ZooKeeperClient::session_id() const {
 void end_session_of(const std::string& addresses, const std::string& node) {
   ZooKeeperClient looking(addresses);
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  // Its own client may take the session back before it is closed.
-  for (auto found = looking.get(node); found; found = looking.get(node)) {
+  const auto first = looking.get(node);
+  // Its own client may take the session back before it is closed; and who comes next may have a node of this name.
+  for (auto found = first; found && found->owner == first->owner; found = looking.get(node)) {
     const clientid_t id = credentials_of(found->owner);
     ZooKeeperClient::Connection taken(addresses, std::chrono::seconds(30), &id);
     taken.await_session();

@@ -55,12 +55,16 @@ class Candidate final {
       attempt_.contention = backend_->contend(attempt_.request, attempt_);
     });
   }
-  [[nodiscard]] bool leads() {
-    bool leads = false;
-    on_engine([&] { leads = attempt_.grant.has_value(); });
-    return leads;
+  // Those who look on may hear of it first.
+  void await_lead() {
+    await("who was elected is not told", [&] {
+      bool leads = false;
+      on_engine([&] { leads = attempt_.grant.has_value(); });
+      return leads;
+    });
   }
   void resign() {
+    await_lead();
     on_engine([&] { backend_->release(*attempt_.grant, [](const ReleaseOutcome&) {}); });
   }
   // Returns when the watch has come into effect.
@@ -79,7 +83,7 @@ class Candidate final {
     return seen;
   }
   void await_seen(const std::optional<std::string>& value) {
-    await("a change of the leader was not seen", [&] { return seen() == value; });
+    await("the leader is not seen to be " + value.value_or("nobody"), [&] { return seen() == value; });
   }
 
  private:
@@ -123,7 +127,7 @@ TEST_P(ElectionsTest, WhoeverLooksOnSeesEveryLeaderFromTheFirstOn) {
   Candidate first(url());
   first.campaign("one");
   observer.await_seen("one");
-  EXPECT_TRUE(first.leads());
+  first.await_lead();
   Candidate second(url());
   second.campaign("two");
   first.resign();
