@@ -147,6 +147,7 @@ Json capabilities_json(const Capabilities& c) {
           {"wakes_one", c.wakes_one},
           {"counts_waiters", c.counts_waiters},
           {"max_locks", c.max_locks == 0 ? Json() : Json(c.max_locks)},
+          {"most_at_once", c.most_at_once},
           {"can_inspect", c.can_inspect},
           {"can_list", c.can_list},
           {"can_break", c.can_break},

@@ -6,6 +6,7 @@
 #include "backends/etcd/administration/diagnosis.hpp"
 #include "backends/etcd/administration/inspection.hpp"
 #include "backends/etcd/connection/socket_member.hpp"
+#include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
@@ -46,6 +47,7 @@ Capabilities EtcdBackend::capabilities() const noexcept {
       .wakes_waiters = true,
       .wakes_one = true,
       .counts_waiters = true,
+      .most_at_once = AllOrNone::most,
       .read_write_locks = true,
       .semaphores = true,
       .elections = true,
@@ -84,6 +86,13 @@ std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, Gra
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
   return queue_.contend(with_value, sink);
+}
+
+std::unique_ptr<Contention> EtcdBackend::contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink) {
+  const bool good =
+      std::ranges::none_of(requests, [this](const auto& request) { return problem_with(request).has_value(); });
+  if (auto contention = good ? queue_.contend_for_all(requests, sink) : nullptr) return contention;
+  return Backend::contend_for_all(requests, sink);  // one by one there is a session, or a reason that names the lock
 }
 
 // The session does it.

@@ -176,6 +176,14 @@ class Backend {
   // Starts an acquire. The contention lives until a final report or until the core gives up.
   [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;
 
+  // Starts an acquire of several locks at once, of all or of none, that does not wait. Called where
+  // capabilities().most_at_once says so, with requests of Space::lock, each with an owner of its own. granted() is
+  // called for each of them, in their order, one right after the other; only the last is final. Where one of them is
+  // busy, or it fails, nothing is left of any. errc::unsupported, the default: not now, or not these; they are asked
+  // for one by one. May return nullptr once the sink has been called.
+  [[nodiscard]] virtual std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
+                                                                    GrantSink& sink);
+
   // Extends the lease by grant.lease from now, if grant.owner still owns the lock; must never take it back or bring it
   // back to life. Called only where capabilities().lease_kind is per_lock, one at a time for each grant. Must answer
   // within BackendConfig::response_timeout or a quarter of the lease, whichever is shorter, so that there is time for

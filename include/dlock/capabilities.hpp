@@ -46,6 +46,8 @@ struct Capabilities {
   bool counts_waiters = false;  // inspect() knows the number of waiters
   // At most so many locks can be held at the same time through one client; 0: as many as memory allows.
   std::uint32_t max_locks = 0;
+  // So many locks of a MultiLock are got in one request, if all of them are free; 1: they are got one after the other.
+  std::uint32_t most_at_once = 1;
   bool read_write_locks = false;
   bool semaphores = false;
   bool elections = false;

@@ -12,6 +12,9 @@
 // can still be in a deadlock with them; give it a deadline. Where locks of one name on several services are taken
 // together, all programs write hosts and ports in the same way.
 //
+// Where the service can (capabilities().most_at_once), one request asks for all locks of a client first, without
+// waiting, and gets all or nothing. If one of them is held, they are taken one after the other.
+//
 // All or nothing: when one cannot be had, or one of the first is lost before the last is got, all are given back.
 //
 //   acquire of lock k   | what became of it           | the others                              | the caller gets
@@ -66,13 +69,14 @@ class MultiLock {
 
   // Waits for all locks, at most options.wait in all (default: without limit). Throws what DistributedLock::acquire()
   // throws; the text names the lock. Besides, lost: a lock that it had got was lost while it waited for another, so
-  // that there is nothing to rely on; try again. Returns within the wait plus one round trip for each lock, and one to
-  // give back. Giving back waits for the services' word at most ClientOptions::close_timeout, and goes on in the
-  // background. The overload reports the same in ec and returns an empty lease.
+  // that there is nothing to rely on; try again. Returns within the wait plus one round trip for all at once, one for
+  // each lock, and one to give back. Giving back waits for the services' word at most ClientOptions::close_timeout, and
+  // goes on in the background. The overload reports the same in ec and returns an empty lease.
   MultiLease acquire(const AcquireOptions& options = {});
   MultiLease acquire(const AcquireOptions& options, std::error_code& ec);
 
-  // One try of each lock, one after the other, until one is busy. nullopt: somebody else holds one of them.
+  // One try of all locks at once where the service can, else of one after the other until one is busy. nullopt:
+  // somebody else holds one of them.
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options, std::error_code& ec);
 

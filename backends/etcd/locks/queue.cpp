@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
 #include "backends/etcd/locks/queue_contention.hpp"
 #include "backends/etcd/wire/messages.hpp"
@@ -34,6 +35,13 @@ std::unique_ptr<Contention> Queue::contend(const LockRequest& request, GrantSink
   const std::uint64_t id = ++next_id_;
   auto contention = std::make_unique<QueueContention>(*this, id, request, sink);
   contentions_.emplace(id, contention.get());
+  contention->start();
+  return contention;
+}
+
+std::unique_ptr<Contention> Queue::contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink) {
+  if (!session_.ready() || requests.size() > AllOrNone::most) return nullptr;
+  auto contention = std::make_unique<AllOrNone>(*this, requests, sink);
   contention->start();
   return contention;
 }

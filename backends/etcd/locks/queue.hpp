@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include <dlock/backend.hpp>
 #include <dlock/releases.hpp>
@@ -30,6 +31,8 @@ class Queue {
   ~Queue();
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
+  // As in Backend. nullptr, and the sink is not called: there is no session yet, or there are too many.
+  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink);
   void release(const Grant& grant, Backend::ReleaseHandler done);
 
   void session_ready();
@@ -39,6 +42,7 @@ class Queue {
 
  private:
   friend class QueueContention;
+  friend class AllOrNone;
 
   // The owner gives up its key. doubt: a request to make it was not answered, and may still be carried out.
   void give_up(const std::string& key, const OwnerId& owner, bool doubt);

@@ -14,16 +14,7 @@ namespace dlock::detail {
 
 Lease LockPlace::acquire(Mode mode, const AcquireOptions& options, Failure& failure) const {
   const auto acquisition = std::make_shared<Acquisition>(shard, target(mode), options, nullptr);
-  acquisition->begin(shard->if_busy());
-  if (!acquisition->ended().is_set()) {
-    if (shard->engine().must_not_block()) {
-      acquisition->cancel();
-      failure = would_deadlock();
-      return {};
-    }
-    shard->engine().wait(acquisition->ended());
-  }
-  failure = acquisition->take_failure();
+  failure = acquisition->run();
   return acquisition->take_lease();
 }
 

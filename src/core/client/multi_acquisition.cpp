@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/shard/failures.hpp"
+#include "core/shard/lease_state.hpp"
 
 namespace dlock::detail {
 
@@ -42,10 +43,39 @@ std::optional<Failure> MultiAttempt::problem() const {
   return std::nullopt;
 }
 
+bool MultiAttempt::may_try_all() const noexcept {
+  const auto& shard = locks_->places.front().shard;
+  const std::size_t count = locks_->places.size();
+  return count > 1 && count <= shard->context().capabilities.most_at_once &&
+         std::ranges::all_of(locks_->places, [&](const LockPlace& place) { return place.shard == shard; });
+}
+
+std::shared_ptr<Acquisition> MultiAttempt::all(AcquireCompletion done) const {
+  AcquireOptions options = options_;
+  options.cancel = stop_.get_token();
+  options.wait = Duration();
+  std::vector<Target> others;
+  others.reserve(locks_->order.size() - 1);
+  for (std::size_t k = 1; k < locks_->order.size(); ++k) others.push_back(locks_->places[locks_->order[k]].target());
+  return std::make_shared<Acquisition>(next().shard, next().target(), std::move(options), std::move(done), others);
+}
+
+void MultiAttempt::got_all(Lease first, std::vector<Lease> others) {
+  got(std::move(first));
+  for (Lease& other : others) got(std::move(other));
+}
+
+std::optional<Failure> MultiAttempt::cannot(const Failure& why) {
+  begun_ = true;
+  if (why.code == errc::timed_out || why.code == errc::unsupported) return std::nullopt;
+  if (time_left(deadline_, now_of(*locks_)) > Duration()) return std::nullopt;  // it shows again, with its lock
+  return failed(why);
+}
+
 AcquireOptions MultiAttempt::next_options() const {
   AcquireOptions options = options_;
   options.cancel = stop_.get_token();
-  if (got_ > 0) options.wait = time_left(deadline_, now_of(*locks_));
+  if (got_ > 0 || begun_) options.wait = time_left(deadline_, now_of(*locks_));
   return options;
 }
 
@@ -87,7 +117,25 @@ MultiAcquisition::MultiAcquisition(std::shared_ptr<const LockPlaces> locks, Acqu
 
 void MultiAcquisition::begin() {
   if (auto why = attempt_.problem()) return finish(attempt_.next(), *std::move(why));
+  if (attempt_.may_try_all()) return ask_for_all();
   ask();
+}
+
+void MultiAcquisition::ask_for_all() {
+  attempt_.all([self = shared_from_this()](AcquireResult result) { self->all_answered(std::move(result)); })
+      ->begin(engine::IfBusy::leave_task);
+}
+
+void MultiAcquisition::all_answered(AcquireResult result) {
+  if (!result.lease) {
+    if (auto why = attempt_.cannot(result.failure)) return finish(attempt_.next(), *std::move(why));
+    return ask();
+  }
+  const LockPlace& by = attempt_.next();
+  std::vector<Lease> others;
+  for (auto& other : result.others) others.push_back(LeaseState::make_lease(std::move(other)));
+  attempt_.got_all(LeaseState::make_lease(std::move(result.lease)), std::move(others));
+  finish(by, attempt_.loss().value_or(Failure{}));
 }
 
 void MultiAcquisition::ask() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include <dlock/multi_lease.hpp>
 #include <dlock/options.hpp>
@@ -20,6 +21,7 @@ namespace dlock::detail {
 // What is asked for next, with which options, and how it ends. Asks nothing itself. One thread at a time.
 //
 //   MultiAttempt attempt(locks, options);
+//   if (attempt.may_try_all()) { try attempt.all() at once; attempt.got_all(leases), or end if attempt.cannot(why) }
 //   while (!attempt.complete()) { ask for attempt.next(); attempt.got(lease); or attempt.failed(why) and end }
 //   if (auto why = attempt.loss()) end; else hand out attempt.leases()
 class MultiAttempt {
@@ -32,6 +34,12 @@ class MultiAttempt {
 
   // Why nothing should be asked for at all.
   [[nodiscard]] std::optional<Failure> problem() const;
+  // Whether one request may ask for all of them first.
+  [[nodiscard]] bool may_try_all() const noexcept;
+  [[nodiscard]] std::shared_ptr<Acquisition> all(AcquireCompletion done) const;
+  void got_all(Lease first, std::vector<Lease> others);
+  // Why there is no use in asking for one after the other, after all at once could not be had.
+  [[nodiscard]] std::optional<Failure> cannot(const Failure& why);
   [[nodiscard]] bool complete() const noexcept { return got_ == locks_->order.size(); }
   [[nodiscard]] const LockPlace& next() const { return locks_->places[locks_->order[got_]]; }
   // The one before the next; nullptr if that is the first.
@@ -58,6 +66,7 @@ class MultiAttempt {
   const TimePoint deadline_;
   std::shared_ptr<MultiLeaseState> leases_;
   std::size_t got_ = 0;
+  bool begun_ = false;     // some of the time may have passed
   std::stop_source stop_;  // ends the wait for the next
   std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
   std::optional<std::stop_callback<std::function<void()>>> on_loss_;
@@ -70,6 +79,8 @@ class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
   void begin();
 
  private:
+  void ask_for_all();
+  void all_answered(AcquireResult result);
   void ask();
   void answered(AcquireResult result);
   void finish(const LockPlace& by, Failure failure);

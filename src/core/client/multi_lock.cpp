@@ -23,6 +23,16 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
     return MultiLease();
   };
   if (auto why = attempt.problem()) return fail(*std::move(why));
+  if (attempt.may_try_all()) {
+    const auto all = attempt.all(nullptr);
+    const Failure why = all->run();
+    if (!why.code) {
+      Lease first = all->take_lease();
+      attempt.got_all(std::move(first), all->take_others());
+    } else if (auto last = attempt.cannot(why)) {
+      return fail(*std::move(last));
+    }
+  }
   while (!attempt.complete()) {
     Failure why;
     Lease lease = attempt.next().acquire(Mode::exclusive, attempt.next_options(), why);

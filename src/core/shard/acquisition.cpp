@@ -1,7 +1,9 @@
 #include "core/shard/acquisition.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/shard/blocking.hpp"
 #include "core/shard/failures.hpp"
 #include "core/shard/lease_state.hpp"
 #include "core/shard/shard.hpp"
@@ -11,24 +13,31 @@
 namespace dlock::detail {
 
 Acquisition::Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options,
-                         AcquireCompletion done)
+                         AcquireCompletion done, const std::vector<Target>& others)
     : shard_(std::move(shard)),
-      request_{.name = target.name,
-               .owner = {},
-               .holder = shard_->context().holder,
-               .lease = options.lease ? options.lease->value() : shard_->context().lease,
-               .wait = options.wait > Duration(),
-               .space = target.space,
-               .mode = target.mode,
-               .permits = target.permits,
-               .value = std::string(target.value)},
       options_(std::move(options)),
+      request_(request(target)),
       done_(std::move(done)),
       started_(shard_->executor().now()),
       deadline_(started_, options_.wait.value(), shard_->context().response_timeout),
-      timer_(shard_->executor()) {}
+      timer_(shard_->executor()) {
+  others_.reserve(others.size());
+  for (const Target& other : others) others_.push_back(request(other));
+}
 
 Acquisition::~Acquisition() = default;
+
+LockRequest Acquisition::request(const Target& target) const {
+  return {.name = target.name,
+          .owner = {},
+          .holder = shard_->context().holder,
+          .lease = options_.lease ? options_.lease->value() : shard_->context().lease,
+          .wait = options_.wait > Duration(),
+          .space = target.space,
+          .mode = target.mode,
+          .permits = target.permits,
+          .value = std::string(target.value)};
+}
 
 // --- Any thread ------------------------------------------------------------------------------------------------------
 
@@ -45,6 +54,18 @@ void Acquisition::begin(engine::IfBusy if_busy) {
   if (auto why = problem()) return answer({nullptr, std::move(*why)});
   const bool accepted = shard_->engine().dispatch([self = shared_from_this()] { self->start(); }, if_busy);
   if (!accepted) answer({nullptr, failures::closed()});
+}
+
+Failure Acquisition::run() {
+  begin(shard_->if_busy());
+  if (!ended_.is_set()) {
+    if (shard_->engine().must_not_block()) {
+      cancel();
+      return would_deadlock();
+    }
+    shard_->engine().wait(ended_);
+  }
+  return std::move(failure_);
 }
 
 void Acquisition::cancel() {
@@ -77,8 +98,21 @@ void Acquisition::start() {
 void Acquisition::contend() {
   request_.owner = shard_->new_owner_id();
   contending_ = true;
-  contention_ = shard_->backend().contend(request_, *this);
+  if (others_.empty()) {
+    contention_ = shard_->backend().contend(request_, *this);
+  } else {
+    contend_for_all();
+  }
   contending_ = false;
+}
+
+void Acquisition::contend_for_all() {
+  std::vector<LockRequest> all{request_};
+  for (LockRequest& other : others_) {
+    other.owner = shard_->new_owner_id();
+    all.push_back(other);
+  }
+  contention_ = shard_->backend().contend_for_all(all, *this);
 }
 
 // Starts over with a new owner, after a grant that came too late to be of use.
@@ -106,6 +140,11 @@ void Acquisition::granted(Grant grant) {
     shard_->leases().release_unwanted(grant);
     return;
   }
+  if (!others_.empty()) {
+    grants_.push_back(std::move(grant));
+    if (grants_.size() <= others_.size()) return;
+    return all_granted();
+  }
   if (shard_->executor().now() >= grant.valid_until) {
     // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
     shard_->leases().release_unwanted(grant);
@@ -120,6 +159,20 @@ void Acquisition::granted(Grant grant) {
   }
   auto lease = shard_->leases().hold(std::move(grant), options_, started_);
   finish({std::move(lease), {}});
+}
+
+// They do not wait, so that none is asked for again.
+void Acquisition::all_granted() {
+  const TimePoint now = shard_->executor().now();
+  if (std::ranges::any_of(grants_, [now](const Grant& grant) { return now >= grant.valid_until; })) {
+    return abort({errc::unavailable, "the grant of several locks came after their lease was over"});
+  }
+  AcquireResult result;
+  for (Grant& grant : std::exchange(grants_, {})) {
+    auto lease = shard_->leases().hold(std::move(grant), options_, started_);
+    (result.lease ? result.others.emplace_back() : result.lease) = std::move(lease);
+  }
+  finish(std::move(result));
 }
 
 void Acquisition::busy() {
@@ -176,6 +229,7 @@ void Acquisition::finish(AcquireResult result) {
   finished_ = true;
   timer_.disarm();
   on_cancel_.reset();
+  for (const Grant& grant : std::exchange(grants_, {})) shard_->leases().release_unwanted(grant);
   shard_->acquire_ended(result, request_.wait);
   // Inside contend() whoever called that goes on; elsewhere a call to the sink may be below us on the stack. Before
   // anybody is told, so that what the caller asks next comes after the contention has given up.
@@ -189,6 +243,7 @@ void Acquisition::answer(AcquireResult result) {
     return done(std::move(result));
   }
   if (result.lease) lease_ = LeaseState::make_lease(std::move(result.lease));
+  for (auto& other : result.others) other_leases_.push_back(LeaseState::make_lease(std::move(other)));
   failure_ = std::move(result.failure);
   ended_.set();
 }

@@ -31,8 +31,8 @@ struct Counters {
   }
 };
 
-inline void add(Counters::Counter& counter) noexcept {
-  counter.fetch_add(1, std::memory_order_relaxed);
+inline void add(Counters::Counter& counter, std::uint64_t many = 1) noexcept {
+  counter.fetch_add(many, std::memory_order_relaxed);
 }
 inline void subtract(Counters::Counter& counter) noexcept {
   counter.fetch_sub(1, std::memory_order_relaxed);

@@ -18,7 +18,7 @@ void Shard::acquire_ended(const AcquireResult& result, bool waited) noexcept {
   subtract(counters_.waiting);
   const auto& code = result.failure.code;
   if (result.lease) {
-    add(counters_.acquired);
+    add(counters_.acquired, 1 + result.others.size());
   } else if (code == errc::timed_out) {
     add(waited ? counters_.timed_out : counters_.busy);
   } else if (code == errc::cancelled) {

@@ -22,6 +22,11 @@ std::unique_ptr<Backend> Backend::another(BackendHost& /*host*/) const {
   return nullptr;
 }
 
+std::unique_ptr<Contention> Backend::contend_for_all(const std::vector<LockRequest>& /*requests*/, GrantSink& sink) {
+  sink.failed(unsupported(*this, "acquire several locks at once"));
+  return nullptr;
+}
+
 Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
   return {errc::invalid_argument, "semaphore " + util::quoted(request.name) + " is in use with " +
                                       std::to_string(theirs) + " permits, and was asked for with " +

@@ -213,6 +213,163 @@ TEST_F(MultiAcquisitionTest, CancellingAfterTheGrantHasNoEffect) {
   EXPECT_FALSE(leases.lost().stop_requested());
 }
 
+// --- All at once -----------------------------------------------------------------------------------------------------
+
+class MultiAcquisitionAtOnceTest : public MultiAcquisitionTest {
+ protected:
+  void SetUp() override {
+    service_->capabilities.most_at_once = 3;
+    MultiAcquisitionTest::SetUp();
+  }
+  [[nodiscard]] Names asked_at_once() const {
+    Names names;
+    for (const LockRequest& request : service_->last_contend().all) names.push_back(request.name);
+    return names;
+  }
+  void grant_all(std::size_t most = 100) {
+    task([&] {
+      auto& contend = service_->last_contend();
+      for (const LockRequest& request : contend.all) {
+        if (most-- > 0) contend.grant(service_->grant_of(request));
+      }
+    });
+  }
+};
+
+TEST_F(MultiAcquisitionAtOnceTest, GetsAllByOneRequest) {
+  const auto outcome = acquire_all({"c", "a", "b"});
+  ASSERT_EQ(asked_at_once(), (Names{"a", "b", "c"}));
+  const auto& all = service_->last_contend().all;
+  EXPECT_TRUE(all[0].owner != all[1].owner && all[1].owner != all[2].owner && all[0].owner != all[2].owner);
+  for (const LockRequest& request : all) EXPECT_FALSE(request.wait);
+  grant_all();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_FALSE(outcome->failure.code) << outcome->failure.detail;
+  EXPECT_TRUE(outcome->leases.held());
+  EXPECT_EQ(outcome->leases[0].name(), "c");
+  EXPECT_EQ(outcome->leases.token(0), FencingToken(3));
+  EXPECT_EQ(outcome->leases.token(1), FencingToken(1));
+  EXPECT_EQ(service_->contends.size(), 1U);
+  EXPECT_EQ(stats().acquired, 3U);
+  EXPECT_EQ(stats().held, 3U);
+  EXPECT_TRUE(outcome->leases.release());
+  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, WhereOneIsBusyTheyAreAskedForOneAfterTheOther) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 5s});
+  engine_->advance(1s);
+  task([&] { service_->last_contend().busy(); });
+  for (const char* name : {"a", "b"}) {
+    EXPECT_TRUE(service_->last_contend().all.empty());
+    EXPECT_EQ(asked_last(), name);
+    EXPECT_TRUE(service_->last_contend().request.wait);
+    grant(service_->last_contend());
+  }
+  EXPECT_TRUE(outcome->leases.held());
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, TheDeadlineIsThatOfTheCall) {
+  const TimePoint start = now();
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 5s});
+  engine_->advance(4s);
+  task([&] { service_->last_contend().busy(); });
+  task([&] { service_->last_contend().busy(); });
+  engine_->advance(10s);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_EQ(outcome->at, start + 5s);
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, ATryThatFindsOneBusyNamesIt) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 0s});
+  task([&] { service_->last_contend().busy(); });
+  ASSERT_EQ(asked_last(), "a");
+  EXPECT_FALSE(service_->last_contend().request.wait);
+  grant(service_->last_contend());
+  task([&] { service_->last_contend().busy(); });
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::timed_out);
+  EXPECT_NE(outcome->failure.detail.find("\"b\""), std::string::npos) << outcome->failure.detail;
+  EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, AFailureIsFinalOnceTheTimeIsOver) {
+  const auto failed_try = acquire_all({"a", "b"}, {.wait = 0s});
+  task([&] { service_->last_contend().fail({errc::unavailable, "out of reach"}); });
+  ASSERT_EQ(failed_try->calls, 1);
+  EXPECT_EQ(failed_try->failure.code, errc::unavailable);
+  EXPECT_EQ(service_->contends.size(), 1U);
+  const auto waiting = acquire_all({"a", "b"}, {.wait = 5s});
+  task([&] { service_->last_contend().fail({errc::unavailable, "out of reach"}); });
+  EXPECT_EQ(waiting->calls, 0);
+  grant(service_->last_contend());
+  grant(service_->last_contend());
+  EXPECT_TRUE(waiting->leases.held());
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, WhereItCannotBeDoneNowTheyAreAskedForOneAfterTheOther) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 0s});
+  task([&] { service_->last_contend().fail({errc::unsupported, "not now"}); });
+  grant(service_->last_contend());
+  grant(service_->last_contend());
+  EXPECT_TRUE(outcome->leases.held());
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, MoreThanTheServiceCanAreAskedForOneAfterTheOther) {
+  (void)acquire_all({"a", "b", "c", "d"});
+  EXPECT_TRUE(service_->last_contend().all.empty());
+  (void)acquire_all({"e"});
+  EXPECT_TRUE(service_->last_contend().all.empty());
+}
+
+// The process was stopped, and the grants arrive when their leases are over.
+TEST_F(MultiAcquisitionAtOnceTest, GrantsThatComeTooLateAreGivenBack) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 1h, .lease = 10s});
+  std::vector<Grant> grants;
+  for (const LockRequest& request : service_->last_contend().all) grants.push_back(service_->grant_of(request));
+  engine_->manual_clock().advance(11s);
+  task([&] {
+    auto& contend = service_->last_contend();
+    for (const Grant& each : grants) contend.grant(each);
+  });
+  EXPECT_EQ(released(), (Names{"a", "b"}));
+  EXPECT_EQ(outcome->calls, 0);
+  grant(service_->last_contend());
+  grant(service_->last_contend());
+  EXPECT_TRUE(outcome->leases.held());
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, SomeGrantsOnlyAreGivenBack) {
+  const auto outcome = acquire_all({"a", "b"}, {.wait = 0s});
+  grant_all(1);
+  EXPECT_EQ(outcome->calls, 0);
+  engine_->advance(1min);
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::unavailable);
+  EXPECT_EQ(released(), Names{"a"});
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, CancellingEndsIt) {
+  std::stop_source stop;
+  const auto outcome = acquire_all({"a", "b"}, {.cancel = stop.get_token()});
+  stop.request_stop();
+  engine_->run();
+  ASSERT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::cancelled);
+  expect_nothing_left();
+}
+
+TEST_F(MultiAcquisitionAtOnceTest, ClosingTheClientEndsIt) {
+  const auto outcome = acquire_all({"a", "b"});
+  close();
+  EXPECT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+}
+
 // --- A loss on the way -----------------------------------------------------------------------------------------------
 
 TEST_F(MultiAcquisitionTest, AFirstLeaseThatRunsOutEndsTheWaitForTheLast) {

@@ -104,5 +104,115 @@ TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWa
   EXPECT_TRUE(third->grant);
 }
 
+// --- Several at once -------------------------------------------------------------------------------------------------
+
+class EtcdSeveralTest : public EtcdFixture {
+ protected:
+  // The session stands.
+  void SetUp() override { (void)release(*backend, *contend(*backend, "first")); }
+
+  struct Several final : GrantSink {
+    void granted(Grant grant) override { grants.push_back(std::move(grant)); }
+    void busy() override { was_busy = true; }
+    void unreachable(Failure /*why*/) override { ADD_FAILURE() << "it does not wait"; }
+    void failed(Failure why) override { failure = std::move(why); }
+    std::vector<LockRequest> requests;
+    std::vector<Grant> grants;
+    bool was_busy = false;
+    Failure failure;
+    std::unique_ptr<Contention> contention;
+  };
+  std::unique_ptr<Several> contend_for(const std::vector<std::string>& names) {
+    auto several = std::make_unique<Several>();
+    for (const std::string& name : names) {
+      several->requests.push_back({.name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s});
+    }
+    several->contention = backend->contend_for_all(several->requests, *several);
+    engine.run();
+    return several;
+  }
+  [[nodiscard]] std::size_t keys_of(const std::string& name) const {
+    return etcd.keys_below("dlock/" + name + "/").size();
+  }
+  // Of transactions.
+  void next_one_is(Fate fate) {
+    etcd.fate = [fate, met = false](std::string_view method) mutable {
+      return method == method_transaction && !std::exchange(met, true) ? fate : Fate::answered;
+    };
+  }
+};
+
+TEST_F(EtcdSeveralTest, AreGotByOneTransaction) {
+  const int before = etcd.transactions;
+  const auto several = contend_for({"a", "b", "c"});
+  EXPECT_EQ(etcd.transactions - before, 1);
+  ASSERT_EQ(several->grants.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(several->grants[i].name, several->requests[i].name);
+    EXPECT_EQ(several->grants[i].owner, several->requests[i].owner);
+    EXPECT_GT(several->grants[i].valid_until, engine.now());
+    EXPECT_EQ(keys_of(several->requests[i].name), 1U);
+  }
+  EXPECT_FALSE(contend(*backend, "b", false)->grant);
+  for (const Grant& grant : several->grants) backend->release(grant, [](const ReleaseOutcome&) {});
+  engine.run();
+  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(keys_of(name), 0U);
+}
+
+TEST_F(EtcdSeveralTest, LeaveNothingWhereOneIsHeld) {
+  const auto holder = contend(*backend, "b");
+  const int before = etcd.transactions;
+  const auto several = contend_for({"a", "b", "c"});
+  EXPECT_TRUE(several->was_busy);
+  EXPECT_TRUE(several->grants.empty());
+  EXPECT_EQ(keys_of("a") + keys_of("c"), 0U);
+  EXPECT_EQ(keys_of("b"), 1U);
+  EXPECT_EQ(etcd.transactions - before, 1);
+}
+
+TEST_F(EtcdSeveralTest, LeaveNothingWhereTheAnswerIsLost) {
+  for (const Fate fate : {Fate::carried_out, Fate::late, Fate::lost}) {
+    next_one_is(fate);
+    const auto several = contend_for({"a", "b"});
+    engine.advance(5s);
+    EXPECT_EQ(several->failure.code, errc::ambiguous);
+    etcd.deliver_late();
+    engine.advance(5s);
+    EXPECT_EQ(keys_of("a") + keys_of("b"), 0U) << static_cast<int>(fate);
+  }
+}
+
+TEST_F(EtcdSeveralTest, LeaveNothingWhereTheyAreGivenUpWhileUnderWay) {
+  for (const Fate fate : {Fate::held, Fate::late}) {
+    next_one_is(fate);
+    contend_for({"a", "b"})->contention.reset();
+    engine.advance(100ms);
+    etcd.answer_held();
+    etcd.deliver_late();
+    engine.advance(5s);
+    EXPECT_EQ(keys_of("a") + keys_of("b"), 0U) << static_cast<int>(fate);
+  }
+}
+
+// The answer comes when the keys are gone with the session, and another one stands.
+TEST_F(EtcdSeveralTest, AreNotGrantedByASessionThatIsOver) {
+  next_one_is(Fate::held);
+  const auto several = contend_for({"a", "b"});
+  etcd.expire_leases();
+  engine.advance(1s);
+  (void)contend(*backend, "other");
+  etcd.answer_held();
+  engine.advance(1s);
+  EXPECT_TRUE(several->grants.empty());
+  EXPECT_EQ(several->failure.code, errc::unavailable);
+}
+
+TEST_F(EtcdSeveralTest, AreNotAskedForWithoutASessionNorInTooGreatNumber) {
+  EXPECT_EQ(contend_for(std::vector<std::string>(backend->capabilities().most_at_once + 1, "a"))->failure.code,
+            errc::unsupported);
+  backend = make();
+  EXPECT_EQ(contend_for({"a", "b"})->failure.code, errc::unsupported);
+}
+
 }  // namespace
 }  // namespace dlock::etcd

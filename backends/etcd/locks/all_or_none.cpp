@@ -1,0 +1,74 @@
+#include "backends/etcd/locks/all_or_none.hpp"
+
+#include <cstdint>
+#include <utility>
+
+#include "backends/etcd/locks/keys.hpp"
+
+namespace dlock::etcd {
+
+AllOrNone::AllOrNone(Queue& queue, std::vector<LockRequest> requests, GrantSink& sink)
+    : queue_(queue), requests_(std::move(requests)), sink_(sink) {}
+
+AllOrNone::~AllOrNone() {
+  give_up(true);
+}
+
+void AllOrNone::start() {
+  const Options& options = queue_.client_.options();
+  const std::int64_t lease = queue_.session_.lease();
+  Transaction transaction;
+  for (const LockRequest& request : requests_) {
+    const Place place = place_of(options, request);
+    keys_.push_back(key_of(place, lease, request.owner));
+    transaction.if_absent({gone_key(options, request.owner)}).if_absent(place.before);
+    transaction.put(keys_.back(), request.holder, lease);
+  }
+  // Not with others: who knows which of these locks they are about.
+  queue_.client_.call(
+      method_transaction, transaction.request(), queue_.client_.answer_by(),
+      lifetime_.guard([this, steps = transaction.steps()](const Result<std::string>& answer, TimePoint) {
+        answered(answer.ok() ? read_transaction(answer.value(), steps) : Result<TransactionAnswer>(answer.failure()));
+      }));
+}
+
+void AllOrNone::answered(const Result<TransactionAnswer>& answer) {
+  if (answer.ok() && answer.value().held) return grant(answer.value().header.revision);
+  if (answer.ok()) {
+    keys_.clear();
+    return sink_.busy();
+  }
+  const Failure why = answer.failure();
+  give_up(why.code == errc::ambiguous || why.code == errc::protocol);
+  if (why.code == errc::lost) queue_.session_.expired(queue_.session_.lease());
+  sink_.failed(why);
+}
+
+void AllOrNone::grant(std::int64_t revision) {
+  const Session& session = queue_.session_;
+  const bool stands = session.ready() && is_of_lease(keys_.front(), session.lease()) &&
+                      !may_be_over(session.valid_until(), queue_.host_.executor().now());
+  if (!stands) {
+    give_up(false);
+    return sink_.failed({errc::unavailable, "the session broke while the locks were granted"});
+  }
+  const TimePoint valid_until = session.valid_until();
+  const std::vector<std::string> keys = std::exchange(keys_, {});
+  std::vector<Grant> grants;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    grants.push_back({.name = requests_[i].name,
+                      .owner = requests_[i].owner,
+                      .token = FencingToken(static_cast<std::uint64_t>(revision)),
+                      .valid_until = valid_until,
+                      .lease = session.ttl()});
+    queue_.holds_.add(grants.back(), keys[i]);
+  }
+  for (Grant& each : grants) sink_.granted(std::move(each));
+}
+
+void AllOrNone::give_up(bool doubt) {
+  const std::vector<std::string> keys = std::exchange(keys_, {});
+  for (std::size_t i = 0; i < keys.size(); ++i) queue_.give_up(keys[i], requests_[i].owner, doubt);
+}
+
+}  // namespace dlock::etcd

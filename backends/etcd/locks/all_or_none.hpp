@@ -1,0 +1,40 @@
+// An acquire of several locks in one transaction: keys for all of them where nobody is in any of their queues, else for
+// none. It is sent once; where its answer is missing, all keys are given up, in doubt.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <dlock/backend.hpp>
+#include <dlock/lifetime.hpp>
+
+#include "backends/etcd/locks/queue.hpp"
+#include "backends/etcd/wire/messages.hpp"
+
+namespace dlock::etcd {
+
+class AllOrNone final : public Contention {
+ public:
+  // Of the 128 conditions that etcd takes, each lock needs two.
+  static constexpr std::size_t most = 64;
+
+  AllOrNone(Queue& queue, std::vector<LockRequest> requests, GrantSink& sink);
+  ~AllOrNone() override;
+
+  // Once, while the session is ready.
+  void start();
+
+ private:
+  void answered(const Result<TransactionAnswer>& answer);
+  void grant(std::int64_t revision);
+  void give_up(bool doubt);
+
+  Queue& queue_;
+  const std::vector<LockRequest> requests_;
+  GrantSink& sink_;
+  std::vector<std::string> keys_;  // empty: nothing of it is there, or may come
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::etcd
