@@ -1,5 +1,4 @@
 // Contract 15: all public objects may be used from any thread, by many at once.
-#include <array>
 #include <atomic>
 #include <deque>
 #include <filesystem>
@@ -64,7 +63,8 @@ TEST_P(Contract, C15_ManyThreadsMayShareALockAndItsLeases) {
 TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
   Client& shared = client();
   std::atomic<int> granted{0};
-  std::array<std::error_code, 16> errors;
+  // Each may hold a lock at the same moment, and a try does not wait until fewer are held.
+  std::vector<std::error_code> errors(caps().max_locks == 0 ? 16 : std::min(16U, caps().max_locks));
   {
     std::vector<Thread> threads;
     for (std::size_t i = 0; i < errors.size(); ++i) {
@@ -77,7 +77,7 @@ TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
     }
   }
   for (const std::error_code& error : errors) EXPECT_FALSE(error) << error.message();
-  EXPECT_EQ(granted.load(), 16 * 20);
+  EXPECT_EQ(granted.load(), static_cast<int>(errors.size()) * 20);
 }
 
 TEST_P(Contract, C15_AThousandLeasesAndAThousandWaitersAtOnce) {
