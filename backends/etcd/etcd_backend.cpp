@@ -110,7 +110,7 @@ class EtcdBackend::KeyWatch final : public Watch {
 
  private:
   void begin() {
-    interest_ = watches_.watch(range_, 0, puts_, [this](Watches::News news) {
+    interest_ = watches_.watch(range_, puts_, [this](Watches::News news, std::int64_t) {
       if (news == Watches::News::over) return begin();  // and told when it stands
       const auto changed = changed_;                    // which may end the watch
       changed();

@@ -17,7 +17,7 @@ Watches::Watches(Client& client) : client_(client), timer_(client.executor()) {}
 
 Watches::~Watches() = default;
 
-std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, std::int64_t from, bool puts, Handler tell) {
+std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, bool puts, Handler tell) {
   const std::int64_t id = ++last_id_;
   Entry& entry = entries_.emplace(id, Entry{std::move(tell)}).first->second;
   if (client_.ready() && stream_ == 0) {
@@ -26,7 +26,7 @@ std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, std::in
   }
   if (stream_ != 0) {
     entry.at_server = true;
-    client_.send(stream_, watch_create(id, range, from, puts));
+    client_.send(stream_, watch_create(id, range, puts));
   }
   return std::make_unique<Interest>(*this, id);  // told when there is a connection
 }
@@ -69,8 +69,8 @@ void Watches::stream_said(std::string_view message) {
     entry->second.at_server = false;
     return tell(answer.id, News::over);
   }
-  if (answer.created) return tell(answer.id, News::standing);
-  if (answer.events != 0) tell(answer.id, News::event);
+  if (answer.created) return tell(answer.id, News::standing, answer.header.revision);
+  if (answer.events != 0) tell(answer.id, News::event, answer.header.revision);
 }
 
 void Watches::stream_ended(const GrpcStatus& status) {
@@ -86,11 +86,11 @@ void Watches::stream_ended(const GrpcStatus& status) {
   timer_.arm(saturating_add(client_.executor().now(), pause), [this] { tell_orphans(); });
 }
 
-void Watches::tell(std::int64_t id, News news) {
+void Watches::tell(std::int64_t id, News news, std::int64_t revision) {
   const auto entry = entries_.find(id);
   if (entry == entries_.end()) return;
   const Handler told = entry->second.tell;  // it may end the watch
-  told(news);
+  told(news, revision);
 }
 
 // Those that there are now: whoever is told may watch anew.

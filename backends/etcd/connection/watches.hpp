@@ -20,11 +20,12 @@ namespace dlock::etcd {
 class Watches final : private Client::Stream {
  public:
   enum class News {
-    standing,  // the watch is in effect
+    standing,  // the watch is in effect: what happens behind the revision is told
     event,     // a key of the range went, or was put if that was asked for
-    over,      // the stream broke, or the revision is no longer known: look, and watch anew
+    over,      // the stream broke, or the history that was to be told is gone: look, and watch anew
   };
-  using Handler = std::function<void(News)>;
+  // The revision: of the cluster, when it was told.
+  using Handler = std::function<void(News, std::int64_t revision)>;
 
   // A watch; ends with its destruction.
   class Interest {
@@ -46,8 +47,10 @@ class Watches final : private Client::Stream {
   void client_ready();
   void client_down();
 
-  // What has happened in the range from that revision on (0: from now on), and what will. Never tells inside the call.
-  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, std::int64_t from, bool puts, Handler tell);
+  // What happens in the range from now on; what happened before the watch stood is to be looked at. A watch may also
+  // begin in the past, but the past is read for all watches together, ten times a second, and until then nothing is
+  // told. Never tells inside the call.
+  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, bool puts, Handler tell);
 
  private:
   struct Entry {
@@ -58,7 +61,7 @@ class Watches final : private Client::Stream {
   void forget(std::int64_t id);
   void stream_said(std::string_view message) override;
   void stream_ended(const GrpcStatus& status) override;
-  void tell(std::int64_t id, News news);
+  void tell(std::int64_t id, News news, std::int64_t revision = 0);
   void tell_orphans();
   void orphan_all();
 

@@ -39,7 +39,8 @@ void Batches::send_waiting() {
   while ((under_way_ < most_under_way || !together_) && !waiting_.empty()) send(next_batch());
 }
 
-// In the order of their calls, but for a second acquire of a lock.
+// In the order of their calls, but for a second acquire of a lock; and what goes in a revision goes before all that is
+// looked at in it, so that who watches from that revision on has missed nothing.
 Batches::Batch Batches::next_batch() {
   Batch batch;
   std::deque<Item> left;
@@ -53,6 +54,7 @@ Batches::Batch Batches::next_batch() {
     }
   }
   waiting_ = std::move(left);
+  std::stable_partition(batch.begin(), batch.end(), [](const Item& item) { return item.transaction.removes(); });
   return batch;
 }
 

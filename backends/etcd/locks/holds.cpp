@@ -10,8 +10,8 @@ namespace dlock::etcd {
 
 namespace {
 
-// A watch of our own key costs two messages; a lock that is held for a moment needs none. What happened meanwhile is
-// told as well, because it begins with the revision that created the key.
+// A watch of our own key costs two messages, and a look where the revision has changed meanwhile; a lock that is held for
+// a moment needs none.
 constexpr std::chrono::milliseconds watch_after(200);
 // After a look that failed.
 constexpr std::chrono::milliseconds retry_after(500);
@@ -24,6 +24,7 @@ struct Holds::Hold {
   std::string key;
   std::int64_t created;
   TimePoint valid_until;
+  std::int64_t seen = created;  // the revision in which it was there
   std::unique_ptr<Watches::Interest> watch = nullptr;
   std::unique_ptr<Timer> retry = nullptr;
 };
@@ -94,18 +95,19 @@ void Holds::watch_due() {
   const TimePoint now = host_.executor().now();
   for (; !due_.empty() && due_.front().at <= now; due_.pop_front()) {
     const OwnerId owner = due_.front().owner;
-    if (Hold* const hold = find(owner)) watch(owner, *hold, hold->created + 1);
+    if (Hold* const hold = find(owner)) watch(owner, *hold);
   }
   // Most of those that are due later are released by then.
   while (!due_.empty() && find(due_.front().owner) == nullptr) due_.pop_front();
   if (!due_.empty()) timer_.arm(due_.front().at, [this] { watch_due(); });
 }
 
-void Holds::watch(const OwnerId& owner, Hold& hold, std::int64_t from) {
-  hold.watch = watches_.watch({hold.key}, from, false, [this, owner](Watches::News news) {
-    const Hold* const held = find(owner);
-    if (held == nullptr || news == Watches::News::standing) return;
-    if (news == Watches::News::over) return look(owner);
+void Holds::watch(const OwnerId& owner, Hold& hold) {
+  hold.watch = watches_.watch({hold.key}, false, [this, owner](Watches::News news, std::int64_t revision) {
+    Hold* const held = find(owner);
+    if (held == nullptr || (news == Watches::News::standing && revision <= held->seen)) return;
+    if (news == Watches::News::over) held->watch.reset();
+    if (news != Watches::News::event) return look(owner);
     lose(owner, {errc::lost, "somebody removed the key " + util::quoted(held->key) + " of " + called(*held)});
   });
 }
@@ -129,7 +131,9 @@ void Holds::looked(const OwnerId& owner, const Result<std::string>& answer) {
   }
   const auto& keys = read.value().steps.front().keys;
   if (!keys.empty() && keys.front().created == hold->created) {
-    return watch(owner, *hold, read.value().header.revision + 1);
+    hold->seen = read.value().header.revision;
+    if (!hold->watch) watch(owner, *hold);
+    return;
   }
   lose(owner, {errc::lost, "somebody removed the key " + util::quoted(hold->key) + " of " + called(*hold)});
 }

@@ -44,7 +44,7 @@ class Holds {
 
   [[nodiscard]] static std::string called(const Hold& hold);
   [[nodiscard]] Hold* find(const OwnerId& owner) const;
-  void watch(const OwnerId& owner, Hold& hold, std::int64_t from);
+  void watch(const OwnerId& owner, Hold& hold);
   void watch_later(const OwnerId& owner);
   void watch_due();
   void look(const OwnerId& owner);

@@ -162,6 +162,7 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
 
 void QueueContention::look() {
   if (!queue_.session_.ready()) return wait_for_session();
+  news_ = false;
   Read before = nearest_before(static_cast<std::int64_t>(place_.capacity + (place_.capacity > 1 ? 1 : 0)));
   before.created_before = created_;
   Transaction transaction;
@@ -183,23 +184,34 @@ void QueueContention::judge(std::vector<KeyValue> before, std::int64_t revision)
   if (!request_.wait) return busy();
   // The first in line for a semaphore gets what any of those before it gives back.
   const bool any = place_.capacity > 1 && before.size() == place_.capacity;
-  // From that revision: what was seen there may have gone in it, behind the look. Not when it is looked at again,
-  // though: then all of it was seen, and what went in it would be told for ever.
-  const bool again = std::exchange(looked_at_, revision) == revision;
-  watch(any ? place_.before : KeyRange{before.front().key}, again ? revision + 1 : revision);
+  looked_at_ = revision;
+  watch(any ? place_.before : KeyRange{before.front().key});
 }
 
-void QueueContention::watch(const KeyRange& range, std::int64_t from) {
+void QueueContention::watch(const KeyRange& range) {
   leave(Stage::watching);
   waited_ = true;
-  // Of a semaphore: whether the one before us goes, or enters.
-  const bool puts = place_.capacity > 1 && range.end.empty();
-  watch_ = queue_.watches_.watch(range, from, puts, [this](Watches::News news) {
-    if (news != Watches::News::standing && stage_ == Stage::watching) look();
-  });
+  if (!watch_ || range != watched_) {
+    watched_ = range;
+    // Of a semaphore: whether the one before us goes, or enters.
+    const bool puts = place_.capacity > 1 && range.end.empty();
+    watch_ = queue_.watches_.watch(range, puts,
+                                   [this](Watches::News news, std::int64_t revision) { told(news, revision); });
+  } else if (news_) {
+    return look();
+  }
+  news_ = false;
   Executor& executor = queue_.host_.executor();
   timer_.arm(saturating_add(executor.now(), random_between(check_min, check_max, executor)), [this] { look(); });
   sink_.busy();
+}
+
+void QueueContention::told(Watches::News news, std::int64_t revision) {
+  // What happened between the look and the watch is not told.
+  if (news == Watches::News::standing && revision <= looked_at_) return;
+  if (news == Watches::News::over) watch_.reset();
+  if (stage_ == Stage::watching) return look();
+  news_ = true;  // an answer is waited for, and may be older
 }
 
 // The one behind us watches our key, and is to know that it is the first in line now.
@@ -279,7 +291,7 @@ void QueueContention::leave(Stage stage) {
   ++round_;
   stage_ = stage;
   timer_.disarm();
-  watch_.reset();
+  if (stage != Stage::asking && stage != Stage::watching) watch_.reset();
 }
 
 }  // namespace dlock::etcd

@@ -49,7 +49,8 @@ class QueueContention final : public Contention {
   void looked(const TransactionAnswer& answer);
   // before: the nearest keys that ours waits for, the youngest first, as they were at that revision.
   void judge(std::vector<KeyValue> before, std::int64_t revision);
-  void watch(const KeyRange& range, std::int64_t from);
+  void watch(const KeyRange& range);
+  void told(Watches::News news, std::int64_t revision);
   void announce();
   void announced(const TransactionAnswer& answer);
 
@@ -80,6 +81,8 @@ class QueueContention final : public Contention {
   bool doubt_ = false;  // a request to make the key was not answered: it may be carried out at any time
   std::int64_t created_ = 0;
   std::int64_t looked_at_ = 0;  // the revision
+  KeyRange watched_;
+  bool news_ = false;  // came with the watch while an answer was waited for
   bool waited_ = false;         // behind others, since it has that key
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;

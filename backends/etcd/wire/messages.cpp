@@ -149,6 +149,7 @@ Transaction& Transaction::put(const std::string& key, std::string_view value, st
 
 Transaction& Transaction::remove(const KeyRange& range) {
   ++steps_.if_held;
+  removes_ = true;
   then_ += operation(list_then, kind_remove, with_range(range).take());
   return *this;
 }
@@ -219,9 +220,9 @@ Result<LeaseAnswer> read_lease(std::string_view text) {
 
 // --- Watches ---------------------------------------------------------------------------------------------------------
 
-std::string watch_create(std::int64_t id, const KeyRange& range, std::int64_t from, bool puts) {
+std::string watch_create(std::int64_t id, const KeyRange& range, bool puts) {
   MessageWriter writer = with_range(range);
-  writer.number(3, from).bytes(5, puts ? std::string_view() : std::string_view(no_puts)).number(7, id);
+  writer.bytes(5, puts ? std::string_view() : std::string_view(no_puts)).number(7, id);
   return MessageWriter().message(1, writer.take()).take();
 }
 

@@ -30,6 +30,7 @@ inline constexpr std::string_view method_alarm = "/etcdserverpb.Maintenance/Alar
 struct KeyRange {
   std::string key;
   std::string end = {};
+  [[nodiscard]] bool operator==(const KeyRange&) const = default;
 };
 // All keys that begin with it; an empty one: all keys.
 [[nodiscard]] KeyRange beginning_with(std::string prefix);
@@ -80,6 +81,8 @@ class Transaction {
   Transaction& read(const Read& what);
   Transaction& else_read(const Read& what);
 
+  // Whether keys go.
+  [[nodiscard]] bool removes() const noexcept { return removes_; }
   [[nodiscard]] std::string request() const { return conditions_ + then_ + else_; }
   [[nodiscard]] const Steps& steps() const noexcept { return steps_; }
 
@@ -88,6 +91,7 @@ class Transaction {
   std::string then_;
   std::string else_;
   Steps steps_;
+  bool removes_ = false;
 };
 
 // What one step of a transaction answered: keys that were read, or how many were removed.
@@ -127,8 +131,8 @@ struct LeaseAnswer {
 
 // --- Watches ---------------------------------------------------------------------------------------------------------
 
-// from: the revision, of the past or the future. puts: keys that are put are told of as well, not only those that go.
-[[nodiscard]] std::string watch_create(std::int64_t id, const KeyRange& range, std::int64_t from, bool puts);
+// From now on. puts: keys that are put are told of as well, not only those that go.
+[[nodiscard]] std::string watch_create(std::int64_t id, const KeyRange& range, bool puts);
 [[nodiscard]] std::string watch_cancel(std::int64_t id);
 
 struct WatchAnswer {

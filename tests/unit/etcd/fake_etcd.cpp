@@ -232,7 +232,6 @@ std::int64_t FakeEtcd::remove_range(const KeyRange& range) {
   if (!gone.empty() && !std::exchange(changed_, true)) ++revision_;
   for (const std::string& key : gone) {
     keys.erase(key);
-    removed_[key] = revision_;
     tell(key, false);
   }
   return static_cast<std::int64_t>(gone.size());
@@ -409,20 +408,15 @@ void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view req
     return;
   }
   const std::string_view wanted = all_of(request, 1).front();
-  const std::int64_t from = number_of(wanted, 3);
   const Watch watch{&member, call, number_of(wanted, 7), range_in(wanted), all_of(wanted, 5).empty()};
-  const auto answer = [&] {
-    MessageWriter writer;
-    writer.message(1, header()).number(2, watch.id);
-    return writer;
-  };
-  member.say(call, answer().flag(3, true).take());
-  if (from != 0 && from < compacted_) {
-    return member.say(call, answer().flag(4, true).number(5, compacted_).take());
-  }
+  member.say(call, MessageWriter().message(1, header()).number(2, watch.id).flag(3, true).take());
   watches_.push_back(watch);
-  for (const auto& [key, when] : removed_) {
-    if (from != 0 && when >= from && is_in(watch.range, key)) member.say(call, answer().message(11, "").take());
+}
+
+void FakeEtcd::compact() {
+  for (const Watch& each : std::exchange(watches_, {})) {
+    each.member->say(
+        each.call, MessageWriter().message(1, header()).number(2, each.id).flag(4, true).number(5, revision_).take());
   }
 }
 

@@ -60,7 +60,8 @@ class FakeEtcd {
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
   void remove(const std::string& key);
-  void compact() { compacted_ = revision_; }
+  // The watches had not been told everything by then.
+  void compact();
 
   // --- What it has ---
   std::map<std::string, KeyValue> keys;
@@ -106,10 +107,8 @@ class FakeEtcd {
 
   Executor& executor_;
   std::int64_t revision_ = 1;
-  std::int64_t compacted_ = 0;
   bool changed_ = false;                         // by this transaction
   std::map<std::int64_t, TimePoint> kept_;       // leases
-  std::map<std::string, std::int64_t> removed_;  // when
   std::set<FakeMember*> connected_;
   std::vector<Watch> watches_;
   std::vector<std::function<void()>> late_;

@@ -190,8 +190,8 @@ TEST(EtcdLeases, AnswersAreRead) {
 TEST(EtcdWatches, RequestsAreAsWritten) {
   // WatchRequest: create_request 1, cancel_request 2. WatchCreateRequest: key 1, range_end 2, start_revision 3,
   // filters 5 (packed; NOPUT is 0), watch_id 7. WatchCancelRequest: watch_id 1.
-  EXPECT_EQ(watch_create(5, {"k", "l"}, 300, true), sub('\x0a', "\x0a\x01k\x12\x01l\x18\xac\x02\x38\x05"));
-  EXPECT_EQ(watch_create(5, {.key = "k"}, 300, false), sub('\x0a', "\x0a\x01k\x18\xac\x02\x2a\x01\x00\x38\x05"s));
+  EXPECT_EQ(watch_create(5, {"k", "l"}, true), sub('\x0a', "\x0a\x01k\x12\x01l\x38\x05"));
+  EXPECT_EQ(watch_create(5, {.key = "k"}, false), sub('\x0a', "\x0a\x01k\x2a\x01\x00\x38\x05"s));
   EXPECT_EQ(watch_cancel(5), sub('\x12', "\x08\x05"));
 }
 

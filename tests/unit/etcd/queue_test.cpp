@@ -104,6 +104,21 @@ TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWa
   EXPECT_TRUE(third->grant);
 }
 
+// A member reads the past only ten times a second, for watches that begin there.
+TEST_F(EtcdQueueTest, ALockThatIsFreedAsSoonAsItIsWaitedForIsHandedOverAtOnce) {
+  const auto other = make();
+  for (const bool busy_cluster : {false, true}) {
+    const auto holder = contend(*backend);
+    const auto waiter = begin(*other);
+    while (waiter->busy_reports == 0) ASSERT_TRUE(engine.run_one());
+    if (busy_cluster) (void)contend(*backend, "another");
+    backend->release(*holder->grant, [](const ReleaseOutcome&) {});
+    engine.run();
+    ASSERT_TRUE(waiter->grant);
+    (void)release(*other, *waiter);
+  }
+}
+
 // --- Several at once -------------------------------------------------------------------------------------------------
 
 class EtcdSeveralTest : public EtcdFixture {

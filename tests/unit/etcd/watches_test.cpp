@@ -28,9 +28,9 @@ class EtcdWatchesTest : public EtcdClientFixture {
     std::unique_ptr<Watches::Interest> interest;
     std::function<void(News)> then;
   };
-  std::unique_ptr<Told> watch(const std::string& key, std::int64_t from = 0) {
+  std::unique_ptr<Told> watch(const std::string& key) {
     auto told = std::make_unique<Told>();
-    told->interest = watches->watch({key}, from, false, [to = told.get()](News news) {
+    told->interest = watches->watch({key}, false, [to = told.get()](News news, std::int64_t) {
       to->news.push_back(news);
       if (const auto then = to->then) then(news);
     });
@@ -71,13 +71,13 @@ TEST_F(EtcdWatchesTest, OfAConnectionThatBrokeAreToBeSetAnewOnTheNextOne) {
   EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
 }
 
-TEST_F(EtcdWatchesTest, OfARevisionThatIsNotKnownAnyMoreAreToBeSetAnewAtOnce) {
+TEST_F(EtcdWatchesTest, OfWhichTheHistoryIsGoneAreToBeSetAnewAtOnce) {
   connect();
   make("a");
-  make("b");
+  const auto told = watch("k");
   etcd.compact();
+  engine.run();
   const auto other = watch("a");
-  const auto told = watch("k", 1);
   EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
   EXPECT_EQ(other->news, (std::vector{News::standing}));
 }
