@@ -1,6 +1,5 @@
 #include "backends/etcd/locks/all_or_none.hpp"
 
-#include <cstdint>
 #include <utility>
 
 #include "backends/etcd/locks/keys.hpp"
@@ -11,7 +10,7 @@ AllOrNone::AllOrNone(Queue& queue, std::vector<LockRequest> requests, GrantSink&
     : queue_(queue), requests_(std::move(requests)), sink_(sink) {}
 
 AllOrNone::~AllOrNone() {
-  give_up(true);
+  give_up(0, true);
 }
 
 void AllOrNone::start() {
@@ -20,8 +19,8 @@ void AllOrNone::start() {
   Transaction transaction;
   for (const LockRequest& request : requests_) {
     const Place place = place_of(options, request);
-    keys_.push_back(key_of(place, lease, request.owner));
-    transaction.if_absent({gone_key(options, request.owner)}).if_absent(place.before);
+    keys_.push_back(queue_.new_key(place));
+    transaction.if_absent({gone_key(options, keys_.back())}).if_absent(place.before);
     transaction.put(keys_.back(), request.holder, lease);
   }
   // Not with others: who knows which of these locks they are about.
@@ -35,11 +34,11 @@ void AllOrNone::start() {
 void AllOrNone::answered(const Result<TransactionAnswer>& answer) {
   if (answer.ok() && answer.value().held) return grant(answer.value().header.revision);
   if (answer.ok()) {
-    keys_.clear();
+    give_up(0, false);
     return sink_.busy();
   }
   const Failure why = answer.failure();
-  give_up(why.code == errc::ambiguous || why.code == errc::protocol);
+  give_up(0, why.code == errc::ambiguous || why.code == errc::protocol);
   if (why.code == errc::lost) queue_.session_.expired(queue_.session_.lease());
   sink_.failed(why);
 }
@@ -49,7 +48,7 @@ void AllOrNone::grant(std::int64_t revision) {
   const bool stands = session.ready() && is_of_lease(keys_.front(), session.lease()) &&
                       !may_be_over(session.valid_until(), queue_.host_.executor().now());
   if (!stands) {
-    give_up(false);
+    give_up(revision, false);
     return sink_.failed({errc::unavailable, "the session broke while the locks were granted"});
   }
   const TimePoint valid_until = session.valid_until();
@@ -66,9 +65,9 @@ void AllOrNone::grant(std::int64_t revision) {
   for (Grant& each : grants) sink_.granted(std::move(each));
 }
 
-void AllOrNone::give_up(bool doubt) {
+void AllOrNone::give_up(std::int64_t created, bool doubt) {
   const std::vector<std::string> keys = std::exchange(keys_, {});
-  for (std::size_t i = 0; i < keys.size(); ++i) queue_.give_up(keys[i], requests_[i].owner, doubt);
+  for (std::size_t i = 0; i < keys.size(); ++i) queue_.give_up(keys[i], requests_[i].owner, created, doubt);
 }
 
 }  // namespace dlock::etcd

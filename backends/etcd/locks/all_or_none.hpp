@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ class AllOrNone final : public Contention {
  private:
   void answered(const Result<TransactionAnswer>& answer);
   void grant(std::int64_t revision);
-  void give_up(bool doubt);
+  // created: the revision; 0: they are not there, as far as is known.
+  void give_up(std::int64_t created, bool doubt);
 
   Queue& queue_;
   const std::vector<LockRequest> requests_;

@@ -10,8 +10,8 @@ namespace dlock::etcd {
 
 namespace {
 
-// A watch of our own key costs two messages, and a look where the revision has changed meanwhile; a lock that is held for
-// a moment needs none.
+// A watch of our own key costs two messages, and a look where the revision has changed meanwhile; a lock that is held
+// for a moment needs none.
 constexpr std::chrono::milliseconds watch_after(200);
 // After a look that failed.
 constexpr std::chrono::milliseconds retry_after(500);
@@ -141,7 +141,7 @@ void Holds::looked(const OwnerId& owner, const Result<std::string>& answer) {
 void Holds::lose(const OwnerId& owner, Failure why) {
   if (const auto hold = holds_.extract(owner)) {
     // Its key must not stay, nor come again, with nobody to release it.
-    remove_(hold.mapped()->key, owner);
+    remove_(hold.mapped()->key, owner, hold.mapped()->created);
   }
   host_.lost(owner, std::move(why));
 }

@@ -21,8 +21,8 @@ namespace dlock::etcd {
 // In tasks only.
 class Holds {
  public:
-  // Where what is not to stay is given to: the key of an owner.
-  using Remove = std::function<void(const std::string& key, const OwnerId& owner)>;
+  // Where what is not to stay is given to: the key of an owner, made in that revision.
+  using Remove = std::function<void(const std::string& key, const OwnerId& owner, std::int64_t created)>;
 
   Holds(BackendHost& host, Client& client, Watches& watches, Remove remove);
   ~Holds();

@@ -95,8 +95,14 @@ Place place_of(const Options& options, const LockRequest& request) {
   return place;
 }
 
-std::string key_of(const Place& place, std::int64_t lease, const OwnerId& owner) {
-  return place.own + hex(lease) + '.' + owner.to_string();
+std::string key_of(const Place& place, std::int64_t lease, std::uint32_t number) {
+  return place.own + hex(lease) + '.' + std::to_string(number);
+}
+
+std::uint32_t key_number(std::string_view key) {
+  std::uint32_t number = 0;
+  (void)std::from_chars(key.data() + key.rfind('.') + 1, key.data() + key.size(), number);
+  return number;
 }
 
 bool is_of_lease(std::string_view key, std::int64_t lease) {
@@ -108,8 +114,8 @@ std::string session_key(const Options& options, std::int64_t lease) {
   return options.prefix + ".session/" + hex(lease);
 }
 
-std::string gone_key(const Options& options, const OwnerId& owner) {
-  return options.prefix + ".gone/" + owner.to_string();
+std::string gone_key(const Options& options, std::string_view key) {
+  return options.prefix + ".gone" + std::string(key.substr(key.rfind('/')));
 }
 
 std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix) {

@@ -1,13 +1,13 @@
 // Which keys locks have. This layout is a promise: see docs/backends/etcd.md. No I/O.
 //
-//   dlock/orders%2F42/32698f7b3c1d5e0a.<owner>              who holds the lock "orders/42" or waits for it, in the
-//   order
-//                                                           of the revisions that created them
-//   dlock.rw/config/read/32698f7b3c1d5e0a.<owner>           of a read-write lock; or write/
-//   dlock.sem/uploads/8/32698f7b3c1d5e0a.<owner>            of a semaphore of 8 permits
-//   dlock.elect/leader/32698f7b3c1d5e0a.<owner>             of an election: with the value behind the holder
-//   dlock/.session/32698f7b3c1d5e0a                         a client's session, by its lease
-//   dlock/.gone/<owner>                                     an acquire that was given up while its answer was missing
+//   dlock/orders%2F42/32698f7b3c1d5e0a.0         who holds the lock "orders/42" or waits for it, in the order of the
+//                                                revisions that created them: by the lease of a client's session, and
+//                                                a number in it
+//   dlock.rw/config/read/32698f7b3c1d5e0a.1      of a read-write lock; or write/
+//   dlock.sem/uploads/8/32698f7b3c1d5e0a.2       of a semaphore of 8 permits
+//   dlock.elect/leader/32698f7b3c1d5e0a.3        of an election: with the value behind the holder
+//   dlock/.session/32698f7b3c1d5e0a              a client's session
+//   dlock/.gone/32698f7b3c1d5e0a.4               the key of this number was given up while an answer was missing
 #pragma once
 
 #include <cstddef>
@@ -41,10 +41,11 @@ struct Place {
 [[nodiscard]] std::string lock_prefix(const Options& options, Space space, std::string_view name);
 [[nodiscard]] std::string kind_prefix(const Options& options, Space space);
 // The key of an acquire.
-[[nodiscard]] std::string key_of(const Place& place, std::int64_t lease, const OwnerId& owner);
+[[nodiscard]] std::string key_of(const Place& place, std::int64_t lease, std::uint32_t number);
+[[nodiscard]] std::uint32_t key_number(std::string_view key);
 [[nodiscard]] bool is_of_lease(std::string_view key, std::int64_t lease);
 [[nodiscard]] std::string session_key(const Options& options, std::int64_t lease);
-[[nodiscard]] std::string gone_key(const Options& options, const OwnerId& owner);
+[[nodiscard]] std::string gone_key(const Options& options, std::string_view key);
 
 // What a key behind the kind's prefix says.
 struct KeyParts {

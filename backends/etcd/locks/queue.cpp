@@ -27,7 +27,9 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
                 [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
                        Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
       holds_(host, client, watches,
-             [this](const std::string& key, const OwnerId& owner) { give_up(key, owner, false); }) {}
+             [this](const std::string& key, const OwnerId& owner, std::int64_t created) {
+               give_up(key, owner, created, false);
+             }) {}
 
 Queue::~Queue() = default;
 
@@ -46,35 +48,52 @@ std::unique_ptr<Contention> Queue::contend_for_all(const std::vector<LockRequest
   return contention;
 }
 
+std::string Queue::new_key(const Place& place) {
+  return key_of(place, session_.lease(), numbers_.take());
+}
+
+void Queue::free(const std::string& key) {
+  if (is_of_lease(key, session_.lease())) numbers_.give_back(key_number(key));
+}
+
 // --- What must go ----------------------------------------------------------------------------------------------------
 
 void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
   auto key = holds_.take(grant.owner);
   if (!key) return done({.status = ReleaseOutcome::Status::not_owner});
+  created_[grant.owner] = static_cast<std::int64_t>(grant.token.value());
   Grant of_key = grant;
   of_key.name = *std::move(key);
   releases_.release(of_key, std::move(done));
 }
 
-void Queue::give_up(const std::string& key, const OwnerId& owner, bool doubt) {
+void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t created, bool doubt) {
+  if (created == 0 && !doubt) return free(key);
+  created_[owner] = created;
   if (doubt) doubtful_.insert(owner);
   releases_.abandon(key, owner, session_.ttl(), false);
 }
 
 void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer) {
+  const auto created = created_.find(owner);
+  if (created == created_.end()) return answer(false);  // that is certain already, and the key may be another's
   // With another session's lease it is gone, or goes.
   if (!is_of_lease(key, session_.lease())) {
     doubtful_.erase(owner);
+    created_.erase(created);
     return answer(false);
   }
+  const bool doubt = doubtful_.contains(owner);
   Transaction transaction;
+  if (!doubt) transaction.if_created({key}, created->second);
   transaction.remove({key});
-  if (doubtful_.contains(owner)) transaction.put(gone_key(client_.options(), owner), "", session_.lease());
+  if (doubt) transaction.put(gone_key(client_.options(), key), "", session_.lease());
   batches_.submit(transaction, {}, deadline,
-                  [this, owner, answer = std::move(answer)](const Result<TransactionAnswer>& said) {
+                  [this, key, owner, doubt, answer = std::move(answer)](const Result<TransactionAnswer>& said) {
                     if (said.ok()) {
                       doubtful_.erase(owner);
-                      return answer(said.value().steps.front().removed > 0);
+                      if (created_.erase(owner) > 0 && !doubt) free(key);
+                      return answer(said.value().held && said.value().steps.front().removed > 0);
                     }
                     // The session is over, and the key with it.
                     if (said.failure().code == errc::lost) return answer(false);
@@ -108,7 +127,10 @@ void Queue::session_suspended(const Failure& why) {
 
 void Queue::session_lost(const Failure& why) {
   trouble_ = {errc::unavailable, why.detail};
-  doubtful_.clear();  // late requests name a lease that is over
+  // Late requests name a lease that is over.
+  doubtful_.clear();
+  created_.clear();
+  numbers_ = {};
   holds_.session_lost(why);
   for_each([](QueueContention& contention) { contention.session_lost(); });
   batches_.fail_waiting({errc::lost, why.detail});

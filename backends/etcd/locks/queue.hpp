@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -19,10 +20,28 @@
 #include "backends/etcd/connection/watches.hpp"
 #include "backends/etcd/locks/batches.hpp"
 #include "backends/etcd/locks/holds.hpp"
+#include "backends/etcd/locks/keys.hpp"
 
 namespace dlock::etcd {
 
 class QueueContention;
+
+// Tell the keys of a session apart. They are used again: until a cluster forgets its history, it looks at all keys that a
+// lock ever had whenever it looks at those that the lock has.
+class KeyNumbers {
+ public:
+  [[nodiscard]] std::uint32_t take() {
+    if (free_.empty()) return next_++;
+    const std::uint32_t number = free_.back();
+    free_.pop_back();
+    return number;
+  }
+  void give_back(std::uint32_t number) { free_.push_back(number); }
+
+ private:
+  std::vector<std::uint32_t> free_;
+  std::uint32_t next_ = 0;
+};
 
 // In tasks only. Outlives the contentions that it makes.
 class Queue {
@@ -44,9 +63,15 @@ class Queue {
   friend class QueueContention;
   friend class AllOrNone;
 
-  // The owner gives up its key. doubt: a request to make it was not answered, and may still be carried out.
-  void give_up(const std::string& key, const OwnerId& owner, bool doubt);
-  // A late request to make the key finds, where there is doubt, that its owner is gone.
+  [[nodiscard]] std::string new_key(const Place& place);
+  // Of a key that is not there, nor will be.
+  void free(const std::string& key);
+  // The owner gives up its key. created: the revision; 0: it is not there, as far as is known. doubt: a request to make
+  // it was not answered, and may still be carried out.
+  void give_up(const std::string& key, const OwnerId& owner, std::int64_t created, bool doubt);
+  // A late request to make the key finds, where there is doubt, that it was given up; its number is not used again.
+  // Without doubt another acquire may have that number by the time that a late request to remove the key comes, which
+  // finds another revision then.
   void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer);
   template <class F>
   void for_each(F&& f);
@@ -56,7 +81,9 @@ class Queue {
   Session& session_;
   Watches& watches_;
   Batches batches_;
-  std::unordered_set<OwnerId> doubtful_;  // a request to make their key may still be carried out
+  KeyNumbers numbers_;
+  std::unordered_set<OwnerId> doubtful_;               // a request to make their key may still be carried out
+  std::unordered_map<OwnerId, std::int64_t> created_;  // the revisions of keys that are to go
   Releases releases_;
   Holds holds_;
   std::uint64_t next_id_ = 0;

@@ -66,6 +66,7 @@ void QueueContention::session_suspended(const Failure& why) {
 // With it went the key, and whatever may come later of a request that was not answered.
 void QueueContention::session_lost() {
   if (stage_ == Stage::over) return;
+  key_.clear();
   state_ = Key::none;
   doubt_ = false;
   wait_for_session();
@@ -109,9 +110,9 @@ void QueueContention::looked_first(const TransactionAnswer& answer) {
 }
 
 void QueueContention::enqueue() {
-  key_ = key_of(place_, queue_.session_.lease(), request_.owner);
+  if (key_.empty()) key_ = queue_.new_key(place_);
   Transaction transaction;
-  transaction.if_absent({key_}).if_absent({gone_key(queue_.client_.options(), request_.owner)});
+  transaction.if_absent({key_}).if_absent({gone_key(queue_.client_.options(), key_)});
   for (const KeyRange& each : place_.barred) transaction.if_absent(each);
   if (in_one_request_) transaction.if_absent(place_.before);
   transaction.put(key_, request_.holder, queue_.session_.lease());
@@ -195,8 +196,8 @@ void QueueContention::watch(const KeyRange& range) {
     watched_ = range;
     // Of a semaphore: whether the one before us goes, or enters.
     const bool puts = place_.capacity > 1 && range.end.empty();
-    watch_ = queue_.watches_.watch(range, puts,
-                                   [this](Watches::News news, std::int64_t revision) { told(news, revision); });
+    watch_ =
+        queue_.watches_.watch(range, puts, [this](Watches::News news, std::int64_t revision) { told(news, revision); });
   } else if (news_) {
     return look();
   }
@@ -241,7 +242,7 @@ void QueueContention::grant() {
                     .space = request_.space,
                     .mode = request_.mode};
   if (doubt_) queue_.doubtful_.insert(request_.owner);
-  queue_.holds_.add(grant, key_);
+  queue_.holds_.add(grant, std::exchange(key_, {}));
   state_ = Key::none;
   doubt_ = false;
   leave(Stage::over);
@@ -263,7 +264,8 @@ void QueueContention::fail(Failure why) {
 void QueueContention::give_up() {
   const Key state = std::exchange(state_, Key::none);
   const bool doubt = std::exchange(doubt_, false) || state == Key::asked_for;
-  if (doubt || state == Key::there) queue_.give_up(key_, request_.owner, doubt);
+  const std::string key = std::exchange(key_, {});
+  if (!key.empty()) queue_.give_up(key, request_.owner, state == Key::there ? created_ : 0, doubt);
 }
 
 void QueueContention::trouble(const Failure& why, bool made) {

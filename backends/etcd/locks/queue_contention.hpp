@@ -82,8 +82,8 @@ class QueueContention final : public Contention {
   std::int64_t created_ = 0;
   std::int64_t looked_at_ = 0;  // the revision
   KeyRange watched_;
-  bool news_ = false;  // came with the watch while an answer was waited for
-  bool waited_ = false;         // behind others, since it has that key
+  bool news_ = false;    // came with the watch while an answer was waited for
+  bool waited_ = false;  // behind others, since it has that key
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;

@@ -415,8 +415,8 @@ void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view req
 
 void FakeEtcd::compact() {
   for (const Watch& each : std::exchange(watches_, {})) {
-    each.member->say(
-        each.call, MessageWriter().message(1, header()).number(2, each.id).flag(4, true).number(5, revision_).take());
+    each.member->say(each.call,
+                     MessageWriter().message(1, header()).number(2, each.id).flag(4, true).number(5, revision_).take());
   }
 }
 

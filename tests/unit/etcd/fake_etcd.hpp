@@ -107,8 +107,8 @@ class FakeEtcd {
 
   Executor& executor_;
   std::int64_t revision_ = 1;
-  bool changed_ = false;                         // by this transaction
-  std::map<std::int64_t, TimePoint> kept_;       // leases
+  bool changed_ = false;                    // by this transaction
+  std::map<std::int64_t, TimePoint> kept_;  // leases
   std::set<FakeMember*> connected_;
   std::vector<Watch> watches_;
   std::vector<std::function<void()>> late_;

@@ -15,7 +15,6 @@ namespace dlock::etcd {
 namespace {
 
 constexpr OwnerId owner(0x0123456789abcdefULL, 0xfedcba9876543210ULL);
-constexpr std::string_view owner_text = "0123456789abcdeffedcba9876543210";
 constexpr std::int64_t lease = 0x32698f7b3c1d5e0a;
 constexpr std::array kinds = {Space::lock, Space::read_write, Space::semaphore, Space::election};
 
@@ -51,7 +50,9 @@ TEST(EtcdKeys, OfALock) {
   EXPECT_TRUE(place.own_are_before);
   EXPECT_EQ(place.capacity, 1U);
   EXPECT_TRUE(place.barred.empty());
-  EXPECT_EQ(key_of(place, lease, owner), "dlock/orders%2F42/32698f7b3c1d5e0a." + std::string(owner_text));
+  EXPECT_EQ(key_of(place, lease, 17), "dlock/orders%2F42/32698f7b3c1d5e0a.17");
+  EXPECT_EQ(key_number("dlock/orders%2F42/32698f7b3c1d5e0a.17"), 17U);
+  EXPECT_EQ(key_number("a.5/32698f7b3c1d5e0a.4294967295"), 4294967295U);
 }
 
 TEST(EtcdKeys, OfAReadWriteLock) {
@@ -94,7 +95,7 @@ TEST(EtcdKeys, OfAnElection) {
 
 TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
   EXPECT_EQ(session_key({}, lease), "dlock/.session/32698f7b3c1d5e0a");
-  EXPECT_EQ(gone_key({}, owner), "dlock/.gone/" + std::string(owner_text));
+  EXPECT_EQ(gone_key({}, "dlock/a.b/32698f7b3c1d5e0a.17"), "dlock/.gone/32698f7b3c1d5e0a.17");
   EXPECT_EQ(session_key(with(""), 1), ".session/0000000000000001");
   EXPECT_EQ(session_key({}, -1), "dlock/.session/ffffffffffffffff");
 }
@@ -165,7 +166,7 @@ TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
         if (verbatim && name.starts_with('.')) continue;  // dlock's own, and refused as a name
         const Options options = with("app/", verbatim);
         const Place place = place_of(options, request_of(space, name, mode, permits));
-        const std::string key = key_of(place, lease, owner);
+        const std::string key = key_of(place, lease, 0);
         const std::string prefix = kind_prefix(options, space);
         ASSERT_TRUE(key.starts_with(prefix));
         const auto parts = parse_key(options, space, std::string_view(key).substr(prefix.size()));
@@ -220,20 +221,20 @@ TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
     const Place place = of(mine);
     EXPECT_EQ(place.barred.size(), 2U);
     for (const std::uint32_t others : numbers) {
-      const std::string key = key_of(of(others), lease, owner);
+      const std::string key = key_of(of(others), lease, 0);
       const int barred = contains(place.barred[0], key) + contains(place.barred[1], key);
       EXPECT_EQ(barred, mine == others ? 0 : 1) << mine << ": " << key;
       EXPECT_EQ(contains(place.before, key), mine == others) << mine << ": " << key;
     }
     const std::string elsewhere =
-        key_of(place_of({}, request_of(Space::semaphore, "n0", Mode::exclusive, 3)), lease, owner);
+        key_of(place_of({}, request_of(Space::semaphore, "n0", Mode::exclusive, 3)), lease, 0);
     EXPECT_FALSE(contains(place.barred[0], elsewhere) || contains(place.barred[1], elsewhere));
   }
 }
 
 TEST(EtcdKeys, TellWhoseTheyAre) {
   for (const std::int64_t each : {lease, std::int64_t{1}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
-    const std::string key = key_of(place_of({}, request_of(Space::lock, "a")), each, owner);
+    const std::string key = key_of(place_of({}, request_of(Space::lock, "a")), each, 0);
     EXPECT_TRUE(is_of_lease(key, each)) << key;
     EXPECT_FALSE(is_of_lease(key, 2)) << key;
     EXPECT_FALSE(is_of_lease(key, each ^ 0x10)) << key;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -117,6 +118,56 @@ TEST_F(EtcdQueueTest, ALockThatIsFreedAsSoonAsItIsWaitedForIsHandedOverAtOnce) {
     ASSERT_TRUE(waiter->grant);
     (void)release(*other, *waiter);
   }
+}
+
+// The cluster looks at all keys that a lock ever had.
+TEST_F(EtcdQueueTest, KeysHaveTheNamesOfEarlierOnes) {
+  std::set<std::string> keys;
+  for (int i = 0; i < 20; ++i) {
+    const auto attempt = contend(*backend);
+    ASSERT_TRUE(attempt->grant);
+    keys.insert(etcd.keys_below("dlock/a/").front());
+    EXPECT_FALSE(contend(*backend, "a", false)->grant);
+    (void)release(*backend, *attempt);
+  }
+  EXPECT_EQ(keys.size(), 1U);
+}
+
+// A request to remove a key that was sent once more, because the answer was lost, may come when the next acquire has a
+// key of that name.
+TEST_F(EtcdQueueTest, ALateReleaseDoesNotTouchALaterKeyOfTheSameName) {
+  const auto first = contend(*backend);
+  const std::string key = etcd.keys_below("dlock/a/").front();
+  bool late = true;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && std::exchange(late, false) ? Fate::late : Fate::answered;
+  };
+  (void)release(*backend, *first);
+  engine.advance(5s);
+  const auto second = contend(*backend);
+  ASSERT_TRUE(second->grant);
+  ASSERT_EQ(etcd.keys_below("dlock/a/"), std::vector{key});
+  etcd.deliver_late();
+  engine.advance(1s);
+  EXPECT_EQ(etcd.keys_below("dlock/a/"), std::vector{key});
+  EXPECT_TRUE(host.losses.empty());
+}
+
+// The same of a request to make a key.
+TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
+  (void)release(*backend, *contend(*backend));
+  bool late = true;
+  etcd.fate = [&](std::string_view method) {
+    return method == method_transaction && std::exchange(late, false) ? Fate::late : Fate::answered;
+  };
+  (void)contend(*backend, "a", false);
+  engine.advance(5s);
+  const auto second = contend(*backend);
+  ASSERT_TRUE(second->grant);
+  (void)release(*backend, *second);
+  etcd.deliver_late();
+  engine.advance(1s);
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
 // --- Several at once -------------------------------------------------------------------------------------------------
