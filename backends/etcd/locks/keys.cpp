@@ -115,7 +115,7 @@ std::string session_key(const Options& options, std::int64_t lease) {
 }
 
 std::string gone_key(const Options& options, std::string_view key) {
-  return options.prefix + ".gone" + std::string(key.substr(key.rfind('/')));
+  return options.prefix + ".gone/" + std::string(key);
 }
 
 std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix) {

@@ -1,13 +1,13 @@
 // Which keys locks have. This layout is a promise: see docs/backends/etcd.md. No I/O.
 //
 //   dlock/orders%2F42/32698f7b3c1d5e0a.0         who holds the lock "orders/42" or waits for it, in the order of the
-//                                                revisions that created them: by the lease of a client's session, and
-//                                                a number in it
-//   dlock.rw/config/read/32698f7b3c1d5e0a.1      of a read-write lock; or write/
-//   dlock.sem/uploads/8/32698f7b3c1d5e0a.2       of a semaphore of 8 permits
-//   dlock.elect/leader/32698f7b3c1d5e0a.3        of an election: with the value behind the holder
+//                                                revisions that created them: the lease of a client's session, and a
+//                                                number that tells its keys for the lock apart
+//   dlock.rw/config/read/32698f7b3c1d5e0a.0      of a read-write lock; or write/
+//   dlock.sem/uploads/8/32698f7b3c1d5e0a.0       of a semaphore of 8 permits
+//   dlock.elect/leader/32698f7b3c1d5e0a.0        of an election: with the value behind the holder
 //   dlock/.session/32698f7b3c1d5e0a              a client's session
-//   dlock/.gone/32698f7b3c1d5e0a.4               the key of this number was given up while an answer was missing
+//   dlock/.gone/dlock/job/32698f7b3c1d5e0a.1     the key "dlock/job/..." was given up while an answer was missing
 #pragma once
 
 #include <cstddef>

@@ -26,10 +26,9 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
       releases_(host.executor(), client.options().response_timeout, endless,
                 [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
                        Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
-      holds_(host, client, watches,
-             [this](const std::string& key, const OwnerId& owner, std::int64_t created) {
-               give_up(key, owner, created, false);
-             }) {}
+      holds_(host, client, watches, [this](const std::string& key, const OwnerId& owner, std::int64_t created) {
+        give_up(key, owner, created, false);
+      }) {}
 
 Queue::~Queue() = default;
 
@@ -49,11 +48,11 @@ std::unique_ptr<Contention> Queue::contend_for_all(const std::vector<LockRequest
 }
 
 std::string Queue::new_key(const Place& place) {
-  return key_of(place, session_.lease(), numbers_.take());
+  return key_of(place, session_.lease(), numbers_.take(place.own));
 }
 
 void Queue::free(const std::string& key) {
-  if (is_of_lease(key, session_.lease())) numbers_.give_back(key_number(key));
+  if (is_of_lease(key, session_.lease())) numbers_.give_back(key.substr(0, key.rfind('/') + 1), key_number(key));
 }
 
 // --- What must go ----------------------------------------------------------------------------------------------------

@@ -26,21 +26,32 @@ namespace dlock::etcd {
 
 class QueueContention;
 
-// Tell the keys of a session apart. They are used again: until a cluster forgets its history, it looks at all keys that a
-// lock ever had whenever it looks at those that the lock has.
+// The numbers that tell the keys of a session apart. Each is used again: until a cluster forgets its history, it looks
+// at all keys that a lock ever had whenever it looks for those that the lock has.
 class KeyNumbers {
  public:
-  [[nodiscard]] std::uint32_t take() {
-    if (free_.empty()) return next_++;
-    const std::uint32_t number = free_.back();
-    free_.pop_back();
+  // where: what the keys of the lock begin with.
+  [[nodiscard]] std::uint32_t take(const std::string& where) {
+    Numbers& numbers = taken_[where];
+    ++numbers.taken;
+    if (numbers.free.empty()) return numbers.next++;
+    const std::uint32_t number = numbers.free.back();
+    numbers.free.pop_back();
     return number;
   }
-  void give_back(std::uint32_t number) { free_.push_back(number); }
+  void give_back(const std::string& where, std::uint32_t number) {
+    const auto found = taken_.find(where);
+    found->second.free.push_back(number);
+    if (--found->second.taken == 0) taken_.erase(found);
+  }
 
  private:
-  std::vector<std::uint32_t> free_;
-  std::uint32_t next_ = 0;
+  struct Numbers {
+    std::uint32_t next = 0;
+    std::uint32_t taken = 0;
+    std::vector<std::uint32_t> free;
+  };
+  std::unordered_map<std::string, Numbers> taken_;
 };
 
 // In tasks only. Outlives the contentions that it makes.

@@ -95,7 +95,7 @@ TEST(EtcdKeys, OfAnElection) {
 
 TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
   EXPECT_EQ(session_key({}, lease), "dlock/.session/32698f7b3c1d5e0a");
-  EXPECT_EQ(gone_key({}, "dlock/a.b/32698f7b3c1d5e0a.17"), "dlock/.gone/32698f7b3c1d5e0a.17");
+  EXPECT_EQ(gone_key({}, "dlock/a.b/32698f7b3c1d5e0a.17"), "dlock/.gone/dlock/a.b/32698f7b3c1d5e0a.17");
   EXPECT_EQ(session_key(with(""), 1), ".session/0000000000000001");
   EXPECT_EQ(session_key({}, -1), "dlock/.session/ffffffffffffffff");
 }

@@ -87,7 +87,6 @@ class EtcdSimulation {
     explicit Acquire(Client& of) : client(of) {}
     Client& client;
     Attempt attempt;
-    bool seen = false;  // its grant
     bool released = false;
     bool removed = false;  // by somebody else
   };
@@ -162,6 +161,7 @@ class EtcdSimulation {
                                 .space = space};
     if (space == Space::semaphore) acquire->attempt.request.permits = 2;
     if (space == Space::read_write && up_to(2) == 0) acquire->attempt.request.mode = Mode::shared;
+    acquire->attempt.when_granted = [this, &attempt = acquire->attempt] { granted(attempt); };
     acquire->attempt.contention = client.backend->contend(acquire->attempt.request, acquire->attempt);
   }
 
@@ -225,10 +225,13 @@ class EtcdSimulation {
     EXPECT_LE(shared[Space::semaphore], 2);
   }
 
-  void check(Acquire& acquire) {
+  static void check(const Acquire& acquire) {
     const Attempt& attempt = acquire.attempt;
     EXPECT_FALSE(attempt.failure && attempt.request.wait) << attempt.failure->detail;
-    if (!attempt.grant || std::exchange(acquire.seen, true)) return;
+  }
+
+  // At once: before there is news of others.
+  void granted(const Attempt& attempt) {
     ++grants_;
     if (attempt.request.space != Space::lock) return;
     EXPECT_GT(attempt.grant->token, last_token_);
