@@ -126,22 +126,26 @@ void list_on(const std::shared_ptr<Listing>& listing) {
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
 
-void remove(Client& client, TimePoint deadline, std::vector<std::string> keys, bool removed,
+// Those that were looked at, and no later ones of their names.
+void remove(Client& client, TimePoint deadline, Keys keys, std::size_t at_once, bool removed,
             Backend::Handler<bool> done) {
   if (keys.empty()) return done(removed);
   Transaction transaction;
-  const std::size_t count = std::min(keys.size(), removed_at_once);
-  for (std::size_t i = 0; i < count; ++i) transaction.remove({keys[i]});
-  keys.erase(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(count));
+  const std::size_t count = std::min(keys.size(), at_once);
+  for (std::size_t i = 0; i < count; ++i) {
+    transaction.if_created({keys[i].key}, keys[i].created).remove({keys[i].key});
+  }
   client.call(method_transaction, transaction.request(), deadline,
-              [&client, deadline, keys = std::move(keys), removed, count, done = std::move(done)](
-                  const Result<std::string>& answer, TimePoint) {
+              [&client, deadline, keys = std::move(keys), at_once, removed, count, steps = transaction.steps(),
+               done = std::move(done)](const Result<std::string>& answer, TimePoint) {
                 if (!answer.ok()) return done(answer.failure());
-                const auto read = read_transaction(answer.value(), {count});
+                const auto read = read_transaction(answer.value(), steps);
                 if (!read.ok()) return done(read.failure());
-                const auto& steps = read.value().steps;
-                const bool some = std::ranges::any_of(steps, [](const StepAnswer& each) { return each.removed != 0; });
-                remove(client, deadline, keys, removed || some, done);
+                const bool held = read.value().held;
+                // One of them has gone; the others still may be there.
+                if (!held && count > 1) return remove(client, deadline, keys, 1, removed, done);
+                remove(client, deadline, Keys(keys.begin() + static_cast<std::ptrdiff_t>(count), keys.end()), at_once,
+                       removed || held, done);
               });
 }
 
@@ -165,11 +169,11 @@ void break_lock(Client& client, Space space, const std::string& name, Backend::H
   question(client, Transaction().read(all_of(client.options(), space, name)), deadline,
            [&client, space, deadline, done = std::move(done)](Result<TransactionAnswer> answer) {
              if (!answer.ok()) return done(answer.failure());
-             std::vector<std::string> keys;
+             Keys keys;
              for (const auto& each : look_at(client.options(), space, answer.value().steps.front().keys).holders) {
-               keys.push_back(each.key->key);
+               keys.push_back(*each.key);
              }
-             remove(client, deadline, std::move(keys), false, done);
+             remove(client, deadline, std::move(keys), removed_at_once, false, done);
            });
 }
 
