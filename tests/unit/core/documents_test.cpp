@@ -5,7 +5,6 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -13,26 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/core/documents.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kProject = DLOCK_SOURCE_DIR;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::vector<std::string> matches(const std::string& text, const std::regex& pattern) {
-  std::vector<std::string> found;
-  for (auto at = std::sregex_iterator(text.begin(), text.end(), pattern); at != std::sregex_iterator(); ++at) {
-    found.push_back(at->str(1));
-  }
-  return found;
-}
+using dlock::documents::contents;
+using dlock::documents::kProject;
+using dlock::documents::matches;
 
 std::string word_at(const std::string& text, std::size_t& at) {
   at = std::min(text.find_first_not_of(" \n,(", at), text.size());
