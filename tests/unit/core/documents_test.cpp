@@ -200,4 +200,32 @@ TEST(Documents, LinksLeadSomewhere) {
   }
 }
 
+TEST(DocumentsIndex, HasEveryPage) {
+  const std::string index = contents(kProject / "docs/README.md");
+  for (const fs::path& page : pages()) {
+    const std::string path = fs::relative(page, kProject / "docs").string();
+    if (path.starts_with("..") || path == "README.md") continue;
+    EXPECT_NE(index.find("](" + path + ")"), std::string::npos) << path;
+  }
+}
+
+// The blocks of a page that begin with these words, and whose files are to be installed.
+TEST(RecipesPage, ShowsTheFilesAsTheyAre) {
+  std::string files;
+  for (const auto& entry : fs::recursive_directory_iterator(kProject / "examples/deploy")) {
+    if (entry.is_regular_file()) files += contents(entry.path());
+  }
+  const std::string page = contents(kProject / "docs/recipes.md");
+  for (const std::string beginning : {"```\nDLOCK_URL=", "```\n[Service]", "```yaml\ncontainers:"}) {
+    const auto begin = page.find(beginning);
+    ASSERT_NE(begin, std::string::npos) << beginning;
+    std::istringstream lines(page.substr(begin, page.find("\n```", begin) - begin));
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) {
+      EXPECT_NE(files.find(line.substr(line.find_first_not_of(' '))), std::string::npos) << line;
+    }
+  }
+}
+
 }  // namespace
