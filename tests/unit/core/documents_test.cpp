@@ -228,4 +228,28 @@ TEST(RecipesPage, ShowsTheFilesAsTheyAre) {
   }
 }
 
+TEST(Readme, IsShortAndInThisOrder) {
+  const std::string page = contents(kProject / "README.md");
+  std::istringstream words(page);
+  std::size_t count = 0;
+  for (std::string word; words >> word;) ++count;
+  EXPECT_LE(count, 900U);
+  const std::vector<std::string> sections{"Sixty seconds", "Install", "Choose a service", "What it promises", "More"};
+  EXPECT_EQ(matches(page, std::regex("\n## ([^\n]+)")), sections);
+  const auto promises = page.find("\n## What it promises\n");
+  const std::string lines = page.substr(promises, page.find("\n## More\n") - promises);
+  EXPECT_EQ(matches(lines, std::regex("\n(- )")).size(), 6U);
+}
+
+// What a reader tries first needs no server; that its programs compile, the examples see to.
+TEST(Readme, BeginsWithFiles) {
+  const std::string page = contents(kProject / "README.md");
+  const auto urls = matches(page, std::regex("connect\\(\"([a-z]+://)"));
+  ASSERT_FALSE(urls.empty());
+  EXPECT_EQ(urls.front(), "file://");
+  const auto exported = matches(page, std::regex("export DLOCK_URL=([a-z]+://)"));
+  ASSERT_FALSE(exported.empty());
+  EXPECT_EQ(exported.front(), "file://");
+}
+
 }  // namespace
