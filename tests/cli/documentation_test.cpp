@@ -1,8 +1,9 @@
-// --help, the manual page and the completion say the same.
+// --help, the manual page and the completion say the same; what readers try first does what the pages show.
 #include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "support/cli_test.hpp"
 
@@ -47,7 +48,48 @@ std::vector<std::string> completions(const std::vector<std::string>& words) {
   return lines;
 }
 
-class Documentation : public CliTest {};
+// A section of a page, from its heading to the next one.
+std::string section(const std::string& page, const std::string& heading) {
+  const std::string text = contents(DLOCK_TEST_SOURCES "/" + page);
+  const auto begin = text.find("\n## " + heading + "\n");
+  EXPECT_NE(begin, std::string::npos) << page << ": " << heading;
+  return begin == std::string::npos ? "" : text.substr(begin, text.find("\n## ", begin + 1) - begin);
+}
+
+struct ShellBlock {
+  std::string script;
+  std::vector<std::string> shown;  // what it prints, where the page shows it
+};
+
+std::vector<ShellBlock> shell_blocks(const std::string& text) {
+  const std::string shell = "```sh\n";
+  const std::string plain = "\n```\n";
+  std::vector<ShellBlock> blocks;
+  for (auto at = text.find(shell); at != std::string::npos;) {
+    at += shell.size();
+    const auto end = text.find(plain, at);
+    const auto next = text.find(shell, end);
+    ShellBlock& block = blocks.emplace_back(ShellBlock{text.substr(at, end - at), {}});
+    const auto shown = text.find(plain, end + plain.size());
+    if (shown < next) {
+      const auto from = shown + plain.size();
+      std::istringstream lines(text.substr(from, text.find(plain, from) - from));
+      for (std::string line; std::getline(lines, line);) block.shown.push_back(line);
+    }
+    at = next;
+  }
+  return blocks;
+}
+
+class Documentation : public CliTest {
+ protected:
+  // In an empty directory, with the dlock under test in PATH.
+  [[nodiscard]] Finished run_script(const std::string& script) const {
+    const std::string folder = dlock_path().substr(0, dlock_path().rfind('/'));
+    const Process::Options options{.environment = {{"PATH", folder + ":/usr/bin:/bin"}}, .directory = scratch().path()};
+    return Process({"sh", "-c", script}, options).finish();
+  }
+};
 
 TEST_F(Documentation, EveryCommandShowsExamplesInItsHelp) {
   for (const std::string& verb : verbs) {
@@ -101,6 +143,25 @@ TEST_F(Documentation, EveryExitStatusIsInHelpManualAndGuide) {
     EXPECT_THAT(help, testing::HasSubstr("\n  " + std::string(status) + " ")) << "--help";
     EXPECT_THAT(manual_text, testing::HasSubstr("\n.B " + std::string(status) + "\n")) << "manual";
     EXPECT_THAT(guide, testing::HasSubstr("\n| " + std::string(status) + " |")) << "guide";
+  }
+}
+
+TEST_F(Documentation, WhatIsTriedFirstDoesWhatThePagesShow) {
+  for (const auto& [page, heading, least] :
+       {std::tuple{"docs/quick-start.md", "On the command line", 3U}, std::tuple{"README.md", "Sixty seconds", 1U}}) {
+    const std::string in_scratch =
+        std::regex_replace(section(page, heading), std::regex("/tmp/myapp"), scratch().path());
+    const auto blocks = shell_blocks(in_scratch);
+    EXPECT_GE(blocks.size(), least) << page;
+    for (const ShellBlock& block : blocks) {
+      const Finished result = run_script(block.script);
+      EXPECT_EQ(result.status, 0) << page << ":\n" << block.script << result.err;
+      for (const std::string& line : block.shown) {
+        const std::string constant = line.substr(0, line.find_first_of("0123456789"));  // tokens differ each time
+        EXPECT_THAT(result.out + result.err, testing::HasSubstr(line.starts_with("my token") ? constant : line))
+            << page;
+      }
+    }
   }
 }
 
