@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <dlock/url.hpp>
 
@@ -50,8 +51,11 @@ class Parser {
   void take_values();
   void take_times();
   void take_kind();
+  void require_verb(const std::vector<std::string>& words) const;
+  [[noreturn]] void refuse_verb(const std::string& word) const;
   [[noreturn]] void explain_extras() const;
   [[noreturn]] void explain_number_of_values(const std::string& text) const;
+  [[nodiscard]] std::vector<std::string> verb_names() const;
   [[nodiscard]] Answer help_with(const std::vector<std::string>& verbs) const;
   void note_verb();
   void take_command(const SplitWords& split);
@@ -147,16 +151,55 @@ std::string option_in(std::string_view word) {
   return {word.begin(), std::find_if_not(word.begin(), word.end(), in_name)};
 }
 
+std::vector<std::string> Parser::verb_names() const {
+  std::vector<std::string> names;
+  for (const auto& [app, verb] : line_.verbs) names.push_back(app->get_name());
+  return names;
+}
+
+void Parser::refuse_verb(const std::string& word) const {
+  std::vector<std::string> known = verb_names();
+  known.emplace_back("help");
+  const std::string meant = most_like(word, known);
+  if (!meant.empty()) throw UsageError(fmt::format("\"{}\" is not a command; did you mean \"{}\"?", word, meant));
+  throw UsageError(fmt::format("\"{}\" is not a command; these are: {}", word, fmt::join(known, ", ")));
+}
+
+// The first word is a command, unless it asks for help or the version.
+void Parser::require_verb(const std::vector<std::string>& words) const {
+  if (words.empty()) throw UsageError("there is no command; see dlock --help");
+  const std::string& first = words.front();
+  const std::vector<std::string> known = verb_names();
+  if (!first.starts_with('-')) {
+    if (std::ranges::find(known, first) == known.end()) refuse_verb(first);
+    return;
+  }
+  const std::string option = option_in(first);
+  if (line_.app.get_option_no_throw(option) != nullptr) return;
+  const bool of_a_verb = std::ranges::any_of(
+      line_.verbs, [&](const auto& verb) { return verb.first->get_option_no_throw(option) != nullptr; });
+  if (!of_a_verb) throw UsageError(fmt::format("{}: no such option", option));
+  const auto verb = std::ranges::find_first_of(words, known);
+  throw UsageError(fmt::format("{}: options go behind the command: dlock {} {} ...", option,
+                               verb == words.end() ? "COMMAND" : *verb, option));
+}
+
 // CLI11 would print the words themselves, and a word may be a password.
 void Parser::explain_extras() const {
   std::string option;
   for (const std::string& word : line_.app.remaining(true)) {
     if (option.empty() && word.starts_with('-')) option = option_in(word);
   }
-  if (!option.empty()) throw UsageError(fmt::format("{}: no such option", option));
-  if (line_.app.get_subcommands().empty()) throw UsageError("that is not a dlock command; see dlock --help");
-  const std::string verb = line_.app.get_subcommands().front()->get_name();
-  throw UsageError(fmt::format("there are more arguments than expected; see dlock {} --help", verb));
+  const CLI::App& verb = *line_.app.get_subcommands().front();
+  if (option.empty()) {
+    throw UsageError(fmt::format("there are more arguments than expected; see dlock {} --help", verb.get_name()));
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* each : verb.get_options()) {
+    if (each->nonpositional() && !each->get_group().empty()) known.push_back("--" + each->get_lnames().front());
+  }
+  const std::string meant = most_like(option, known);
+  throw UsageError(option + ": no such option" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 // CLI11 says "--wait: 1 required TIME missing", or "NAME: At Most 1 required but received 2".
@@ -164,6 +207,7 @@ void Parser::explain_number_of_values(const std::string& text) const {
   if (!text.starts_with('-')) explain_extras();
   const std::string option = text.substr(0, text.find(": "));
   if (text.ends_with(" missing")) throw UsageError(option + ": the value is missing");
+  if (text.find("At least 2 ") != std::string::npos) throw UsageError(option + ": takes two values");
   if (text.find("At Most 1 ") != std::string::npos) throw UsageError(option + ": may be given only once");
   throw UsageError(text);
 }
@@ -173,7 +217,7 @@ Answer Parser::help_with(const std::vector<std::string>& verbs) const {
   if (verbs.empty()) return Answer{line_.app.help()};
   const auto known =
       std::ranges::find(line_.verbs, verbs.front(), [](const auto& verb) { return verb.first->get_name(); });
-  if (known == line_.verbs.end()) explain_extras();
+  if (known == line_.verbs.end()) refuse_verb(verbs.front());
   return Answer{known->first->help()};
 }
 
@@ -212,7 +256,8 @@ Arguments Parser::finish(const SplitWords& split) {
 
 std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& words) {
   if (!words.empty() && words.front() == "help") return help_with({words.begin() + 1, words.end()});
-  const bool has_command = !words.empty() && (words.front() == "run" || words.front() == "elect");
+  require_verb(words);
+  const bool has_command = words.front() == "run" || words.front() == "elect";
   const SplitWords split = has_command ? split_at_command(words) : SplitWords{.own = words, .name = {}, .command = {}};
   if (split.name) line_.app.get_subcommand(words.front())->get_option("NAME")->required(false);
   for (const std::string& word : split.own) {
@@ -235,9 +280,9 @@ std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& wo
     explain_extras();
   } catch (const CLI::ArgumentMismatch& error) {
     explain_number_of_values(error.what());
+  } catch (const CLI::RequiredError& error) {
+    throw UsageError(fmt::format("{}; see dlock {} --help", error.what(), words.front()));
   } catch (const CLI::ParseError& error) {
-    if (words.empty()) throw UsageError("there is no command; see dlock --help");
-    if (line_.app.get_subcommands().empty()) explain_extras();
     throw UsageError(error.what());
   }
   return finish(split);

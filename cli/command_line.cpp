@@ -1,12 +1,15 @@
 #include "cli/command_line.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bench/session.hpp"
 #include "cli/help.hpp"
@@ -15,13 +18,26 @@ namespace dlock::cli {
 
 namespace {
 
-// CLI11 does not know that there is a command after "--".
-class CommandFormatter : public CLI::Formatter {
+// In the words of the other documents.
+class HelpFormatter : public CLI::Formatter {
  public:
-  std::string make_usage(const CLI::App* app, std::string) const override {
-    const bool several = app->get_name() == "run";
-    return fmt::format("Usage: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]\n", app->get_name(),
-                       several ? "..." : "");
+  HelpFormatter() {
+    label("Positionals", "Arguments");
+    column_width(26);
+  }
+
+ protected:
+  // CLI11 does not know that there is a command after "--", nor that options go behind the command.
+  std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
+    const std::string& verb = app->get_name();
+    if (app->get_parent() == nullptr) return "Usage: dlock COMMAND [OPTIONS] ...\n";
+    if (verb != "run" && verb != "elect") return CLI::Formatter::make_usage(app, "dlock " + verb);
+    return fmt::format("Usage: dlock {} [OPTIONS] NAME{} -- COMMAND [ARGUMENT...]\n", verb, verb == "run" ? "..." : "");
+  }
+  std::string make_footer(const CLI::App* app) const override { return app->get_footer(); }
+  // CLI11 leaves an empty paragraph in place of the options that are dlock's own.
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
   }
 };
 
@@ -32,6 +48,19 @@ std::string problem_with_positive(const std::string& text) {
   const auto [read, error] = std::from_chars(text.data(), end, number);
   const bool good = error == std::errc() && read == end && std::isfinite(number) && number > 0;
   return good ? "" : "must be a number greater than 0, not \"" + text + "\"";
+}
+
+std::string problem_with_seed(const std::string& text) {
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && read == end ? "" : "must be a whole number, not \"" + text + "\"";
+}
+
+std::string problem_with_scenario(const std::string& text) {
+  const std::vector<std::string> known = bench::scenario_names();
+  if (std::ranges::find(known, text) != known.end()) return "";
+  return fmt::format("must be one of {}, not \"{}\"", fmt::join(known, ", "), text);
 }
 
 std::string problem_with_workers(const std::string& text) {
@@ -47,7 +76,9 @@ std::string problem_with_workers(const std::string& text) {
 }  // namespace
 
 CommandLine::CommandLine() {
+  app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Explain, and exit");
   app.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
   app.footer(main_footer());
   add_takers();
@@ -60,11 +91,10 @@ CommandLine::CommandLine() {
 
 void CommandLine::add_takers() {
   CLI::App* run = add_verb(Verb::run, "run", "Run a command while holding a lock, or several", run_footer());
-  run->formatter(std::make_shared<CommandFormatter>());
   add_names(run);
   add_kinds(run);
   add_acquire_options(run);
-  add_time(run, hold_at_least, "Keep the lock at least this long, even if the command ends");
+  add_time(run, hold_at_least, "Keep the lock at least this long, even if the command ends (default 0)");
   add_time(run, kill_after, "Time between TERM and KILL when the lock is lost (default 5s)");
   run->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
 
@@ -79,8 +109,7 @@ void CommandLine::add_takers() {
 void CommandLine::add_election() {
   CLI::App* elect =
       add_verb(Verb::elect, "elect", "Run a command while leading an election, again and again", elect_footer());
-  elect->formatter(std::make_shared<CommandFormatter>());
-  add_name(elect);
+  add_name(elect, "The election's name");
   elect->add_option("--value", arguments.value, "What \"dlock leader\" shows while this one leads, such as an address")
       ->type_name("TEXT");
   elect->add_flag("--once", arguments.once, "Lead once: exit when the command has ended, or with 79 if it was deposed");
@@ -89,14 +118,14 @@ void CommandLine::add_election() {
   elect->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
 
   CLI::App* leader = add_verb(Verb::leader, "leader", "Show who leads an election", query_footer("leader"));
-  add_name(leader);
+  add_name(leader, "The election's name");
   leader->add_flag("--follow", arguments.follow, "Go on, and print each change, until a signal");
   add_json(leader);
 }
 
 void CommandLine::add_questions() {
   CLI::App* status = add_verb(Verb::status, "status", "Show who holds a lock", query_footer("status"));
-  add_name(status);
+  add_name(status, "The lock's name");
   add_kind(status);
   add_json(status);
 
@@ -108,7 +137,7 @@ void CommandLine::add_questions() {
 
   CLI::App* break_lock =
       add_verb(Verb::break_lock, "break", "Take a lock away from all who hold it", query_footer("break"));
-  add_name(break_lock);
+  add_name(break_lock, "The lock's name");
   add_kind(break_lock);
   break_lock->add_flag("--yes", arguments.yes, "Really do it");
   add_json(break_lock);
@@ -136,11 +165,11 @@ void CommandLine::add_bench() {
       ->type_name("URL")
       ->expected(1)
       ->take_all();
-  verb->add_option("--scenario", bench.scenarios, "Measure only this; may be repeated")
+  verb->add_option("--scenario", bench.scenarios, "Measure only this; may be repeated (default: all)")
       ->type_name("NAME")
       ->expected(1)
       ->take_all()
-      ->check(CLI::IsMember(bench::scenario_names()));
+      ->check(&problem_with_scenario);
   verb->add_flag("--quick", bench.quick, "A short run, for a first impression");
   verb->add_option("--rate", bench.rate,
                    "Let acquires arrive at this rate a second, whether or not others are under way")
@@ -149,7 +178,7 @@ void CommandLine::add_bench() {
   verb->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
   verb->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
   verb->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
-      ->type_name("OLD NEW")
+      ->option_text("OLD NEW")
       ->expected(2);
 }
 
@@ -160,12 +189,15 @@ void CommandLine::add_torture() {
   verb->add_option("--minutes", torture.minutes, "For how long things are broken (default 1)")
       ->type_name("N")
       ->check(&problem_with_positive);
-  verb->add_option("--seed", torture.seed, "Break the same things in the same order as the run that printed it")
-      ->type_name("N");
+  verb->add_option("--seed", torture.seed,
+                   "Break the same things in the same order as the run that printed it (default: by chance)")
+      ->type_name("N")
+      ->check(&problem_with_seed);
   verb->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
       ->type_name("N")
       ->check(&problem_with_workers);
-  verb->add_option("--kind", torture.kind, "Of which kind the locks are: lock, read-write, semaphore, semaphore=N")
+  verb->add_option("--kind", torture.kind,
+                   "Of which kind the locks are: lock (default), read-write, semaphore, semaphore=N")
       ->type_name("KIND");
   verb->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
       ->type_name("DIRECTORY");
@@ -176,20 +208,18 @@ void CommandLine::add_torture() {
 
 CLI::App* CommandLine::add_verb(Verb verb, const char* name, const char* description, std::string footer) {
   CLI::App* added = app.add_subcommand(name, description);
+  added->group("Commands");
   added->footer(std::move(footer));
   if (verb != Verb::backends && verb != Verb::bench) {
-    added->add_option("--url", url, "The lock service, e.g. file:///run/lock/myapp")->type_name("URL");
+    added->add_option("--url", url, "The lock service (default: DLOCK_URL, else file:// in a directory of this user)")
+        ->type_name("URL");
   }
   verbs.emplace_back(added, verb);
   return added;
 }
 
-void CommandLine::add_name(CLI::App* verb) {
-  verb->add_option("NAME", arguments.names, "The lock's name")
-      ->required()
-      ->expected(1)
-      ->type_name(" ")
-      ->option_text(" ");
+void CommandLine::add_name(CLI::App* verb, const char* description) {
+  verb->add_option("NAME", arguments.names, description)->required()->expected(1)->type_name(" ")->option_text(" ");
 }
 
 void CommandLine::add_names(CLI::App* verb) {
@@ -212,11 +242,10 @@ void CommandLine::add_kind(CLI::App* verb) {
 }
 
 void CommandLine::add_acquire_options(CLI::App* verb) {
-  add_time(verb, wait, "Wait at most this long for the lock (default forever)");
-  add_time(verb, connect_wait,
-           "Exit with 69 if the service was not reached within this time (default 30s; with --wait, that)");
-  verb->add_flag("--try", try_once, "Do not wait: exit with 75 if somebody else holds the lock");
-  add_time(verb, lease, "How long the service keeps the lock if it does not hear from dlock");
+  add_time(verb, wait, "Wait at most this long (default forever)");
+  add_time(verb, connect_wait, "Exit with 69 if the service is not reached within this time (default 30s, or --wait)");
+  verb->add_flag("--try", try_once, "Do not wait: exit with 75 if somebody else has it");
+  add_time(verb, lease, "How long the service keeps it if it does not hear from dlock (default 30s, or the URL's)");
 }
 
 void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* description) {

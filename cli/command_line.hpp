@@ -51,7 +51,7 @@ class CommandLine {
   void add_questions_about_the_service();
   void add_bench();
   void add_torture();
-  void add_name(CLI::App* verb);
+  void add_name(CLI::App* verb, const char* description);
   void add_names(CLI::App* verb);
   void add_kinds(CLI::App* verb);
   void add_kind(CLI::App* verb);

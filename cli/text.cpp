@@ -1,11 +1,36 @@
 #include "cli/text.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace dlock::cli {
+
+namespace {
+
+// How many characters to add, remove, replace or swap with their neighbours make one of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before_last.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
 
 std::string_view to_string(Finding::Severity severity) noexcept {
   switch (severity) {
@@ -36,6 +61,15 @@ std::string quoted(const std::vector<std::string>& names) {
     text += '"' + names[i] + '"';
   }
   return text;
+}
+
+std::string most_like(std::string_view word, const std::vector<std::string>& words) {
+  constexpr std::size_t longest = 64;
+  const std::size_t tolerance = word.size() < 5 ? 1 : 2;
+  if (word.size() > longest || words.empty()) return {};
+  const auto far = [&](const std::string& each) { return distance(word, each); };
+  const auto nearest = std::ranges::min_element(words, {}, far);
+  return far(*nearest) <= tolerance ? *nearest : std::string();
 }
 
 std::string_view kind_word(Space space) noexcept {

@@ -21,6 +21,9 @@ namespace dlock::cli {
 // "a", "b" and "c", each in quotation marks.
 [[nodiscard]] std::string quoted(const std::vector<std::string>& names);
 
+// The one of these words that somebody meant who wrote `word`, by all appearances; empty: none.
+[[nodiscard]] std::string most_like(std::string_view word, const std::vector<std::string>& words);
+
 // The kind of a lock in one word, as in --kind and DLOCK_KIND.
 [[nodiscard]] std::string_view kind_word(Space space) noexcept;
 inline constexpr std::array every_kind{Space::lock, Space::read_write, Space::semaphore, Space::election};

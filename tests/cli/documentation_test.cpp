@@ -101,6 +101,31 @@ TEST_F(Documentation, EveryCommandShowsExamplesInItsHelp) {
   EXPECT_THAT(run({dlock_path(), "--help"}).out, testing::HasSubstr("Examples:\n  dlock run"));
 }
 
+// "dlock help", and "dlock help" of each command, in dlock's own words.
+TEST_F(Documentation, HelpIsTheSameHoweverItIsAskedForAndHasNoWordsOfTheParser) {
+  EXPECT_EQ(run({dlock_path(), "help"}).out, run({dlock_path(), "--help"}).out);
+  for (const std::string& verb : verbs) {
+    const std::string help = run({dlock_path(), verb, "--help"}).out;
+    EXPECT_EQ(run({dlock_path(), "help", verb}).out, help) << verb;
+    EXPECT_EQ(run({dlock_path(), verb, "-h"}).out, help) << verb;
+    EXPECT_THAT(help, testing::HasSubstr("Usage: dlock " + verb + " [OPTIONS]"));
+    for (const char* leftover : {"Positionals", "SUBCOMMAND", "Subcommand", "REQUIRED", " x 2", "{", "\n\n\n"}) {
+      EXPECT_THAT(help, testing::Not(testing::HasSubstr(leftover))) << verb;
+    }
+  }
+  EXPECT_THAT(run({dlock_path(), "--help"}).out, testing::Not(testing::ContainsRegex("SUBCOMMAND|Subcommand")));
+}
+
+TEST_F(Documentation, HelpNamesTheDefaultOfEachTime) {
+  for (const char* verb : {"run", "hold", "elect"}) {
+    std::istringstream help(run({dlock_path(), verb, "--help"}).out);
+    for (std::string line; std::getline(help, line);) {
+      if (line.find(" TIME  ") == std::string::npos) continue;
+      EXPECT_THAT(line, testing::HasSubstr("(default ")) << verb;
+    }
+  }
+}
+
 TEST_F(Documentation, EveryOptionIsInTheManualAndInTheCompletion) {
   const std::string manual_text = manual();
   for (const std::string& verb : verbs) {

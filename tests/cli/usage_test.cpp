@@ -31,8 +31,29 @@ class Usage : public CliTest {
 
 TEST_F(Usage, AMissingCommandIsRefused) {
   expect_refused({}, "there is no command");
-  expect_refused({"frobnicate"}, "not a dlock command");
+  expect_refused({"frobnicate"}, "\"frobnicate\" is not a command; these are: run, hold, ");
   expect_refused({"run", "job", "--"}, "no command after \"--\"");
+}
+
+TEST_F(Usage, AWordThatIsNoCommandIsNamedBesideTheOneThatWasMeant) {
+  expect_refused({"rn", "x"}, "\"rn\" is not a command; did you mean \"run\"?\n");
+  expect_refused({"rn", "x", "--", "echo", "ran"}, "\"rn\" is not a command; did you mean \"run\"?\n");
+  expect_refused({"lsit"}, "did you mean \"list\"?\n");
+  expect_refused({"help", "rn"}, "\"rn\" is not a command; did you mean \"run\"?\n");
+  expect_refused({"hlep"}, "did you mean \"help\"?\n");
+}
+
+TEST_F(Usage, AnOptionInFrontOfTheCommandIsSentBehindIt) {
+  expect_refused({"--url", url(), "list"}, "--url: options go behind the command: dlock list --url ...\n");
+  expect_refused({"--url=" + url(), "run", "x", "--", "echo", "ran"}, "behind the command: dlock run --url ...\n");
+  expect_refused({"-q"}, "-q: options go behind the command: dlock COMMAND -q ...\n");
+  expect_refused({"--frobnicate", "list"}, "--frobnicate: no such option\n");
+  expect_refused({"--"}, "--: no such option\n");
+}
+
+TEST_F(Usage, AnOptionThatIsAlmostRightIsAnsweredWithTheRightOne) {
+  expect_refused({"status", "--jsn", "x"}, "--jsn: no such option; did you mean --json?\n");
+  expect_refused({"run", "--wiat=5s", "x", "--", "echo", "ran"}, "--wiat: no such option; did you mean --wait?\n");
 }
 
 TEST_F(Usage, RunWithoutTheSeparatorIsRefused) {
@@ -41,7 +62,7 @@ TEST_F(Usage, RunWithoutTheSeparatorIsRefused) {
 }
 
 TEST_F(Usage, AMissingNameIsRefused) {
-  expect_refused({"run", "--", "echo", "ran"}, "NAME is required");
+  expect_refused({"run", "--", "echo", "ran"}, "NAME is required; see dlock run --help\n");
   expect_refused({"status"}, "NAME is required");
   expect_refused({"hold"}, "NAME is required");
   expect_refused({"break", "--yes"}, "NAME is required");
@@ -120,7 +141,7 @@ TEST_F(Usage, AnOptionWithoutItsValueOrGivenTwiceIsRefused) {
 }
 
 TEST_F(Usage, HelpOfWhatThereIsNotIsRefused) {
-  expect_refused({"help", "frobnicate"}, "not a dlock command");
+  expect_refused({"help", "frobnicate"}, "\"frobnicate\" is not a command; these are: run, ");
 }
 
 TEST_F(Usage, WhatIsToBeForgottenIsSaidInOneWay) {
@@ -139,6 +160,15 @@ TEST_F(Usage, AWrongTimeIsRefusedNamingTheOption) {
     }
     expect_refused({"run", std::string(option) + "=", "job", "--", "echo", "ran"}, std::string(option) + ": ");
   }
+}
+
+TEST_F(Usage, AWrongValueIsNamedBesideTheRightOnes) {
+  expect_refused({"bench", "--scenario", "foo"}, "--scenario: must be one of latency, throughput, ");
+  expect_refused({"bench", "--rate", "x"}, "--rate: must be a number greater than 0, not \"x\"\n");
+  expect_refused({"bench", "--compare", "a"}, "--compare: takes two values\n");
+  expect_refused({"torture", "--seed", "x"}, "--seed: must be a whole number, not \"x\"\n");
+  expect_refused({"torture", "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"\n");
+  expect_refused({"status", "--kind", "mutex", "x"}, "must be lock, read-write, semaphore or election, not \"mutex\"");
 }
 
 TEST_F(Usage, NoTimeAtAllToReachTheServiceIsRefused) {
