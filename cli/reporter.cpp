@@ -32,8 +32,9 @@ void Reporter::say_unless_quiet(const std::string& text) const {
 
 void Reporter::say_out_of_reach(const std::string& meaning, const std::string& why) {
   const bool first = !std::exchange(out_of_reach_, true);
+  if (trying_) return;
   say_unless_quiet(meaning + why);
-  if (speech_ == Speech::errors && first && !trying_) say("cannot reach the lock service, trying again: " + why);
+  if (speech_ == Speech::errors && first) say("cannot reach the lock service, trying again: " + why);
 }
 
 void Reporter::forget_trouble_with_locks() {
@@ -70,7 +71,7 @@ void Reporter::connection(const ConnectionEvent& event) {
   if (!cut_off) {
     reached_ = true;
     forget_trouble_with_locks();
-    if (std::exchange(cut_off_, false)) say_unless_quiet("connected to the lock service again");
+    if (std::exchange(cut_off_, false) && !trying_) say_unless_quiet("connected to the lock service again");
     return;
   }
   const std::string text = text_of(event.reason);

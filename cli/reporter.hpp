@@ -23,8 +23,8 @@ namespace dlock::cli {
 //   warning about the service itself | unless it was                                 |
 class Reporter final : public Observer {
  public:
-  // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news either: it ends dlock,
-  // which then says why.
+  // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news: it ends dlock, which
+  // then says why.
   explicit Reporter(bool quiet, bool tries = false) : speech_(quiet ? Speech::errors : Speech::all), trying_(tries) {}
 
   void acquired(const AcquiredEvent& event) override;

@@ -58,6 +58,10 @@ void Stream::connected(Result<TcpDial::Connected> result) {
   events_.opened();
 }
 
+Failure Stream::broken(const std::string& why) const {
+  return {errc::unavailable, peer_.name + ": " + why + std::string(tls_unanswered() ? perhaps_no_tls : "")};
+}
+
 Failure Stream::tls_failure() const {
   return {filter_->failure().code, peer_.name + ": " + filter_->failure().detail};
 }
@@ -104,6 +108,7 @@ void Stream::receive() {
 
 // False: closed, or destroyed.
 bool Stream::take(std::string_view network) {
+  heard_ = true;
   if (!filter_) return deliver(network);
   const Lifetime::Watch life = lifetime_.watch();
   std::string plain;

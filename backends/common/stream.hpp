@@ -61,6 +61,8 @@ class Stream {
   void receive();
   // From now on, closing throws away what the network has not taken, instead of sending it when nobody expects it.
   void discard() noexcept { discard_ = true; }
+  // Connected, and the server has not said anything in the TLS handshake yet.
+  [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_; }
   // How many of the bytes written the network has not taken.
   [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size() - output_done_; }
   // How many of the bytes written may have reached the other side.
@@ -76,7 +78,7 @@ class Stream {
   void send_output();
   void close(Failure why, bool orderly = false);
   void close_later(Failure why);
-  [[nodiscard]] Failure broken(const std::string& why) const { return {errc::unavailable, peer_.name + ": " + why}; }
+  [[nodiscard]] Failure broken(const std::string& why) const;
   [[nodiscard]] Failure tls_failure() const;
 
   Executor& executor_;
@@ -89,6 +91,7 @@ class Stream {
   std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
   std::unique_ptr<TlsFilter> filter_;
   bool open_ = false;
+  bool heard_ = false;    // something came from the network
   bool secured_ = false;  // the TLS handshake is over
   bool discard_ = false;
   bool waiting_writable_ = false;

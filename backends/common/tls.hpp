@@ -19,6 +19,9 @@ struct TlsOptions {
   std::string protocol;  // offered by ALPN: "h2"; empty: none
 };
 
+// Behind what went wrong before the server had said anything in TLS.
+inline constexpr std::string_view perhaps_no_tls = "; perhaps this port speaks no TLS";
+
 // Takes tls_ca, tls_cert and tls_key from the URL. nullopt where TLS is not wanted; then they are refused, with the
 // schemes that they need. Throws Error(invalid_argument).
 [[nodiscard]] std::optional<TlsOptions> take_tls_options(Url& url, bool wanted, const std::string& schemes);

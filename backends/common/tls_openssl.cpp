@@ -121,7 +121,9 @@ class OpenSslFilter final : public TlsFilter {
     }
     const long verdict = SSL_get_verify_result(ssl_.get());
     const bool untrusted = verdict != X509_V_OK;
-    (void)fail(what + ": " + (untrusted ? X509_verify_cert_error_string(verdict) : openssl_error()));
+    const bool other_protocol = ERR_GET_REASON(ERR_peek_error()) == SSL_R_WRONG_VERSION_NUMBER;
+    (void)fail(what + ": " + (untrusted ? X509_verify_cert_error_string(verdict) : openssl_error()) +
+               std::string(other_protocol ? perhaps_no_tls : ""));
     ERR_clear_error();
     // The same certificate will be there next time: not something to wait for.
     if (untrusted) failure_.code = errc::access_denied;

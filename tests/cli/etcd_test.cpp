@@ -66,5 +66,13 @@ TEST_F(EtcdLease, AUserWhereThereAreNoneIsDenied) {
   EXPECT_THAT(denied.err, HasSubstr("authentication is not enabled"));
 }
 
+TEST(EtcdTls, APortWithoutItIsToldFromAServerThatHangsUp) {
+  const EtcdServer server;
+  const std::string url = "etcds" + server.url().substr(4);
+  const Finished result = run({dlock_path(), "status", "--url", url, "job"});
+  EXPECT_EQ(result.status, 69);
+  EXPECT_THAT(result.err, HasSubstr("the server closed the connection; perhaps this port speaks no TLS"));
+}
+
 }  // namespace
 }  // namespace dlock::cli::test

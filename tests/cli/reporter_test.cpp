@@ -110,16 +110,19 @@ TEST_F(ReporterTest, SaysNoOtherTroubleWhenQuiet) {
             "");
 }
 
-TEST_F(ReporterTest, LeavesTheFailureOfAQuietTryToTheTry) {
-  Reporter quiet(true, true);
-  EXPECT_EQ(said([&] {
-              quiet.warning({"job", refused});
-              quiet.connection({State::reconnecting, refused});
-            }),
-            "");
-  quiet.connection({State::connected, {}});
-  quiet.acquired({"job", FencingToken(1), {}});
-  EXPECT_NE(said([&] { quiet.warning({"job", refused}); }), "");
+TEST_F(ReporterTest, LeavesTheFailureOfATryToTheTry) {
+  for (const bool quiet : {false, true}) {
+    Reporter tries(quiet, true);
+    EXPECT_EQ(said([&] {
+                tries.warning({"job", refused});
+                tries.connection({State::reconnecting, refused});
+                tries.connection({State::connected, {}});
+              }),
+              "");
+    EXPECT_EQ(tries.last_failure(), "h:1: Connection refused");
+    tries.acquired({"job", FencingToken(1), {}});
+    EXPECT_NE(said([&] { tries.warning({"job", refused}); }), "");
+  }
 }
 
 TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReachedAndWhatItFailedOf) {

@@ -49,7 +49,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
   void answered() {
     if (--under_way_ > 0) return;
-    if (!unreachable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unreachable_}});
+    if (!unusable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unusable_}});
     judge_permissions();
     done_(std::move(findings_));
   }
@@ -61,7 +61,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   void reached(Result<Reply> reply, TimePoint sent) {
     const auto round_trip = commands_.executor().now() - sent;
     if (!reply.ok()) {
-      unreachable_ = reply.failure().detail;
+      unusable_ = reply.failure().detail;
       return;
     }
     findings_.push_back(common::server_answered(commands_.options().endpoint(), round_trip));
@@ -74,6 +74,10 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
       return add(Severity::note, "settings", "cannot be checked without the right to run INFO: " + why);
     }
     const std::string_view info = reply.value().text;
+    if (info_field(info, "redis_mode").value_or("") == "sentinel") {
+      unusable_ = commands_.options().endpoint() + " is a sentinel, for which there is redis-sentinel://";
+      return;
+    }
     check_version(info);
     check_role(info);
     check_memory(info);
@@ -212,7 +216,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   const Backend::Handler<std::vector<Finding>> done_;
   const TimePoint deadline_;
   int under_way_ = 0;
-  std::string unreachable_;
+  std::string unusable_;
   std::string missing_;
   std::string missing_for_sharing_;
   std::vector<Finding> findings_;

@@ -142,10 +142,14 @@ void Cluster::attempt(const std::shared_ptr<Run>& run) {
   if (known_) {
     return pause(run, nullptr, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
   }
-  run->why = {errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"};
   run->timer.arm(run->deadline, [this, run = std::weak_ptr<Run>(run)] {
-    if (const auto late = run.lock()) finish(late, nullptr, late->why);
+    if (const auto late = run.lock()) finish(late, nullptr, no_map_in_time());
   });
+}
+
+Failure Cluster::no_map_in_time() const {
+  return last_failure_.value_or(
+      Failure{errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"});
 }
 
 void Cluster::ask(Run& run, Server& server, bool asking) {
@@ -250,7 +254,7 @@ void Cluster::masters(TimePoint deadline, MastersHandler done) {
     const auto late = weak.lock();
     if (!late) return;
     (void)std::erase(askers_, late);
-    late->done(Failure{errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"});
+    late->done(no_map_in_time());
   });
   askers_.push_back(asker);
   refresh();
@@ -299,6 +303,7 @@ void Cluster::ask_next() {
 
 void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
   asking_ = false;
+  last_failure_ = said.ok() ? std::nullopt : std::optional(said.failure());
   const TimePoint now = executor_.now();
   bool changed = said.ok() && take(said.value());
   if (said.ok()) changed = std::exchange(corrected_, false) || changed;

@@ -102,6 +102,8 @@ class Cluster {
   void answered(std::uint64_t id, Result<Reply> reply, TimePoint sent);
   void follow(const std::shared_ptr<Run>& run, const std::string& error);
   void pause(const std::shared_ptr<Run>& run, Server* server, Failure why);
+  // Why there is no map, to those who have waited for it in vain.
+  [[nodiscard]] Failure no_map_in_time() const;
   void finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent = {});
 
   [[nodiscard]] bool is_master(const Server& server) const;
@@ -135,8 +137,9 @@ class Cluster {
   bool again_ = false;
   std::vector<common::Host> candidates_;  // still to be asked, the next one last
   std::optional<Failure> failure_;
-  bool overdue_ = false;  // one of them may still answer, and is given more time
-  std::size_t turn_ = 0;  // with whom to begin
+  std::optional<Failure> last_failure_;  // of the questions before, while none was answered
+  bool overdue_ = false;                 // one of them may still answer, and is given more time
+  std::size_t turn_ = 0;                 // with whom to begin
   struct Asker;
   std::vector<std::shared_ptr<Asker>> askers_;
   TimePoint not_before_ = TimePoint::min();

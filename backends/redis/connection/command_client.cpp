@@ -193,11 +193,7 @@ void CommandClient::requests_overdue(std::vector<Requests::Entry> sent, std::vec
   for (const auto& entry : sent) {
     entry.payload.done(Failure{errc::ambiguous, options_.endpoint() + ": no answer in time"}, entry.sent);
   }
-  for (const auto& entry : unsent) {
-    Failure why = link_.problem();
-    if (!why.code) why = {errc::unavailable, options_.endpoint() + ": no connection in time"};
-    entry.payload.done(std::move(why), {});
-  }
+  for (const auto& entry : unsent) entry.payload.done(link_.problem(), {});
 }
 
 }  // namespace dlock::redis

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/common/tls.hpp"
 #include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
@@ -22,11 +23,19 @@ Link::~Link() = default;
 void Link::connect() {
   const TimePoint deadline = saturating_add(executor_.now(), options_.connect_timeout);
   written_ = sent_ = 0;
-  connect_timer_.arm(deadline, [this] {
-    down({errc::unavailable, options_.endpoint() + ": no connection within the connect timeout"});
-  });
+  connect_timer_.arm(deadline, [this] { down(no_connection("no connection within the connect timeout")); });
   wire_ = wires_(executor_, options_, *this);
   wire_->open(deadline);
+}
+
+Failure Link::no_connection(std::string why) const {
+  if (wire_ && wire_->tls_unanswered()) why += common::perhaps_no_tls;
+  return {errc::unavailable, options_.endpoint() + ": " + why};
+}
+
+Failure Link::problem() const {
+  if (reconnect_.problem().code) return reconnect_.problem();
+  return no_connection("no connection in time");
 }
 
 void Link::opened() {

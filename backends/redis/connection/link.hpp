@@ -45,7 +45,7 @@ class Link final : private Wire::Events, private common::Health::User {
   void want() { reconnect_.want(); }
   [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }
   // While nothing works: why.
-  [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
+  [[nodiscard]] Failure problem() const;
 
   // Only while ready. What is written goes out with flush().
   void write(std::string_view bytes);
@@ -68,6 +68,7 @@ class Link final : private Wire::Events, private common::Health::User {
 
  private:
   void connect();
+  [[nodiscard]] Failure no_connection(std::string why) const;
   void down(Failure why);
   void drop_wire();
 

@@ -1,5 +1,6 @@
 #include "backends/redis/connection/server_error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -121,6 +122,24 @@ std::string_view explanation(ServerError error) noexcept {
   }
 }
 
+// The command that a server does not know: what follows in quotation marks, which Redis 5 has another kind of.
+std::string_view unknown_command(std::string_view text) noexcept {
+  constexpr std::string_view quotes = "'`";
+  const std::size_t begin = std::min(text.find_first_of(quotes), text.size());
+  const std::string_view rest = text.substr(std::min(begin + 1, text.size()));
+  return rest.substr(0, rest.find_first_of(quotes));
+}
+
+std::string_view explanation(std::string_view text, ServerError error) noexcept {
+  if (error != ServerError::unknown_command) return explanation(error);
+  const std::string_view command = unknown_command(text);
+  if (command == "SENTINEL") return "this server is no sentinel: ";
+  for (const std::string_view of_every_redis : {"EVAL", "EVALSHA", "SCAN", "CLUSTER"}) {
+    if (command == of_every_redis) return "perhaps this is a sentinel, for which there is redis-sentinel://: ";
+  }
+  return explanation(error);
+}
+
 std::string_view type_name(Reply::Type type) {
   switch (type) {
     case Reply::Type::nil:
@@ -159,7 +178,7 @@ ServerError classify(std::string_view text) noexcept {
 Failure to_failure(std::string_view text) {
   const ServerError error = classify(text);
   const std::string shown = util::quoted(text);  // from outside: bounded, and free of control characters
-  return {code_of(error), std::string(explanation(error)) + shown.substr(1, shown.size() - 2)};
+  return {code_of(error), std::string(explanation(text, error)) + shown.substr(1, shown.size() - 2)};
 }
 
 bool is_about_cluster(ServerError error) noexcept {

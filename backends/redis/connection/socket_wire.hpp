@@ -25,6 +25,7 @@ class SocketWire final : public Wire, private common::Stream::Events {
   void flush() override { stream_.flush(); }
   void receive() override { stream_.receive(); }
   void discard() noexcept override { stream_.discard(); }
+  [[nodiscard]] bool tls_unanswered() const noexcept override { return stream_.tls_unanswered(); }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return stream_.sent(); }
 
  private:

@@ -27,6 +27,7 @@ class SentinelWire final : public Wire, private Sentinels::Follower {
   void flush() override { wire_->flush(); }
   void receive() override { wire_->receive(); }
   void discard() noexcept override;
+  [[nodiscard]] bool tls_unanswered() const noexcept override { return wire_ && wire_->tls_unanswered(); }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return wire_ ? wire_->sent() : 0; }
 
  private:

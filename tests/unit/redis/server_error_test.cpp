@@ -80,6 +80,17 @@ TEST(ServerError, SaysWhatToDoAboutAClusterNode) {
   EXPECT_NE(to_failure("MOVED 3999 127.0.0.1:6381").detail.find("redis-cluster://"), std::string::npos);
 }
 
+TEST(ServerError, SaysWhatASentinelIsAndIsNot) {
+  for (const char* command : {"'EVAL'", "'EVALSHA'", "'SCAN'", "'CLUSTER'", "`EVAL`"}) {
+    const std::string text = std::string("ERR unknown command ") + command + ", with args beginning with: 'x' ";
+    EXPECT_EQ(to_failure(text).detail, "perhaps this is a sentinel, for which there is redis-sentinel://: " + text);
+  }
+  EXPECT_TRUE(to_failure("ERR unknown command 'SENTINEL'").detail.starts_with("this server is no sentinel: "));
+  for (const char* other : {"ERR unknown command 'SSUBSCRIBE'", "ERR unknown command", "ERR unknown command '"}) {
+    EXPECT_EQ(to_failure(other).detail, std::string("Redis: ") + other);
+  }
+}
+
 TEST(ServerError, IsShownWithoutControlCharactersAndNotAtAnyLength) {
   const std::string detail = to_failure("ERR \x1b[2J" + std::string(10'000, 'x')).detail;
   EXPECT_EQ(detail.find('\x1b'), std::string::npos);
