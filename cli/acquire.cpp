@@ -1,9 +1,9 @@
 #include "cli/acquire.hpp"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <iterator>
 #include <optional>
@@ -22,7 +22,7 @@ namespace dlock::cli {
 
 namespace {
 
-// After this long, a person at a terminal is told for whom dlock waits.
+// After this long, dlock says for whom it waits, and in the end for how long it did.
 constexpr std::chrono::milliseconds patience{1000};
 
 template <class L>
@@ -124,6 +124,11 @@ int say_unreached(const Client& client, const Arguments& arguments, Reporter& re
   return static_cast<int>(ExitCode::unavailable);
 }
 
+void say_how_long(const Arguments& arguments, std::chrono::nanoseconds waited) {
+  const char* const verb = arguments.space == Space::election ? "leads" : "holds";
+  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)));
+}
+
 std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
                                  const Cancelled& cancelled, Reporter& reporter) {
   try {
@@ -158,9 +163,11 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
   if (client.capabilities().scope == Scope::network) {
     impatience.set(saturating_add(LeaseClock::now(), arguments.connect_wait.value()));
   }
+  const TimePoint began = LeaseClock::now();
   Attempt attempt(client, arguments);
   // A try does not wait, even if the service takes its time to answer it.
-  bool explain = !arguments.quiet && arguments.wait != Duration() && ::isatty(STDERR_FILENO) == 1;
+  bool explain = !arguments.quiet && arguments.wait != Duration();
+  bool explained = false;
   Cancelled cancelled;
   for (;;) {
     pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
@@ -178,13 +185,16 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
     }
     if (ready == 0) {
       explain = false;
+      explained = true;
       explainer.explain(arguments.names, arguments.space);
     }
   }
   explainer.wait_is_over();
   signals.read_all_signals();
+  std::variant<Held, int> outcome = conclude(attempt, client, arguments, cancelled, reporter);
+  if (explained && std::holds_alternative<Held>(outcome)) say_how_long(arguments, LeaseClock::now() - began);
   flush_messages();  // what was said about the wait comes before what the command says
-  return conclude(attempt, client, arguments, cancelled, reporter);
+  return outcome;
 }
 
 }  // namespace dlock::cli

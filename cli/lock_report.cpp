@@ -1,6 +1,8 @@
 #include "cli/lock_report.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -62,6 +64,17 @@ void add_holders(Table& table, const LockInfo& info) {
 std::vector<HolderInfo> all_holders(const LockInfo& info) {
   if (!info.holders.empty() || !info.held || many_may_hold(info.space)) return info.holders;
   return {{.holder = info.holder, .token = info.token, .remaining = info.remaining}};
+}
+
+std::optional<std::chrono::sys_time<std::chrono::microseconds>> taken_at(const LockInfo& info,
+                                                                         const Capabilities& capabilities) {
+  const std::uint64_t token = info.token.value();
+  // Of several holders, each has a token of its own.
+  const bool known = info.held && !many_may_hold(info.space) && token != 0 &&
+                     capabilities.fencing == FencingDurability::wall_clock &&
+                     token <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (!known) return std::nullopt;
+  return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(token));
 }
 
 std::string status_text(const LockInfo& info) {

@@ -1,9 +1,12 @@
 // What people are shown about locks of any kind.
 #pragma once
 
+#include <dlock/capabilities.hpp>
 #include <dlock/info.hpp>
 #include <dlock/space.hpp>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,5 +20,10 @@ namespace dlock::cli {
 
 // All who hold it, also where a kind has one holder at most.
 [[nodiscard]] std::vector<HolderInfo> all_holders(const LockInfo& info);
+
+// When it was taken, by the clock of the service, as its token tells where tokens come from a wall clock: they are the
+// microseconds of that moment, or greater where a clock was set back. nullopt: it is free, or that is not known.
+[[nodiscard]] std::optional<std::chrono::sys_time<std::chrono::microseconds>> taken_at(
+    const LockInfo& info, const Capabilities& capabilities);
 
 }  // namespace dlock::cli

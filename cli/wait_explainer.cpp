@@ -1,12 +1,25 @@
 #include "cli/wait_explainer.hpp"
 
+#include <chrono>
 #include <exception>
 
 #include <fmt/format.h>
 
+#include "cli/lock_report.hpp"
 #include "cli/text.hpp"
 
 namespace dlock::cli {
+
+namespace {
+
+std::string since(const LockInfo& info, const Capabilities& capabilities) {
+  const auto taken = taken_at(info, capabilities);
+  const auto now = std::chrono::system_clock::now();
+  if (!taken || *taken > now) return {};  // the clock of the service is ahead of ours
+  return fmt::format(" (for {})", for_people(now - *taken));
+}
+
+}  // namespace
 
 // dlock would have to wait for the answer before it can exit, so a service that has not answered yet is not asked.
 bool WaitExplainer::worth_asking() const {
@@ -32,7 +45,7 @@ void WaitExplainer::ask(const std::vector<std::string>& names, Space space) {
         continue;
       }
       text += names.size() == 1 ? ", held by " : fmt::format(": \"{}\" is held by ", name);
-      text += info.holder;
+      text += info.holder + since(info, client_.capabilities());
       if (info.holders.size() > 1) text += fmt::format(" and {} more", info.holders.size() - 1);
       break;
     }

@@ -45,6 +45,35 @@ TEST_F(Exclusion, AWaitingCommandRunsWhenTheHolderEnds) {
   EXPECT_EQ(waited.out, "job\n");
 }
 
+// In a log as at a terminal.
+TEST_F(Exclusion, AWaitThatTakesLongSaysForWhomAndForHowLong) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  Process waiter(run_probe({"environment", "DLOCK_NAME"}));
+  EXPECT_THAT(waiter.error_line(),
+              testing::MatchesRegex("dlock: waiting for \"job\", held by .+:probe \\(for .+ s\\)"));
+  holder.close_input();
+  EXPECT_EQ(waiter.line(), "job");
+  const Finished waited = waiter.finish();
+  EXPECT_THAT(waited.err, testing::MatchesRegex("dlock: holds \"job\" after waiting for .+ s\n"));
+  EXPECT_EQ(waited.status, 0);
+}
+
+TEST_F(Exclusion, AQuietWaitSaysNothing) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  Process loud(run_probe({"environment", "DLOCK_NAME"}));
+  Process quiet(run_probe({"environment", "DLOCK_NAME"}, {"--quiet"}));
+  (void)loud.error_line();
+  Process later(run_probe({"environment", "DLOCK_NAME"}));
+  (void)later.error_line();  // a second after the quiet one has begun
+  holder.close_input();
+  EXPECT_EQ(quiet.line(), "job");
+  const Finished waited = quiet.finish();
+  EXPECT_EQ(waited.err, "");
+  EXPECT_EQ(waited.status, 0);
+}
+
 TEST_F(Exclusion, TheTokenGrowsFromRunToRun) {
   const auto token = [this] { return std::stoull(run(run_probe({"environment", "DLOCK_TOKEN"})).out); };
   const auto first = token();

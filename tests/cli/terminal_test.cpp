@@ -74,12 +74,11 @@ TEST_F(OnATerminal, SomebodyWhoWaitsIsToldForWhomAndControlCEndsTheWait) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   JobShell shell(run_probe({"wait"}));
-  EXPECT_EQ(
-      shell.line(), "dlock: waiting for \"job\", held by " + [&] {
-        const std::string status = run(dlock("status", {"job"})).out;
-        const auto start = status.find("holder") + 8;
-        return status.substr(start, status.find('\n', start) - start);
-      }());
+  const std::string said = shell.line();
+  const std::string status = run(dlock("status", {"job"})).out;
+  const auto start = status.find("holder") + 8;
+  const std::string by = status.substr(start, status.find('\n', start) - start);
+  EXPECT_THAT(said, testing::StartsWith("dlock: waiting for \"job\", held by " + by + " (for "));
   shell.type(control_c);
   EXPECT_EQ(shell.job_news(), "exited 130");
 }
@@ -93,6 +92,7 @@ TEST_F(OnATerminal, AWaitCanBeStoppedAndContinued) {
   EXPECT_EQ(shell.job_news(), "stopped");
   holder.close_input();
   shell.foreground();
+  EXPECT_THAT(shell.line(), testing::StartsWith("dlock: holds \"job\" after waiting for "));
   EXPECT_EQ(shell.line(), "job");
   EXPECT_EQ(shell.job_news(), "exited 0");
 }

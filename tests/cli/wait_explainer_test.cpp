@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -54,7 +55,11 @@ class WaitExplainerTest : public testing::Test {
  protected:
   // Without limit, so that whoever waits for the answer hangs.
   [[nodiscard]] Client client(Scope scope, bool can_inspect = true) {
-    const Capabilities capabilities{.backend = "asked", .scope = scope, .semaphores = true, .can_inspect = can_inspect};
+    const Capabilities capabilities{.backend = "asked",
+                                    .scope = scope,
+                                    .fencing = FencingDurability::wall_clock,
+                                    .semaphores = true,
+                                    .can_inspect = can_inspect};
     return dlock::connect("asked://", {.response_timeout = forever},
                           [this, capabilities](BackendHost& host, const BackendConfig& config) {
                             executor = &host.executor();
@@ -96,6 +101,18 @@ TEST_F(WaitExplainerTest, SaysForWhomAsSoonAsTheServiceHasAnswered) {
   explainer.explain({"job"});  // returns although there is no answer
   answer(held_by_somebody);
   EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label");
+}
+
+TEST_F(WaitExplainerTest, SaysForHowLongItIsHeldWhereTheTokenTells) {
+  const Client asking = client(Scope::machine);
+  WaitExplainer explainer(asking, reporter, person);
+  explainer.explain({"job"});
+  const auto taken = std::chrono::system_clock::now().time_since_epoch() - std::chrono::minutes(60);
+  LockInfo info = held_by_somebody;
+  info.token =
+      FencingToken(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(taken).count()));
+  answer(info);
+  EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label (for 1 h 0 min)");
 }
 
 TEST_F(WaitExplainerTest, SaysHowManyMoreHoldIt) {
