@@ -153,6 +153,8 @@ void Child::signal_all(std::initializer_list<int> signals) const noexcept {
 
 bool Child::anything_left() const noexcept {
   if (tree_.root != 0) return signal_tree(tree_, {}) > 0;
+  // A zombie whose parent has left the group counts for kill().
+  if (tree_of(::getpid(), ::getppid()).root != 0) return has_living_member(pid_);
   return ::kill(-pid_, 0) == 0 || errno != ESRCH;
 }
 

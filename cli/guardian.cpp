@@ -123,7 +123,11 @@ Guardian::~Guardian() {
 
 bool Guardian::watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept {
   const Order order{.deadline_ns = deadline.time_since_epoch().count(), .group = group, .tree = tree};
-  return ::write(orders_.get(), &order, sizeof order) == sizeof order;
+  if (::write(orders_.get(), &order, sizeof order) == sizeof order) return true;
+  // It was stopped for so long that the pipe is full. Continued, it would obey the last order that it finds, whose
+  // deadline has passed; a new one knows better.
+  if (errno == EAGAIN && pid_ > 0) (void)::kill(pid_, SIGKILL);
+  return false;
 }
 
 }  // namespace dlock::cli

@@ -29,7 +29,7 @@ class Guardian {
   ~Guardian();
 
   // Guards this process group and this tree until the deadline; max(): no deadline. Returns whether the
-  // guardian is there to hear.
+  // guardian is there to hear; one that has not read what it was told for very long is killed.
   bool watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }

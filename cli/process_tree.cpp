@@ -166,4 +166,13 @@ int signal_tree_in_group(const ProcessTree& tree, std::initializer_list<int> sig
   return signal_wanted(tree, signals, [group](const ProcessStatus& status) { return status.group == group; });
 }
 
+bool has_living_member(pid_t group) noexcept {
+  bool found = false;
+  for_each_process([&](pid_t pid) {
+    const auto status = found ? std::nullopt : status_of(pid);
+    found = found || (status && status->group == group && !status->dead);
+  });
+  return found;
+}
+
 }  // namespace dlock::cli

@@ -59,4 +59,8 @@ int signal_tree(const ProcessTree& tree, std::initializer_list<int> signals, pid
 // The same for the members of one process group only.
 int signal_tree_in_group(const ProcessTree& tree, std::initializer_list<int> signals, pid_t group) noexcept;
 
+// Whether the group has a member that is no zombie. Only where /proc means the same processes as the caller: see
+// tree_of.
+[[nodiscard]] bool has_living_member(pid_t group) noexcept;
+
 }  // namespace dlock::cli

@@ -109,5 +109,14 @@ TEST_F(ProcessTrees, AGroupWhoseNumberIsAnotherProcessByNowIsNotSignalled) {
   EXPECT_TRUE(watched.wait_for_death());
 }
 
+TEST_F(ProcessTrees, AZombieKeepsNoGroupAlive) {
+  EXPECT_TRUE(has_living_member(child));
+  const Watched watched(child);
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_TRUE(watched.wait_for_death());
+  EXPECT_EQ(::kill(-child, 0), 0) << "its parent does not reap it";
+  EXPECT_FALSE(has_living_member(child));
+}
+
 }  // namespace
 }  // namespace dlock::cli::test
