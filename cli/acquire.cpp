@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <iterator>
 #include <optional>
@@ -144,19 +145,19 @@ std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const A
   const std::string names = quoted(arguments.names);
   if (arguments.wait == Duration()) {
     if (!arguments.quiet) say(obstacle(arguments, names));
-    return static_cast<int>(ExitCode::busy);
+    return arguments.conflict_status.value_or(static_cast<int>(ExitCode::busy));
   }
   if (!arguments.quiet) {
     const char* const them = arguments.names.size() > 1 ? "them" : "it";
     say(fmt::format("timed out waiting for {}: {}", names, obstacle(arguments, them)));
   }
-  return static_cast<int>(ExitCode::timed_out);
+  return arguments.conflict_status.value_or(static_cast<int>(ExitCode::timed_out));
 }
 
 }  // namespace
 
 std::variant<Held, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer) {
+                                SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer, int leash) {
   signals.keep_user_signals_pending();
   Alarm impatience;
   // What is no further away than this machine is always reached.
@@ -172,10 +173,15 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
   for (;;) {
     pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
                         {.fd = signals.fd(), .events = POLLIN, .revents = 0},
-                        {.fd = impatience.fd(), .events = POLLIN, .revents = 0}};
+                        {.fd = impatience.fd(), .events = POLLIN, .revents = 0},
+                        {.fd = cancelled.by ? -1 : leash, .events = POLLIN, .revents = 0}};
     const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
     if (ready < 0 && errno != EINTR) check(ready, "poll");
     obey_signals(signals, inherited, attempt, cancelled);
+    if (ready > 0 && sources[3].revents != 0 && !cancelled.by) {
+      cancelled.by = SIGHUP;
+      attempt.cancel();
+    }
     if (ready > 0 && sources[0].revents != 0) break;
     if (ready > 0 && sources[2].revents != 0) {
       impatience.set(TimePoint::max());

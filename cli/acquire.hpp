@@ -16,9 +16,10 @@ namespace dlock::cli {
 
 // What the arguments ask for, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the
 // wait, unless the caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not
-// seen reached within Arguments::connect_wait ends it, too. Nothing that the explainer asks delays the return.
+// seen reached within Arguments::connect_wait ends it, too, and so does, like HUP, a leash that is readable. Nothing
+// that the explainer asks delays the return.
 [[nodiscard]] std::variant<Held, int> acquire(const Client& client, const Arguments& arguments,
                                               const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
-                                              WaitExplainer& explainer);
+                                              WaitExplainer& explainer, int leash = -1);
 
 }  // namespace dlock::cli

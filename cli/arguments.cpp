@@ -74,14 +74,16 @@ Duration to_duration(const TextOption& option) {
   return *value;
 }
 
-std::int64_t to_permits(const TextOption& option) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  std::int64_t permits = 0;
+std::int64_t to_number(const TextOption& option, std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
   const char* const end = option.text.data() + option.text.size();
-  const auto [read, error] = std::from_chars(option.text.data(), end, permits);
-  if (error == std::errc() && read == end && permits >= 1 && permits <= most) return permits;
-  throw UsageError(fmt::format("{}: must be 1 to {}, not \"{}\"", option.name, most, option.text));
+  const auto [read, error] = std::from_chars(option.text.data(), end, number);
+  if (error == std::errc() && read == end && number >= least && number <= most) return number;
+  throw UsageError(fmt::format("{}: must be {} to {}, not \"{}\"", option.name, least, most, option.text));
 }
+
+constexpr std::int64_t highest_status = 255;
+constexpr std::int64_t highest_number = std::numeric_limits<std::int32_t>::max();
 
 Space to_space(const TextOption& option) {
   const auto* const found = std::ranges::find(every_kind, option.text, kind_word);
@@ -113,7 +115,7 @@ void Parser::take_kind() {
   if (kinds.size() > 1) throw UsageError(fmt::format("{} and {} exclude each other", kinds[0], kinds[1]));
   if (!line_.permits.text.empty()) {
     result_.space = Space::semaphore;
-    result_.permits = to_permits(line_.permits);
+    result_.permits = to_number(line_.permits, 1, highest_number);
   } else if (!kinds.empty()) {
     result_.space = Space::read_write;
     result_.mode = line_.shared ? Mode::shared : Mode::exclusive;
@@ -134,6 +136,10 @@ void Parser::take_values() {
   if (!result_.torture.check.empty() && result_.torture.breaks) {
     throw UsageError("--check breaks nothing, and takes no other option");
   }
+  if (!line_.conflict_status.text.empty()) {
+    result_.conflict_status = static_cast<int>(to_number(line_.conflict_status, 0, highest_status));
+  }
+  if (!line_.parent.text.empty()) result_.parent = static_cast<pid_t>(to_number(line_.parent, 1, highest_number));
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   take_times();
   take_kind();

@@ -4,6 +4,8 @@
 #include <dlock/duration.hpp>
 #include <dlock/space.hpp>
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +62,10 @@ struct Arguments {
   Duration hold_at_least = {};
   Duration kill_after = std::chrono::seconds(5);
   bool quiet = false;
+  std::optional<int> conflict_status;  // run: instead of 75 and 76
+  bool until_eof = false;              // hold: until standard input ends
+  std::optional<pid_t> parent;         // hold: until that process ends
+  bool exit_code = false;              // status: whether it is held is the exit status
   bool json = false;
   bool held_only = false;
   bool names_only = false;

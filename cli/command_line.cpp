@@ -96,6 +96,9 @@ void CommandLine::add_takers() {
   add_acquire_options(run);
   add_time(run, hold_at_least, "Keep the lock at least this long, even if the command ends (default 0)");
   add_time(run, kill_after, "Time between TERM and KILL when the lock is lost (default 5s)");
+  run->add_option(conflict_status.name, conflict_status.text,
+                  "Exit with this if somebody else has it (default 75 with --try, 76 with --wait)")
+      ->type_name("N");
   run->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
 
   CLI::App* hold = add_verb(Verb::hold, "hold", "Hold a lock, or several, until a signal", hold_footer());
@@ -103,6 +106,8 @@ void CommandLine::add_takers() {
   add_kinds(hold);
   add_acquire_options(hold);
   hold->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  hold->add_flag("--until-eof", arguments.until_eof, "Free it when standard input ends, too");
+  hold->add_option(parent.name, parent.text, "Free it when this process ends, too")->type_name("PID");
   add_json(hold);
 }
 
@@ -127,6 +132,7 @@ void CommandLine::add_questions() {
   CLI::App* status = add_verb(Verb::status, "status", "Show who holds a lock", query_footer("status"));
   add_name(status, "The lock's name");
   add_kind(status);
+  status->add_flag("--exit-code", arguments.exit_code, "Exit with 1 if it is held");
   add_json(status);
 
   CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));

@@ -42,6 +42,8 @@ class CommandLine {
   TextOption hold_at_least{"--hold-at-least"};
   TextOption kill_after{"--kill-after"};
   TextOption idle{"--idle"};
+  TextOption conflict_status{"--conflict-exit-code"};
+  TextOption parent{"--parent"};
 
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);

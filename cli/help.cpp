@@ -9,8 +9,8 @@ namespace {
 constexpr const char* exit_table =
     "Exit status:\n"
     "  0..125   the command's own (run, elect), or 0 for success; 1 when doctor found an error,\n"
-    "           bench --compare something that got worse, torture a broken promise, or leader\n"
-    "           nobody who leads\n"
+    "           bench --compare something that got worse, torture a broken promise, leader\n"
+    "           nobody who leads, or status --exit-code a lock that is held\n"
     "  64       the command line, a name, a URL or an option is wrong\n"
     "  69       the lock service could not be reached or did not answer\n"
     "  70       the lock service answered nonsense, or dlock failed\n"
@@ -74,6 +74,7 @@ std::string hold_footer() {
          "Examples:\n"
          "  dlock hold maintenance\n"
          "  dlock hold --try --json maintenance\n"
+         "  dlock hold --parent $$ maintenance &     in a script: no longer than the script\n"
          "  dlock hold --shared prices\n";
 }
 

@@ -14,6 +14,7 @@
 #include "cli/held.hpp"
 #include "cli/json.hpp"
 #include "cli/keep.hpp"
+#include "cli/leash.hpp"
 #include "cli/location.hpp"
 #include "cli/output.hpp"
 #include "cli/reporter.hpp"
@@ -45,19 +46,20 @@ int hold(const Arguments& arguments, Inherited& inherited) {
   inherited.take_over_signals();
   start_messages();
   SignalQueue signals;
+  const Leash leash({.with_input = arguments.until_eof, .with_process = arguments.parent});
   const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
   const Client client = connect_for_command(service_url(arguments.url), arguments, "dlock", reporter);
   warn_if_private(client, arguments.quiet);
   WaitExplainer explainer(client, *reporter);
-  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer);
+  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer, leash.ended_fd());
   if (const int* status = std::get_if<int>(&acquired)) return *status;
   Held held = std::move(std::get<Held>(acquired));
   const Printing tokens(arguments.json ? json_line(to_json(held, arguments, client))
                                        : fmt::format("{}\n", fmt::join(held.tokens(), "\n")));
-  Kept kept = keep(held, TimePoint::max(), signals, tokens.done_fd());
+  Kept kept = keep(held, TimePoint::max(), signals, tokens.done_fd(), leash.ended_fd());
   if (kept.reason == Kept::other) {
     tokens.check();
-    kept = keep(held, TimePoint::max(), signals);
+    kept = keep(held, TimePoint::max(), signals, -1, leash.ended_fd());
   }
   const std::string first = held.first_to_go();
   if (kept.reason != Kept::lost) {

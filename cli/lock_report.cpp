@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
@@ -59,6 +60,11 @@ void add_holders(Table& table, const LockInfo& info) {
   }
 }
 
+std::string moment(WallTime at) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+}
+
 }  // namespace
 
 std::vector<HolderInfo> all_holders(const LockInfo& info) {
@@ -66,18 +72,17 @@ std::vector<HolderInfo> all_holders(const LockInfo& info) {
   return {{.holder = info.holder, .token = info.token, .remaining = info.remaining}};
 }
 
-std::optional<std::chrono::sys_time<std::chrono::microseconds>> taken_at(const LockInfo& info,
-                                                                         const Capabilities& capabilities) {
+std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities) {
   const std::uint64_t token = info.token.value();
   // Of several holders, each has a token of its own.
   const bool known = info.held && !many_may_hold(info.space) && token != 0 &&
                      capabilities.fencing == FencingDurability::wall_clock &&
                      token <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!known) return std::nullopt;
-  return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(token));
+  return WallTime(std::chrono::microseconds(token));
 }
 
-std::string status_text(const LockInfo& info) {
+std::string status_text(const LockInfo& info, std::optional<WallTime> taken) {
   const bool many = many_may_hold(info.space);
   Table table;
   table.add({{"name"}, {info.name}});
@@ -89,6 +94,7 @@ std::string status_text(const LockInfo& info) {
   if (info.token.value() != 0 && !(many && info.held)) {
     table.add({{info.held ? "token" : "last token"}, {token_text(info.token)}});
   }
+  if (taken) table.add({{"since"}, {moment(*taken)}});
   if (info.remaining && !many) table.add({{"remaining"}, {for_people(*info.remaining)}});
   if (info.waiters) table.add({{"waiters"}, {std::to_string(*info.waiters)}});
   return table.to_string();

@@ -12,8 +12,10 @@
 
 namespace dlock::cli {
 
+using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
+
 // One lock, a fact a line.
-[[nodiscard]] std::string status_text(const LockInfo& info);
+[[nodiscard]] std::string status_text(const LockInfo& info, std::optional<WallTime> taken = std::nullopt);
 
 // Locks of one kind, one a line below a line of titles. Empty: there are none.
 [[nodiscard]] std::string list_text(const std::vector<LockInfo>& locks, Space space);
@@ -23,7 +25,6 @@ namespace dlock::cli {
 
 // When it was taken, by the clock of the service, as its token tells where tokens come from a wall clock: they are the
 // microseconds of that moment, or greater where a clock was set back. nullopt: it is free, or that is not known.
-[[nodiscard]] std::optional<std::chrono::sys_time<std::chrono::microseconds>> taken_at(
-    const LockInfo& info, const Capabilities& capabilities);
+[[nodiscard]] std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities);
 
 }  // namespace dlock::cli

@@ -37,9 +37,9 @@ int status(const Arguments& arguments) {
   if (arguments.json) {
     print_json(to_json(info));
   } else {
-    print(status_text(info));
+    print(status_text(info, taken_at(info, client.capabilities())));
   }
-  return done;
+  return static_cast<int>(arguments.exit_code && info.held ? ExitCode::findings : ExitCode::ok);
 }
 
 int list(const Arguments& arguments) {

@@ -74,6 +74,14 @@ TEST_F(Exclusion, AQuietWaitSaysNothing) {
   EXPECT_EQ(waited.status, 0);
 }
 
+TEST_F(Exclusion, TheStatusOfABusyLockMayBeChosen) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  EXPECT_EQ(run(run_probe({"environment", "X"}, {"--try", "--conflict-exit-code", "0"})).status, 0);
+  EXPECT_EQ(run(run_probe({"environment", "X"}, {"--wait", "10ms", "--conflict-exit-code", "9"})).status, 9);
+  EXPECT_EQ(run(run_probe({"environment", "X"}, {"--try", "--conflict-exit-code", "256"})).status, 64);
+}
+
 TEST_F(Exclusion, TheTokenGrowsFromRunToRun) {
   const auto token = [this] { return std::stoull(run(run_probe({"environment", "DLOCK_TOKEN"})).out); };
   const auto first = token();

@@ -77,6 +77,22 @@ TEST_F(Query, StatusTellsWhoHolds) {
   EXPECT_EQ(json_of("status", {"job"})["held"], true);
 }
 
+TEST_F(Query, StatusTellsByItsStatusWhetherItIsHeld) {
+  EXPECT_EQ(run(dlock("status", {"--exit-code", "job"})).status, 0);
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  EXPECT_EQ(run(dlock("status", {"--exit-code", "job"})).status, 1);
+  EXPECT_EQ(run(dlock("status", {"--exit-code", "--json", "job"})).status, 1);
+  EXPECT_EQ(run(dlock("status", {"job"})).status, 0);
+}
+
+TEST_F(Query, StatusTellsSinceWhenItIsHeld) {
+  Process holder(run_probe({"wait"}));
+  (void)holder.line();
+  EXPECT_THAT(run(dlock("status", {"job"})).out,
+              testing::ContainsRegex("\nsince   20[0-9-]+ [0-9]+:[0-9]+:[0-9]+ UTC\n"));
+}
+
 TEST_F(Query, StatusRemembersTheLastTokenOfAFreeLock) {
   const std::string token = run(run_probe({"environment", "DLOCK_TOKEN"})).out;
   EXPECT_THAT(run(dlock("status", {"job"})).out, testing::HasSubstr("last token  " + token));
