@@ -4,13 +4,9 @@ cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY "${BUILD_DIR}")
 set(ENV{PKG_CONFIG_PATH} "${LIBRARY_DIR}/pkgconfig")
 set(program_dir "${CMAKE_CURRENT_LIST_DIR}/../program")
-set(static "")
-if(KIND STREQUAL "static")
-  set(static --static)
-endif()
 
 execute_process(COMMAND "${MAKE}" --always-make -f "${CMAKE_CURRENT_LIST_DIR}/Makefile" "CXX=${CXX}"
-    "PKG_CONFIG=${PKG_CONFIG}" "STATIC=${static}"
+    "PKG_CONFIG=${PKG_CONFIG}"
     "SOURCES=${program_dir}/main.cpp ${program_dir}/table_backend.cpp"
   WORKING_DIRECTORY "${BUILD_DIR}" COMMAND_ERROR_IS_FATAL ANY)
 
