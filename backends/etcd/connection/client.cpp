@@ -265,7 +265,8 @@ void Client::down(Failure why) {
   for (const auto& entry : under_way) {
     if (life.over()) return;
     if (!entry.payload.done) continue;
-    entry.payload.done(Failure{why.code == errc::unavailable ? errc::ambiguous : why.code, why.detail}, entry.sent);
+    // Whatever ended the connection says nothing about them.
+    entry.payload.done(Failure{errc::ambiguous, why.detail}, entry.sent);
   }
   for (const auto& entry : waiting) {
     if (life.over()) return;

@@ -15,13 +15,13 @@ AllOrNone::~AllOrNone() {
 
 void AllOrNone::start() {
   const Options& options = queue_.client_.options();
-  const std::int64_t lease = queue_.session_.lease();
+  lease_ = queue_.session_.lease();
   Transaction transaction;
   for (const LockRequest& request : requests_) {
     const Place place = place_of(options, request);
     keys_.push_back(queue_.new_key(place));
     transaction.if_absent({gone_key(options, keys_.back())}).if_absent(place.before);
-    transaction.put(keys_.back(), request.holder, lease);
+    transaction.put(keys_.back(), request.holder, lease_);
   }
   // Not with others: who knows which of these locks they are about.
   queue_.client_.call(
@@ -37,10 +37,13 @@ void AllOrNone::answered(const Result<TransactionAnswer>& answer) {
     give_up(0, false);
     return sink_.busy();
   }
-  const Failure why = answer.failure();
+  Failure why = answer.failure();
   give_up(0, why.code == errc::ambiguous || why.code == errc::protocol);
-  if (why.code == errc::lost) queue_.session_.expired(queue_.session_.lease());
-  sink_.failed(why);
+  if (why.code == errc::lost) {
+    why.code = errc::unavailable;  // none was had yet
+    queue_.session_.expired(lease_);
+  }
+  sink_.failed(std::move(why));
 }
 
 void AllOrNone::grant(std::int64_t revision) {

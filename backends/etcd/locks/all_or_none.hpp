@@ -35,6 +35,7 @@ class AllOrNone final : public Contention {
   Queue& queue_;
   const std::vector<LockRequest> requests_;
   GrantSink& sink_;
+  std::int64_t lease_ = 0;         // that they are asked for with
   std::vector<std::string> keys_;  // empty: nothing of it is there, or may come
   Lifetime lifetime_;
 };

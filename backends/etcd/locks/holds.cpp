@@ -107,8 +107,8 @@ void Holds::watch(const OwnerId& owner, Hold& hold) {
     Hold* const held = find(owner);
     if (held == nullptr || (news == Watches::News::standing && revision <= held->seen)) return;
     if (news == Watches::News::over) held->watch.reset();
-    if (news != Watches::News::event) return look(owner);
-    lose(owner, {errc::lost, "somebody removed the key " + util::quoted(held->key) + " of " + called(*held)});
+    // Also after an event: a member that lags behind tells of earlier keys of that name.
+    look(owner);
   });
 }
 

@@ -108,7 +108,7 @@ class FakeEtcd::FakeMember final : public Member {
     }
   }
   bool leaving = false;
-  void close() { events_.member_closed({errc::unavailable, "etcd:2379: Connection reset by peer"}); }
+  void close(const Failure& why) { events_.member_closed(why); }
 
  private:
   void later(std::function<void()> f) { etcd_.executor_.post(lifetime_.guard(std::move(f))); }
@@ -179,9 +179,9 @@ MemberFactory FakeEtcd::members() {
   };
 }
 
-void FakeEtcd::break_connections() {
+void FakeEtcd::break_connections(const Failure& why) {
   for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
-    if (connected_.contains(each)) each->close();
+    if (connected_.contains(each)) each->close(why);
   }
 }
 

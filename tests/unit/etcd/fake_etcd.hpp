@@ -47,7 +47,7 @@ class FakeEtcd {
   std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
-  void break_connections();
+  void break_connections(const Failure& why = {errc::unavailable, "etcd:2379: Connection reset by peer"});
   // The connections that there are take no more calls.
   void leave();
   void deliver_late();
@@ -60,6 +60,8 @@ class FakeEtcd {
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
   void remove(const std::string& key);
+  // As a member does that lags behind: an earlier key of that name went.
+  void tell_late(const std::string& key) { tell(key, false); }
   // The watches had not been told everything by then.
   void compact();
 

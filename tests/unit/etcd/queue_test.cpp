@@ -170,6 +170,23 @@ TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
+// A member that lags behind tells a watch that begins now of what it has not seen yet: that an earlier key of that name
+// went.
+TEST_F(EtcdQueueTest, NewsOfAnEarlierKeyOfTheSameNameEndsNoHold) {
+  (void)release(*backend, *contend(*backend));
+  const auto holder = contend(*backend);
+  const std::string key = etcd.keys_below("dlock/a/").front();
+  engine.advance(1s);
+  ASSERT_EQ(etcd.watches(), 1U);
+  etcd.tell_late(key);
+  engine.advance(1s);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(etcd.keys_below("dlock/a/"), std::vector{key});
+  etcd.remove(key);
+  engine.run();
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
 // --- Several at once -------------------------------------------------------------------------------------------------
 
 class EtcdSeveralTest : public EtcdFixture {
@@ -271,6 +288,34 @@ TEST_F(EtcdSeveralTest, AreNotGrantedByASessionThatIsOver) {
   engine.advance(1s);
   EXPECT_TRUE(several->grants.empty());
   EXPECT_EQ(several->failure.code, errc::unavailable);
+}
+
+// Told of a lease that is gone, when the next one stands.
+TEST_F(EtcdSeveralTest, DoNoHarmToALaterSession) {
+  engine.advance(3200ms);  // a keep-alive is sent soon
+  etcd.expire_leases();
+  next_one_is(Fate::held);
+  const auto several = contend_for({"a", "b"});
+  engine.advance(500ms);
+  ASSERT_EQ(etcd.grants, 2);
+  const auto other = contend(*backend, "other");
+  ASSERT_TRUE(other->grant);
+  etcd.answer_held();
+  engine.advance(1s);
+  EXPECT_EQ(several->failure.code, errc::unavailable);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(etcd.grants, 2);
+}
+
+// A login that was repeated is refused, for one.
+TEST_F(EtcdSeveralTest, LeaveNothingWhereTheConnectionEndsForAReasonThatIsFinal) {
+  next_one_is(Fate::carried_out);
+  const auto several = contend_for({"a", "b"});
+  ASSERT_EQ(keys_of("a") + keys_of("b"), 2U);
+  etcd.break_connections({errc::access_denied, "a:2379: authentication failed"});
+  engine.advance(5s);
+  EXPECT_EQ(several->failure.code, errc::ambiguous);
+  EXPECT_EQ(keys_of("a") + keys_of("b"), 0U);
 }
 
 TEST_F(EtcdSeveralTest, AreNotAskedForWithoutASessionNorInTooGreatNumber) {
