@@ -154,6 +154,13 @@ std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const A
   return arguments.conflict_status.value_or(static_cast<int>(ExitCode::timed_out));
 }
 
+// Whoever it is on the leash of has ended.
+void let_go(Attempt& attempt, Cancelled& cancelled) {
+  if (cancelled.by) return;
+  cancelled.by = SIGHUP;
+  attempt.cancel();
+}
+
 }  // namespace
 
 std::variant<Held, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
@@ -178,10 +185,7 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
     const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
     if (ready < 0 && errno != EINTR) check(ready, "poll");
     obey_signals(signals, inherited, attempt, cancelled);
-    if (ready > 0 && sources[3].revents != 0 && !cancelled.by) {
-      cancelled.by = SIGHUP;
-      attempt.cancel();
-    }
+    if (ready > 0 && sources[3].revents != 0) let_go(attempt, cancelled);
     if (ready > 0 && sources[0].revents != 0) break;
     if (ready > 0 && sources[2].revents != 0) {
       impatience.set(TimePoint::max());

@@ -159,6 +159,7 @@ std::string option_in(std::string_view word) {
 
 std::vector<std::string> Parser::verb_names() const {
   std::vector<std::string> names;
+  names.reserve(line_.verbs.size());
   for (const auto& [app, verb] : line_.verbs) names.push_back(app->get_name());
   return names;
 }
@@ -167,8 +168,8 @@ void Parser::refuse_verb(const std::string& word) const {
   std::vector<std::string> known = verb_names();
   known.emplace_back("help");
   const std::string meant = most_like(word, known);
-  if (!meant.empty()) throw UsageError(fmt::format("\"{}\" is not a command; did you mean \"{}\"?", word, meant));
-  throw UsageError(fmt::format("\"{}\" is not a command; these are: {}", word, fmt::join(known, ", ")));
+  if (!meant.empty()) throw UsageError(fmt::format(R"("{}" is not a command; did you mean "{}"?)", word, meant));
+  throw UsageError(fmt::format(R"("{}" is not a command; these are: {})", word, fmt::join(known, ", ")));
 }
 
 // The first word is a command, unless it asks for help or the version.

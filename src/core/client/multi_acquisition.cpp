@@ -133,6 +133,7 @@ void MultiAcquisition::all_answered(AcquireResult result) {
   }
   const LockPlace& by = attempt_.next();
   std::vector<Lease> others;
+  others.reserve(result.others.size());
   for (auto& other : result.others) others.push_back(LeaseState::make_lease(std::move(other)));
   attempt_.got_all(LeaseState::make_lease(std::move(result.lease)), std::move(others));
   finish(by, attempt_.loss().value_or(Failure{}));
