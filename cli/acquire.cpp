@@ -154,6 +154,14 @@ std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const A
   return arguments.conflict_status.value_or(static_cast<int>(ExitCode::timed_out));
 }
 
+// The service was to be reached by now.
+void lose_patience(Alarm& impatience, const Reporter& reporter, Attempt& attempt, Cancelled& cancelled) {
+  impatience.set(TimePoint::max());
+  impatience.clear();
+  cancelled.unreached = !reporter.reached();
+  if (cancelled.unreached) attempt.cancel();
+}
+
 // Whoever it is on the leash of has ended.
 void let_go(Attempt& attempt, Cancelled& cancelled) {
   if (cancelled.by) return;
@@ -187,12 +195,7 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
     obey_signals(signals, inherited, attempt, cancelled);
     if (ready > 0 && sources[3].revents != 0) let_go(attempt, cancelled);
     if (ready > 0 && sources[0].revents != 0) break;
-    if (ready > 0 && sources[2].revents != 0) {
-      impatience.set(TimePoint::max());
-      impatience.clear();
-      cancelled.unreached = !reporter.reached();
-      if (cancelled.unreached) attempt.cancel();
-    }
+    if (ready > 0 && sources[2].revents != 0) lose_patience(impatience, reporter, attempt, cancelled);
     if (ready == 0) {
       explain = false;
       explained = true;
