@@ -26,9 +26,8 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
       releases_(host.executor(), client.options().response_timeout, endless,
                 [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
                        Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
-      holds_(host, client, watches, [this](const std::string& key, const OwnerId& owner, std::int64_t created) {
-        give_up(key, owner, created, false);
-      }) {}
+      holds_(host, client, watches,
+             [this](const HeldKey& held, const OwnerId& owner) { give_up(held.key, owner, held.created, false); }) {}
 
 Queue::~Queue() = default;
 
@@ -58,11 +57,11 @@ void Queue::free(const std::string& key) {
 // --- What must go ----------------------------------------------------------------------------------------------------
 
 void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
-  auto key = holds_.take(grant.owner);
-  if (!key) return done({.status = ReleaseOutcome::Status::not_owner});
-  created_[grant.owner] = static_cast<std::int64_t>(grant.token.value());
+  auto held = holds_.take(grant.owner);
+  if (!held) return done({.status = ReleaseOutcome::Status::not_owner});
+  created_[grant.owner] = held->created;
   Grant of_key = grant;
-  of_key.name = *std::move(key);
+  of_key.name = std::move(held->key);
   releases_.release(of_key, std::move(done));
 }
 
