@@ -1,10 +1,10 @@
 #include "backends/redis/options.hpp"
 
-#include <charconv>
 #include <utility>
 
 #include "backends/redis/cluster/hash_slot.hpp"
 #include "util/names.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -19,10 +19,8 @@ constexpr std::uint16_t sentinel_port = 26379;
 }
 
 std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t max) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value > max) return std::nullopt;
-  return value;
+  const auto value = util::parse_number<std::uint32_t>(text);
+  return value <= max ? value : std::nullopt;
 }
 
 std::uint32_t parse_db(std::string_view path) {

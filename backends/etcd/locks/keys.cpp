@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/common/kinds.hpp"
+#include "util/number.hpp"
 #include "util/percent.hpp"
 
 namespace dlock::etcd {
@@ -22,15 +23,6 @@ std::string hex(std::int64_t lease) {
   return std::string(digits.size() - text.size(), '0') + std::string(text);
 }
 
-std::optional<std::uint32_t> permits_in(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value == 0 || text.front() == '0') {
-    return std::nullopt;
-  }
-  return value;
-}
-
 std::string name_in(const Options& options, std::string_view component) {
   if (options.verbatim) return component.starts_with('.') ? std::string() : std::string(component);  // or dlock's own
   auto name = util::percent_decode(component);
@@ -43,9 +35,9 @@ bool parse_part(Space space, std::string_view part, KeyParts& parts) {
     parts.mode = part == read_part ? Mode::shared : Mode::exclusive;
     return part == read_part || part == write_part;
   }
-  const auto permits = permits_in(part.substr(0, part.size() - 1));
-  parts.permits = permits.value_or(0);
-  return permits.has_value();
+  if (part.starts_with('0')) return false;
+  parts.permits = util::parse_number<std::uint32_t>(part.substr(0, part.size() - 1)).value_or(0);
+  return parts.permits != 0;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <new>
 
+#include "util/number.hpp"
 #include "util/percent.hpp"
 
 namespace dlock::etcd {
@@ -47,10 +47,8 @@ std::string_view text(const std::uint8_t* data, std::size_t size) {
 }
 
 std::optional<int> number_in(std::string_view digits) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = util::parse_number<int>(digits);
+  return value >= 0 ? value : std::nullopt;
 }
 
 std::size_t length_in(std::string_view prefix) {

@@ -1,10 +1,10 @@
 #include "backends/postgres/sql/advisory_key.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 
 #include "backends/postgres/sql/digest.hpp"
+#include "util/number.hpp"
 
 namespace dlock::postgres {
 
@@ -15,13 +15,7 @@ using KeySpace = AdvisoryKey::KeySpace;
 
 constexpr std::uint32_t low_31_bits = 0x7fffffff;
 
-template <class Number>
-std::optional<Number> parse_number(std::string_view text, int base = 10) noexcept {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+using util::parse_number;
 
 AdvisoryKey by_sha256(std::string_view schema, std::string_view name, Space kind) {
   std::string text("dlock");

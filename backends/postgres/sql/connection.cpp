@@ -1,6 +1,6 @@
 #include "backends/postgres/sql/connection.hpp"
 
-#include <charconv>
+#include "util/number.hpp"
 
 namespace dlock::postgres {
 
@@ -26,11 +26,7 @@ bool Rows::is_null(std::size_t row, std::size_t column) const noexcept {
 std::optional<std::int64_t> Rows::number(std::size_t row, std::size_t column) const noexcept {
   const auto* const value = cell(*this, row, column);
   if (value == nullptr || !value->has_value()) return std::nullopt;
-  const std::string& digits = **value;
-  std::int64_t result = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), result);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return result;
+  return util::parse_number<std::int64_t>(**value);
 }
 
 bool Rows::flag(std::size_t row, std::size_t column) const noexcept {

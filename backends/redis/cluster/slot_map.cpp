@@ -8,6 +8,7 @@
 #include "backends/redis/cluster/hash_slot.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -16,7 +17,7 @@ namespace {
 using Type = Reply::Type;
 
 std::optional<std::uint16_t> number_in(std::string_view text, std::uint32_t most) {
-  const auto value = to_number<std::uint16_t>(text);
+  const auto value = util::parse_number<std::uint16_t>(text);
   return value && *value <= most ? value : std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "backends/redis/connection/server_info.hpp"
 
 #include "util/names.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -18,7 +19,7 @@ std::optional<std::string_view> info_field(std::string_view info, std::string_vi
 
 std::optional<std::uint64_t> info_number(std::string_view info, std::string_view key) {
   const auto text = info_field(info, key);
-  return text ? to_number<std::uint64_t>(*text) : std::nullopt;
+  return text ? util::parse_number<std::uint64_t>(*text) : std::nullopt;
 }
 
 std::string_view field_in(const Reply& reply, std::string_view name) {
@@ -30,7 +31,7 @@ std::string_view field_in(const Reply& reply, std::string_view name) {
 }
 
 std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name) {
-  return to_number<std::uint32_t>(field_in(reply, name));
+  return util::parse_number<std::uint32_t>(field_in(reply, name));
 }
 
 std::optional<std::string> eviction_danger(std::string_view info) {

@@ -1,25 +1,14 @@
 // What a server says of itself: INFO, CONFIG GET, and the like. No I/O.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "backends/redis/connection/reply.hpp"
 
 namespace dlock::redis {
-
-// nullopt: it is no such number, or more than that.
-template <class Number>
-[[nodiscard]] std::optional<Number> to_number(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // The value of a "key:value" line; nullopt if there is none.
 [[nodiscard]] std::optional<std::string_view> info_field(std::string_view info, std::string_view key);

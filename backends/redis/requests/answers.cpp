@@ -1,11 +1,9 @@
 #include "backends/redis/requests/answers.hpp"
 
-#include <charconv>
-#include <limits>
-
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "util/names.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -21,13 +19,9 @@ milliseconds saturate(std::int64_t ms) {
 
 // Tokens are decimal text, because Redis's integers may be but Lua's numbers are not exact. Always below 2^63.
 std::optional<FencingToken> parse_token(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value == 0 ||
-      value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return std::nullopt;
-  }
-  return FencingToken(value);
+  const auto value = util::parse_number<std::int64_t>(text);
+  if (!value || *value <= 0) return std::nullopt;
+  return FencingToken(static_cast<std::uint64_t>(*value));
 }
 
 bool is_array_of(const Reply& reply, std::size_t size) {

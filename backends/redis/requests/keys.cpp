@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 
 #include "backends/common/kinds.hpp"
 #include "backends/redis/cluster/hash_slot.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -218,11 +218,9 @@ std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client)
   const auto owner = owner_in(text.substr(0, space), client);
   if (!owner) return std::nullopt;
   if (space == std::string_view::npos) return WakeUp{*owner, std::nullopt};
-  const std::string_view digits = text.substr(space + 1);
-  std::uint32_t ms = 0;  // leases are a day at most
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ms);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return WakeUp{*owner, std::chrono::milliseconds(ms)};
+  const auto ms = util::parse_number<std::uint32_t>(text.substr(space + 1));  // leases are a day at most
+  if (!ms) return std::nullopt;
+  return WakeUp{*owner, std::chrono::milliseconds(*ms)};
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "util/number.hpp"
 
 namespace dlock::redis {
 
@@ -14,7 +15,7 @@ namespace {
 using Type = Reply::Type;
 
 std::optional<common::Host> host_of(std::string_view name, std::string_view port_text) {
-  const auto port = to_number<std::uint16_t>(port_text);
+  const auto port = util::parse_number<std::uint16_t>(port_text);
   if (!port || *port == 0) return std::nullopt;
   common::Host host{.name = std::string(name), .port = *port};
   return common::is_host_name(host.name) ? std::optional(std::move(host)) : std::nullopt;
@@ -32,7 +33,7 @@ Result<common::Host> read_address(const Reply& reply) {
 }
 
 Result<ServiceState> read_service(const Reply& reply) {
-  const auto epoch = to_number<std::uint64_t>(field_in(reply, "config-epoch"));
+  const auto epoch = util::parse_number<std::uint64_t>(field_in(reply, "config-epoch"));
   const auto replicas = number_in(reply, "num-slaves");
   if (!epoch || !replicas) return unexpected("SENTINEL MASTER", reply);
   return ServiceState{

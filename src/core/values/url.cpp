@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include <dlock/error.hpp>
 
 #include "util/names.hpp"
+#include "util/number.hpp"
 #include "util/percent.hpp"
 #include "util/wipe.hpp"
 
@@ -73,13 +73,12 @@ std::string parse_scheme(std::string_view text) {
 }
 
 std::uint16_t parse_port(std::string_view text, std::string_view host) {
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535) {
+  const auto port = util::parse_number<std::uint16_t>(text);
+  if (!port || *port == 0) {
     // Not shown: in a URL that lacks its '@', or has an unescaped '/' in the password, it is the password.
     refuse("the port of host " + util::quoted(host) + " is not a number from 1 to 65535");
   }
-  return static_cast<std::uint16_t>(port);
+  return *port;
 }
 
 // The key of a parameter as a message may show it; in a malformed URL anything may stand in its place.
@@ -238,9 +237,8 @@ std::optional<Duration> Url::take_duration(std::string_view key) {
 std::optional<std::uint32_t> Url::take_number(std::string_view key, std::uint32_t min, std::uint32_t max) {
   const auto text = take(key);
   if (!text) return std::nullopt;
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error == std::errc() && end == text->data() + text->size() && value >= min && value <= max) return value;
+  const auto value = util::parse_number<std::uint32_t>(*text);
+  if (value && *value >= min && *value <= max) return value;
   refuse("parameter \"" + std::string(key) + "\": " + util::quoted(*text) + " is not a number from " +
          std::to_string(min) + " to " + std::to_string(max));
 }
