@@ -10,10 +10,10 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <dlock/backend.hpp>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "util/names.hpp"
 
 namespace dlock::common {
@@ -38,20 +38,15 @@ class SessionHolds {
     if (valid_until < saturating_add(told_, step)) return;
     told_ = valid_until;
     const TimePoint now = host_.executor().now();
-    std::vector<OwnerId> owners;  // the host may release one while it is told
-    owners.reserve(holds_.size());
-    for (const auto& [owner, hold] : holds_) owners.push_back(owner);
-    for (const OwnerId& owner : owners) {
-      Hold* const hold = find(owner);
-      if (hold == nullptr) continue;
-      TimePoint& end = hold->grant.valid_until;
+    for_each_still_in(holds_, [&](const OwnerId& owner, Hold& hold) {  // the host may release one while it is told
+      TimePoint& end = hold.grant.valid_until;
       if (may_be_over(end, now)) {  // its holder may have been told so already
-        lose(owner, service_ + " was not heard of before the lease of " + called(*hold) + " ran out");
+        lose(owner, service_ + " was not heard of before the lease of " + called(hold) + " ran out");
       } else {
         end = std::max(end, valid_until);
         host_.extended(owner, end);
       }
-    }
+    });
   }
 
   void session_lost(const Failure& why) {

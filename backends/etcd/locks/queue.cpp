@@ -1,8 +1,8 @@
 #include "backends/etcd/locks/queue.hpp"
 
 #include <utility>
-#include <vector>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
 #include "backends/etcd/locks/queue_contention.hpp"
@@ -101,26 +101,14 @@ void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadl
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
-// They come and go while they are told something.
-template <class F>
-void Queue::for_each(F&& f) {
-  std::vector<std::uint64_t> ids;
-  ids.reserve(contentions_.size());
-  for (const auto& [id, contention] : contentions_) ids.push_back(id);
-  for (const std::uint64_t id : ids) {
-    const auto found = contentions_.find(id);
-    if (found != contentions_.end()) f(*found->second);
-  }
-}
-
 void Queue::session_ready() {
   trouble_ = {};
-  for_each([](QueueContention& contention) { contention.session_ready(); });
+  common::for_each_still_in(contentions_, [](auto, QueueContention* each) { each->session_ready(); });
 }
 
 void Queue::session_suspended(const Failure& why) {
   trouble_ = why;
-  for_each([&why](QueueContention& contention) { contention.session_suspended(why); });
+  common::for_each_still_in(contentions_, [&why](auto, QueueContention* each) { each->session_suspended(why); });
 }
 
 void Queue::session_lost(const Failure& why) {
@@ -130,7 +118,7 @@ void Queue::session_lost(const Failure& why) {
   created_.clear();
   numbers_ = {};
   holds_.session_lost(why);
-  for_each([](QueueContention& contention) { contention.session_lost(); });
+  common::for_each_still_in(contentions_, [](auto, QueueContention* each) { each->session_lost(); });
   batches_.fail_waiting({errc::lost, why.detail});
 }
 

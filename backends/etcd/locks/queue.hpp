@@ -84,8 +84,6 @@ class Queue {
   // Without doubt another acquire may have that number by the time that a late request to remove the key comes, which
   // finds another revision then.
   void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer);
-  template <class F>
-  void for_each(F&& f);
 
   BackendHost& host_;
   Client& client_;

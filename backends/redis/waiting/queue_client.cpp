@@ -1,8 +1,8 @@
 #include "backends/redis/waiting/queue_client.hpp"
 
 #include <utility>
-#include <vector>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "backends/redis/timing.hpp"
@@ -60,12 +60,7 @@ bool QueueClient::look(const Server& server) {
 // Contentions come and go while they are told something.
 template <class F>
 void QueueClient::for_each(F&& f) {
-  std::vector<OwnerId> owners;
-  owners.reserve(waiting_.size());
-  for (const auto& [owner, contention] : waiting_) owners.push_back(owner);
-  for (const OwnerId& owner : owners) {
-    if (auto* contention = find(owner)) f(*contention);
-  }
+  common::for_each_still_in(waiting_, [&f](const OwnerId&, QueueContention* contention) { f(*contention); });
 }
 
 QueueContention* QueueClient::find(const OwnerId& owner) const {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/zookeeper/nodes/node_name.hpp"
 
 namespace dlock::zookeeper {
@@ -218,12 +219,7 @@ void Tombstones::session_ready(bool fresh) {
     }
     session_lost();
   }
-  std::vector<Id> ids;
-  ids.reserve(entries_.size());
-  for (const auto& [id, entry] : entries_) ids.push_back(id);
-  for (const Id id : ids) {
-    if (entries_.contains(id)) attempt(id);
-  }
+  common::for_each_still_in(entries_, [this](Id id, const auto& /*entry*/) { attempt(id); });
 }
 
 void Tombstones::session_lost() {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "util/names.hpp"
 
@@ -41,16 +41,6 @@ Ephemeral::~Ephemeral() {
 Ephemeral::Attempt* Ephemeral::find(AttemptId id) const {
   const auto found = attempts_.find(id);
   return found == attempts_.end() ? nullptr : found->second.get();
-}
-
-template <class F>
-void Ephemeral::for_each_attempt(F&& f) {
-  std::vector<AttemptId> ids;
-  ids.reserve(attempts_.size());
-  for (const auto& [id, attempt] : attempts_) ids.push_back(id);
-  for (const AttemptId id : ids) {
-    if (find(id) != nullptr) f(id);
-  }
 }
 
 // --- A try -----------------------------------------------------------------------------------------------------------
@@ -245,7 +235,7 @@ void Ephemeral::abandon(const LockRequest& request) {
 // --- The session -----------------------------------------------------------------------------------------------------
 
 void Ephemeral::session_ready() {
-  for_each_attempt([this](AttemptId id) {
+  common::for_each_still_in(attempts_, [this](AttemptId id, auto&) {
     // The others have been asked for already, and will be answered.
     if (find(id)->waiting && requests_.ready()) begin(id);
   });
@@ -253,11 +243,11 @@ void Ephemeral::session_ready() {
 
 void Ephemeral::session_suspended(const Failure& why) {
   if (why.code != errc::access_denied) return;
-  for_each_attempt([&](AttemptId id) { fail(id, why); });
+  common::for_each_still_in(attempts_, [&](AttemptId id, auto&) { fail(id, why); });
 }
 
 void Ephemeral::session_lost(const Failure& why) {
-  for_each_attempt([&](AttemptId id) {
+  common::for_each_still_in(attempts_, [&](AttemptId id, auto&) {
     fail(id, {find(id)->creating ? errc::ambiguous : errc::unavailable, why.detail});
   });
   unresolved_.clear();  // what they may have made goes with the session

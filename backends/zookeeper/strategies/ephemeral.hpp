@@ -65,8 +65,6 @@ class Ephemeral {
   void no_answer(AttemptId id, const Failure& why);
   void answer(AttemptId id, TryOutcome outcome);
   [[nodiscard]] bool unclaimed(const std::string& path, std::int64_t created) const;
-  template <class F>
-  void for_each_attempt(F&& f);
 
   BackendHost& host_;
   const Options& options_;

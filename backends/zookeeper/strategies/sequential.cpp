@@ -1,8 +1,8 @@
 #include "backends/zookeeper/strategies/sequential.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/zookeeper/strategies/queue_contention.hpp"
 #include "util/names.hpp"
 
@@ -41,32 +41,19 @@ void Sequential::forget(std::uint64_t id, const std::string& name) {
   if (--found->second == 0) contended_.erase(found);
 }
 
-// In the order of their acquires, so that they queue in it. They come and go while they are told something.
-template <class F>
-void Sequential::for_each(F&& f) {
-  std::vector<std::uint64_t> ids;
-  ids.reserve(contentions_.size());
-  for (const auto& [id, contention] : contentions_) ids.push_back(id);
-  std::sort(ids.begin(), ids.end());
-  for (const std::uint64_t id : ids) {
-    const auto found = contentions_.find(id);
-    if (found != contentions_.end()) f(*found->second);
-  }
-}
-
 void Sequential::session_ready() {
   trouble_ = {};
-  for_each([](QueueContention& contention) { contention.session_ready(); });
+  common::for_each_still_in(contentions_, [](auto, QueueContention* each) { each->session_ready(); });
 }
 
 void Sequential::session_suspended(const Failure& why) {
   trouble_ = why;
-  for_each([&why](QueueContention& contention) { contention.session_suspended(why); });
+  common::for_each_still_in(contentions_, [&why](auto, QueueContention* each) { each->session_suspended(why); });
 }
 
 void Sequential::session_lost(const Failure& why) {
   trouble_ = {errc::unavailable, why.detail};
-  for_each([&why](QueueContention& contention) { contention.session_lost(why); });
+  common::for_each_still_in(contentions_, [&why](auto, QueueContention* each) { each->session_lost(why); });
 }
 
 void Sequential::warn_of_unknown_child(const std::string& name, const std::string& lock_path,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -47,8 +48,6 @@ class Sequential {
   friend class QueueContention;
 
   void forget(std::uint64_t id, const std::string& name);
-  template <class F>
-  void for_each(F&& f);
   // Of a lock, once.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
@@ -60,7 +59,7 @@ class Sequential {
   Tombstones& tombstones_;
   Holds& holds_;
   std::uint64_t next_id_ = 0;
-  std::unordered_map<std::uint64_t, QueueContention*> contentions_;
+  std::map<std::uint64_t, QueueContention*> contentions_;   // in the order of their acquires, so that they queue in it
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   RecentNames busy_;
   RecentNames refused_;  // because of what is in their queue

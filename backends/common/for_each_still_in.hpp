@@ -1,0 +1,20 @@
+// Telling something to many of whom each may have others come and go.
+#pragma once
+
+#include <vector>
+
+namespace dlock::common {
+
+// Calls f with the key and the value of each that is in the map now, in its order, and is still there when its turn
+// comes.
+template <class Map, class F>
+void for_each_still_in(Map& map, F&& f) {
+  std::vector<typename Map::key_type> keys;
+  keys.reserve(map.size());
+  for (const auto& [key, value] : map) keys.push_back(key);
+  for (const auto& key : keys) {
+    if (const auto found = map.find(key); found != map.end()) f(key, found->second);
+  }
+}
+
+}  // namespace dlock::common
