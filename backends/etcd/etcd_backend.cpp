@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/common/refusals.hpp"
 #include "backends/etcd/administration/diagnosis.hpp"
 #include "backends/etcd/administration/inspection.hpp"
 #include "backends/etcd/connection/socket_member.hpp"
 #include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
-#include "util/duration_text.hpp"
 #include "util/names.hpp"
 
 namespace dlock::etcd {
@@ -16,9 +16,6 @@ namespace dlock::etcd {
 namespace {
 
 constexpr std::chrono::milliseconds min_lease{1};
-
-// What was refused before it began.
-class NoContention final : public Contention {};
 
 }  // namespace
 
@@ -69,19 +66,11 @@ std::optional<Failure> EtcdBackend::problem_with(const std::string& name) const 
 
 std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) const {
   if (auto problem = problem_with(request.name)) return problem;
-  // The default is taken as it is: whoever gives a session_ttl means all locks.
-  if (request.lease <= options_.session_ttl || request.lease == default_lease_) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
-                                             " is longer than the session lives without its client; give a longer "
-                                             "session_ttl than " +
-                                             util::to_text(options_.session_ttl)};
+  return common::problem_with_lease(request.lease, default_lease_, options_.session_ttl, "session_ttl");
 }
 
 std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) {
-    sink.failed(*std::move(problem));
-    return std::make_unique<NoContention>();
-  }
+  if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
   if (request.space != Space::election) return queue_.contend(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
@@ -93,11 +82,6 @@ std::unique_ptr<Contention> EtcdBackend::contend_for_all(const std::vector<LockR
       std::ranges::none_of(requests, [this](const auto& request) { return problem_with(request).has_value(); });
   if (auto contention = good ? queue_.contend_for_all(requests, sink) : nullptr) return contention;
   return Backend::contend_for_all(requests, sink);  // one by one there is a session, or a reason that names the lock
-}
-
-// The session does it.
-void EtcdBackend::renew(const Grant& /*grant*/, RenewHandler done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
 }
 
 // A watch that is set again whenever its stream breaks.
@@ -175,17 +159,18 @@ void EtcdBackend::session_ready(bool /*fresh*/) {
 }
 
 void EtcdBackend::session_suspended(const Failure& why) {
-  if (std::exchange(connected_, false)) {
-    host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-  }
+  broken(why);
   queue_.session_suspended(why);
 }
 
 void EtcdBackend::session_lost(const Failure& why) {
-  if (std::exchange(connected_, false)) {
-    host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-  }
+  broken(why);
   queue_.session_lost(why);
+}
+
+void EtcdBackend::broken(const Failure& why) {
+  if (!std::exchange(connected_, false)) return;
+  host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 
 void EtcdBackend::cluster_changed() {

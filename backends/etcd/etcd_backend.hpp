@@ -14,6 +14,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/refusals.hpp"
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
 #include "backends/etcd/connection/watches.hpp"
@@ -32,7 +33,8 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
                                                             GrantSink& sink) override;
-  void renew(const Grant& grant, RenewHandler done) override;
+  // The session does it.
+  void renew(const Grant& /*grant*/, RenewHandler done) override { common::refuse_renewal(done); }
   void release(const Grant& grant, ReleaseHandler done) override { queue_.release(grant, std::move(done)); }
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
@@ -52,6 +54,7 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
   void cluster_changed() override;
+  void broken(const Failure& why);
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 

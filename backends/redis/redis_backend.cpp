@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/common/refusals.hpp"
 #include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
 #include "backends/redis/cluster/cluster_findings.hpp"
@@ -35,9 +36,6 @@ std::string_view scheme_of(const Options& options) {
   if (options.cluster) return options.tls ? "rediss-cluster" : "redis-cluster";
   return options.tls ? "rediss" : "redis";
 }
-
-// What was refused before it began.
-class NoContention final : public Contention {};
 
 }  // namespace
 
@@ -110,10 +108,7 @@ std::optional<Failure> RedisBackend::problem_with(Space space, const std::string
 }
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request.space, request.name)) {
-    sink.failed(*std::move(problem));
-    return std::make_unique<NoContention>();
-  }
+  if (auto problem = problem_with(request.space, request.name)) return common::refuse(sink, *std::move(problem));
   if (options_.strategy == Strategy::queue && request.wait) return queue_.contend(request, sink);
   return TryBackend::contend(request, sink);
 }

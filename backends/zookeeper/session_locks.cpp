@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/common/refusals.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
 
@@ -14,9 +15,6 @@ constexpr std::chrono::milliseconds min_lease{1};
 
 // Waiters are woken by their watches; each of these asks for a write.
 constexpr TryPolicy try_policy{.poll_min = std::chrono::seconds(20), .poll_max = std::chrono::seconds(40)};
-
-// What was refused before it began.
-class NoContention final : public Contention {};
 
 }  // namespace
 
@@ -74,19 +72,11 @@ std::optional<Failure> SessionLocks::problem_with(const std::string& name) const
 
 std::optional<Failure> SessionLocks::problem_with(const LockRequest& request) const {
   if (auto problem = problem_with(request.name)) return problem;
-  // The default is taken as it is: whoever gives a session timeout means all locks.
-  if (request.lease <= options_.session_timeout || request.lease == default_lease_) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
-                                             " is longer than the session lives without its client; give a longer "
-                                             "session_timeout than " +
-                                             util::to_text(options_.session_timeout)};
+  return common::problem_with_lease(request.lease, default_lease_, options_.session_timeout, "session_timeout");
 }
 
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) {
-    sink.failed(*std::move(problem));
-    return std::make_unique<NoContention>();
-  }
+  if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
   if (request.space != Space::election) return begin(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
@@ -115,7 +105,7 @@ void SessionLocks::abandon(const LockRequest& request) {
 
 // The session does it.
 void SessionLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+  common::refuse_renewal(done);
 }
 
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "backends/common/refusals.hpp"
 #include "util/duration_text.hpp"
 
 namespace dlock::postgres {
@@ -80,7 +81,7 @@ std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, G
 
 // The sessions do it.
 void AdvisoryLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+  common::refuse_renewal(done);
 }
 
 void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {

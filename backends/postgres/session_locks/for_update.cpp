@@ -6,6 +6,7 @@
 
 #include <dlock/duration.hpp>
 
+#include "backends/common/refusals.hpp"
 #include "backends/postgres/session_locks/for_update_contention.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 #include "util/duration_text.hpp"
@@ -117,7 +118,7 @@ std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, 
 
 // The session does it.
 void ForUpdateLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+  common::refuse_renewal(done);
 }
 
 void ForUpdateLocks::hold(const Grant& grant, Transactions::Member member) {

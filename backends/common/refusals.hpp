@@ -1,0 +1,25 @@
+// What a backend answers to what it does not even begin.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <dlock/backend.hpp>
+
+namespace dlock::common {
+
+// Of an acquire.
+[[nodiscard]] std::unique_ptr<Contention> refuse(GrantSink& sink, Failure why);
+
+// Of a renewal, where the session is the lease.
+void refuse_renewal(const Backend::RenewHandler& done);
+
+// What is wrong with a lease where sessions live for so long without their client, as that parameter of the URL says.
+// The default lease is taken as it is: whoever gives the parameter means all locks.
+[[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease,
+                                                        std::chrono::nanoseconds default_lease,
+                                                        std::chrono::nanoseconds session, const std::string& parameter);
+
+}  // namespace dlock::common
