@@ -282,6 +282,28 @@ TEST_F(EtcdBackendTest, CompactionIsNobodysError) {
   EXPECT_FALSE(waiter->failure);
 }
 
+// What happened meanwhile is told by the watch, or seen where its beginning is forgotten.
+TEST_F(EtcdBackendTest, AHolderWhoseLookFailedLooksAgain) {
+  for (const bool compacted : {false, true}) {
+    const auto held = contend(*backend, compacted ? "a" : "b");
+    engine.advance(1s);
+    bool failed = false;
+    etcd.status = [&](std::string_view method) {
+      if (method != method_transaction || std::exchange(failed, true)) return GrpcStatus{};
+      return GrpcStatus{.code = 8, .message = "etcdserver: too many requests"};
+    };
+    etcd.break_connections();
+    while (!failed) engine.advance(10ms);
+    etcd.remove(etcd.keys_below(compacted ? "dlock/a/" : "dlock/b/").front());
+    if (compacted) etcd.compact();
+    EXPECT_TRUE(host.losses.empty());
+    engine.advance(1s);
+    ASSERT_EQ(host.losses.size(), 1U);
+    EXPECT_EQ(host.losses.front().owner, held->request.owner);
+    host.losses.clear();
+  }
+}
+
 TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
   etcd.refuses = true;
   const auto attempt = contend(*backend, "a", false);
