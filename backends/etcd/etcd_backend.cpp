@@ -153,7 +153,7 @@ void EtcdBackend::client_down(const Failure& why) {
   session_.client_down(why);
 }
 
-void EtcdBackend::session_ready(bool /*fresh*/) {
+void EtcdBackend::session_ready() {
   if (!std::exchange(connected_, true)) host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
   queue_.session_ready();
 }

@@ -49,7 +49,7 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
 
   void client_ready() override;
   void client_down(const Failure& why) override;
-  void session_ready(bool fresh) override;
+  void session_ready() override;
   void session_alive(TimePoint valid_until) override { queue_.session_alive(valid_until); }
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;

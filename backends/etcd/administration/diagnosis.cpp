@@ -1,5 +1,6 @@
 #include "backends/etcd/administration/diagnosis.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -75,8 +76,7 @@ class Examination : public std::enable_shared_from_this<Examination> {
 
   void judge_encryption() {
     if (client_.options().tls) return add(Severity::ok, "encryption", "TLS, and the server's certificate is verified");
-    bool this_machine = true;
-    for (const auto& host : client_.options().hosts) this_machine = this_machine && host.is_this_machine();
+    const bool this_machine = std::ranges::all_of(client_.options().hosts, &common::Host::is_this_machine);
     findings_.push_back(common::not_encrypted(this_machine, ", locks among it; etcds:// encrypts"));
   }
 
@@ -100,20 +100,17 @@ class Examination : public std::enable_shared_from_this<Examination> {
     Executor& executor = client_.executor();
     const std::string key =
         client_.options().prefix + ".doctor/" + OwnerId(executor.random(), executor.random()).to_string();
-    client_.call(
-        method_transaction,
-        Transaction().if_absent({key}).put(key, "", session_.lease()).read({.range = {key}}).request(), deadline_,
-        [self = shared_from_this(), key](const Result<std::string>& answer, TimePoint) { self->made(answer, key); });
+    client_.call(Transaction().if_absent({key}).put(key, "", session_.lease()).read({.range = {key}}), deadline_,
+                 [self = shared_from_this(), key](const auto& answer) { self->made(answer, key); });
   }
 
-  void made(const Result<std::string>& answer, const std::string& key) {
+  void made(const Result<TransactionAnswer>& answer, const std::string& key) {
     if (!answer.ok() && answer.failure().code != errc::ambiguous) return judge_place(answer);
-    client_.call(
-        method_transaction, Transaction().remove({key}).request(), deadline_,
-        [self = shared_from_this()](const Result<std::string>& removed, TimePoint) { self->judge_place(removed); });
+    client_.call(Transaction().remove({key}), deadline_,
+                 [self = shared_from_this()](const auto& removed) { self->judge_place(removed); });
   }
 
-  void judge_place(const Result<std::string>& answer) {
+  void judge_place(const Result<TransactionAnswer>& answer) {
     const std::string& prefix = client_.options().prefix;
     const std::string place = prefix.empty() ? "locks" : "locks below " + util::quoted(prefix);
     if (answer.ok()) {

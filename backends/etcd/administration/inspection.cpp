@@ -21,14 +21,11 @@ constexpr std::size_t removed_at_once = 100;  // of 128 that etcd takes
 
 using Keys = std::vector<KeyValue>;
 
-// Calls done with the steps of a question, or why there is no answer.
 void question(Client& client, const Transaction& transaction, TimePoint deadline,
               std::function<void(Result<TransactionAnswer>)> done) {
-  client.call(method_transaction, transaction.request(), deadline,
-              [done = std::move(done)](const Result<std::string>& answer, TimePoint) {
-                if (!answer.ok()) return done(unanswered_question(answer.failure()));
-                done(read_transaction(answer.value(), {1}));
-              });
+  client.call(transaction, deadline, [done = std::move(done)](Result<TransactionAnswer> answer) {
+    done(answer.ok() ? std::move(answer) : unanswered_question(answer.failure()));
+  });
 }
 
 // Of the keys of a lock, the oldest first: who hold it.
@@ -135,13 +132,11 @@ void remove(Client& client, TimePoint deadline, Keys keys, std::size_t at_once, 
   for (std::size_t i = 0; i < count; ++i) {
     transaction.if_created({keys[i].key}, keys[i].created).remove({keys[i].key});
   }
-  client.call(method_transaction, transaction.request(), deadline,
-              [&client, deadline, keys = std::move(keys), at_once, removed, count, steps = transaction.steps(),
-               done = std::move(done)](const Result<std::string>& answer, TimePoint) {
+  client.call(transaction, deadline,
+              [&client, deadline, keys = std::move(keys), at_once, removed, count,
+               done = std::move(done)](const Result<TransactionAnswer>& answer) {
                 if (!answer.ok()) return done(answer.failure());
-                const auto read = read_transaction(answer.value(), steps);
-                if (!read.ok()) return done(read.failure());
-                const bool held = read.value().held;
+                const bool held = answer.value().held;
                 // One of them has gone; the others still may be there.
                 if (!held && count > 1) return remove(client, deadline, keys, 1, removed, done);
                 remove(client, deadline, Keys(keys.begin() + static_cast<std::ptrdiff_t>(count), keys.end()), at_once,

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/etcd/wire/messages.hpp"
-
 namespace dlock::etcd {
 
 namespace {
@@ -116,18 +114,24 @@ void Client::send_waiting() {
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-Client::RequestId Client::call(std::string_view method, std::string request, TimePoint deadline, CallHandler done) {
+void Client::call(std::string_view method, std::string request, TimePoint deadline, CallHandler done) {
   Requests::Entry entry{.id = requests_.next_id(),
                         .deadline = deadline,
                         .payload = {.method = method, .request = std::move(request), .done = std::move(done)}};
-  const RequestId id = entry.id;
   if (may_send()) {
     send(std::move(entry));
   } else {
     requests_.wait(std::move(entry));
     reconnect_.want();
   }
-  return id;
+}
+
+void Client::call(const Transaction& transaction, TimePoint deadline, Callback<Result<TransactionAnswer>> done) {
+  call(method_transaction, transaction.request(), deadline,
+       [steps = transaction.steps(), done = std::move(done)](const Result<std::string>& answer, TimePoint) {
+         if (!answer.ok()) return done(answer.failure());
+         done(read_transaction(answer.value(), steps));
+       });
 }
 
 void Client::send(Requests::Entry entry) {
@@ -262,15 +266,17 @@ void Client::down(Failure why) {
   }
   const Lifetime::Watch life = lifetime_.watch();
   if (was_ready || round_over) user_.client_down(why);
-  for (const auto& entry : under_way) {
+  if (!life.over())
+    fail(under_way, {errc::ambiguous, why.detail});  // whatever ended the connection says nothing about them
+  if (!life.over()) fail(waiting, why);
+}
+
+template <class Entries>
+void Client::fail(const Entries& entries, const Failure& why) {
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const Requests::Entry& entry : entries) {
     if (life.over()) return;
-    if (!entry.payload.done) continue;
-    // Whatever ended the connection says nothing about them.
-    entry.payload.done(Failure{errc::ambiguous, why.detail}, entry.sent);
-  }
-  for (const auto& entry : waiting) {
-    if (life.over()) return;
-    entry.payload.done(why, {});
+    if (entry.payload.done) entry.payload.done(why, entry.sent);
   }
 }
 
@@ -295,17 +301,9 @@ TimePoint Client::requests_unresponsive() {
 }
 
 void Client::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Requests::Entry> unsent) {
-  const Failure late{errc::ambiguous, here() + ": no answer in time"};
-  const Failure why = problem();
   const Lifetime::Watch life = lifetime_.watch();
-  for (const auto& entry : sent) {
-    if (life.over()) return;
-    entry.payload.done(late, entry.sent);
-  }
-  for (const auto& entry : unsent) {
-    if (life.over()) return;
-    entry.payload.done(why, {});
-  }
+  fail(sent, {errc::ambiguous, here() + ": no answer in time"});
+  if (!life.over()) fail(unsent, problem());
 }
 
 }  // namespace dlock::etcd

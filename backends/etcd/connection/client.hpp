@@ -24,6 +24,7 @@
 #include "backends/etcd/connection/failures.hpp"
 #include "backends/etcd/connection/member.hpp"
 #include "backends/etcd/options.hpp"
+#include "backends/etcd/wire/messages.hpp"
 
 namespace dlock::etcd {
 
@@ -35,14 +36,12 @@ struct CallRequest {
   std::string_view method;
   std::string request;
   bool repeated = false;  // after another login
-  CallHandler done;       // empty: nobody waits for the answer any more
+  CallHandler done;       // empty: it was given up
 };
 
 // In tasks only.
 class Client final : private Member::Events, private common::RequestTable<CallRequest>::User {
  public:
-  using RequestId = std::uint64_t;  // never 0
-
   class User {
    public:
     User() = default;
@@ -83,9 +82,9 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
 
   // The handler is called once, never inside the call. The answer is given up at the deadline; a member that does not
   // answer for the whole response timeout loses the connection. method: a constant.
-  RequestId call(std::string_view method, std::string request, TimePoint deadline, CallHandler done);
-  // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be.
-  bool withdraw(RequestId id) { return requests_.withdraw(id); }
+  void call(std::string_view method, std::string request, TimePoint deadline, CallHandler done);
+  // The same, with its answer read.
+  void call(const Transaction& transaction, TimePoint deadline, Callback<Result<TransactionAnswer>> done);
   // Within the response timeout.
   [[nodiscard]] TimePoint answer_by() const { return saturating_add(executor_.now(), options_.response_timeout); }
 
@@ -107,7 +106,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
  private:
   using Requests = common::RequestTable<CallRequest>;
   struct Answer {
-    RequestId request;
+    Requests::Id request;
     std::optional<std::string> message = std::nullopt;
   };
 
@@ -124,6 +123,8 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void leave_later(Failure why);
   void break_off(Failure why);
   void down(Failure why);
+  template <class Entries>
+  void fail(const Entries& entries, const Failure& why);
   [[nodiscard]] std::string here() const;
 
   void member_opened() override;

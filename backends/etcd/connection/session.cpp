@@ -47,16 +47,13 @@ void Session::client_ready() {
   for (const std::int64_t lease : std::exchange(over_, {})) revoke(lease);
   if (lease_ == 0) return begin();
   const Lifetime::Watch life = lifetime_.watch();
-  user_.session_ready(false);
+  user_.session_ready();
   if (!life.over() && lease_ != 0) beat();
 }
 
 void Session::client_down(const Failure& why) {
-  ++attempt_;
+  stop_attempts();
   stream_ = 0;
-  beating_ = false;
-  timer_.disarm();
-  patience_timer_.disarm();
   problem_ = why;
   if (closing_) return;
   // Another member may be better, and there is something to keep.
@@ -64,6 +61,13 @@ void Session::client_down(const Failure& why) {
     timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { client_.want(); });
   }
   user_.session_suspended(why);
+}
+
+void Session::stop_attempts() {
+  ++attempt_;
+  beating_ = false;
+  timer_.disarm();
+  patience_timer_.disarm();
 }
 
 // --- A new one -------------------------------------------------------------------------------------------------------
@@ -88,15 +92,13 @@ void Session::granted(const Result<std::string>& answer, TimePoint sent, std::in
   }
   heard(grant.value().header);
   const Options& options = client_.options();
-  client_.call(
-      method_transaction, Transaction().put(session_key(options, lease), options.holder, lease).request(),
-      client_.answer_by(),
-      lifetime_.guard([this, grant = grant.value(), sent, attempt = attempt_](const auto& marked_answer, TimePoint) {
-        if (attempt == attempt_) marked(marked_answer, grant, sent);
-      }));
+  client_.call(Transaction().put(session_key(options, lease), options.holder, lease), client_.answer_by(),
+               lifetime_.guard([this, grant = grant.value(), sent, attempt = attempt_](const auto& made) {
+                 if (attempt == attempt_) marked(made, grant, sent);
+               }));
 }
 
-void Session::marked(const Result<std::string>& answer, const LeaseAnswer& grant, TimePoint sent) {
+void Session::marked(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent) {
   if (!answer.ok()) {
     over_.push_back(grant.id);
     return no_session(answer.failure());
@@ -108,7 +110,7 @@ void Session::marked(const Result<std::string>& answer, const LeaseAnswer& grant
   problem_ = {};
   alive_until(lease_valid_until(sent, ttl_));
   beat_later(saturating_add(sent, ttl_ / 3));
-  user_.session_ready(true);
+  user_.session_ready();
 }
 
 void Session::no_session(Failure why) {
@@ -208,13 +210,10 @@ void Session::expired(std::int64_t lease) {
 }
 
 void Session::lose(const std::string& why) {
+  stop_attempts();
   over_.push_back(std::exchange(lease_, 0));
-  ++attempt_;
   valid_until_ = TimePoint::min();
   if (stream_ != 0) client_.close_stream(std::exchange(stream_, 0));
-  beating_ = false;
-  timer_.disarm();
-  patience_timer_.disarm();
   deadline_timer_.disarm();
   problem_ = {errc::unavailable, client_.options().endpoint() + ": the session is lost: " + why};
   // Not from inside a call to us; and not at once if the next one may end as soon as this one did.
@@ -236,10 +235,8 @@ void Session::revoke(std::int64_t lease) {
 
 void Session::close(std::function<void()> done) {
   closing_ = true;
-  timer_.disarm();
-  patience_timer_.disarm();
+  stop_attempts();
   deadline_timer_.disarm();
-  ++attempt_;
   const std::int64_t lease = std::exchange(lease_, 0);
   if (lease == 0) return done();
   client_.call(method_lease_revoke, lease_request(lease), client_.answer_by(),

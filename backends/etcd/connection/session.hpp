@@ -32,8 +32,8 @@ class Session final : private Client::Stream {
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    // A session stands (again). fresh: it is a new one, everything of the one before is over.
-    virtual void session_ready(bool fresh) = 0;
+    // A session stands (again).
+    virtual void session_ready() = 0;
     // The cluster was heard of: keys of the session are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
     // Not connected just now, or no session can be had. Attempts go on by themselves, unless the reason is final.
@@ -74,11 +74,13 @@ class Session final : private Client::Stream {
  private:
   void begin();
   void granted(const Result<std::string>& answer, TimePoint sent, std::int64_t lease);
-  void marked(const Result<std::string>& answer, const LeaseAnswer& grant, TimePoint sent);
+  void marked(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent);
   void no_session(Failure why);
 
   void beat();
   void beat_later(TimePoint at);
+  // What is under way concerns nobody any more.
+  void stop_attempts();
   void stream_said(std::string_view message) override;
   void stream_ended(const GrpcStatus& status) override;
   void confirm(const LeaseAnswer& kept, TimePoint sent);

@@ -24,11 +24,8 @@ void AllOrNone::start() {
     transaction.put(keys_.back(), request.holder, lease_);
   }
   // Not with others: who knows which of these locks they are about.
-  queue_.client_.call(
-      method_transaction, transaction.request(), queue_.client_.answer_by(),
-      lifetime_.guard([this, steps = transaction.steps()](const Result<std::string>& answer, TimePoint) {
-        answered(answer.ok() ? read_transaction(answer.value(), steps) : Result<TransactionAnswer>(answer.failure()));
-      }));
+  queue_.client_.call(transaction, queue_.client_.answer_by(),
+                      lifetime_.guard([this](const Result<TransactionAnswer>& answer) { answered(answer); }));
 }
 
 void AllOrNone::answered(const Result<TransactionAnswer>& answer) {

@@ -39,24 +39,22 @@ void Holds::told(const OwnerId& owner, Watches::News news, std::int64_t revision
 }
 
 void Holds::read(const OwnerId& owner, const std::string& key) {
-  client_.call(
-      method_transaction, Transaction().read({.range = {key}, .keys_only = true}).request(), client_.answer_by(),
-      lifetime_.guard([this, owner](const Result<std::string>& answer, TimePoint) { read_key(owner, answer); }));
+  client_.call(Transaction().read({.range = {key}, .keys_only = true}), client_.answer_by(),
+               lifetime_.guard([this, owner](const Result<TransactionAnswer>& answer) { read_key(owner, answer); }));
 }
 
-void Holds::read_key(const OwnerId& owner, const Result<std::string>& answer) {
+void Holds::read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer) {
   Hold* const hold = find(owner);
   if (hold == nullptr) return;
-  const auto read = answer.ok() ? read_transaction(answer.value(), {1}) : Result<TransactionAnswer>(answer.failure());
-  if (!read.ok()) {
+  if (!answer.ok()) {
     hold->watch.reset();
     return look_later(owner, retry_after);
   }
-  const auto& keys = read.value().steps.front().keys;
+  const auto& keys = answer.value().steps.front().keys;
   if (keys.empty() || keys.front().created != hold->own.created) {
     return lose(owner, "somebody removed the key " + util::quoted(hold->own.key) + " of " + called(*hold));
   }
-  hold->own.seen = read.value().header.revision;
+  hold->own.seen = answer.value().header.revision;
   if (!hold->watch) look(owner, *hold);
 }
 

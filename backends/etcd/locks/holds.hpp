@@ -38,7 +38,7 @@ class Holds final : public common::SessionHolds<HeldKey, Watches::Interest> {
   void remove(const OwnerId& owner, HeldKey held) override { remove_(held, owner); }
   void told(const OwnerId& owner, Watches::News news, std::int64_t revision);
   void read(const OwnerId& owner, const std::string& key);
-  void read_key(const OwnerId& owner, const Result<std::string>& answer);
+  void read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer);
 
   Client& client_;
   Watches& watches_;

@@ -84,7 +84,6 @@ class Grpc {
   std::unique_ptr<nghttp2_session, CloseSession> session_;
   std::unordered_map<CallId, std::unique_ptr<Call>> calls_;
   std::deque<Event> events_;
-  std::string out_;  // not taken yet
   std::string problem_;
   std::string output_;     // what was taken from nghttp2 before anyone asked
   std::size_t heard_ = 0;  // how much of HTTP/1's beginning; npos: of something else

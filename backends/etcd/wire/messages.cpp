@@ -83,7 +83,6 @@ bool read_range(std::string_view text, StepAnswer& step) {
   return each_field(text, [&](MessageReader& reader) {
     if (reader.field() == 2) return read_key(reader.bytes(), step.keys.emplace_back());
     if (reader.field() == 3) step.more = reader.number() != 0;
-    if (reader.field() == 4) step.count = reader.signed_number();
     return true;
   });
 }
@@ -233,30 +232,15 @@ std::string watch_cancel(std::int64_t id) {
 Result<WatchAnswer> read_watch(std::string_view text) {
   WatchAnswer answer;
   const bool read = each_field(text, [&](MessageReader& reader) {
-    switch (reader.field()) {
-      case 1:
-        return read_header(reader.bytes(), answer.header);
-      case 2:
-        answer.id = reader.signed_number();
-        break;
-      case 3:
-        answer.created = reader.number() != 0;
-        break;
-      case 4:
-        answer.canceled = reader.number() != 0;
-        break;
-      case 5:
-        answer.compacted = reader.signed_number();
-        break;
-      case 6:
-        answer.reason = reader.bytes();
-        break;
-      case 11:
-        (void)reader.bytes();
-        ++answer.events;
-        break;
-      default:
-        break;
+    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
+    if (reader.field() == 2) answer.id = reader.signed_number();
+    if (reader.field() == 3) answer.created = reader.number() != 0;
+    if (reader.field() == 4) answer.canceled = reader.number() != 0;
+    if (reader.field() == 5) answer.compacted = reader.signed_number();
+    if (reader.field() == 6) answer.reason = reader.bytes();
+    if (reader.field() == 11) {
+      (void)reader.bytes();
+      ++answer.events;
     }
     return true;
   });

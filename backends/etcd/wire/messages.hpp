@@ -18,7 +18,6 @@ inline constexpr std::string_view method_transaction = "/etcdserverpb.KV/Txn";
 inline constexpr std::string_view method_lease_grant = "/etcdserverpb.Lease/LeaseGrant";
 inline constexpr std::string_view method_lease_revoke = "/etcdserverpb.Lease/LeaseRevoke";
 inline constexpr std::string_view method_lease_keep_alive = "/etcdserverpb.Lease/LeaseKeepAlive";
-inline constexpr std::string_view method_lease_time_to_live = "/etcdserverpb.Lease/LeaseTimeToLive";
 inline constexpr std::string_view method_watch = "/etcdserverpb.Watch/Watch";
 inline constexpr std::string_view method_authenticate = "/etcdserverpb.Auth/Authenticate";
 inline constexpr std::string_view method_status = "/etcdserverpb.Maintenance/Status";
@@ -97,8 +96,7 @@ class Transaction {
 // What one step of a transaction answered: keys that were read, or how many were removed.
 struct StepAnswer {
   std::vector<KeyValue> keys;
-  bool more = false;       // than the limit
-  std::int64_t count = 0;  // in the range, whatever the limit
+  bool more = false;  // than the limit
   std::int64_t removed = 0;
 };
 struct TransactionAnswer {
@@ -118,7 +116,7 @@ struct TransactionAnswer {
 // --- Leases ----------------------------------------------------------------------------------------------------------
 
 [[nodiscard]] std::string lease_grant(std::int64_t id, std::int64_t seconds);
-// Also of a keep-alive, a revocation, and a question for the time to live.
+// Also of a keep-alive and a revocation.
 [[nodiscard]] std::string lease_request(std::int64_t id);
 
 struct LeaseAnswer {
@@ -126,7 +124,7 @@ struct LeaseAnswer {
   std::int64_t id = 0;
   std::int64_t seconds = 0;  // 0 or less: there is no such lease
 };
-// Of a grant, a keep-alive or a question for the time to live.
+// Of a grant or a keep-alive.
 [[nodiscard]] Result<LeaseAnswer> read_lease(std::string_view text);
 
 // --- Watches ---------------------------------------------------------------------------------------------------------

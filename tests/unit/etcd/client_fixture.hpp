@@ -36,11 +36,11 @@ class EtcdClientFixture : public testing::Test, public Client::User {
   };
   std::shared_ptr<Outcome> call() {
     auto outcome = std::make_shared<Outcome>();
-    last_call = client->call(method_transaction, Transaction().read({.range = {"k"}}).request(), client->answer_by(),
-                             [outcome](const Result<std::string>& answer, TimePoint) {
-                               ++outcome->told;
-                               outcome->failure = answer.ok() ? Failure{} : answer.failure();
-                             });
+    client->call(method_transaction, Transaction().read({.range = {"k"}}).request(), client->answer_by(),
+                 [outcome](const Result<std::string>& answer, TimePoint) {
+                   ++outcome->told;
+                   outcome->failure = answer.ok() ? Failure{} : answer.failure();
+                 });
     return outcome;
   }
   void connect() {
@@ -65,7 +65,6 @@ class EtcdClientFixture : public testing::Test, public Client::User {
   std::vector<Failure> downs;
   std::function<void()> when_ready;
   std::function<void()> when_down;
-  Client::RequestId last_call = 0;
   std::unique_ptr<Client> client;
 };
 

@@ -82,16 +82,6 @@ TEST_F(EtcdClientTest, AMemberThatCannotServeIsLeftAndTheCallMayHaveHadAnEffect)
   EXPECT_EQ(times_ready, 2);
 }
 
-TEST_F(EtcdClientTest, WhatIsWithdrawnIsNotToldOf) {
-  const auto unsent = call();
-  EXPECT_TRUE(client->withdraw(last_call));
-  connect();
-  const auto sent = call();
-  EXPECT_FALSE(client->withdraw(last_call));
-  engine.advance(5s);
-  EXPECT_EQ(unsent->told + sent->told, 0);
-}
-
 TEST_F(EtcdClientTest, NothingIsToldOnceItIsStopped) {
   connect();
   const auto sent = call();

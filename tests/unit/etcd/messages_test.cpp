@@ -141,7 +141,6 @@ TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
   EXPECT_EQ(answer.value().steps[0].keys[1].created, 6);
   EXPECT_EQ(answer.value().steps[0].keys[1].lease, 0);
   EXPECT_TRUE(answer.value().steps[0].more);
-  EXPECT_EQ(answer.value().steps[0].count, 3);
   EXPECT_TRUE(answer.value().steps[1].keys.empty());
   EXPECT_EQ(answer.value().steps[2].removed, 2);
 }
