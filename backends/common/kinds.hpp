@@ -2,10 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <dlock/error.hpp>
 #include <dlock/space.hpp>
+#include <dlock/url.hpp>
+
+#include "util/names.hpp"
 
 namespace dlock::common {
 
@@ -37,6 +43,16 @@ namespace dlock::common {
   text += prefix.substr(at);
   text += behind;
   return text;
+}
+
+// The "prefix" of a URL, which may be empty; the usual one where it has none. Throws Error(invalid_argument).
+[[nodiscard]] inline std::string take_prefix(Url& url, std::string usual, std::size_t longest) {
+  auto prefix = url.take("prefix");
+  if (!prefix) return usual;
+  auto problem = prefix->empty() ? std::nullopt : util::problem_with_name(*prefix);
+  if (prefix->size() > longest) problem = "longer than " + std::to_string(longest) + " bytes";
+  if (problem) throw Error(errc::invalid_argument, "prefix: " + *problem);
+  return *std::move(prefix);
 }
 
 }  // namespace dlock::common

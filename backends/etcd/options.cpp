@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "backends/common/kinds.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
 
@@ -22,15 +23,6 @@ constexpr std::chrono::seconds longest_session{300};
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
-}
-
-std::string take_prefix(Url& url) {
-  auto prefix = url.take("prefix");
-  if (!prefix) return Options().prefix;
-  if (prefix->empty()) return {};
-  if (prefix->size() > longest_prefix) refuse("prefix: longer than " + std::to_string(longest_prefix) + " bytes");
-  if (auto problem = util::problem_with_name(*prefix)) refuse("prefix: " + *problem);
-  return *std::move(prefix);
 }
 
 std::chrono::seconds take_session_ttl(Url& url, std::chrono::nanoseconds lease) {
@@ -58,7 +50,7 @@ Options parse_options(const BackendConfig& config) {
   if (options.user.empty() != options.password.empty()) {
     refuse(options.user.empty() ? "password: given without a user" : "user: given without a password");
   }
-  options.prefix = take_prefix(url);
+  options.prefix = common::take_prefix(url, options.prefix, longest_prefix);
   options.verbatim = url.take_choice("names", {{"escaped", false}, {"verbatim", true}}, false);
   options.session_ttl = take_session_ttl(url, config.lease);
   options.tls = common::take_tls_options(url, url.scheme() == "etcds", "etcds://");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/common/kinds.hpp"
 #include "backends/redis/cluster/hash_slot.hpp"
 #include "util/names.hpp"
 #include "util/number.hpp"
@@ -28,17 +29,6 @@ std::uint32_t parse_db(std::string_view path) {
   const auto db = parse_number(path.substr(1), 1U << 30U);
   if (!db) refuse("path: " + util::quoted(path) + " is not /<number of a database>");
   return *db;
-}
-
-std::string take_prefix(Url& url) {
-  auto prefix = url.take("prefix");
-  if (!prefix) return "dlock:";
-  if (prefix->empty()) return {};
-  if (prefix->size() > max_prefix_bytes) {
-    refuse("prefix: longer than " + std::to_string(max_prefix_bytes) + " bytes");
-  }
-  if (auto problem = util::problem_with_name(*prefix)) refuse("prefix: " + *problem);
-  return *std::move(prefix);
 }
 
 // The number, or "all".
@@ -133,7 +123,7 @@ Options parse_options(const BackendConfig& config) {
   options.strategy = url.take_choice<Strategy>(
       "strategy", {{"queue", Strategy::queue}, {"broadcast", Strategy::broadcast}, {"poll", Strategy::poll}},
       Strategy::queue);
-  options.prefix = take_prefix(url);
+  options.prefix = common::take_prefix(url, options.prefix, max_prefix_bytes);
   if (options.cluster && !has_usable_braces(options.prefix)) {
     refuse("prefix: " + util::quoted(options.prefix) + ": on a cluster, braces are for a hash tag: {tag}");
   }
