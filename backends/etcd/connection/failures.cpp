@@ -6,34 +6,13 @@ namespace dlock::etcd {
 
 namespace {
 
-// gRPC's numbers.
-enum Code {
-  ok = 0,
-  canceled = 1,
-  unknown = 2,
-  invalid_argument = 3,
-  deadline_exceeded = 4,
-  not_found = 5,
-  already_exists = 6,
-  permission_denied = 7,
-  resource_exhausted = 8,
-  failed_precondition = 9,
-  aborted = 10,
-  out_of_range = 11,
-  unimplemented = 12,
-  internal = 13,
-  unavailable = 14,
-  data_loss = 15,
-  unauthenticated = 16,
-};
-
 bool says(const GrpcStatus& status, std::string_view words) {
   return status.message.find(words) != std::string::npos;
 }
 
 bool is_about_rights(const GrpcStatus& status) {
-  return status.code == permission_denied || says(status, "user name is empty") || says(status, "invalid user ID") ||
-         says(status, "authentication is not enabled");  // for a login
+  return status.code == GrpcStatus::permission_denied || says(status, "user name is empty") ||
+         says(status, "invalid user ID") || says(status, "authentication is not enabled");  // for a login
 }
 
 // An interceptor in front of the request says so.
@@ -44,22 +23,22 @@ bool never_began(const GrpcStatus& status) {
 }  // namespace
 
 Trouble trouble_in(const GrpcStatus& status) {
-  if (status.code == ok) return Trouble::none;
+  if (status.code == GrpcStatus::ok) return Trouble::none;
   if (says(status, "requested lease not found")) return Trouble::no_lease;
   if (is_about_rights(status)) return Trouble::refused;
   // Somebody's rights were changed since the login; a signed token (JWT) is of no more use then.
   if (says(status, "revision of auth store is old")) return Trouble::unauthorized;
   switch (status.code) {
-    case unauthenticated:
+    case GrpcStatus::unauthenticated:
       return Trouble::unauthorized;
-    case resource_exhausted:
+    case GrpcStatus::resource_exhausted:
       return Trouble::overloaded;
-    case canceled:
-    case deadline_exceeded:
-    case aborted:
-    case unavailable:
-    case unknown:  // a time limit of the server's own, and whatever else it has no number for: it stops, is not ready,
-                   // ...
+    case GrpcStatus::canceled:
+    case GrpcStatus::deadline_exceeded:
+    case GrpcStatus::aborted:
+    case GrpcStatus::unavailable:
+    // A time limit of the server's own, and whatever else it has no number for: it stops, is not ready, ...
+    case GrpcStatus::unknown:
       return Trouble::unavailable;
     default:
       return Trouble::refused;
@@ -83,7 +62,7 @@ Failure to_failure(const GrpcStatus& status, const std::string& endpoint) {
       break;
   }
   if (is_about_rights(status)) return {errc::access_denied, detail};
-  if (status.code == unimplemented) return {errc::unsupported, detail};
+  if (status.code == GrpcStatus::unimplemented) return {errc::unsupported, detail};
   return {errc::protocol, detail};
 }
 

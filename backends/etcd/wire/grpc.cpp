@@ -20,11 +20,6 @@ constexpr std::int32_t window = 1 << 20;
 // Each message has a byte in front of it that says whether it is compressed, and its length in four.
 constexpr std::size_t prefix_size = 5;
 
-// gRPC's numbers.
-constexpr int code_unknown = 2;
-constexpr int code_internal = 13;
-constexpr int code_unavailable = 14;
-
 // What the server of another protocol begins with.
 constexpr std::string_view http_1 = "HTTP/1.";
 
@@ -85,12 +80,12 @@ struct Grpc::Call {
 GrpcStatus Grpc::Call::end() const {
   if (http_status != 200) {
     const bool for_now = http_status == 429 || (http_status >= 502 && http_status <= 504);
-    return {.code = for_now ? code_unavailable : code_unknown,
+    return {.code = for_now ? GrpcStatus::unavailable : GrpcStatus::unknown,
             .message = "HTTP status " + std::to_string(http_status) + " instead of an answer"};
   }
-  if (!is_grpc) return {.code = code_unknown, .message = "the answer is not gRPC's"};
-  if (!status) return {.code = code_unknown, .message = "a call ended without a status"};
-  if (*status == 0 && !in.empty()) return {.code = code_internal, .message = "a call ended within a message"};
+  if (!is_grpc) return {.code = GrpcStatus::unknown, .message = "the answer is not gRPC's"};
+  if (!status) return {.code = GrpcStatus::unknown, .message = "a call ended without a status"};
+  if (*status == 0 && !in.empty()) return {.code = GrpcStatus::internal, .message = "a call ended within a message"};
   return {.code = *status, .message = util::percent_decode(message).value_or(message)};
 }
 
@@ -121,7 +116,7 @@ struct Grpc::Callbacks {
     const std::string_view says = text(value, value_size);
     if (key == ":status") call->http_status = number_in(says).value_or(0);
     if (key == "content-type" && says.starts_with("application/grpc")) call->is_grpc = true;
-    if (key == "grpc-status") call->status = number_in(says).value_or(code_unknown);
+    if (key == "grpc-status") call->status = number_in(says).value_or(GrpcStatus::unknown);
     if (key == "grpc-message") call->message = says;
     return 0;
   } catch (const std::bad_alloc&) {
@@ -159,7 +154,7 @@ struct Grpc::Callbacks {
   static int on_close(nghttp2_session* session, std::int32_t stream, std::uint32_t error, void* self) noexcept try {
     if (call_of(session, stream) == nullptr) return 0;  // it has ended already
     static_cast<Grpc*>(self)->end(stream,
-                                  {.code = code_unavailable,
+                                  {.code = GrpcStatus::unavailable,
                                    .message = std::string("a call was broken off: ") + nghttp2_http2_strerror(error),
                                    .not_carried_out = error == NGHTTP2_REFUSED_STREAM});
     return 0;
@@ -332,7 +327,7 @@ void Grpc::refuse_above(CallId last) {
   }
   std::ranges::sort(refused);
   for (const CallId id : refused) {
-    end(id, {.code = code_unavailable, .message = "the server closes the connection", .not_carried_out = true});
+    end(id, {.code = GrpcStatus::unavailable, .message = "the server closes the connection", .not_carried_out = true});
   }
 }
 

@@ -19,7 +19,22 @@ namespace dlock::etcd {
 
 // How a call ended.
 struct GrpcStatus {
-  int code = 0;                  // 0: well; gRPC's numbers
+  // Those of gRPC's numbers that are told apart.
+  enum Code {
+    ok = 0,
+    canceled = 1,
+    unknown = 2,
+    deadline_exceeded = 4,
+    permission_denied = 7,
+    resource_exhausted = 8,
+    aborted = 10,
+    unimplemented = 12,
+    internal = 13,
+    unavailable = 14,
+    unauthenticated = 16,
+  };
+
+  int code = ok;
   std::string message = {};      // for people
   bool not_carried_out = false;  // the server says that it never looked at it
 };
