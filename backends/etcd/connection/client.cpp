@@ -266,8 +266,8 @@ void Client::down(Failure why) {
   }
   const Lifetime::Watch life = lifetime_.watch();
   if (was_ready || round_over) user_.client_down(why);
-  if (!life.over())
-    fail(under_way, {errc::ambiguous, why.detail});  // whatever ended the connection says nothing about them
+  // Whatever ended the connection says nothing about those under way.
+  if (!life.over()) fail(under_way, {errc::ambiguous, why.detail});
   if (!life.over()) fail(waiting, why);
 }
 
