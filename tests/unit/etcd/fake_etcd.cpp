@@ -94,6 +94,10 @@ class FakeEtcd::FakeMember final : public Member {
   void receive() override {}
   void discard() noexcept override {}
 
+  void say_news(CallId call, const std::string& message) {
+    if (!etcd_.holds_news) return say(call, message);
+    etcd_.held_.push_back(lifetime_.guard([this, call, message] { say(call, message); }));
+  }
   void say(CallId call, const std::string& message) {
     later([this, call, message] {
       if (!methods_.contains(call)) return;
@@ -262,8 +266,8 @@ void FakeEtcd::end_old_leases() {
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-std::string FakeEtcd::header() const {
-  return MessageWriter().number(1, cluster).number(3, revision_).number(4, term).take();
+std::string FakeEtcd::header(std::int64_t revision) const {
+  return MessageWriter().number(1, cluster).number(3, revision).number(4, term).take();
 }
 
 std::string FakeEtcd::carry_out(std::string_view method, std::string_view request) {
@@ -271,7 +275,7 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
     ++transactions;
     changed_ = false;
     refusal_ = problem_with(request);
-    return refusal_.code == 0 ? transaction(request, true) : std::string();
+    return refusal_.code == 0 ? transaction(request, all_hold(request), true) : std::string();
   }
   if (method == method_authenticate) {
     users.push_back(text_of(request, 1));
@@ -334,8 +338,7 @@ std::string FakeEtcd::range(std::string_view request) const {
 }
 
 void FakeEtcd::look_at(std::string_view request, bool carried_out, Writes& writes) const {
-  const auto conditions = all_of(request, 1);
-  const bool held = std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
+  const bool held = all_hold(request);
   for (const std::string_view step : all_of(request, 2)) {
     MessageReader reader(step);
     if (!reader.next()) continue;
@@ -367,13 +370,22 @@ GrpcStatus FakeEtcd::problem_with(std::string_view request) const {
   return {};
 }
 
-std::string FakeEtcd::transaction(std::string_view request, bool whole) {
-  // Conditions of transactions in it are looked at before anything is done; those of ours do not touch each other.
+bool FakeEtcd::all_hold(std::string_view request) const {
   const auto conditions = all_of(request, 1);
-  const bool held = std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
+  return std::all_of(conditions.begin(), conditions.end(), [this](auto each) { return holds(each); });
+}
+
+std::string FakeEtcd::transaction(std::string_view request, bool held, bool whole) {
   MessageWriter answer;
   std::string steps;
-  for (const std::string_view step : all_of(request, held ? 2 : 3)) {
+  const auto to_do = all_of(request, held ? 2 : 3);
+  // Conditions of transactions in it are looked at before anything is done.
+  std::deque<bool> inner_held;
+  for (const std::string_view step : to_do) {
+    MessageReader reader(step);
+    if (reader.next() && reader.field() == 4) inner_held.push_back(all_hold(reader.bytes()));
+  }
+  for (const std::string_view step : to_do) {
     MessageReader reader(step);
     if (!reader.next()) continue;
     const std::string_view body = reader.bytes();
@@ -390,7 +402,8 @@ std::string FakeEtcd::transaction(std::string_view request, bool whole) {
         done.message(3, MessageWriter().number(2, remove_range(range_in(body))).take());
         break;
       default:
-        done.message(4, transaction(body, false));
+        done.message(4, transaction(body, inner_held.front(), false));
+        inner_held.pop_front();
         break;
     }
     steps += MessageWriter().message(3, done.take()).take();
@@ -409,22 +422,30 @@ void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view req
   }
   const std::string_view wanted = all_of(request, 1).front();
   const Watch watch{&member, call, number_of(wanted, 7), range_in(wanted), all_of(wanted, 5).empty()};
-  member.say(call, MessageWriter().message(1, header()).number(2, watch.id).flag(3, true).take());
+  const std::int64_t seen = std::max<std::int64_t>(1, revision_ - lag);
+  member.say_news(call, MessageWriter().message(1, header(seen)).number(2, watch.id).flag(3, true).take());
+  for (const Event& each : history_) {
+    if (each.revision > seen) tell(watch, each);
+  }
   watches_.push_back(watch);
 }
 
 void FakeEtcd::compact() {
   for (const Watch& each : std::exchange(watches_, {})) {
-    each.member->say(each.call,
-                     MessageWriter().message(1, header()).number(2, each.id).flag(4, true).number(5, revision_).take());
+    each.member->say_news(
+        each.call, MessageWriter().message(1, header()).number(2, each.id).flag(4, true).number(5, revision_).take());
   }
 }
 
 void FakeEtcd::tell(const std::string& key, bool put) {
-  for (const Watch& each : watches_) {
-    if (!is_in(each.range, key) || (put && !each.puts)) continue;
-    each.member->say(each.call, MessageWriter().message(1, header()).number(2, each.id).message(11, "").take());
-  }
+  history_.push_back({revision_, key, put});
+  for (const Watch& each : watches_) tell(each, history_.back());
+}
+
+void FakeEtcd::tell(const Watch& watch, const Event& event) {
+  if (!is_in(watch.range, event.key) || (event.put && !watch.puts)) return;
+  watch.member->say_news(watch.call,
+                         MessageWriter().message(1, header(event.revision)).number(2, watch.id).message(11, "").take());
 }
 
 std::size_t FakeEtcd::watches() const {

@@ -43,6 +43,8 @@ class FakeEtcd {
   // Ends a stream when something is said in it.
   std::function<std::optional<GrpcStatus>(std::string_view method)> end_of_stream;
   bool holds_keep_alives = false;  // their answers, until answer_held()
+  bool holds_news = false;         // of watches, the same
+  std::int64_t lag = 0;            // so many revisions are told to watches that begin as if they were to come
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
   std::uint64_t cluster = 1;
@@ -60,8 +62,6 @@ class FakeEtcd {
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
   void remove(const std::string& key);
-  // As a member does that lags behind: an earlier key of that name went.
-  void tell_late(const std::string& key) { tell(key, false); }
   // The watches had not been told everything by then.
   void compact();
 
@@ -91,10 +91,12 @@ class FakeEtcd {
   void keep_lease(std::int64_t lease) { kept_[lease] = executor_.now(); }
   void put(const std::string& key, const std::string& value, std::int64_t lease);
   std::int64_t remove_range(const KeyRange& range);
-  [[nodiscard]] std::string header() const;
+  [[nodiscard]] std::string header() const { return header(revision_); }
+  [[nodiscard]] std::string header(std::int64_t revision) const;
   [[nodiscard]] std::string carry_out(std::string_view method, std::string_view request);
   [[nodiscard]] bool holds(std::string_view condition) const;
-  [[nodiscard]] std::string transaction(std::string_view request, bool whole);
+  [[nodiscard]] bool all_hold(std::string_view request) const;
+  [[nodiscard]] std::string transaction(std::string_view request, bool held, bool whole);
   // What etcd looks at before it carries out any of it.
   struct Writes {
     std::vector<std::string> puts;
@@ -106,6 +108,12 @@ class FakeEtcd {
   [[nodiscard]] std::string range(std::string_view request) const;
   void begin_watch(FakeMember& member, CallId call, std::string_view request);
   void tell(const std::string& key, bool put);
+  struct Event {
+    std::int64_t revision;
+    std::string key;
+    bool put;
+  };
+  void tell(const Watch& watch, const Event& event);
 
   Executor& executor_;
   std::int64_t revision_ = 1;
@@ -113,6 +121,7 @@ class FakeEtcd {
   std::map<std::int64_t, TimePoint> kept_;  // leases
   std::set<FakeMember*> connected_;
   std::vector<Watch> watches_;
+  std::vector<Event> history_;
   std::vector<std::function<void()>> late_;
   std::vector<std::function<void()>> held_;
   GrpcStatus refusal_;

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,12 +31,15 @@ using Fate = FakeEtcd::Fate;
 class EtcdSimulation {
  public:
   explicit EtcdSimulation(std::uint64_t seed) : dice_(seed), engine_(seed) {
+    // Where there is a login, no requests go together.
+    const std::string hosts = seed % 4 == 0 ? "user:secret@a,b,c" : "a,b,c";
     for (auto& each : clients_) {
-      const BackendConfig config{.url = Url::parse("etcd://a,b,c?session_ttl=" + std::to_string(2 + seed % 5) + "s"),
-                                 .holder = "h",
-                                 .lease = 2s,
-                                 .response_timeout = 1s,
-                                 .connect_timeout = 1s};
+      const BackendConfig config{
+          .url = Url::parse("etcd://" + hosts + "?session_ttl=" + std::to_string(2 + seed % 5) + "s"),
+          .holder = "h",
+          .lease = 2s,
+          .response_timeout = 1s,
+          .connect_timeout = 1s};
       each = std::make_unique<Client>(engine_, config, etcd_);
     }
   }
@@ -45,20 +50,25 @@ class EtcdSimulation {
     settle();
   }
   [[nodiscard]] int grants() const noexcept { return grants_; }
+  [[nodiscard]] int several_grants() const noexcept { return several_grants_; }
+  [[nodiscard]] int removals() const noexcept { return removals_; }
 
   // All goes well from now on: everybody has a turn, soon.
   void settle() {
     etcd_.fate = nullptr;
     etcd_.refuses = false;
     etcd_.silent = false;
+    etcd_.holds_news = false;
     etcd_.deliver_late();
     etcd_.answer_held();
     pass(20s);
+    forget();
+    EXPECT_TRUE(several_.empty()) << "not answered";
     for (int rounds = 0; rounds < 100 && !all_.empty() && !testing::Test::HasFailure(); ++rounds) {
       for (const auto& each : all_) {
         const bool waits = !each->attempt.grant && !each->attempt.failure && each->attempt.request.wait;
         const bool somebody = std::ranges::any_of(all_, [&](const auto& other) {
-          return other->attempt.request.space == each->attempt.request.space && other->attempt.grant && !over(*other);
+          return lock_of(*other) == lock_of(*each) && other->attempt.grant && !over(*other);
         });
         EXPECT_TRUE(!waits || somebody) << "waits for nobody, in round " << rounds;
       }
@@ -88,8 +98,32 @@ class EtcdSimulation {
     Client& client;
     Attempt attempt;
     bool released = false;
-    bool removed = false;  // by somebody else
   };
+  // An acquire of several locks at once.
+  struct Several final : GrantSink {
+    explicit Several(Client& of) : client(of) {}
+    void granted(Grant grant) override {
+      grants.push_back(std::move(grant));
+      when_granted(grants.back());
+    }
+    void busy() override { answered(); }
+    void unreachable(Failure /*why*/) override { ADD_FAILURE() << "it does not wait"; }
+    void failed(Failure /*why*/) override { answered(); }
+    void answered() {
+      EXPECT_FALSE(std::exchange(over, true)) << "answered twice";
+      EXPECT_TRUE(grants.empty());
+    }
+    Client& client;
+    std::vector<LockRequest> requests;
+    std::vector<Grant> grants;
+    std::function<void(const Grant&)> when_granted;
+    bool over = false;
+    std::unique_ptr<Contention> contention;
+  };
+  using Lock = std::pair<Space, std::string>;
+  [[nodiscard]] static Lock lock_of(const Acquire& acquire) {
+    return {acquire.attempt.request.space, acquire.attempt.request.name};
+  }
 
   std::uint64_t up_to(std::uint64_t most) { return dice_() % most; }
 
@@ -100,7 +134,7 @@ class EtcdSimulation {
   }
 
   void step() {
-    switch (up_to(24)) {
+    switch (up_to(34)) {
       case 0:
         etcd_.break_connections();
         break;
@@ -140,6 +174,24 @@ class EtcdSimulation {
       case 14:
         give_up();
         break;
+      case 15:
+        etcd_.lag = static_cast<std::int64_t>(up_to(2) * up_to(20));
+        break;
+      case 16:
+        etcd_.holds_news = up_to(2) == 0;
+        if (!etcd_.holds_news) etcd_.answer_held();
+        break;
+      case 17:
+        if (!several_.empty()) several_.erase(several_.begin() + static_cast<std::ptrdiff_t>(up_to(several_.size())));
+        break;
+      case 18:
+      case 19:
+      case 20:
+      case 21:
+      case 22:
+      case 23:
+        if (all_.size() < 14) begin_several();
+        break;
       default:
         if (all_.size() < 14) begin();
         break;
@@ -153,7 +205,7 @@ class EtcdSimulation {
     auto& acquire = all_.emplace_back(std::make_unique<Acquire>(client));
     constexpr std::array<Space, 3> spaces = {Space::lock, Space::read_write, Space::semaphore};
     const Space space = spaces.at(up_to(spaces.size()));
-    acquire->attempt.request = {.name = "l",
+    acquire->attempt.request = {.name = space == Space::lock && up_to(3) == 0 ? "m" : "l",
                                 .owner = client.host.new_owner_id(),
                                 .holder = "h",
                                 .lease = 2s,
@@ -161,8 +213,32 @@ class EtcdSimulation {
                                 .space = space};
     if (space == Space::semaphore) acquire->attempt.request.permits = 2;
     if (space == Space::read_write && up_to(2) == 0) acquire->attempt.request.mode = Mode::shared;
-    acquire->attempt.when_granted = [this, &attempt = acquire->attempt] { granted(attempt); };
+    acquire->attempt.when_granted = [this, &attempt = acquire->attempt] { granted(*attempt.grant); };
     acquire->attempt.contention = client.backend->contend(acquire->attempt.request, acquire->attempt);
+  }
+
+  void begin_several() {
+    Client& client = *clients_.at(up_to(clients_.size()));
+    auto& several = several_.emplace_back(std::make_unique<Several>(client));
+    for (const char* name : {"l", "m"}) {
+      several->requests.push_back({.name = name, .owner = client.host.new_owner_id(), .holder = "h", .lease = 2s});
+    }
+    if (up_to(2) == 0) std::ranges::reverse(several->requests);
+    several->when_granted = [this](const Grant& grant) { granted(grant); };
+    several->contention = client.backend->contend_for_all(several->requests, *several);
+  }
+
+  // From now on each of the locks is on its own.
+  void part(Several& several) {
+    EXPECT_EQ(several.grants.size(), several.requests.size());
+    for (std::size_t i = 0; i < several.grants.size(); ++i) {
+      auto& acquire = all_.emplace_back(std::make_unique<Acquire>(several.client));
+      acquire->attempt.request = several.requests.at(i);
+      acquire->attempt.grant = several.grants[i];
+    }
+    several_grants_ += static_cast<int>(several.grants.size());
+    several.grants.clear();
+    several.over = true;
   }
 
   void release(Acquire& acquire) {
@@ -177,20 +253,36 @@ class EtcdSimulation {
     if (!(*at)->attempt.grant) all_.erase(at);
   }
 
+  // Of a lock, by somebody else.
   void remove_some_key() {
-    for (const auto& acquire : all_) {
-      for (const auto& [key, value] : etcd_.keys) {
-        if (!key.ends_with(acquire->attempt.request.owner.to_string())) continue;
-        acquire->removed = acquire->attempt.grant.has_value();
-        return etcd_.remove(key);
-      }
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : etcd_.keys) {
+      if (!key.starts_with("dlock/.")) keys.push_back(key);
     }
+    if (keys.empty()) return;
+    const std::string& key = keys.at(up_to(keys.size()));
+    removed_.insert({lock_prefix(key), etcd_.keys.at(key).created});
+    ++removals_;
+    etcd_.remove(key);
+  }
+  // What comes before the lease.
+  [[nodiscard]] static std::string lock_prefix(std::string_view key) {
+    return std::string(key.substr(0, key.find('/', key.find('/') + 1) + 1));
+  }
+  [[nodiscard]] bool removed(const Grant& grant) const {
+    const std::string kind = grant.space == Space::lock         ? "dlock/"
+                             : grant.space == Space::read_write ? "dlock.rw/"
+                                                                : "dlock.sem/";
+    return removed_.contains({kind + grant.name + '/', static_cast<std::int64_t>(grant.token.value())});
   }
 
   void pass(std::chrono::nanoseconds time) {
     for (std::chrono::nanoseconds left = time;; left -= 50ms) {
       engine_.advance(std::min<std::chrono::nanoseconds>(left, 50ms));
       etcd_.end_old_leases();
+      for (const auto& each : several_) {
+        if (!each->grants.empty()) part(*each);
+      }
       check();
       if (left <= 50ms) return;
     }
@@ -201,7 +293,7 @@ class EtcdSimulation {
                                [&](const auto& each) { return each.owner == acquire.attempt.request.owner; });
   }
   [[nodiscard]] bool over(const Acquire& acquire) const {
-    if (!acquire.attempt.grant || acquire.released || acquire.removed || lost(acquire)) return true;
+    if (!acquire.attempt.grant || acquire.released || removed(*acquire.attempt.grant) || lost(acquire)) return true;
     TimePoint until = acquire.attempt.grant->valid_until;
     for (const auto& [owner, at] : acquire.client.host.extensions) {
       if (owner == acquire.attempt.request.owner) until = std::max(until, at);
@@ -211,18 +303,19 @@ class EtcdSimulation {
 
   void check() {
     for (const auto& each : all_) check(*each);
-    std::map<Space, int> whole;
-    std::map<Space, int> shared;
+    std::map<Lock, int> whole;
+    std::map<Lock, int> shared;
     for (const auto& each : all_) {
       if (over(*each)) continue;
       const LockRequest& request = each->attempt.request;
       const bool shares = request.space == Space::semaphore || request.mode == Mode::shared;
-      ++(shares ? shared : whole)[request.space];
+      ++(shares ? shared : whole)[lock_of(*each)];
     }
-    EXPECT_LE(whole[Space::lock], 1);
-    EXPECT_LE(whole[Space::read_write], 1);
-    EXPECT_TRUE(whole[Space::read_write] == 0 || shared[Space::read_write] == 0);
-    EXPECT_LE(shared[Space::semaphore], 2);
+    for (const auto& [lock, count] : whole) {
+      EXPECT_LE(count, 1);
+      EXPECT_FALSE(shared.contains(lock));
+    }
+    for (const auto& [lock, count] : shared) EXPECT_TRUE(lock.first != Space::semaphore || count <= 2);
   }
 
   static void check(const Acquire& acquire) {
@@ -231,11 +324,11 @@ class EtcdSimulation {
   }
 
   // At once: before there is news of others.
-  void granted(const Attempt& attempt) {
+  void granted(const Grant& grant) {
     ++grants_;
-    if (attempt.request.space != Space::lock) return;
-    EXPECT_GT(attempt.grant->token, last_token_);
-    last_token_ = attempt.grant->token;
+    if (grant.space != Space::lock || removed(grant)) return;
+    EXPECT_GT(grant.token, last_tokens_[grant.name]);
+    last_tokens_[grant.name] = grant.token;
   }
 
   // Whoever is through with it.
@@ -245,6 +338,7 @@ class EtcdSimulation {
       const bool try_is_over = !attempt.request.wait && !attempt.grant && attempt.reported();
       return attempt.failure || try_is_over || each->released || lost(*each);
     });
+    std::erase_if(several_, [](const auto& each) { return each->over; });
   }
 
   std::mt19937_64 dice_;
@@ -252,20 +346,30 @@ class EtcdSimulation {
   FakeEtcd etcd_{engine_};
   std::uint64_t trouble_ = 0;  // percent of the calls
   int grants_ = 0;
-  FencingToken last_token_;
+  int several_grants_ = 0;
+  int removals_ = 0;
+  std::map<std::string, FencingToken> last_tokens_;
+  std::set<std::pair<std::string, std::int64_t>> removed_;  // keys: their locks, and the revisions that made them
   std::array<std::unique_ptr<Client>, 2> clients_;
   std::vector<std::unique_ptr<Acquire>> all_;
+  std::vector<std::unique_ptr<Several>> several_;
 };
 
 TEST(EtcdSimulationTest, NobodySharesOrWaitsForNothingAndNothingIsLeft) {
   int grants = 0;
+  int several_grants = 0;
+  int removals = 0;
   for (std::uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     EtcdSimulation simulation(seed);
     simulation.run(300);
     grants += simulation.grants();
+    several_grants += simulation.several_grants();
+    removals += simulation.removals();
   }
   EXPECT_GT(grants, 500);
+  EXPECT_GT(several_grants, 40);
+  EXPECT_GT(removals, 20);
 }
 
 }  // namespace
