@@ -105,6 +105,29 @@ TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWa
   EXPECT_TRUE(third->grant);
 }
 
+// What it is told while it waits for the answer to a look is younger than that.
+TEST_F(EtcdQueueTest, TheFirstInLineLooksAgainForNewsThatCameDuringALook) {
+  for (const bool watch_is_over : {false, true}) {
+    const auto other = make();
+    const auto first = ask_for_permit(*other);
+    const auto second = ask_for_permit(*other);
+    const auto third = ask_for_permit(*backend);
+    auto fourth = ask_for_permit(*other);
+    etcd.fate = [met = 0](std::string_view) mutable { return ++met == 2 ? Fate::held : Fate::answered; };
+    fourth.reset();  // by a transaction, and by the next one it is looked what went
+    engine.run();
+    if (watch_is_over) etcd.compact();
+    (void)release(*other, *first);
+    engine.run();
+    ASSERT_FALSE(third->grant);
+    etcd.answer_held();
+    engine.run();
+    EXPECT_TRUE(third->grant) << watch_is_over;
+    (void)release(*other, *second);
+    (void)release(*backend, *third);
+  }
+}
+
 // A member reads the past only ten times a second, for watches that begin there.
 TEST_F(EtcdQueueTest, ALockThatIsFreedAsSoonAsItIsWaitedForIsHandedOverAtOnce) {
   const auto other = make();
