@@ -57,7 +57,7 @@ class EtcdSimulation {
   void settle() {
     etcd_.fate = nullptr;
     etcd_.refuses = false;
-    etcd_.silent = false;
+    be_silent(false);
     etcd_.holds_news = false;
     etcd_.deliver_late();
     etcd_.answer_held();
@@ -142,7 +142,7 @@ class EtcdSimulation {
         etcd_.refuses = up_to(2) == 0;
         break;
       case 2:
-        etcd_.silent = up_to(3) == 0;
+        be_silent(up_to(3) == 0);
         break;
       case 3:
         trouble_ = up_to(2) == 0 ? 0 : up_to(30);
@@ -251,6 +251,11 @@ class EtcdSimulation {
     if (all_.empty()) return;
     const auto at = all_.begin() + static_cast<std::ptrdiff_t>(up_to(all_.size()));
     if (!(*at)->attempt.grant) all_.erase(at);
+  }
+
+  // No connection lives through that with what it was told meanwhile lost.
+  void be_silent(bool silent) {
+    if (std::exchange(etcd_.silent, silent) && !silent) etcd_.break_connections();
   }
 
   // Of a lock, by somebody else.
