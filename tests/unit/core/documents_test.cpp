@@ -132,14 +132,14 @@ std::string backend_of(const std::string& heading) {
 
 // In code, what begins with a capital letter and is no word of SQL, variable or signal, is the name of a test. Suites
 // of different backends share names, so that it must be a test of the backend that the section is about.
-TEST(GuaranteesPage, NamesTestsThatExist) {
+TEST(EvidencePage, NamesTestsThatExist) {
   const std::regex name("`([A-Z][A-Za-z0-9]*[a-z_][A-Za-z0-9_.*/]*)`");
   const std::regex capitals("[A-Z0-9_]+");
   std::map<std::string, std::set<std::string>> known{{"", names_of_tests()}};
   for (const char* backend : backends) known[backend] = names_of_tests(backend);
   std::string heading;
   std::size_t named = 0;
-  std::istringstream lines(contents(kProject / "docs/guarantees.md"));
+  std::istringstream lines(contents(kProject / "docs/evidence.md"));
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('#')) heading = line;
     for (const std::string& test : matches(line, name)) {
@@ -151,9 +151,9 @@ TEST(GuaranteesPage, NamesTestsThatExist) {
   EXPECT_GT(named, 200U);
 }
 
-TEST(GuaranteesPage, NamesATestForEveryLineOfTheContract) {
-  const std::string page = contents(kProject / "docs/guarantees.md");
-  const auto promises = matches(page, std::regex("\n\\| ([0-9]+) \\| \\*\\*"));
+TEST(EvidencePage, NamesATestForEveryPromise) {
+  const std::string page = contents(kProject / "docs/evidence.md");
+  const auto promises = matches(contents(kProject / "docs/guarantees.md"), std::regex("\n([0-9]+)\\. \\*\\*"));
   EXPECT_EQ(promises.size(), 16U);
   for (const std::string& number : promises) {
     const std::string group = "`C" + std::string(number.size() == 1 ? "0" : "") + number + "_";
@@ -170,10 +170,10 @@ bool is_run_of(const std::string& before, const std::string& after, const std::s
   return text.find('"' + variant + '"') != std::string::npos || text.find('"' + run + '"') != std::string::npos;
 }
 
-TEST(GuaranteesPage, NamesRunsThatExist) {
+TEST(EvidencePage, NamesRunsThatExist) {
   const std::regex row("\n\\| `[a-z]+://` \\|[^|]*\\|([^|]*\\|[^|]*)\\|");
   const std::regex quoted("`([^`]+)`");
-  const auto rows = matches(contents(kProject / "docs/guarantees.md"), row);
+  const auto rows = matches(contents(kProject / "docs/evidence.md"), row);
   EXPECT_EQ(rows.size(), 15U);
   for (const std::string& cells : rows) {
     const auto middle = cells.find('|');
