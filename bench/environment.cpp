@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "cmake/revision.hpp"
+
 namespace dlock::bench {
 
 namespace {
@@ -52,8 +54,8 @@ Settings environment() {
   add("compiler", "GCC " __VERSION__);
 #endif
   add("optimised", optimised() ? "yes" : "no");
-  add("dlock", DLOCK_BENCH_VERSION);
-  add("revision", DLOCK_BENCH_REVISION);
+  add("dlock", build_version());
+  add("revision", build_revision());
   return settings;
 }
 

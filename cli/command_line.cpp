@@ -10,9 +10,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <dlock/client.hpp>
 
 #include "bench/session.hpp"
 #include "cli/help.hpp"
+#include "cmake/revision.hpp"
 
 namespace dlock::cli {
 
@@ -73,13 +75,19 @@ std::string problem_with_workers(const std::string& text) {
   return good ? "" : fmt::format("must be {} to {}, not \"{}\"", least, most, text);
 }
 
+std::string version_text() {
+  const std::string revision = build_revision();
+  return fmt::format("dlock {}\nrevision: {}\nbackends: {}", build_version(), revision.empty() ? "unknown" : revision,
+                     fmt::join(backends(), ", "));
+}
+
 }  // namespace
 
 CommandLine::CommandLine() {
   app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
   app.set_help_flag("-h,--help", "Explain, and exit");
-  app.set_version_flag("--version", "dlock " DLOCK_CLI_VERSION, "Print the version and exit");
+  app.set_version_flag("--version", version_text, "Print the version, the revision and the backends, and exit");
   app.footer(main_footer());
   add_takers();
   add_election();

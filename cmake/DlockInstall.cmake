@@ -23,9 +23,13 @@ endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/dlockConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/dlockConfig.cmake" INSTALL_DESTINATION "${dlock_package_dir}"
   NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a new minor version may change the interface.
+# As the shared library's SOVERSION has it.
+set(dlock_compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(dlock_compatibility SameMinorVersion)
+endif()
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/dlockConfigVersion.cmake"
-  COMPATIBILITY SameMinorVersion)
+  COMPATIBILITY ${dlock_compatibility})
 install(FILES "${PROJECT_BINARY_DIR}/package/dlockConfig.cmake"
   "${PROJECT_BINARY_DIR}/package/dlockConfigVersion.cmake" DESTINATION "${dlock_package_dir}")
 

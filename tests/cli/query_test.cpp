@@ -229,8 +229,9 @@ TEST_F(Query, BackendsAreListedWithADescription) {
   EXPECT_TRUE(std::any_of(json.begin(), json.end(), [](const Json& entry) { return entry["scheme"] == "file"; }));
 }
 
-TEST_F(Query, VersionIsThatOfTheProject) {
-  EXPECT_EQ(run({dlock_path(), "--version"}).out, "dlock " DLOCK_TEST_VERSION "\n");
+TEST_F(Query, VersionIsThatOfTheProjectWithItsRevisionAndBackends) {
+  EXPECT_THAT(run({dlock_path(), "--version"}).out,
+              testing::MatchesRegex("dlock " DLOCK_TEST_VERSION "\nrevision: [^ \n]+\nbackends: .*file.*\n"));
 }
 
 }  // namespace
