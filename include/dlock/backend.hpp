@@ -109,6 +109,7 @@ class Contention {
   virtual ~Contention() = default;
 };
 
+// What came of a renewal.
 struct RenewOutcome {
   enum class Status {
     renewed,  // valid_until holds
@@ -120,6 +121,7 @@ struct RenewOutcome {
   Failure failure = {};
 };
 
+// What came of a release.
 struct ReleaseOutcome {
   enum class Status {
     released,   // it was this owner's until now
@@ -151,6 +153,7 @@ class Watch {
 
 class BackendHost;
 
+// One client's access to a service. A BackendFactory makes it.
 class Backend {
  public:
   using RenewHandler = std::function<void(RenewOutcome)>;
@@ -243,6 +246,7 @@ class BackendHost {
   BackendHost(const BackendHost&) = delete;
   BackendHost& operator=(const BackendHost&) = delete;
 
+  // Runs the tasks of this client.
   [[nodiscard]] virtual Executor& executor() noexcept = 0;
 
   // The session that keeps this grant was heard of: where lease_kind is session. Ignored for an unknown owner, and
@@ -255,6 +259,7 @@ class BackendHost {
   virtual void connection(ConnectionEvent event) = 0;
   virtual void warn(WarningEvent event) = 0;
 
+  // A new owner id, for what a backend owns beside the acquires that it is asked for.
   [[nodiscard]] virtual OwnerId new_owner_id() = 0;
 
  protected:

@@ -34,6 +34,7 @@ enum class FencingDurability {
   service,
 };
 
+// What a backend can do, in the strategy that the client uses.
 struct Capabilities {
   std::string_view backend = {};   // URL scheme, e.g. "redis"
   std::string_view strategy = {};  // the variant in use, e.g. "queue"; empty where there is only one
@@ -64,6 +65,7 @@ struct Capabilities {
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);
 
+  // Whether it has this kind of locks.
   [[nodiscard]] constexpr bool has(Space space) const noexcept {
     switch (space) {
       case Space::lock:
@@ -79,6 +81,7 @@ struct Capabilities {
   }
 };
 
+// The name of the enumerator, such as "per_lock".
 [[nodiscard]] std::string_view to_string(Scope scope) noexcept;
 [[nodiscard]] std::string_view to_string(LeaseKind kind) noexcept;
 [[nodiscard]] std::string_view to_string(FencingDurability durability) noexcept;

@@ -29,6 +29,7 @@ struct LeaseClock {
   [[nodiscard]] static time_point now() noexcept;
 };
 
+// When a lease ends, a deadline.
 using TimePoint = LeaseClock::time_point;
 
 // Told when a clock that does not run by itself was moved.
@@ -38,6 +39,7 @@ class ClockListener {
   ClockListener(const ClockListener&) = delete;
   ClockListener& operator=(const ClockListener&) = delete;
   virtual ~ClockListener() = default;
+  // The clock shows another time now.
   virtual void clock_moved() noexcept = 0;
 };
 

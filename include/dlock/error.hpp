@@ -17,6 +17,7 @@
 
 namespace dlock {
 
+// What went wrong.
 enum class errc {
   // The wait ended while somebody else held the lock, or Client::forget() found a name in use. Try again later, or
   // leave it to them.
@@ -44,6 +45,7 @@ enum class errc {
   protocol,
 };
 
+// The category of errc, and an errc as a std::error_code.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 [[nodiscard]] std::error_code make_error_code(errc e) noexcept;
 

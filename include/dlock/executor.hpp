@@ -32,6 +32,7 @@ class Descriptor {
   virtual void async_wait(Interest interest, std::function<void(std::error_code)> handler) = 0;
 };
 
+// Runs tasks one after the other.
 class Executor {
  public:
   using Task = dlock::Task;

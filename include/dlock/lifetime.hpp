@@ -17,8 +17,10 @@ namespace dlock {
 // In tasks only.
 class Lifetime {
  public:
+  // Knows whether the object still exists.
   class Watch {
    public:
+    // Whether the object was destroyed.
     [[nodiscard]] bool over() const noexcept { return token_.expired(); }
 
    private:

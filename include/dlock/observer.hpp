@@ -21,12 +21,14 @@
 
 namespace dlock {
 
+// A lock was acquired.
 struct AcquiredEvent {
   std::string name;
   FencingToken token;
   std::chrono::nanoseconds wait;  // from the call to the grant
 };
 
+// A lease was released.
 struct ReleasedEvent {
   std::string name;
   FencingToken token;
@@ -34,11 +36,13 @@ struct ReleasedEvent {
   bool confirmed;                 // the service confirmed that the lock had still been ours
 };
 
+// A lease was renewed.
 struct RenewedEvent {
   std::string name;
   FencingToken token;
 };
 
+// A lease was lost.
 struct LostEvent {
   std::string name;
   FencingToken token;
@@ -59,6 +63,7 @@ struct WarningEvent {
   Failure reason;
 };
 
+// Is told what happens. Override what you want to hear of.
 class Observer {
  public:
   Observer() = default;
@@ -66,6 +71,7 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
+  // One event each; on the engine thread.
   virtual void acquired(const AcquiredEvent&) {}
   virtual void released(const ReleasedEvent&) {}
   virtual void renewed(const RenewedEvent&) {}

@@ -19,6 +19,7 @@ namespace dlock {
 
 class Observer;
 
+// How to acquire.
 struct AcquireOptions {
   // How long to wait while somebody else holds the lock. Zero: try once. Negative: invalid_argument.
   Duration wait = forever;
@@ -32,6 +33,7 @@ struct AcquireOptions {
   std::stop_token cancel = {};
 };
 
+// How a client behaves; see connect().
 struct ClientOptions {
   // Shown to people as part of the holder, "host:pid:label"; at most 64 bytes of printable UTF-8. Default: the name
   // of the program.

@@ -42,6 +42,7 @@ struct pg_conn;  // libpq's: PGconn
 
 namespace dlock::postgres {
 
+// Which lock is taken, and how long to wait for it.
 struct TransactionLockOptions {
   enum class Kind {
     row,       // a row of dlock's is locked, FOR UPDATE

@@ -53,6 +53,7 @@ class ReadWriteLock {
   [[nodiscard]] const std::string& name() const noexcept;
 
   // --- To write: alone ----------------------------------------------------------------------------------------------
+  // As DistributedLock has them.
 
   Lease acquire(const AcquireOptions& options = {});
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
@@ -66,6 +67,7 @@ class ReadWriteLock {
   }
 
   // --- To read: together with others --------------------------------------------------------------------------------
+  // As DistributedLock has them.
 
   Lease acquire_shared(const AcquireOptions& options = {});
   Lease acquire_shared(const AcquireOptions& options, std::error_code& ec);

@@ -8,6 +8,7 @@
 
 namespace dlock {
 
+// A value of type T, or a Failure.
 template <class T>
 class Result {
  public:
@@ -15,6 +16,7 @@ class Result {
   Result(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return content_.index() == 0; }
+  // Only where ok().
   [[nodiscard]] T& value() { return std::get<0>(content_); }
   [[nodiscard]] const T& value() const { return std::get<0>(content_); }
   [[nodiscard]] const Failure& failure() const { return std::get<1>(content_); }

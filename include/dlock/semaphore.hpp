@@ -45,6 +45,7 @@ class Semaphore {
   // How many may hold it at the same time.
   [[nodiscard]] std::uint32_t max() const noexcept;
 
+  // As DistributedLock has them. A lease is one permit.
   Lease acquire(const AcquireOptions& options = {});
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});

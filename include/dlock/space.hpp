@@ -6,6 +6,7 @@
 
 namespace dlock {
 
+// A kind of locks.
 enum class Space { lock, read_write, semaphore, election };
 
 // How a read-write lock is held: alone, or together with others who share it. All other kinds are exclusive.

@@ -92,6 +92,7 @@ class Callback {
   const Operations* operations_ = nullptr;
 };
 
+// What an Executor runs.
 using Task = Callback<>;
 
 }  // namespace dlock

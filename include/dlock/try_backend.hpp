@@ -22,6 +22,7 @@
 
 namespace dlock {
 
+// What came of a try.
 struct TryOutcome {
   enum class Status {
     granted,
@@ -46,6 +47,7 @@ struct TryPolicy {
   std::chrono::nanoseconds backoff_max = std::chrono::seconds(1);
 };
 
+// A Backend that needs only to try.
 class TryBackend : public Backend {
  public:
   using TryHandler = std::function<void(TryOutcome)>;

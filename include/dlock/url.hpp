@@ -18,8 +18,10 @@
 
 namespace dlock {
 
+// The URL that connect() was given, in its parts.
 class Url {
  public:
+  // One host of the list.
   struct Host {
     std::string name;  // an IPv6 address is without its brackets
     std::optional<std::uint16_t> port;
