@@ -14,20 +14,20 @@
 
 namespace dlock {
 
-// At random in [from, to); from, where that is empty.
+// A random duration in [from, to), or `from` if that range is empty.
 [[nodiscard]] inline std::chrono::nanoseconds random_between(std::chrono::nanoseconds from, std::chrono::nanoseconds to,
                                                              Executor& executor) {
   if (to <= from) return from;
   return from + std::chrono::nanoseconds(executor.random() % static_cast<std::uint64_t>((to - from).count()));
 }
 
-// Exponential back-off with jitter: the pause doubles from 20 ms up to the longest, and is drawn at random from the
-// upper half. In tasks only.
+// Exponential back-off with jitter: the pause doubles from 20 ms up to the longest, and is random in the upper half. In
+// tasks only.
 class Backoff {
  public:
   explicit Backoff(std::chrono::nanoseconds longest) noexcept : longest_(longest) {}
 
-  // The pause before the next attempt; the one after that is twice as long.
+  // The pause before the next attempt; the next one is twice as long.
   [[nodiscard]] std::chrono::nanoseconds next(Executor& executor) {
     const auto at_most = next_;
     next_ = std::min(2 * next_, longest_);

@@ -1,4 +1,4 @@
-// What a backend can and cannot do, so that a program (and the conformance suite) can ask instead of guess.
+// What a backend can and cannot do, so that a program (and the conformance suite) need not guess.
 //
 //   if (!client.capabilities().fair) log("waiters may overtake each other");
 #pragma once
@@ -16,19 +16,19 @@ enum class Scope { process, machine, network };
 
 // What keeps a lease alive.
 enum class LeaseKind {
-  // Every lock has a lease of its own in the service (AcquireOptions::lease); the client renews each.
+  // Every lock has its own lease in the service (AcquireOptions::lease); the client renews each.
   per_lock,
-  // All locks of a client live as long as its session with the service, which the backend itself keeps alive.
+  // All locks of a client live as long as its session with the service. The backend keeps the session alive.
   session,
-  // The lock lives as long as the holder's process; it does not run out by time.
+  // The lock lives as long as the holder's process. It does not expire.
   process,
 };
 
-// What happens to fencing tokens when the service loses data it had acknowledged.
+// What happens to fencing tokens when the service loses data that it acknowledged.
 enum class FencingDurability {
   // Nothing: a later token may be smaller.
   none,
-  // Tokens still grow, as long as the wall clock that mints them is not stepped back across the loss.
+  // Tokens still grow, as long as their wall clock is not stepped back across the loss.
   wall_clock,
   // The service orders tokens by itself and does not lose acknowledged data.
   service,
@@ -41,13 +41,13 @@ struct Capabilities {
   Scope scope = Scope::process;
   LeaseKind lease_kind = LeaseKind::per_lock;
   FencingDurability fencing = FencingDurability::none;
-  bool fair = false;            // waiters are served in the order in which they arrive at the service
-  bool wakes_waiters = true;    // a release wakes waiters; false: they find out by polling
+  bool fair = false;            // the service serves waiters in the order of their arrival
+  bool wakes_waiters = true;    // a release wakes waiters; false: they poll
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
-  // At most so many locks can be held at the same time through one client; 0: as many as memory allows.
+  // How many locks one client can hold at the same time; 0: limited only by memory.
   std::uint32_t max_locks = 0;
-  // So many locks of a MultiLock are got in one request, if all of them are free; 1: they are got one after the other.
+  // How many free locks of a MultiLock one request acquires; 1: one after the other.
   std::uint32_t most_at_once = 1;
   bool read_write_locks = false;
   bool semaphores = false;
@@ -57,11 +57,11 @@ struct Capabilities {
   bool can_break = false;
   bool can_forget = false;
   bool can_forget_idle = false;  // the service knows when a name was last taken
-  // Requests are answered inside the call that makes them, because there is no service to wait for. Then the threads of
-  // a client wait for each other's requests, for a moment, instead of handing them on.
+  // The backend answers requests inside the call, because it waits for no service. Then threads of a client run their
+  // own requests, and wait for each other for a moment.
   bool immediate = false;
-  bool close_on_exec = true;  // a program that this process executes inherits none of the client's descriptors
-  // Bounds on AcquireOptions::lease; outside them an acquire is refused with invalid_argument.
+  bool close_on_exec = true;  // programs that this process executes inherit no descriptor of the client
+  // Bounds on AcquireOptions::lease; outside them an acquire fails with invalid_argument.
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);
 

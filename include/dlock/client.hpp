@@ -3,7 +3,7 @@
 //   dlock::Client client = dlock::connect("file:///run/lock/myapp");
 //   dlock::DistributedLock lock = client.lock("nightly-report");
 //
-// A process normally has one client a service. Each has one engine thread, which renews leases, watches for loss and
+// A process normally has one client per service. Each has one engine thread, which renews leases, watches for loss and
 // runs handlers. All functions may be called from any thread, except move and destruction. On a moved-from client only
 // destruction and assignment are defined.
 #pragma once
@@ -33,37 +33,37 @@ class Backend;
 class BackendHost;
 struct BackendConfig;
 
-// Makes the backend of one client. Runs once, inside connect(); must not wait for a remote service. Throws Error for a
-// URL that it does not understand. See backend.hpp.
+// Makes the backend of one client. Runs once, inside connect(); must not wait for a remote service. Throws Error for an
+// invalid URL. See backend.hpp.
 using BackendFactory = std::function<std::unique_ptr<Backend>(BackendHost&, const BackendConfig&)>;
 
 class Client {
  public:
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
-  // Fails outstanding acquires with errc::closed, gives up all leases (they are lost from then on) and releases them,
-  // waiting for the service at most ClientOptions::close_timeout, then ends the engine thread. No handler runs
-  // afterwards. Never throws. On the engine thread it does not wait.
+  // Fails outstanding acquires with errc::closed. Marks all leases as lost and releases them. Waits for the service at
+  // most ClientOptions::close_timeout, then ends the engine thread. No handler runs afterwards. Never throws. On the
+  // engine thread it does not wait.
   ~Client();
 
-  // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes
-  // without control characters; apart from that it is taken byte by byte and never interpreted. A lock works only as
-  // long as its client lives, so connect(url).lock(name) does not compile: keep the client.
+  // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes without
+  // control characters. dlock compares names byte by byte and never interprets them. A lock works only during the
+  // lifetime of its client, so connect(url).lock(name) does not compile: keep the client.
   [[nodiscard]] DistributedLock lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   DistributedLock lock(std::string name) const&& = delete;
-  // Several locks as one; see multi_lock.hpp. Sends nothing. Throws Error(invalid_argument) for a name that is no good,
-  // the same name twice, or none at all.
+  // Several locks as one; see multi_lock.hpp. Sends nothing. Throws Error(invalid_argument) for an invalid name, the
+  // same name twice, or no name.
   [[nodiscard]] MultiLock multi_lock(std::vector<std::string> names) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   MultiLock multi_lock(std::vector<std::string> names) const&& = delete;
 
-  // The same for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind has names
-  // of its own. Throws Error(unsupported), too, where the backend has no such locks (see Capabilities).
+  // The same for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind has its
+  // own names. Also throws Error(unsupported) if the backend has no such locks (see Capabilities).
   [[nodiscard]] ReadWriteLock read_write_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   ReadWriteLock read_write_lock(std::string name) const&& = delete;
-  // Throws Error(invalid_argument), too, unless there are 1..2^31-1 permits.
+  // Also throws Error(invalid_argument) unless permits is 1..2^31-1.
   [[nodiscard]] Semaphore semaphore(std::string name, std::int64_t permits) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   Semaphore semaphore(std::string name, std::int64_t permits) const&& = delete;
@@ -73,38 +73,38 @@ class Client {
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;
-  // The client's URL as it may be shown: without password.
+  // The client's URL without its password, safe to show.
   [[nodiscard]] const std::string& url() const noexcept;
   // How this client appears to people: "host:pid:label".
   [[nodiscard]] const std::string& holder() const noexcept;
 
-  // The following ask the service, block for at most ClientOptions::response_timeout, and throw Error (unsupported
-  // where Capabilities says so). They are about locks of one kind, by default the plain ones.
+  // The following functions query the service, block for at most ClientOptions::response_timeout, and throw Error
+  // (unsupported if Capabilities says so). They concern locks of one kind, by default plain locks.
 
   [[nodiscard]] LockInfo inspect(std::string_view name, Space space = Space::lock) const;
-  // All names that the service knows, sorted: those held, and those it remembers a token of.
+  // All names that the service knows, sorted: held locks, and names with a remembered token.
   [[nodiscard]] std::vector<LockInfo> list(Space space = Space::lock) const;
-  // Takes the lock away from all who hold it; they find out through their loss signals. True: somebody held it.
-  // For operators: two programs may be at work until the old holder has noticed.
+  // Takes the lock away from all holders. They learn of it through their loss signals. True: the lock was held. For
+  // operators: two programs may work at the same time until the old holder notices.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   bool break_lock(std::string_view name, Space space = Space::lock) const;
-  // Removes what the service remembers of a name that is no longer used. Later leases of that name get greater tokens
-  // all the same. True: something was removed. False: the service remembers nothing of it. Safe while locks are in use:
-  // throws Error(timed_out), which says why, and removes nothing while the lock is held or waited for, or if its last
-  // token is less than a minute old by the service's clock.
+  // Removes what the service remembers of a name that is no longer used. Later leases of that name still get greater
+  // tokens. True: something was removed. False: the service remembers nothing of it. Safe while locks are in use: if
+  // the lock is held or has waiters, or if its last token is less than a minute old by the service's clock, it removes
+  // nothing and throws Error(timed_out) with the reason.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   bool forget(std::string_view name, Space space = Space::lock) const;
-  // The same for all names that were last taken `idle` ago or earlier, a minute at least; a name that is in use stays.
-  // Answers with those removed, sorted. A call removes as many as it can in its time: repeat it until none is answered.
-  // If it throws, some may have been removed. Throws Error(invalid_argument) for less than a minute.
+  // The same for all names that were last acquired at least `idle` ago. Names in use stay. Returns the removed names,
+  // sorted. A call removes as many as it can in its time: repeat it until it returns none. If it throws, it may have
+  // removed some. Throws Error(invalid_argument) if `idle` is less than a minute.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   std::vector<std::string> forget_idle(Duration idle, Space space = Space::lock) const;
-  // Reaches the service and looks for settings that endanger locks. Reports an unreachable service as a finding.
+  // Connects to the service and checks for settings that endanger locks. Reports an unreachable service as a finding.
   [[nodiscard]] std::vector<Finding> diagnose() const;
-  // Makes in the service what locks need there and is missing, such as the tables of a database; safe while locks are
-  // in use, and where several do it at once. Answers with what was made, each in words for people. Empty: nothing was
-  // missing, or this kind of service needs nothing. Not needed where the program's own role may make it: then the first
-  // use does. Throws Error(access_denied) if it may not.
+  // Creates missing tables and other prerequisites in the service. Safe while locks are in use, and when several
+  // clients call it at once. Returns what it created, in words for people. Empty: nothing was missing, or this kind of
+  // service needs nothing. A program with the right to create them need not call it: the first use creates them. Throws
+  // Error(access_denied) without that right.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   std::vector<std::string> initialize() const;
 
@@ -116,15 +116,15 @@ class Client {
   std::shared_ptr<detail::ClientCore> core_;
 };
 
-// Makes a client; the URL's scheme picks the backend. Does not wait for a remote service: an unreachable one is
-// reported by the first call that needs it. Throws Error(invalid_argument) naming the part of the URL or option that
-// is wrong.
+// Makes a client; the URL's scheme selects the backend. Does not wait for a remote service: the first call that needs
+// an unreachable service reports it. Throws Error(invalid_argument) that names the wrong part of the URL or the wrong
+// option.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options = {});
 // The same with a backend of your own, without registering it.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
 
-// Adds a scheme for connect(), for the whole process. Any thread. Throws Error(invalid_argument) if the scheme is not
-// a valid one (RFC 3986) or is taken.
+// Adds a scheme for connect(), for the whole process. Any thread. Throws Error(invalid_argument) if the scheme is
+// invalid (RFC 3986) or already exists.
 void register_backend(std::string scheme, BackendFactory factory);
 
 // The schemes that connect() knows, sorted.

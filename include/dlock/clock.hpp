@@ -1,12 +1,12 @@
-// The clocks that leases are counted on.
+// The clocks of leases.
 //
 //   dlock::TimePoint t = dlock::LeaseClock::now();
 //   auto clock = std::make_shared<dlock::ManualClock>();           // in tests: time moves when the test says so
 //   auto client = dlock::connect("memory://", {.clock = clock});
 //   clock->advance(30s);
 //
-// Leases are counted on CLOCK_BOOTTIME: monotonic, the same for all processes of a machine, and running while the
-// machine is suspended, so a lease that slept through its deadline is not held.
+// dlock counts leases on CLOCK_BOOTTIME. It is monotonic, the same for all processes of a machine, and runs while the
+// machine is suspended. So a lease that expired during a suspend is not held.
 #pragma once
 
 #include <chrono>
@@ -29,10 +29,10 @@ struct LeaseClock {
   [[nodiscard]] static time_point now() noexcept;
 };
 
-// When a lease ends, a deadline.
+// The end of a lease, or a deadline.
 using TimePoint = LeaseClock::time_point;
 
-// Told when a clock that does not run by itself was moved.
+// Notified when a manual clock moves.
 class ClockListener {
  public:
   ClockListener() = default;
@@ -43,7 +43,7 @@ class ClockListener {
   virtual void clock_moved() noexcept = 0;
 };
 
-// Where a client reads time. All functions may be called from any thread and never block.
+// The time source of a client. All functions may be called from any thread and never block.
 class Clock {
  public:
   Clock() = default;
@@ -54,20 +54,20 @@ class Clock {
   // Lease time: deadlines and validity. Never goes back.
   [[nodiscard]] virtual TimePoint now() const noexcept = 0;
 
-  // Wall time, used only to mint fencing tokens that keep growing across restarts; may be stepped either way.
+  // Wall time, used only for fencing tokens that grow across restarts. It may be stepped in either direction.
   [[nodiscard]] virtual std::chrono::system_clock::time_point wall_now() const noexcept = 0;
 
-  // Whether now() follows CLOCK_BOOTTIME by itself. A clock that answers false calls its listeners when it is moved.
+  // Whether now() follows CLOCK_BOOTTIME by itself. A clock that returns false calls its listeners when it moves.
   [[nodiscard]] virtual bool runs_by_itself() const noexcept { return true; }
 
   // Keeps a weak reference to the listener. No effect on a clock that runs by itself.
   virtual void add_listener(std::weak_ptr<ClockListener> /*listener*/) {}
 };
 
-// A clock over CLOCK_BOOTTIME and CLOCK_REALTIME; what clients use unless told otherwise.
+// A clock over CLOCK_BOOTTIME and CLOCK_REALTIME; the default of clients.
 [[nodiscard]] std::shared_ptr<Clock> boottime_clock();
 
-// A clock that stands still until it is moved. For tests of code that holds leases: nothing has to sleep.
+// A clock that moves only when the test moves it. For tests of code that holds leases, without sleeping.
 class ManualClock final : public Clock {
  public:
   // Starts one day after the clock's epoch, at wall time 2024-01-01 00:00 UTC.
@@ -78,7 +78,7 @@ class ManualClock final : public Clock {
   [[nodiscard]] bool runs_by_itself() const noexcept override { return false; }
   void add_listener(std::weak_ptr<ClockListener> listener) override;
 
-  // Moves lease time and wall time forward (a negative duration is ignored), then tells the listeners. Timers that
+  // Moves lease time and wall time forward (it ignores a negative duration), then notifies the listeners. Timers that
   // became due run soon after, on the thread of the client they belong to.
   void advance(std::chrono::nanoseconds by);
 

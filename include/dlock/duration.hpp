@@ -65,10 +65,10 @@ class Duration {
   std::chrono::nanoseconds value_{0};
 };
 
-// No limit: an acquire that waits `forever` ends when it is granted, cancelled, or refused for good.
+// No limit: an acquire that waits `forever` ends when it is granted, is cancelled, or fails.
 inline constexpr Duration forever{std::chrono::nanoseconds::max()};
 
-// t + d, or the last (first) representable time point where the sum would overflow.
+// t + d, or the last (first) representable time point if the sum would overflow.
 template <class Clock>
 constexpr std::chrono::time_point<Clock, std::chrono::nanoseconds> saturating_add(
     std::chrono::time_point<Clock, std::chrono::nanoseconds> t, std::chrono::nanoseconds d) noexcept {

@@ -1,19 +1,19 @@
-// Election: of those who campaign for a name one leads, and everybody can see who.
+// Election: one of the candidates for a name leads, and everyone can see which.
 //
 //   dlock::Election election = client.election("scheduler");             // nothing is sent yet
 //   dlock::Lease leading = election.campaign({.value = "10.0.0.7:80"});  // waits until this one leads
 //   while (leading.held() && schedule(leading.token())) {}
 //   leading.release();                                                    // resigns
 //
-//   who leads  | campaign() | leader()  | left by
+//   leader     | campaign() | leader()  | ended by
 //   -----------+------------+-----------+--------------------------------------------------
-//   nobody     | leads      | nullopt   | a campaign
-//   somebody   | waits      | that one  | resignation, loss of the lease, or the leader's end
+//   none       | leads      | nullopt   | a campaign
+//   another    | waits      | that one  | resignation, loss of the lease, or the leader's end
 //
-// To lead is to hold the lease, and nothing else: a leader that was stopped, or cut off from the service, for longer
-// than its lease has been replaced without knowing it yet. Look at held() right before each step, and have what the
-// leader writes to refuse tokens smaller than the greatest it has seen (FencingToken). A campaign is an acquire: what
-// DistributedLock (lock.hpp) says of its functions holds for those that correspond to them.
+// A leader is the holder of a lease, and nothing more. If a leader was stopped or cut off for longer than its lease,
+// another may have replaced it before it knows. Check held() right before each step, and let the resource refuse tokens
+// smaller than the greatest it has seen (FencingToken). A campaign is an acquire: the comments on the functions of
+// DistributedLock (lock.hpp) apply to the corresponding functions here.
 #pragma once
 
 #include <functional>
@@ -37,9 +37,9 @@ struct ElectionImpl;
 class LeaderObserver;
 }  // namespace detail
 
-// An aggregate, made for designated initialisers. Apart from the value as AcquireOptions (options.hpp).
+// An aggregate for designated initialisers. Except for the value, as AcquireOptions (options.hpp).
 struct CampaignOptions {
-  // What others see of this candidate while it leads, such as its address: at most 1024 bytes of UTF-8 without control
+  // What others see while this candidate leads, such as its address: at most 1024 bytes of UTF-8 without control
   // characters; else invalid_argument.
   std::string value = {};
   Duration wait = forever;
@@ -48,7 +48,7 @@ struct CampaignOptions {
   std::stop_token cancel = {};
 };
 
-// Who leads, as the service says. The texts are what others wrote there, byte for byte: show them by printable().
+// The leader, as the service reports it. Other programs wrote the texts: show them through printable().
 struct Leader {
   std::string value = {};
   std::string holder = {};  // "host:pid:label", empty where unknown
@@ -57,14 +57,14 @@ struct Leader {
   friend bool operator==(const Leader&, const Leader&) = default;
 };
 
-// Keeps an observer of an election. Any thread, except move.
+// The registration of an observer of an election. Any thread, except move.
 class [[nodiscard]] Observation {
  public:
   Observation() noexcept = default;
   Observation(Observation&&) noexcept = default;
   Observation& operator=(Observation&& other) noexcept;
-  // The handler does not run any more. Waits for a call of it that is under way, unless on the engine thread: there it
-  // may be the handler itself that ends it.
+  // Ends the calls of the handler. Waits for a call in progress, except on the engine thread, where the handler itself
+  // may be the caller.
   ~Observation();
 
  private:
@@ -97,10 +97,10 @@ class Election {
     start_campaign(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
-  // Campaigns, calls f(lease) while it leads, resigns when f has returned, and begins again, until `stop` is requested;
-  // f should return soon when lease.lost() fires or stop is requested. What f throws comes out of here after the
-  // resignation. So does an Error of a campaign that no further try would help, such as access_denied; an unreachable
-  // service is waited for. `wait` and `cancel` of the options are not looked at. Blocks; not on the engine thread.
+  // Campaigns, calls f(lease) while it leads, resigns when f returns, and starts again, until `stop` is requested. f
+  // should return soon after lease.lost() fires or stop is requested. If f throws, run() resigns and rethrows. run()
+  // also throws the Error of a campaign that a retry does not help, such as access_denied. It waits for an unreachable
+  // service. It ignores `wait` and `cancel` of the options. Blocks; not on the engine thread.
   //
   //   std::jthread candidate([&](std::stop_token stop) {
   //     election.run(stop, {.value = address}, [&](const dlock::Lease& lease) {
@@ -112,16 +112,16 @@ class Election {
 
   // --- To look on ---------------------------------------------------------------------------------------------------
 
-  // Who leads; nullopt: nobody. Asks the service, blocks for at most ClientOptions::response_timeout. Never a basis for
-  // a decision about ownership: the answer is old by the time it is read.
+  // The leader; nullopt: none. Queries the service, blocks for at most ClientOptions::response_timeout. Never decide
+  // about ownership by it: the answer may be out of date when it arrives.
   [[nodiscard]] std::optional<Leader> leader() const;
   [[nodiscard]] std::optional<Leader> leader(std::error_code& ec) const;
 
-  // Calls handler(leader) with who leads now, and whenever that changes, until the answer is destroyed; nullopt: nobody
-  // does. The newest is told: of changes that follow each other quickly, some are left out. The service is asked
-  // when it says that something has changed, and about once a second besides. The handler runs on the engine thread,
-  // one call at a time; an exception from it is caught and counted. Does not block. Nothing is told once the client is
-  // closed.
+  // Calls handler(leader) with the present leader, and after each change, until the returned object is destroyed;
+  // nullopt: there is no leader. It reports the newest leader and may skip changes that follow each other quickly. It
+  // queries the service after each change that the service reports, and also about once per second. The handler runs on
+  // the engine thread, one call at a time; dlock catches and counts its exceptions. Does not block. Makes no calls
+  // after the client is closed.
   Observation observe(std::function<void(const std::optional<Leader>&)> handler) const;
 
  private:

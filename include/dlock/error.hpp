@@ -1,14 +1,14 @@
-// Errors, sorted by what the caller should do about them.
+// Errors, by what the caller should do about them.
 //
 //   try {
 //     auto lease = lock.acquire({.wait = 5s});
 //   } catch (const dlock::Error& e) {
-//     if (e.code() == dlock::errc::timed_out) return;      // somebody else is doing it
+//     if (e.code() == dlock::errc::timed_out) return;      // another owner does the work
 //     std::cerr << e.what() << '\n';                       // category, offending part and the service's own words
 //     throw;
 //   }
 //
-// That somebody else holds a lock is not an error; try_acquire() answers it with an empty optional.
+// A lock that another owner holds is not an error: try_acquire() returns an empty optional.
 #pragma once
 
 #include <string>
@@ -19,29 +19,29 @@ namespace dlock {
 
 // What went wrong.
 enum class errc {
-  // The wait ended while somebody else held the lock, or Client::forget() found a name in use. Try again later, or
-  // leave it to them.
+  // The wait ended while another owner held the lock, or Client::forget() found a name in use. Try again later, or
+  // leave the work to the other owner.
   timed_out = 1,
   // AcquireOptions::cancel was requested. Nothing is held.
   cancelled,
-  // The lease can no longer be relied on. Stop touching what the lock protects, then acquire anew.
+  // The lease is no longer reliable. Stop using the protected resource, then acquire again.
   lost,
-  // The operation needs ownership that the caller does not have. Usually a lease that was released already.
+  // The caller does not own the lock. Usually the lease was released already.
   not_owner,
-  // The service could not be reached or did not answer in time. Retry later; check the service.
+  // The service is unreachable or did not answer in time. Retry later; check the service.
   unavailable,
-  // A request was sent and its answer never came, so its effect is unknown. dlock has begun to clean up; nothing is
-  // held as far as the caller is concerned.
+  // A request was sent and its answer was lost, so its effect is unknown. The caller holds nothing. dlock cleans up in
+  // the background.
   ambiguous,
   // The service refused the credentials, or a permission is missing. Retrying does not help.
   access_denied,
   // A name, URL or option is wrong; the text names the part. Nothing was sent.
   invalid_argument,
-  // This backend cannot do that; see Capabilities.
+  // This backend does not support the operation; see Capabilities.
   unsupported,
   // The client was closed.
   closed,
-  // The service answered something that makes no sense, or the place of the lock holds something else. Never retried.
+  // The service sent an invalid answer, or foreign data is stored in the place of the lock. dlock does not retry.
   protocol,
 };
 
@@ -49,15 +49,14 @@ enum class errc {
 [[nodiscard]] const std::error_category& error_category() noexcept;
 [[nodiscard]] std::error_code make_error_code(errc e) noexcept;
 
-// A failure with its explanation: the offending part, and the native text of the service where there is one.
-// Never contains a password, but what a service said as it said it: a terminal should get it as printable()
-// (dlock/info.hpp).
+// A failure with its explanation: the offending part, and the original text of the service if there is one. It never
+// contains a password. The text of the service is unchanged: show it through printable() (dlock/info.hpp).
 struct Failure {
   std::error_code code;
   std::string detail;
 };
 
-// What every throwing function of dlock throws. what() is "<detail>: <message of the code>".
+// The exception type of all functions of dlock. what() is "<detail>: <message of the code>".
 class Error : public std::system_error {
  public:
   explicit Error(errc e, const std::string& detail = {});

@@ -1,8 +1,8 @@
-// The engine as a backend sees it: time, timers, readiness of descriptors, and a place to run. For backend authors.
+// The engine as a backend sees it: time, timers, readiness of descriptors, and tasks. For backend authors.
 //
-// Everything that an executor runs is serialised: no two tasks of one executor run at the same time, and each sees what
-// the one before it did. Mostly they run on the client's engine thread, but a task may run on a calling thread while
-// that holds the serialisation, so nothing may depend on which thread it is. Tasks must not block and must not throw.
+// An executor runs one task at a time, and each task sees the effects of the one before it. Most tasks run on the
+// client's engine thread. A task may also run on a calling thread that has the executor to itself, so nothing may
+// depend on the thread. Tasks must not block and must not throw.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace dlock {
 
-// Watches a descriptor that somebody else owns and closes, after this was destroyed.
+// Watches a descriptor. Its owner closes the descriptor after the destruction of this object.
 class Descriptor {
  public:
   enum class Interest { readable, writable };
@@ -27,7 +27,7 @@ class Descriptor {
   // Pending handlers never run.
   virtual ~Descriptor() = default;
 
-  // Runs the handler once, as a task, when the descriptor is ready or in error. At most one wait a kind of interest
+  // Runs the handler once, as a task, when the descriptor is ready or in error. At most one wait per kind of interest
   // may be pending. In tasks only.
   virtual void async_wait(Interest interest, std::function<void(std::error_code)> handler) = 0;
 };
@@ -47,23 +47,23 @@ class Executor {
   [[nodiscard]] TimePoint now() const noexcept { return clock().now(); }
   [[nodiscard]] virtual const Clock& clock() const noexcept = 0;
 
-  // Runs the task soon, never inside the call, in the order of the calls. Any thread. Dropped once the client is
-  // closed.
+  // Runs the task soon, never inside the call, in the order of the calls. Any thread. After the client is closed, it
+  // drops the task.
   virtual void post(Task task) = 0;
 
-  // Runs the task when now() has reached `at`, never inside the call. In tasks only; see Timer for a safe handle.
+  // Runs the task when now() reaches `at`, never inside the call. In tasks only; see Timer for a safe handle.
   [[nodiscard]] virtual TimerId schedule(TimePoint at, Task task) = 0;
-  // Afterwards the task does not run. An id that has run or is 0 is ignored. In tasks only.
+  // Cancels the task. Ignores 0 and the id of a task that has run. In tasks only.
   virtual void cancel(TimerId id) noexcept = 0;
 
   // 64 random bits: jitter, ids. Any thread.
   [[nodiscard]] virtual std::uint64_t random() = 0;
 
-  // Starts watching a descriptor. Throws Error(unavailable) when that is impossible. In tasks only.
+  // Starts watching a descriptor. Throws Error(unavailable) if that is impossible. In tasks only.
   [[nodiscard]] virtual std::unique_ptr<Descriptor> watch(int fd) = 0;
 };
 
-// A timer that is cancelled when it goes out of scope. In tasks only, destruction included.
+// A timer that its destructor cancels. In tasks only, destruction included.
 class Timer {
  public:
   explicit Timer(Executor& executor) noexcept : executor_(&executor) {}
@@ -71,7 +71,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { disarm(); }
 
-  // Replaces whatever was armed before.
+  // Replaces the earlier time and task.
   void arm(TimePoint at, Executor::Task task) {
     disarm();
     task_ = std::move(task);

@@ -1,4 +1,4 @@
-// A Lease is the proof of holding a lock, for as long as it can be relied on.
+// A Lease proves that the program holds a lock, until it expires or is lost.
 //
 //   dlock::Lease lease = lock.acquire();
 //   std::stop_callback stop(lease.lost(), [&] { abort_transaction(); });
@@ -13,7 +13,7 @@
 //   released    | false             | never fires now | false             | nothing
 //
 // All functions may be called from any thread, at the same time, except move and destruction. A Lease may outlive its
-// Client: it is lost then. In a child made by fork() a lease is never held, and destroying it touches nothing.
+// Client, but is lost then. In a child made by fork() a lease is never held, and destroying it touches nothing.
 #pragma once
 
 #include <memory>
@@ -37,41 +37,42 @@ class [[nodiscard]] Lease {
   // Empty.
   Lease() noexcept;
   Lease(Lease&& other) noexcept;
-  // Releases what this held, like the destructor.
+  // Releases the present lease first, like the destructor.
   Lease& operator=(Lease&& other) noexcept;
-  // Releases the lock if it is still held; waits for the service's word, but no longer than
-  // ClientOptions::close_timeout, and not at all on the engine thread. A failure is reported to the observer.
+  // Releases the lock if it is still held. Waits for the service's answer for at most ClientOptions::close_timeout, and
+  // not at all on the engine thread. Reports a failure to the observer.
   ~Lease();
 
-  // Whether the lock can be relied on right now: not released, not lost, and before valid_until(). Reads the clock
-  // and never blocks: a process that was stopped past its lease is told the truth by its first look. Look right
-  // before each step that needs the lock.
+  // Whether the lease is valid now: not released, not lost, and not expired. Reads the clock and never blocks. So a
+  // process that was stopped past its lease sees `false` on its first check. Check it right before each step that needs
+  // the lock.
   [[nodiscard]] bool held() const noexcept;
 
-  // Until when the lease is safe without another renewal, counted from before the request that granted or last renewed
-  // it was sent, less a margin for clock drift. TimePoint::max() where the backend's leases do not run out.
+  // When the lease expires without another renewal. dlock counts it from before it sent the request that granted or
+  // last renewed the lease, and subtracts a margin for clock drift. TimePoint::max() if the backend's leases do not
+  // expire.
   [[nodiscard]] TimePoint valid_until() const noexcept;
 
   // Greater than the token of every earlier lease of this name. 0 for an empty lease.
   [[nodiscard]] FencingToken token() const noexcept;
 
-  // Fires once when the lease can no longer be relied on, no later than valid_until() as far as the scheduler lets
-  // the engine thread run; a loss that happened before is seen at once. Release does not fire it. Callbacks run on the
-  // client's engine thread, or on the thread that calls lost() when that one notices first; they must
-  // neither block nor throw.
+  // Fires once when the lease is lost or expires, no later than valid_until() if the scheduler lets the engine thread
+  // run. If the loss came earlier, the token has fired already. A release does not fire it. Callbacks run on the
+  // client's engine thread, or on the thread that calls lost() if that thread notices the loss first. They must neither
+  // block nor throw.
   [[nodiscard]] std::stop_token lost() const;
 
-  // Gives the lock back. True: it had been ours until now, nobody else can have entered. False: it was lost, released
-  // or empty already; another holder, if there is one, is not touched. Blocks for one round trip, at most
-  // a quarter longer than ClientOptions::response_timeout. held() is false from the start of the call. Throws Error
-  // when the service did not confirm (unavailable, ambiguous): dlock goes on trying in the background, and the service
-  // frees the lock when its lease runs out. On the engine thread, where nothing may block, it throws
+  // Releases the lock. True: the lease was ours until now, so no other owner can have entered. False: it was lost,
+  // released or empty already; the release does not touch another holder. Blocks for one round trip, at most a quarter
+  // longer than ClientOptions::response_timeout. held() is false from the start of the call. Throws Error (unavailable,
+  // ambiguous) if the service did not confirm. dlock then retries in the background, and the service frees the lock
+  // when the lease expires. On the engine thread, where nothing may block, it throws
   // std::errc::resource_deadlock_would_occur unless the backend answers at once; use async_release() there.
   bool release();
   bool release(std::error_code& ec) noexcept;
 
-  // The same without blocking. The handler runs on the engine thread, exactly once, as
-  // handler(std::error_code, bool was_ours) or, if it does not take that, as handler(const Failure&, bool was_ours).
+  // The same without blocking. The handler runs on the engine thread, exactly once, as handler(std::error_code, bool
+  // was_ours) or, if it cannot be called so, as handler(const Failure&, bool was_ours).
   template <class Handler>
   void async_release(Handler&& handler) {
     start_release(detail::completion<bool>(std::forward<Handler>(handler)));
@@ -79,7 +80,7 @@ class [[nodiscard]] Lease {
 
   // The lock's name; empty for an empty lease.
   [[nodiscard]] const std::string& name() const noexcept;
-  // What the service knows this lease by.
+  // The id of this lease in the service.
   [[nodiscard]] OwnerId owner() const noexcept;
   // False only for a default-constructed or moved-from lease.
   [[nodiscard]] bool has_value() const noexcept { return state_ != nullptr; }

@@ -1,4 +1,4 @@
-// Handlers that outlive the object that they belong to. For backend authors.
+// Handlers that may outlive their object. For backend authors.
 //
 //   executor.post(lifetime_.guard([this] { flush(); }));     // does nothing once the object is gone
 //
@@ -6,7 +6,7 @@
 //   listener_.received(message);
 //   if (self.over()) return;
 //
-// Make it the last member of a class: it then ends before the other members do.
+// Make it the last member of a class, so that it ends before the other members.
 #pragma once
 
 #include <memory>
@@ -39,8 +39,8 @@ class Lifetime {
     return Watch(token_);
   }
 
-  // The same handler, which is not called any more once this lifetime is over. Only for handlers that return nothing
-  // and change nothing of what they captured.
+  // The same handler, but after the end of this lifetime it does nothing. Only for handlers that return nothing and do
+  // not change their captures.
   template <class F>
   [[nodiscard]] auto guard(F handler) const {
     return [watch = watch(), handler = std::move(handler)](auto&&... arguments) {

@@ -2,14 +2,13 @@
 //
 //   dlock::DistributedLock lock = client.lock("orders/42");   // nothing is sent yet
 //   dlock::Lease lease = lock.acquire();                       // waits; throws dlock::Error
-//   if (auto lease = lock.try_acquire_for(2s)) { ... }         // nullopt: somebody else holds it
+//   if (auto lease = lock.try_acquire_for(2s)) { ... }         // nullopt: another owner holds it
 //   std::scoped_lock both(lock_a, lock_b);                     // it is a Cpp17TimedLockable, too
 //
-// Not reentrant: a second acquire of the same name waits for the first, whoever holds it; see RecursiveLock. May be
-// used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not need
-// the lock object that it came from, only the client: client.lock("orders/42").acquire() is fine. Blocking functions
-// called on the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers
-// at once.
+// Not reentrant: a second acquire of the same name waits for the first, even on the same thread; see RecursiveLock. May
+// be used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not
+// need its lock object, only the client: client.lock("orders/42").acquire() is fine. Blocking functions called on the
+// engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers at once.
 #pragma once
 
 #include <chrono>
@@ -43,35 +42,35 @@ class DistributedLock {
 
   // --- Leases -------------------------------------------------------------------------------------------------------
 
-  // Waits for the lock, at most options.wait (default: without limit). Throws Error: timed_out when somebody else held
-  // it all the while, unavailable when the service could not be reached, cancelled, access_denied, invalid_argument,
-  // unsupported, protocol, closed. Returns within the wait plus one round trip, whatever the service does. The
-  // overload reports the same in ec and returns an empty lease.
+  // Waits for the lock, at most options.wait (default: without limit). Throws Error: timed_out if another owner held it
+  // the whole time, unavailable if the service was unreachable, cancelled, access_denied, invalid_argument,
+  // unsupported, protocol, closed. Always returns within the wait plus one round trip. The overload reports the same in
+  // ec and returns an empty lease.
   Lease acquire(const AcquireOptions& options = {});
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
 
-  // One try, one round trip. nullopt: somebody else holds the lock. Errors as above; a service that cannot be reached
-  // is an error, not "busy".
+  // One try, one round trip. nullopt: another owner holds the lock. Errors as above. An unreachable service is an
+  // error, not "busy".
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait`; options.wait is ignored. nullopt: somebody else held the lock all the while.
+  // Waits at most `wait` and ignores options.wait. nullopt: another owner held the lock the whole time.
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 
-  // Acquires without blocking: the handler runs on the engine thread, exactly once, also when the client is closed. It
-  // is called as handler(std::error_code, Lease) or, if it does not take that, as handler(const Failure&, Lease) with
-  // all that the Error would say which acquire() throws. Wrong options are reported to the handler. A waiting acquire
-  // costs no thread.
+  // Acquires without blocking. The handler runs on the engine thread, exactly once, even if the client is closed. dlock
+  // calls it as handler(std::error_code, Lease) or, if it cannot be called so, as handler(const Failure&, Lease) with
+  // the code and text of the Error that acquire() throws. It also reports wrong options to the handler. A waiting
+  // acquire costs no thread.
   template <class Handler>
   void async_acquire(const AcquireOptions& options, Handler&& handler) {
     start_acquire(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
   // --- Cpp17TimedLockable -------------------------------------------------------------------------------------------
-  // Each thread's lease is kept in this object until that thread calls unlock(). As with std::mutex, lock and unlock
-  // belong on the same thread. lock() on a thread that holds already throws std::errc::resource_deadlock_would_occur,
-  // try_lock() answers false. None of them compiles on a temporary lock, which would release the lease at once.
+  // This object keeps each thread's lease until that thread calls unlock(). As with std::mutex, lock and unlock belong
+  // on the same thread. If the thread already holds the lock, lock() throws std::errc::resource_deadlock_would_occur
+  // and try_lock() returns false. None of them compiles on a temporary lock, which would release the lease at once.
 
   void lock() &;
   void lock() && = delete;
@@ -89,17 +88,16 @@ class DistributedLock {
   }
   template <class AnyClock, class AnyDuration>
   bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
-  // Releases this thread's lease, bounded in time like ~Lease. No effect if this thread holds none.
+  // Releases this thread's lease, in bounded time like ~Lease. No effect if this thread holds none.
   void unlock() noexcept;
 
-  // The lease that this thread's lock() took, so that its token and loss stay visible; empty if there is none. Valid
-  // until this thread's unlock().
+  // The lease from this thread's lock(), for its token and loss signal; empty if there is none. Valid until this
+  // thread's unlock().
   [[nodiscard]] const Lease& lease() const& noexcept;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   const Lease& lease() const&& = delete;
 
-  // Options that lock(), try_lock() and their timed forms use, also through a RecursiveLock (their `wait` is given by
-  // the call).
+  // The options of lock(), try_lock() and their timed forms, also through a RecursiveLock. The call itself sets `wait`.
   void set_defaults(const AcquireOptions& options) &;
   void set_defaults(const AcquireOptions& options) && = delete;
   [[nodiscard]] AcquireOptions defaults() const;

@@ -5,11 +5,11 @@
 //   };
 //   auto client = dlock::connect(url, {.observer = std::make_shared<Log>()});
 //
-// Events are delivered one at a time on the client's engine thread, with no lock of dlock held. A handler must not
-// block: while it runs, nothing of that client is renewed. Where handlers are slower than events come, at most 16384
-// events wait; further ones are dropped and counted, and a warning tells how many. Completion handlers and lost() are
-// never dropped; lost() fires before any event that waits, and completion handlers take turns with events. An exception
-// from a handler is caught and counted.
+// dlock delivers events one at a time on the client's engine thread, and holds no mutex meanwhile. A handler must not
+// block: while it runs, the client renews no lease. If handlers are slower than events, at most 16384 events wait.
+// dlock drops and counts further ones, and a warning reports their number. It never drops completion handlers and
+// lost(): lost() fires before any waiting event, and completion handlers alternate with events. dlock catches and
+// counts exceptions from handlers.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ struct ReleasedEvent {
   std::string name;
   FencingToken token;
   std::chrono::nanoseconds hold;  // from the grant to the release
-  bool confirmed;                 // the service confirmed that the lock had still been ours
+  bool confirmed;                 // the service confirmed that the lock was still ours
 };
 
 // A lease was renewed.
@@ -49,21 +49,21 @@ struct LostEvent {
   Failure reason;
 };
 
-// The connection to the service: `reconnecting` when it broke and is being set up again, `connected` when it stands.
+// The connection to the service: `reconnecting` after it broke, `connected` when it is established.
 struct ConnectionEvent {
   enum class State { connected, reconnecting } state;
   Failure reason;  // why it broke; empty for `connected`
 };
 
-// Something that a person should know and that no call reports: a failed renewal that will be retried (once for each
-// error code, and again only after the lease was renewed), a wait that cannot reach the service (once for each kind of
-// trouble), an unsafe setting of the service, a callback that threw, events that were dropped.
+// A problem that operators should know and that no call reports: a failed renewal before its retry (once per error
+// code, and again only after the lease was renewed), a wait that cannot reach the service (once per kind of problem),
+// an unsafe setting of the service, a callback that threw, dropped events.
 struct WarningEvent {
-  std::string name;  // empty where it concerns no single lock
+  std::string name;  // empty if it concerns no single lock
   Failure reason;
 };
 
-// Is told what happens. Override what you want to hear of.
+// Receives events. Override the functions for the events that you want.
 class Observer {
  public:
   Observer() = default;
@@ -80,10 +80,10 @@ class Observer {
   virtual void warning(const WarningEvent&) {}
 };
 
-// Counters since the client was made, and gauges of now. A snapshot: the fields are read one after the other.
+// Counters since the creation of the client, and present gauges. A snapshot that reads the fields one after the other.
 struct Stats {
   std::uint64_t acquired = 0;
-  std::uint64_t busy = 0;  // tries that found somebody else holding
+  std::uint64_t busy = 0;  // tries that found the lock held
   std::uint64_t timed_out = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t failed = 0;    // acquires that ended with any other error
@@ -93,7 +93,7 @@ struct Stats {
   std::uint64_t lost = 0;
   std::uint64_t reconnects = 0;
   std::uint64_t callback_exceptions = 0;
-  std::uint64_t events_dropped = 0;  // of which the observer was not told, because it is too slow
+  std::uint64_t events_dropped = 0;  // dropped because the observer is too slow
   std::uint64_t held = 0;            // gauge
   std::uint64_t waiting = 0;         // gauge
 };

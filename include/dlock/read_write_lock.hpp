@@ -1,27 +1,26 @@
-// ReadWriteLock: a name that many may hold together to read, or one alone to write.
+// ReadWriteLock: a name that many readers may hold together, or one writer alone.
 //
 //   dlock::ReadWriteLock prices = client.read_write_lock("prices");  // nothing is sent yet
-//   dlock::Lease reading = prices.acquire_shared();                   // waits while somebody writes
+//   dlock::Lease reading = prices.acquire_shared();                   // waits while there is a writer
 //   dlock::Lease writing = prices.acquire();                          // waits until it is alone
 //   std::shared_lock reader(prices);                                  // it is a Cpp17SharedTimedLockable, too
 //
 //   held           | acquire_shared()       | acquire()
 //   ---------------+------------------------+------------
-//   by nobody      | enters                 | enters
+//   free           | enters                 | enters
 //   to read        | enters, unless others  | waits
 //                  | wait before it         |
 //   to write       | waits                  | waits
 //
-// Where waiters are served in the order of their arrival (Capabilities::fair), readers who wait next to each other
-// enter together, and nobody enters before those who came earlier: a try to read is busy while a writer waits.
-// Elsewhere a writer who waits keeps new readers out by a mark that is at most a few tries old. Either way readers who
-// come and go do not keep a writer out.
+// If the service serves waiters in the order of their arrival (Capabilities::fair), adjacent waiting readers enter
+// together, and later arrivals never overtake earlier ones: a try to read is busy while a writer waits. Otherwise a
+// waiting writer keeps new readers out with a mark that is at most a few tries old. In both cases a stream of readers
+// does not keep a writer out.
 //
-// A lease of one does not become one of the other: release it and acquire again. Tokens: a writer's is greater than all
-// earlier ones of the name, a reader's greater than that of every earlier writer; what the lock protects should refuse
-// a write whose token is smaller than any that it has seen, and a read whose token is smaller than the greatest
-// writer's. The rest is as for DistributedLock (lock.hpp): what its functions say, holds for those of the same name
-// here.
+// A lease cannot change its kind: release it and acquire again. Tokens: a writer's token is greater than all earlier
+// tokens of the name, a reader's greater than every earlier writer's. The protected resource should refuse a write with
+// a smaller token than any it has seen, and a read with a smaller token than the greatest writer's. The comments on the
+// functions of DistributedLock (lock.hpp) also apply to the functions of the same name here.
 #pragma once
 
 #include <chrono>
@@ -81,10 +80,10 @@ class ReadWriteLock {
   }
 
   // --- SharedTimedMutex ---------------------------------------------------------------------------------------------
-  // Each thread's lease, of either kind, is kept in this object until that thread unlocks it. lock() and lock_shared()
-  // on a thread that holds either already throw std::errc::resource_deadlock_would_occur, the tries answer false.
-  // unlock() gives back what lock() took, unlock_shared() what lock_shared() took; the wrong one has no effect. None of
-  // them compiles on a temporary.
+  // This object keeps each thread's lease, of either kind, until that thread unlocks it. If the thread already holds
+  // either, lock() and lock_shared() throw std::errc::resource_deadlock_would_occur, and the tries return false.
+  // unlock() releases the lease from lock(), unlock_shared() the lease from lock_shared(); the wrong one has no effect.
+  // None of them compiles on a temporary.
 
   void lock() &;
   void lock() && = delete;
@@ -122,12 +121,12 @@ class ReadWriteLock {
   bool try_lock_shared_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
   void unlock_shared() noexcept;
 
-  // The lease that this thread's lock() or lock_shared() took; empty if there is none. Valid until it is unlocked.
+  // The lease from this thread's lock() or lock_shared(); empty if there is none. Valid until it is unlocked.
   [[nodiscard]] const Lease& lease() const& noexcept;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   const Lease& lease() const&& = delete;
 
-  // Options that lock(), lock_shared(), their tries and timed forms use (their `wait` is given by the call).
+  // The options of lock(), lock_shared(), their tries and timed forms. The call itself sets `wait`.
   void set_defaults(const AcquireOptions& options) &;
   void set_defaults(const AcquireOptions& options) && = delete;
   [[nodiscard]] AcquireOptions defaults() const;
@@ -143,7 +142,7 @@ class ReadWriteLock {
   std::unique_ptr<detail::LockImpl> impl_;
 };
 
-// Runs f(lease) while holding the lock to read, as with_lock() does while holding it to write.
+// Runs f(lease) while it holds the lock to read, as with_lock() does with the lock to write.
 template <class F>
 auto with_shared_lock(ReadWriteLock& lock, const AcquireOptions& options, F&& f) {
   return detail::run_and_release(lock.acquire_shared(options), std::forward<F>(f));

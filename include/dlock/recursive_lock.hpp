@@ -1,10 +1,10 @@
-// RecursiveLock: a lock that the thread which holds it may take again, over any backend.
+// RecursiveLock: a lock that its holding thread may acquire again, over any backend.
 //
 //   dlock::RecursiveLock lock(client.lock("orders/42"));
 //   std::lock_guard outer(lock);
 //   { std::lock_guard inner(lock); }      // same thread: only the count moves, nothing is sent
 //
-// The hold count is this process's; the service sees one lease a thread. It meets Cpp17TimedLockable.
+// The hold count is local to this process. The service sees one lease per thread. It meets Cpp17TimedLockable.
 //
 //   this thread      | lock()                  | unlock()
 //   -----------------+-------------------------+-------------------------------------------
@@ -28,9 +28,9 @@ class RecursiveLock {
   RecursiveLock& operator=(RecursiveLock&&) noexcept;
   ~RecursiveLock();
 
-  // Blocks like DistributedLock::acquire() when this thread holds nothing. Throws Error; errc::lost if this thread's
-  // lease was lost and not yet fully unlocked. Like the following, it does not compile on a temporary, which would
-  // release the lease at once.
+  // Blocks like DistributedLock::acquire() if this thread holds nothing. Throws Error; errc::lost if this thread's
+  // lease was lost and is not yet fully unlocked. Like the following functions, it does not compile on a temporary,
+  // which would release the lease at once.
   void lock() &;
   void lock() && = delete;
   [[nodiscard]] bool try_lock() &;
@@ -47,7 +47,7 @@ class RecursiveLock {
   }
   template <class AnyClock, class AnyDuration>
   bool try_lock_until(const std::chrono::time_point<AnyClock, AnyDuration>& deadline) && = delete;
-  // Never throws; bounded in time like ~Lease.
+  // Never throws; returns in bounded time like ~Lease.
   void unlock() noexcept;
 
   // How often this thread holds the lock.

@@ -1,5 +1,5 @@
-// Gives locks back, and makes sure that owners who gave up leave nothing behind, whatever becomes of the messages. For
-// backends where a lock is freed by naming its owner.
+// Releases locks, and makes sure that cancelled acquires leave nothing in the service, even if messages are lost. For
+// backends that release a lock by its owner id.
 #pragma once
 
 #include <chrono>
@@ -19,28 +19,29 @@ class Releases {
  public:
   enum class Reason {
     release,  // of a lock that was held
-    give_up,  // goes the way that the owner's acquires went, so that it arrives behind them
+    give_up,  // after a cancelled acquire: sent on the same path, so that it arrives after the acquire
   };
-  // True: it was the owner's until now. errc::ambiguous: that may have been carried out.
+  // True: the owner held it until now. errc::ambiguous: the service may have carried it out.
   using Answer = std::function<void(Result<bool> ours)>;
-  // Asks the service to free a lock if it is the owner's. Answers at the latest at the deadline.
+  // Asks the service to release a lock if this owner holds it. Answers at the deadline at the latest.
   using Ask = std::function<void(const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
                                  Answer answer)>;
 
-  // patience: for so long after its lease has run out something of an owner may be left at the service.
+  // patience: how long after the lease expired the service may still have something of an owner.
   Releases(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience, Ask ask);
 
-  // Answers within the response timeout; goes on in the background if it was not confirmed by then.
+  // Answers within the response timeout, and continues in the background if it was not confirmed by then.
   void release(const Grant& grant, Backend::ReleaseHandler done);
 
-  // The owner gives up: it neither holds nor waits, nor will it when its last request arrives late. Goes on until
-  // that is certain. stragglers: a connection broke under one of its requests, which may yet arrive.
+  // The owner cancelled its acquire. Makes sure that it neither holds nor waits, even if its last request arrives late,
+  // and repeats until that is certain. stragglers: a connection broke during one of its requests, which may still
+  // arrive.
   void abandon(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, bool stragglers);
 
-  // The server gave this owner a lock. No effect unless it was abandoned.
+  // The server granted this owner a lock. No effect unless it was abandoned.
   void heard_of(const OwnerId& owner);
 
-  // Of the owners that gave up, those of whom it is not certain yet that nothing is left. In no particular order.
+  // The abandoned owners that may still have something in the service, in no particular order.
   template <class F>
   void for_each_unconfirmed(F&& f) const {
     for (const auto& [owner, entry] : entries_) {
@@ -48,7 +49,7 @@ class Releases {
     }
   }
 
-  // Calls done once nothing is left to be confirmed.
+  // Calls done when everything is confirmed.
   void finish(std::function<void()> done);
 
  private:

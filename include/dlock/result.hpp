@@ -1,4 +1,4 @@
-// A value or the reason why there is none: what a handler of the service-provider interface is given.
+// A value or the reason why there is none, for handlers of the service-provider interface.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ class Result {
   Result(Failure failure) : content_(std::move(failure)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return content_.index() == 0; }
-  // Only where ok().
+  // Only if ok().
   [[nodiscard]] T& value() { return std::get<0>(content_); }
   [[nodiscard]] const T& value() const { return std::get<0>(content_); }
   [[nodiscard]] const Failure& failure() const { return std::get<1>(content_); }

@@ -1,5 +1,5 @@
-// Semaphore: a name that so many may hold at the same time. A permit is a Lease: it has an owner, is renewed, and comes
-// back by itself when its holder dies.
+// Semaphore: a name that a limited number of owners may hold at the same time. A permit is a Lease: it has an owner,
+// dlock renews it, and it becomes free when its holder dies.
 //
 //   dlock::Semaphore uploads = client.semaphore("uploads", 8);  // nothing is sent yet
 //   dlock::Lease permit = uploads.acquire();                     // waits while all 8 are taken
@@ -9,11 +9,11 @@
 //   fewer than n       | enters, unless others wait before | one is free again
 //   n                  | waits                             | the first who waits enters
 //
-// All who use a name at the same time must give the same number: whoever comes with another one while the semaphore is
-// held or waited for is refused with invalid_argument, which names both. While nobody uses it, any number will do. An
-// acquire takes one permit. A permit's token tells it from others of that name, but it does not fence: several are
-// valid at once. The rest is as for DistributedLock (lock.hpp): what its functions say, holds for those of the same
-// name here.
+// All programs that use a name at the same time must give the same number. While the semaphore is held or has waiters,
+// an acquire with another number fails with invalid_argument, which names both numbers. Otherwise any number is
+// accepted. An acquire takes one permit. A permit's token distinguishes it from others of that name, but does not
+// fence, because several are valid at once. The comments on the functions of DistributedLock (lock.hpp) also apply to
+// the functions of the same name here.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Semaphore {
   ~Semaphore();
 
   [[nodiscard]] const std::string& name() const noexcept;
-  // How many may hold it at the same time.
+  // The number of permits.
   [[nodiscard]] std::uint32_t max() const noexcept;
 
   // As DistributedLock has them. A lease is one permit.

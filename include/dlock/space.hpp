@@ -1,5 +1,5 @@
-// The kinds of locks. Each is a name space of its own: lock "a", read-write lock "a" and semaphore "a" and
-// election "a" do not touch each other.
+// The kinds of locks. Each has its own name space: lock "a", read-write lock "a", semaphore "a" and election "a" are
+// independent.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace dlock {
 // A kind of locks.
 enum class Space { lock, read_write, semaphore, election };
 
-// How a read-write lock is held: alone, or together with others who share it. All other kinds are exclusive.
+// How an owner holds a read-write lock: alone, or shared with others. All other kinds are exclusive.
 enum class Mode { exclusive, shared };
 
 // "lock", "read-write lock", "semaphore", "election".

@@ -1,5 +1,5 @@
-// Callback: a function to call later, like std::function but move-only, so that what it captured is never copied; what
-// fits into six pointers is kept without an allocation. Task: one without arguments. For backend authors.
+// Callback: a function to call later, like std::function but move-only, so that it never copies captures. Captures of
+// up to six pointers need no allocation. Task: one without arguments. For backend authors.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 
 namespace dlock {
 
-// On an empty one only destruction, assignment, move and the test for emptiness are defined. As thread-safe as what it
-// holds.
+// On an empty one only destruction, assignment, move and the test for emptiness are defined. As thread-safe as its
+// function.
 template <class... Args>
 class Callback {
  public:
@@ -34,7 +34,7 @@ class Callback {
   }
 
   Callback(Callback&& other) noexcept { take(other); }
-  // What was held is destroyed last, and elsewhere: its destructor may assign to this one.
+  // Destroys the old function last, and outside this object: its destructor may assign to this one.
   Callback& operator=(Callback&& other) noexcept {
     if (this != &other) {
       const Callback before(std::move(*this));
@@ -92,7 +92,7 @@ class Callback {
   const Operations* operations_ = nullptr;
 };
 
-// What an Executor runs.
+// The unit of work of an Executor.
 using Task = Callback<>;
 
 }  // namespace dlock

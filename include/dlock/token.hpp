@@ -16,9 +16,9 @@
 
 namespace dlock {
 
-// A number that grows with every lease of a name. Hand it to the resource that the lock protects, and let the
-// resource refuse anything older than the newest token it has seen; then even a holder that was paused past its lease
-// does no harm (M. Kleppmann, "How to do distributed locking", 2016). Always below 2^63, so it fits a signed bigint.
+// A number that grows with every lease of a name. Pass it to the protected resource, and let the resource refuse tokens
+// older than the newest it has seen. Then even a holder that was paused past its lease does no harm (M. Kleppmann, "How
+// to do distributed locking", 2016). Always below 2^63, so it fits a signed bigint.
 class FencingToken {
  public:
   constexpr FencingToken() noexcept = default;
@@ -33,8 +33,8 @@ class FencingToken {
   std::uint64_t value_ = 0;
 };
 
-// Who owns a lock: 128 random bits, new for every acquire, so that a late request of an old lease can never touch a
-// newer one. People are shown LockInfo::holder instead.
+// The owner of a lock: 128 random bits, new for every acquire, so that a late request of an old lease can never touch a
+// newer one. For people there is LockInfo::holder.
 class OwnerId {
  public:
   constexpr OwnerId() noexcept = default;
@@ -42,7 +42,7 @@ class OwnerId {
 
   // 32 lower-case hexadecimal digits.
   [[nodiscard]] std::string to_string() const;
-  // The same without memory from the heap.
+  // The same without a heap allocation.
   [[nodiscard]] std::array<char, 32> digits() const noexcept;
   // The inverse; nullopt for anything that to_string() does not print.
   [[nodiscard]] static std::optional<OwnerId> parse(std::string_view text) noexcept;

@@ -1,6 +1,6 @@
-// The easy way to write a backend: say how to try and, if the service can tell, when it may be worth trying again. The
-// core does the rest: waiting, waking, deadlines, cancellation, back-off while the service is unreachable, and cleaning
-// up after tries whose outcome is unknown or comes too late.
+// The easy way to write a backend: implement a try and, if the service reports changes, a watch. The core does the
+// rest: waiting, waking, deadlines, cancellation, back-off while the service is unreachable, and the clean-up after
+// tries with an unknown or late outcome.
 //
 //   class MyBackend : public dlock::TryBackend {
 //     void try_acquire(const dlock::LockRequest& request, TryHandler done) override;
@@ -9,7 +9,7 @@
 //     ...
 //   };
 //
-// The rules of backend.hpp hold: serialised, no blocking, no throwing.
+// The rules of backend.hpp apply: one task at a time, no blocking, no throwing.
 #pragma once
 
 #include <chrono>
@@ -22,24 +22,24 @@
 
 namespace dlock {
 
-// What came of a try.
+// The outcome of a try.
 struct TryOutcome {
   enum class Status {
     granted,
     busy,
-    // errc::unavailable: did not happen, worth another try. errc::ambiguous: may have happened; the next try has the
-    // same owner id, and a try by the owner of the lock must answer granted. Anything else is final.
+    // errc::unavailable: had no effect, a retry may help. errc::ambiguous: may have had an effect; the next try has the
+    // same owner id, and a try by the owner of the lock must answer granted. All other codes are final.
     failed,
   } status;
   Grant grant = {};
-  // With busy: when the lock frees itself unless it is renewed, if the service says so.
+  // With busy: when the lock becomes free unless it is renewed, if the service reports that.
   std::optional<std::chrono::nanoseconds> retry_after = std::nullopt;
   Failure failure = {};
 };
 
-// How the ready-made contention paces itself. Every time is drawn at random between its bounds (jitter).
+// The timing of the built-in contention. Every time is random between its bounds (jitter).
 struct TryPolicy {
-  // Between tries while busy, when nothing wakes us: the safety net under a watch, or plain polling without one.
+  // Between tries while busy without a wake-up: the safety net of a watch, or plain polling.
   std::chrono::nanoseconds poll_min = std::chrono::milliseconds(500);
   std::chrono::nanoseconds poll_max = std::chrono::milliseconds(1000);
   // After a failed try: doubles from min to max, full jitter in the upper half.
@@ -47,7 +47,7 @@ struct TryPolicy {
   std::chrono::nanoseconds backoff_max = std::chrono::seconds(1);
 };
 
-// A Backend that needs only to try.
+// A Backend that implements only tries.
 class TryBackend : public Backend {
  public:
   using TryHandler = std::function<void(TryOutcome)>;
@@ -55,21 +55,22 @@ class TryBackend : public Backend {
   explicit TryBackend(BackendHost& host, TryPolicy policy = {});
   ~TryBackend() override;
 
-  // One try, one round trip; must answer within BackendConfig::response_timeout, with errc::ambiguous if nothing came.
+  // One try, one round trip; must answer within BackendConfig::response_timeout, with errc::ambiguous if there was no
+  // answer.
   virtual void try_acquire(const LockRequest& request, TryHandler done) = 0;
 
-  // A contention waits by Backend::watch(), and polls where that answers nullptr.
+  // A contention waits with Backend::watch(), and polls if that returns nullptr.
 
-  // Makes sure that this owner id does not hold, and will not come to hold, the lock, and that nothing of it keeps
-  // readers out: a try of it ended ambiguous (even if a later one was busy: the first may arrive after that), or it
-  // waited to write, and nobody will try again. Goes on by itself until that is certain or the lease is over. Default:
-  // release() by owner.
+  // Makes sure that this owner id does not hold the lock, will not get it, and keeps no readers out. The core calls it
+  // if a try ended ambiguous (even if a later one was busy: the first may arrive after that) or the owner waited to
+  // write, and no further try follows. Repeats until that is certain or the lease has expired. Default: release() by
+  // owner.
   virtual void abandon(const LockRequest& request);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
 
-  // Waits until the tries that nobody waits for any more are answered, and what they were granted is released. An
-  // override begins with this.
+  // Waits until all cancelled tries are answered, and releases what they were granted. An override must call this
+  // first.
   void close(std::function<void()> done) override;
 
  protected:

@@ -51,15 +51,15 @@ class Url {
     return parameters_;
   }
 
-  // Removes a parameter and returns its value. A backend takes what it understands and then calls
-  // require_no_parameters(), so that no option is ever silently ignored.
+  // Removes a parameter and returns its value. A backend takes the parameters that it knows and then calls
+  // require_no_parameters(), so that it never ignores an option silently.
   [[nodiscard]] std::optional<std::string> take(std::string_view key);
-  // The same for a duration such as "250ms", "30s", "5m"; throws Error(invalid_argument) naming the key when the value
-  // is not one.
+  // The same for a duration such as "250ms", "30s", "5m"; throws Error(invalid_argument) that names the key if the
+  // value is not a duration.
   [[nodiscard]] std::optional<Duration> take_duration(std::string_view key);
   // The same for a whole number from min to max.
   [[nodiscard]] std::optional<std::uint32_t> take_number(std::string_view key, std::uint32_t min, std::uint32_t max);
-  // The same for one of several words; `otherwise` where the parameter is not given.
+  // The same for one of several words; `otherwise` if the parameter is missing.
   //
   //   url.take_choice<Mode>("mode", {{"fast", Mode::fast}, {"safe", Mode::safe}}, Mode::safe)
   template <class T>
@@ -70,13 +70,13 @@ class Url {
     const auto chosen = take_word(key, words);
     return chosen ? (choices.begin() + static_cast<std::ptrdiff_t>(*chosen))->second : otherwise;
   }
-  // Throws Error(invalid_argument) naming the first parameter that nobody took, and those that were asked for.
+  // Throws Error(invalid_argument) that names the first parameter that was not taken, and the known ones.
   void require_no_parameters() const;
 
-  // As it may be shown to people: the password, and the value of every parameter whose key or value may hold a secret
-  // ("auth", or a key containing "pass"), replaced by "***".
+  // The URL in a form that is safe to show: the password, and the value of every parameter whose key or value may be
+  // secret ("auth", or a key containing "pass"), replaced by "***".
   [[nodiscard]] const std::string& redacted() const noexcept { return redacted_; }
-  // As it may be handed on in the environment: the same with those parts left out.
+  // The URL in a form that is safe for the environment: the same without those parts.
   [[nodiscard]] const std::string& without_secrets() const noexcept { return without_secrets_; }
 
  private:

@@ -21,7 +21,7 @@ template <class Result, class Handler>
   using Kept = std::decay_t<Handler>;
   if constexpr (std::is_invocable_v<Kept&, std::error_code, Result>) {
     return [kept = std::make_shared<Kept>(std::forward<Handler>(handler))](const Failure& failure, Result result) {
-      (void)std::invoke(*kept, failure.code, std::move(result));  // a handler has nobody to answer to
+      (void)std::invoke(*kept, failure.code, std::move(result));  // nothing uses its result
     };
   } else if constexpr (std::is_invocable_v<Kept&, const Failure&, Result>) {
     return [kept = std::make_shared<Kept>(std::forward<Handler>(handler))](const Failure& failure, Result result) {
