@@ -32,6 +32,7 @@ foreach(component IN LISTS components)
       COMPONENT ${component} RENAME "${package_${component}}")
   endif()
 endforeach()
+install(TARGETS dlock_real_timers LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/dlock" COMPONENT dlock_command)  # for torture
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/deploy" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/dlock/examples"
   COMPONENT dlock_command)
 set(place "${CMAKE_INSTALL_DATADIR}/doc/dlock-doc")
