@@ -209,6 +209,30 @@ TEST(DocumentsIndex, HasEveryPage) {
   }
 }
 
+// What tests/documents runs says its language. A block without one shows what is printed, or how something is written.
+TEST(Documents, CommandsAreInBlocksThatAreRun) {
+  const std::set<std::string> known{"",    "cmake", "console", "cpp", "cron.d", "crontab",
+                                    "ini", "json",  "python",  "sh",  "sql",    "yaml"};
+  const std::regex command(
+      "(\\$|dlock (run|hold|elect|leader|status|list|break|forget|doctor|init|backends|bench|torture)|"
+      "export|cmake|ctest|etcd|etcdctl|redis-server|redis-cli|psql|sudo|scripts/[a-z]+)( .*)?");
+  for (const fs::path& page : pages()) {
+    if (page.filename() == "CONTRIBUTING.md") continue;
+    bool inside = false;
+    std::string language;
+    std::istringstream lines(contents(page));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("```")) {
+        inside = !inside;
+        language = line.substr(3);
+        EXPECT_TRUE(known.contains(language)) << page << ": " << line;
+      } else if (inside && language.empty()) {
+        EXPECT_FALSE(std::regex_match(line, command)) << page << ": " << line;
+      }
+    }
+  }
+}
+
 // The blocks of a page that begin with these words, and whose files are to be installed.
 TEST(RecipesPage, ShowsTheFilesAsTheyAre) {
   std::string files;
@@ -216,7 +240,7 @@ TEST(RecipesPage, ShowsTheFilesAsTheyAre) {
     if (entry.is_regular_file()) files += contents(entry.path());
   }
   const std::string page = contents(kProject / "docs/recipes.md");
-  for (const std::string beginning : {"```\nDLOCK_URL=", "```\n[Service]", "```yaml\ncontainers:"}) {
+  for (const std::string beginning : {"```cron.d\nDLOCK_URL=", "```ini\n[Service]", "```yaml\ncontainers:"}) {
     const auto begin = page.find(beginning);
     ASSERT_NE(begin, std::string::npos) << beginning;
     std::istringstream lines(page.substr(begin, page.find("\n```", begin) - begin));
