@@ -1,0 +1,8 @@
+// The reader's own, which docs/conformance.md includes.
+#pragma once
+
+#include <memory>
+
+#include <dlock/backend.hpp>
+
+dlock::BackendFactory make_my_backend;
