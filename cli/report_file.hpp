@@ -10,7 +10,8 @@ namespace dlock::cli {
 class ReportFile {
  public:
   // That it can be written is found out here, long before it is. Throws UsageError naming the option. An older file of
-  // that name stays until write().
+  // that name stays until write(); then the new one has its permissions. What is no file, such as a pipe, /dev/stderr
+  // or /dev/fd/3, is written to instead.
   ReportFile(const char* option, std::string path);
   ReportFile(const ReportFile&) = delete;
   ReportFile& operator=(const ReportFile&) = delete;
@@ -20,10 +21,11 @@ class ReportFile {
   void write(const std::string& text);
 
  private:
-  [[nodiscard]] bool in_place() const noexcept { return part_ == path_; }
+  [[nodiscard]] bool in_place() const noexcept { return part_.empty(); }
+  void open_part();
 
   std::string path_;
-  std::string part_;
+  std::string part_;  // empty: written in place
   UniqueFd fd_;
 };
 
