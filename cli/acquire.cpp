@@ -116,42 +116,49 @@ void obey_signals(SignalQueue& signals, const Inherited& inherited, Attempt& att
   }
 }
 
-int say_unreached(const Client& client, const Arguments& arguments, Reporter& reporter) {
+NotHeld interrupted(int signal) {
+  return {Account::Result::interrupted, signalled(signal), fmt::format("signal {} ended the wait", signal)};
+}
+
+NotHeld unreached(const Client& client, const Arguments& arguments, Reporter& reporter) {
   std::string why = reporter.last_failure();
   if (why.empty()) why = client.url() + " has not answered";
   reporter.fall_silent();
-  say(fmt::format("the lock service was not reached within {} (--connect-wait): {}",
-                  for_people(arguments.connect_wait.value()), why));
-  return static_cast<int>(ExitCode::unavailable);
+  const std::string text = fmt::format("the lock service was not reached within {} (--connect-wait): {}",
+                                       for_people(arguments.connect_wait.value()), why);
+  say(text);
+  return {Account::Result::failed, static_cast<int>(ExitCode::unavailable), text};
 }
 
 void say_how_long(const Arguments& arguments, std::chrono::nanoseconds waited) {
   const char* const verb = arguments.space == Space::election ? "leads" : "holds";
-  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)));
+  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)), Level::info);
 }
 
-std::variant<Held, int> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
-                                 const Cancelled& cancelled, Reporter& reporter) {
+NotHeld conflict(const Arguments& arguments) {
+  const std::string names = quoted(arguments.names);
+  const bool tried = arguments.wait == Duration();
+  const std::string text = tried ? obstacle(arguments, names)
+                                 : fmt::format("timed out waiting for {}: {}", names,
+                                               obstacle(arguments, arguments.names.size() > 1 ? "them" : "it"));
+  if (!arguments.quiet) say(text, Level::notice);
+  const auto usual = static_cast<int>(tried ? ExitCode::busy : ExitCode::timed_out);
+  return {Account::Result::conflict, arguments.conflict_status.value_or(usual), text};
+}
+
+std::variant<Held, NotHeld> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
+                                     const Cancelled& cancelled, Reporter& reporter) {
   try {
     if (std::optional<Held> held = attempt.result()) {
       if (!cancelled.by) return std::move(*held);
-      return signalled(*cancelled.by);  // granted in the same moment; given back here
+      return interrupted(*cancelled.by);  // granted in the same moment; given back here
     }
   } catch (const Error& error) {
     if ((!cancelled.by && !cancelled.unreached) || error.code() != errc::cancelled) throw;
-    if (!cancelled.by) return say_unreached(client, arguments, reporter);
+    if (!cancelled.by) return unreached(client, arguments, reporter);
   }
-  if (cancelled.by) return signalled(*cancelled.by);
-  const std::string names = quoted(arguments.names);
-  if (arguments.wait == Duration()) {
-    if (!arguments.quiet) say(obstacle(arguments, names));
-    return arguments.conflict_status.value_or(static_cast<int>(ExitCode::busy));
-  }
-  if (!arguments.quiet) {
-    const char* const them = arguments.names.size() > 1 ? "them" : "it";
-    say(fmt::format("timed out waiting for {}: {}", names, obstacle(arguments, them)));
-  }
-  return arguments.conflict_status.value_or(static_cast<int>(ExitCode::timed_out));
+  if (cancelled.by) return interrupted(*cancelled.by);
+  return conflict(arguments);
 }
 
 // The service was to be reached by now.
@@ -171,8 +178,8 @@ void let_go(Attempt& attempt, Cancelled& cancelled) {
 
 }  // namespace
 
-std::variant<Held, int> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer, int leash) {
+std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
+                                    SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer, int leash) {
   signals.keep_user_signals_pending();
   Alarm impatience;
   // What is no further away than this machine is always reached.
@@ -180,6 +187,7 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
     impatience.set(saturating_add(LeaseClock::now(), arguments.connect_wait.value()));
   }
   const TimePoint began = LeaseClock::now();
+  if (arguments.verbose) say(fmt::format("asking for {} at {}", quoted(arguments.names), client.url()), Level::info);
   Attempt attempt(client, arguments);
   // A try does not wait, even if the service takes its time to answer it.
   bool explain = !arguments.quiet && arguments.wait != Duration();
@@ -204,7 +212,7 @@ std::variant<Held, int> acquire(const Client& client, const Arguments& arguments
   }
   explainer.wait_is_over();
   signals.read_all_signals();
-  std::variant<Held, int> outcome = conclude(attempt, client, arguments, cancelled, reporter);
+  std::variant<Held, NotHeld> outcome = conclude(attempt, client, arguments, cancelled, reporter);
   if (explained && std::holds_alternative<Held>(outcome)) say_how_long(arguments, LeaseClock::now() - began);
   flush_messages();  // what was said about the wait comes before what the command says
   return outcome;

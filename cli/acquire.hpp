@@ -3,8 +3,10 @@
 
 #include <dlock/client.hpp>
 
+#include <string>
 #include <variant>
 
+#include "cli/account.hpp"
 #include "cli/arguments.hpp"
 #include "cli/held.hpp"
 #include "cli/inherited.hpp"
@@ -14,12 +16,19 @@
 
 namespace dlock::cli {
 
-// What the arguments ask for, or dlock's exit status and nothing held. Throws Error. INT, TERM, HUP and QUIT end the
+// Nothing is held.
+struct NotHeld {
+  Account::Result why;  // conflict, interrupted or failed
+  int status;           // that dlock exits with
+  std::string reason;
+};
+
+// What the arguments ask for, or why it is not held. Throws Error. INT, TERM, HUP and QUIT end the
 // wait, unless the caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not
 // seen reached within Arguments::connect_wait ends it, too, and so does, like HUP, a leash that is readable. Nothing
 // that the explainer asks delays the return.
-[[nodiscard]] std::variant<Held, int> acquire(const Client& client, const Arguments& arguments,
-                                              const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
-                                              WaitExplainer& explainer, int leash = -1);
+[[nodiscard]] std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& arguments,
+                                                  const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
+                                                  WaitExplainer& explainer, int leash = -1);
 
 }  // namespace dlock::cli

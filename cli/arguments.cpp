@@ -92,6 +92,12 @@ Space to_space(const TextOption& option) {
       fmt::format("{}: must be lock, read-write, semaphore or election, not \"{}\"", option.name, option.text));
 }
 
+MessageLog to_log(const TextOption& option) {
+  if (option.text == "stderr") return MessageLog::standard_error;
+  if (option.text == "syslog") return MessageLog::system;
+  throw UsageError(fmt::format("{}: must be stderr or syslog, not \"{}\"", option.name, option.text));
+}
+
 void Parser::take_times() {
   if (line_.try_once && !line_.wait.text.empty()) throw UsageError("--try and --wait exclude each other");
   if (!line_.wait.text.empty()) result_.wait = to_duration(line_.wait);
@@ -140,6 +146,13 @@ void Parser::take_values() {
     result_.conflict_status = static_cast<int>(to_number(line_.conflict_status, 0, highest_status));
   }
   if (!line_.parent.text.empty()) result_.parent = static_cast<pid_t>(to_number(line_.parent, 1, highest_number));
+  if (result_.quiet && result_.verbose) throw UsageError("--quiet and --verbose exclude each other");
+  if (!line_.log.text.empty()) result_.log = to_log(line_.log);
+  result_.json_file = line_.json_file.text;
+  if (result_.json_file == "-") {
+    throw UsageError("--json: standard output is the command's; name a file, or /dev/stderr, instead of \"-\"");
+  }
+  result_.metrics_file = line_.metrics_file.text;
   if (result_.json && result_.names_only) throw UsageError("--json and --names exclude each other");
   take_times();
   take_kind();
@@ -288,6 +301,9 @@ std::variant<Arguments, Answer> Parser::parse(const std::vector<std::string>& wo
   } catch (const CLI::ArgumentMismatch& error) {
     explain_number_of_values(error.what());
   } catch (const CLI::RequiredError& error) {
+    if (words.front() == "run" && !line_.json_file.text.empty()) {
+      throw UsageError("the lock's name is missing; --json takes a FILE: dlock run --json FILE NAME... -- COMMAND");
+    }
     throw UsageError(fmt::format("{}; see dlock {} --help", error.what(), words.front()));
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

@@ -107,15 +107,20 @@ void CommandLine::add_takers() {
   run->add_option(conflict_status.name, conflict_status.text,
                   "Exit with this if somebody else has it (default 75 with --try, 76 with --wait)")
       ->type_name("N");
-  run->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  run->add_option(json_file.name, json_file.text,
+                  "Where what became of it goes, as JSON, in the end; may be /dev/stderr")
+      ->type_name("FILE");
+  add_metrics(run);
+  add_messages(run);
 
   CLI::App* hold = add_verb(Verb::hold, "hold", "Hold a lock, or several, until a signal", hold_footer());
   add_names(hold);
   add_kinds(hold);
   add_acquire_options(hold);
-  hold->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
   hold->add_flag("--until-eof", arguments.until_eof, "Free it when standard input ends, too");
   hold->add_option(parent.name, parent.text, "Free it when this process ends, too")->type_name("PID");
+  add_metrics(hold);
+  add_messages(hold);
   add_json(hold);
 }
 
@@ -128,11 +133,13 @@ void CommandLine::add_election() {
   elect->add_flag("--once", arguments.once, "Lead once: exit when the command has ended, or with 79 if it was deposed");
   add_acquire_options(elect);
   add_time(elect, kill_after, "Time between TERM and KILL when leadership is lost (default 5s)");
-  elect->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  add_metrics(elect);
+  add_messages(elect);
 
   CLI::App* leader = add_verb(Verb::leader, "leader", "Show who leads an election", query_footer("leader"));
   add_name(leader, "The election's name");
   leader->add_flag("--follow", arguments.follow, "Go on, and print each change, until a signal");
+  add_messages(leader);
   add_json(leader);
 }
 
@@ -264,6 +271,18 @@ void CommandLine::add_acquire_options(CLI::App* verb) {
 
 void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* description) {
   verb->add_option(option.name, option.text, description)->type_name("TIME");
+}
+
+void CommandLine::add_messages(CLI::App* verb) {
+  verb->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  verb->add_flag("-v,--verbose", arguments.verbose, "Say also what happens in good order");
+  verb->add_option(log.name, log.text, "Where messages go: stderr (default) or syslog")->type_name("WHERE");
+}
+
+void CommandLine::add_metrics(CLI::App* verb) {
+  verb->add_option(metrics_file.name, metrics_file.text,
+                   "Count runs, conflicts, losses and times in this file, for Prometheus")
+      ->type_name("FILE");
 }
 
 void CommandLine::add_json(CLI::App* verb) {

@@ -44,6 +44,9 @@ class CommandLine {
   TextOption idle{"--idle"};
   TextOption conflict_status{"--conflict-exit-code"};
   TextOption parent{"--parent"};
+  TextOption log{"--log"};
+  TextOption json_file{"--json"};
+  TextOption metrics_file{"--metrics"};
 
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description, std::string footer);
@@ -59,6 +62,8 @@ class CommandLine {
   void add_kind(CLI::App* verb);
   void add_acquire_options(CLI::App* verb);
   void add_time(CLI::App* verb, TextOption& option, const char* description);
+  void add_messages(CLI::App* verb);
+  void add_metrics(CLI::App* verb);
   void add_json(CLI::App* verb);
 };
 

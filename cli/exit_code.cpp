@@ -2,6 +2,9 @@
 
 #include <dlock/error.hpp>
 
+#include "cli/arguments.hpp"
+#include "cli/output.hpp"
+
 namespace dlock::cli {
 
 ExitCode exit_code(const std::error_code& ec) noexcept {
@@ -26,6 +29,14 @@ ExitCode exit_code(const std::error_code& ec) noexcept {
     case errc::protocol:
       break;
   }
+  return ExitCode::internal;
+}
+
+ExitCode exit_code(const std::exception& error) noexcept {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) return ExitCode::usage;
+  if (dynamic_cast<const OutputError*>(&error) != nullptr) return ExitCode::output;
+  if (const auto* of_library = dynamic_cast<const Error*>(&error)) return exit_code(of_library->code());
+  if (dynamic_cast<const std::system_error*>(&error) != nullptr) return ExitCode::system;
   return ExitCode::internal;
 }
 

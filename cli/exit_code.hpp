@@ -1,6 +1,7 @@
 // The exit statuses of the dlock command. The same table is in --help, dlock.1 and docs/cli.md.
 #pragma once
 
+#include <exception>
 #include <system_error>
 
 namespace dlock::cli {
@@ -25,6 +26,9 @@ enum class ExitCode : int {
 
 // The status for a failure reported by the library.
 [[nodiscard]] ExitCode exit_code(const std::error_code& ec) noexcept;
+
+// The status for whatever a command throws.
+[[nodiscard]] ExitCode exit_code(const std::exception& error) noexcept;
 
 // As shells say that a signal was the end of it.
 [[nodiscard]] constexpr int signalled(int signal) noexcept {

@@ -1,6 +1,9 @@
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -8,7 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/account.hpp"
 #include "cli/acquire.hpp"
+#include "cli/bookkeeping.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/held.hpp"
@@ -40,36 +45,85 @@ Json to_json(const Held& held, const Arguments& arguments, const Client& client)
   return json;
 }
 
+class Holder {
+ public:
+  Holder(const Arguments& arguments, const Inherited& inherited, SignalQueue& signals, const Leash& leash)
+      : arguments_(arguments),
+        inherited_(inherited),
+        signals_(signals),
+        leash_(leash),
+        reporter_(reporter_for(arguments)),
+        client_(connect_for_command(service_url(arguments.url), arguments, "dlock", reporter_)) {
+    warn_if_private(client_, arguments.quiet);
+  }
+
+  int hold(Account& account) {
+    WaitExplainer explainer(client_, *reporter_);  // outlives the hold: its end waits for an answer
+    auto acquired = wait(explainer, account);
+    if (const NotHeld* obstacle = std::get_if<NotHeld>(&acquired)) {
+      account.result = obstacle->why;
+      account.reason = obstacle->reason;
+      return account.status = obstacle->status;
+    }
+    account.held.emplace();
+    const Stopwatch holding(*account.held);
+    Held held = std::move(std::get<Held>(acquired));
+    account.tokens = held.tokens();
+    reporter_->expect_renewals(held.valid_until() - holding.began());
+    account.result = Account::Result::ran;
+    account.status = static_cast<int>(ExitCode::ok);
+    const Kept::Reason end = keep_until_the_end(held);
+    const std::string first = held.first_to_go();
+    if (end == Kept::lost || !release(held)) {
+      reporter_->fall_silent();
+      account.result = Account::Result::lost;
+      account.status = static_cast<int>(ExitCode::lost);
+      account.reason = fmt::format("lost \"{}\"{}", first, reporter_->loss_reason());
+      say(account.reason);
+    }
+    return account.status;
+  }
+
+ private:
+  std::variant<Held, NotHeld> wait(WaitExplainer& explainer, Account& account) {
+    const Stopwatch waiting(account.waited);
+    return acquire(client_, arguments_, inherited_, signals_, *reporter_, explainer, leash_.ended_fd());
+  }
+
+  Kept::Reason keep_until_the_end(const Held& held) {
+    const Printing tokens(arguments_.json ? json_line(to_json(held, arguments_, client_))
+                                          : fmt::format("{}\n", fmt::join(held.tokens(), "\n")));
+    const Kept kept = keep(held, TimePoint::max(), signals_, tokens.done_fd(), leash_.ended_fd());
+    if (kept.reason != Kept::other) return kept.reason;
+    tokens.check();
+    return keep(held, TimePoint::max(), signals_, -1, leash_.ended_fd()).reason;
+  }
+
+  // Whether it had still been held. Throws Error.
+  bool release(Held& held) {
+    std::error_code ec;
+    const bool ours = held.release(ec);
+    if (ec) throw Error(Failure{ec, fmt::format("the release of {} was not confirmed", quoted(arguments_.names))});
+    return ours;
+  }
+
+  const Arguments& arguments_;
+  const Inherited& inherited_;
+  SignalQueue& signals_;
+  const Leash& leash_;
+  const std::shared_ptr<Reporter> reporter_;
+  const Client client_;
+};
+
 }  // namespace
 
 int hold(const Arguments& arguments, Inherited& inherited) {
+  Bookkeeping books(arguments);
   inherited.take_over_signals();
   start_messages();
   SignalQueue signals;
   const Leash leash({.with_input = arguments.until_eof, .with_process = arguments.parent});
-  const auto reporter = std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration());
-  const Client client = connect_for_command(service_url(arguments.url), arguments, "dlock", reporter);
-  warn_if_private(client, arguments.quiet);
-  WaitExplainer explainer(client, *reporter);
-  auto acquired = acquire(client, arguments, inherited, signals, *reporter, explainer, leash.ended_fd());
-  if (const int* status = std::get_if<int>(&acquired)) return *status;
-  Held held = std::move(std::get<Held>(acquired));
-  const Printing tokens(arguments.json ? json_line(to_json(held, arguments, client))
-                                       : fmt::format("{}\n", fmt::join(held.tokens(), "\n")));
-  Kept kept = keep(held, TimePoint::max(), signals, tokens.done_fd(), leash.ended_fd());
-  if (kept.reason == Kept::other) {
-    tokens.check();
-    kept = keep(held, TimePoint::max(), signals, -1, leash.ended_fd());
-  }
-  const std::string first = held.first_to_go();
-  if (kept.reason != Kept::lost) {
-    std::error_code ec;
-    if (held.release(ec)) return static_cast<int>(ExitCode::ok);
-    if (ec) throw Error(Failure{ec, fmt::format("the release of {} was not confirmed", quoted(arguments.names))});
-  }
-  reporter->fall_silent();
-  say(fmt::format("lost \"{}\"{}", first, reporter->loss_reason()));
-  return static_cast<int>(ExitCode::lost);
+  return books.keep([&](Account& account) { return Holder(arguments, inherited, signals, leash).hold(account); });
 }
 
 }  // namespace dlock::cli

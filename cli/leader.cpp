@@ -21,6 +21,7 @@
 #include "cli/location.hpp"
 #include "cli/output.hpp"
 #include "cli/reporter.hpp"
+#include "cli/session.hpp"
 #include "cli/signal_queue.hpp"
 #include "cli/system.hpp"
 
@@ -94,9 +95,8 @@ int leader(const Arguments& arguments, Inherited& inherited) {
     inherited.take_over_signals();
     start_messages();
   }
-  const Client client =
-      connect(service_url(arguments.url),
-              {.label = "dlock", .observer = arguments.follow ? std::make_shared<Reporter>(false) : nullptr});
+  const Client client = connect(service_url(arguments.url),
+                                {.label = "dlock", .observer = arguments.follow ? reporter_for(arguments) : nullptr});
   const Election election = client.election(arguments.name());
   if (arguments.follow) {
     follow(election, arguments, inherited);
@@ -105,7 +105,7 @@ int leader(const Arguments& arguments, Inherited& inherited) {
   const std::optional<Leader> leader = election.leader();
   if (leader || arguments.json) print(line_of(leader, arguments));
   if (leader) return static_cast<int>(ExitCode::ok);
-  say(fmt::format("nobody leads \"{}\"", arguments.name()));
+  if (!arguments.quiet) say(fmt::format("nobody leads \"{}\"", arguments.name()));
   return static_cast<int>(ExitCode::findings);
 }
 

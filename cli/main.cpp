@@ -1,10 +1,7 @@
 #include <exception>
 #include <string>
-#include <system_error>
 #include <variant>
 #include <vector>
-
-#include <dlock/error.hpp>
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
@@ -50,11 +47,6 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
   return static_cast<int>(ExitCode::internal);
 }
 
-int fail(ExitCode code, const std::string& text) {
-  say(text);
-  return static_cast<int>(code);
-}
-
 int run_main(const std::vector<std::string>& words) {
   try {
     Inherited inherited;
@@ -63,17 +55,12 @@ int run_main(const std::vector<std::string>& words) {
       print(answer->text);
       return static_cast<int>(ExitCode::ok);
     }
-    return dispatch(std::get<Arguments>(parsed), inherited);
-  } catch (const UsageError& error) {
-    return fail(ExitCode::usage, error.what());
-  } catch (const OutputError& error) {
-    return fail(ExitCode::output, error.what());
-  } catch (const Error& error) {
-    return fail(exit_code(error.code()), error.what());
-  } catch (const std::system_error& error) {
-    return fail(ExitCode::system, error.what());
+    const auto& arguments = std::get<Arguments>(parsed);
+    if (arguments.log == MessageLog::system) log_to_system();
+    return dispatch(arguments, inherited);
   } catch (const std::exception& error) {
-    return fail(ExitCode::internal, error.what());
+    say(error.what());
+    return static_cast<int>(exit_code(error));
   }
 }
 

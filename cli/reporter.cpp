@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
+#include "cli/text.hpp"
 
 namespace dlock::cli {
 
@@ -26,15 +27,19 @@ bool out_of_reach(const Failure& failure) {
 
 }  // namespace
 
-void Reporter::say_unless_quiet(const std::string& text) const {
-  if (speech_ == Speech::all) say(text);
+void Reporter::say_unless_quiet(const std::string& text, Level level) const {
+  if (speech_ == Speech::all || speech_ == Speech::everything) say(text, level);
+}
+
+void Reporter::say_if_verbose(const std::string& text) const {
+  if (speech_ == Speech::everything) say(text, Level::info);
 }
 
 void Reporter::say_out_of_reach(const std::string& meaning, const std::string& why) {
   const bool first = !std::exchange(out_of_reach_, true);
   if (trying_) return;
-  say_unless_quiet(meaning + why);
-  if (speech_ == Speech::errors && first) say("cannot reach the lock service, trying again: " + why);
+  say_unless_quiet(meaning + why, Level::warning);
+  if (speech_ == Speech::errors && first) say("cannot reach the lock service, trying again: " + why, Level::warning);
 }
 
 void Reporter::forget_trouble_with_locks() {
@@ -48,15 +53,35 @@ void Reporter::renewals_work() {
   forget_trouble_with_locks();
 }
 
-void Reporter::acquired(const AcquiredEvent& /*event*/) {
+void Reporter::acquired(const AcquiredEvent& event) {
   renewals_work();
   const std::scoped_lock lock(mutex_);
   reached_ = true;
   trying_ = false;
+  renewed_[event.name] = now_();
+  say_if_verbose(
+      fmt::format("took \"{}\" with token {} after {}", event.name, event.token.value(), for_people(event.wait)));
 }
 
-void Reporter::renewed(const RenewedEvent& /*event*/) {
+void Reporter::released(const ReleasedEvent& event) {
+  const std::scoped_lock lock(mutex_);
+  renewed_.erase(event.name);
+  if (event.confirmed) say_if_verbose(fmt::format("freed \"{}\" after {}", event.name, for_people(event.hold)));
+}
+
+void Reporter::renewed(const RenewedEvent& event) {
   renewals_work();
+  const std::scoped_lock lock(mutex_);
+  const TimePoint now = now_();
+  const auto pause = now - std::exchange(renewed_.try_emplace(event.name, now).first->second, now);
+  if (pause <= lease_ / 2) return;
+  say_if_verbose(fmt::format("renewed \"{}\" late: {} after the time before, of a lease of {}", event.name,
+                             for_people(pause), for_people(lease_)));
+}
+
+void Reporter::expect_renewals(std::chrono::nanoseconds lease) {
+  const std::scoped_lock lock(mutex_);
+  lease_ = lease;
 }
 
 void Reporter::lost(const LostEvent& event) {
@@ -69,9 +94,11 @@ void Reporter::connection(const ConnectionEvent& event) {
   const std::scoped_lock lock(mutex_);
   connected_ = !cut_off;
   if (!cut_off) {
-    reached_ = true;
+    if (!std::exchange(reached_, true)) say_if_verbose("connected to the lock service");
     forget_trouble_with_locks();
-    if (std::exchange(cut_off_, false) && !trying_) say_unless_quiet("connected to the lock service again");
+    if (std::exchange(cut_off_, false) && !trying_) {
+      say_unless_quiet("connected to the lock service again", Level::notice);
+    }
     return;
   }
   const std::string text = text_of(event.reason);
@@ -94,7 +121,7 @@ void Reporter::warning(const WarningEvent& event) {
   if (unreached) {
     say_out_of_reach("warning: ", text);
   } else {
-    say_unless_quiet("warning: " + text);
+    say_unless_quiet("warning: " + text, Level::warning);
   }
 }
 

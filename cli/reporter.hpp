@@ -1,12 +1,18 @@
 // Tells a person what happens to the connection and the lock while dlock has nothing else to say.
 #pragma once
 
+#include <dlock/clock.hpp>
 #include <dlock/observer.hpp>
 
+#include <chrono>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
+
+#include "cli/output.hpp"
 
 namespace dlock::cli {
 
@@ -21,18 +27,30 @@ namespace dlock::cli {
 //   warning about a lock             | unless it was, or only is a consequence of an |
 //                                    | outage that was                               |
 //   warning about the service itself | unless it was                                 |
+//
+// With -v, a person also hears of the first connection, of locks that are taken and freed, and of renewals that come
+// late.
 class Reporter final : public Observer {
  public:
   // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news: it ends dlock, which
   // then says why.
   explicit Reporter(bool quiet, bool tries = false) : speech_(quiet ? Speech::errors : Speech::all), trying_(tries) {}
+  Reporter(bool quiet, bool tries, bool verbose, std::function<TimePoint()> now = LeaseClock::now)
+      : speech_(verbose ? Speech::everything
+                : quiet ? Speech::errors
+                        : Speech::all),
+        trying_(tries),
+        now_(std::move(now)) {}
 
   void acquired(const AcquiredEvent& event) override;
+  void released(const ReleasedEvent& event) override;
   void renewed(const RenewedEvent& event) override;
   void lost(const LostEvent& event) override;
   void connection(const ConnectionEvent& event) override;
   void warning(const WarningEvent& event) override;
 
+  // How long the lease is: a renewal that comes when half of it has passed is late. It is due after a third.
+  void expect_renewals(std::chrono::nanoseconds lease);
   // Says nothing from here on: dlock has said how it ends, and only cleans up.
   void fall_silent();
 
@@ -46,17 +64,21 @@ class Reporter final : public Observer {
   [[nodiscard]] std::string loss_reason() const;
 
  private:
-  enum class Speech { all, errors, nothing };
+  enum class Speech { everything, all, errors, nothing };
 
   void renewals_work();
   // With mutex_ held:
-  void say_unless_quiet(const std::string& text) const;
+  void say_unless_quiet(const std::string& text, Level level) const;
+  void say_if_verbose(const std::string& text) const;
   void say_out_of_reach(const std::string& meaning, const std::string& why);
   void forget_trouble_with_locks();
 
   mutable std::mutex mutex_;  // guards what follows
   Speech speech_;
   bool trying_;
+  std::function<TimePoint()> now_ = LeaseClock::now;
+  std::chrono::nanoseconds lease_ = std::chrono::nanoseconds::max();
+  std::map<std::string, TimePoint> renewed_;  // when each lock was last taken or renewed
   bool reached_ = false;
   bool out_of_reach_ = false;  // since the last time that something worked
   std::string last_failure_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,7 +16,9 @@
 
 #include <dlock/url.hpp>
 
+#include "cli/account.hpp"
 #include "cli/acquire.hpp"
+#include "cli/bookkeeping.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/guardian.hpp"
 #include "cli/held.hpp"
@@ -50,13 +53,11 @@ constexpr std::chrono::seconds shortest_term{1};
 
 // From an acquire to the release.
 struct Term {
-  std::optional<int> status;  // of the command, or of dlock if it did not run; nullopt: lost
-  bool ran = false;           // the command was started
-  bool interrupted = false;   // dlock was sent a signal that is to be the end of it
+  int status = 0;            // that dlock exits with if it was the last
+  bool ran = false;          // the command was started
+  bool lost = false;         // and its lock was lost
+  bool interrupted = false;  // dlock was sent a signal that is to be the end of it
   TimePoint began = {};
-
-  // What dlock exits with if it was the last.
-  [[nodiscard]] int exit_status() const { return status.value_or(static_cast<int>(ExitCode::lost)); }
 };
 
 class Runner {
@@ -68,21 +69,22 @@ class Runner {
         guardian_(guardian),
         once_(once),
         url_(service_url(arguments.url)),
-        reporter_(std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration())),
+        reporter_(reporter_for(arguments)),
         client_(connect_for_command(url_, arguments, label_for(arguments.command.front()), reporter_)) {
     warn_if_private(client_, arguments.quiet);
   }
 
   // Takes what the arguments ask for, runs the command, and frees.
-  Term run_term();
+  Term run_term(Account& account);
   // Holds nothing until then, or until a signal comes that ends waits.
   std::optional<int> pause(TimePoint until);
 
  private:
-  // Frees, and says how it went. The status of the command; nullopt: lost.
-  std::optional<int> conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began);
-  std::optional<int> release(Held& held, int command_status);
-  void say_lost(const std::string& name, const std::string& what_became_of_the_command);
+  std::variant<Held, NotHeld> wait(WaitExplainer& explainer, Account& account);
+  // Frees, and says how it went.
+  void conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began, Account& account);
+  void release(Held& held, Account& account);
+  void lose(const std::string& name, const std::string& what_became_of_the_command, Account& account);
 
   const Arguments& arguments_;
   const Inherited& inherited_;
@@ -94,29 +96,49 @@ class Runner {
   const Client client_;
 };
 
-Term Runner::run_term() {
-  WaitExplainer explainer(client_, *reporter_);
-  auto acquired = acquire(client_, arguments_, inherited_, signals_, *reporter_, explainer);
-  if (const int* status = std::get_if<int>(&acquired)) return {.status = *status};
+Term Runner::run_term(Account& account) {
+  WaitExplainer explainer(client_, *reporter_);  // outlives the hold: its end waits for an answer
+  auto acquired = wait(explainer, account);
+  if (const NotHeld* obstacle = std::get_if<NotHeld>(&acquired)) {
+    account.result = obstacle->why;
+    account.status = obstacle->status;
+    account.reason = obstacle->reason;
+    return {.status = obstacle->status};
+  }
+  account.held.emplace();
+  const Stopwatch holding(*account.held);
   Held held = std::move(std::get<Held>(acquired));
-  const TimePoint began = LeaseClock::now();
+  account.tokens = held.tokens();
+  reporter_->expect_renewals(held.valid_until() - holding.began());
   const Command command{.arguments = arguments_.command, .variables = variables(arguments_, held, url_)};
   const auto outcome = Supervisor({.command = command,
                                    .inherited = inherited_,
                                    .signals = signals_,
                                    .held = held,
                                    .kill_after = arguments_.kill_after.value(),
-                                   .quiet = arguments_.quiet},
+                                   .quiet = arguments_.quiet,
+                                   .verbose = arguments_.verbose},
                                   guardian_)
                            .run();
   if (once_) guardian_.reset();
-  return {.status = conclude(held, outcome, began),
+  conclude(held, outcome, holding.began(), account);
+  return {.status = account.status,
           .ran = outcome.started,
+          .lost = account.status == static_cast<int>(ExitCode::lost) && account.result == Account::Result::lost,
           .interrupted = outcome.interrupted || outcome.status == signalled(SIGHUP),
-          .began = began};
+          .began = holding.began()};
 }
 
-std::optional<int> Runner::conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began) {
+std::variant<Held, NotHeld> Runner::wait(WaitExplainer& explainer, Account& account) {
+  const Stopwatch waiting(account.waited);
+  return acquire(client_, arguments_, inherited_, signals_, *reporter_, explainer);
+}
+
+void Runner::conclude(Held& held, const Supervisor::Outcome& outcome, TimePoint began, Account& account) {
+  account.result = outcome.started ? Account::Result::ran : Account::Result::failed;
+  account.status = outcome.status;
+  account.reason = outcome.failure;
+  if (outcome.started) account.command_status = outcome.status;
   if (outcome.lost) {
     if (once_) reporter_->fall_silent();
     const std::string name = held.first_to_go();
@@ -124,34 +146,37 @@ std::optional<int> Runner::conclude(Held& held, const Supervisor::Outcome& outco
         outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status);
     // Perhaps it was only about to be lost. It is freed before dlock speaks: standard error may be held up.
     { const Held freed = std::move(held); }
-    say_lost(name, ended);
-    return std::nullopt;
+    return lose(name, ended, account);
   }
   const TimePoint until = saturating_add(began, arguments_.hold_at_least.value());
   if (outcome.started && keep(held, until, signals_).reason == Kept::lost) {
-    say(fmt::format("warning: lost \"{}\"{} after the command had ended, before --hold-at-least was over",
-                    held.first_to_go(), reporter_->loss_reason()));
-    return outcome.status;
+    account.result = Account::Result::lost;
+    account.reason = fmt::format("lost \"{}\"{} after the command had ended, before --hold-at-least was over",
+                                 held.first_to_go(), reporter_->loss_reason());
+    say("warning: " + account.reason);
+    return;
   }
-  return release(held, outcome.status);
+  release(held, account);
 }
 
-void Runner::say_lost(const std::string& name, const std::string& what_became_of_the_command) {
-  say(fmt::format("lost \"{}\"{}; the command {}", name, reporter_->loss_reason(), what_became_of_the_command));
+void Runner::lose(const std::string& name, const std::string& what_became_of_the_command, Account& account) {
+  account.result = Account::Result::lost;
+  account.status = static_cast<int>(ExitCode::lost);
+  account.reason =
+      fmt::format("lost \"{}\"{}; the command {}", name, reporter_->loss_reason(), what_became_of_the_command);
+  say(account.reason);
 }
 
-std::optional<int> Runner::release(Held& held, int command_status) {
+void Runner::release(Held& held, Account& account) {
   const std::string first = held.first_to_go();
   std::error_code ec;
   const bool ours = held.release(ec);
   if (ec) {
     say(fmt::format("warning: the release of {} was not confirmed ({}); it ends with its lease",
                     quoted(arguments_.names), ec.message()));
-    return command_status;
+  } else if (!ours) {
+    lose(first, fmt::format("had ended with status {}", account.status), account);
   }
-  if (ours) return command_status;
-  say_lost(first, fmt::format("had ended with status {}", command_status));
-  return std::nullopt;
 }
 
 std::optional<int> Runner::pause(TimePoint until) {
@@ -166,25 +191,32 @@ std::optional<int> Runner::pause(TimePoint until) {
 }  // namespace
 
 int run_command(const Arguments& arguments, Inherited& inherited) {
+  Bookkeeping books(arguments);
   inherited.take_over_signals();
   std::optional<Guardian> guardian(std::in_place);
   start_messages();
-  return Runner(arguments, inherited, guardian, true).run_term().exit_status();
+  return books.keep(
+      [&](Account& account) { return Runner(arguments, inherited, guardian, true).run_term(account).status; });
 }
 
 int elect(const Arguments& arguments, Inherited& inherited) {
+  Bookkeeping books(arguments);
   inherited.take_over_signals();
   std::optional<Guardian> guardian(std::in_place);
   start_messages();
-  Runner runner(arguments, inherited, guardian, arguments.once);
+  std::optional<Runner> runner;
   for (;;) {
-    const Term term = runner.run_term();
-    if (arguments.once || !term.ran || term.interrupted) return term.exit_status();
+    const Term term = books.keep([&](Account& account) {
+      if (!runner) runner.emplace(arguments, inherited, guardian, arguments.once);
+      return runner->run_term(account);
+    });
+    if (arguments.once || !term.ran || term.interrupted) return term.status;
     if (!arguments.quiet) {
-      say(term.status ? fmt::format("the command ended with status {}; campaigning again", *term.status)
-                      : std::string("campaigning again"));
+      say(term.lost ? std::string("campaigning again")
+                    : fmt::format("the command ended with status {}; campaigning again", term.status),
+          Level::notice);
     }
-    const std::optional<int> signal = runner.pause(saturating_add(term.began, shortest_term));
+    const std::optional<int> signal = runner->pause(saturating_add(term.began, shortest_term));
     if (signal) return signalled(*signal);
   }
 }

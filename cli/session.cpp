@@ -43,6 +43,10 @@ Client connect_for_command(const std::string& url, const Arguments& arguments, s
   return connect(text.text(), std::move(options));
 }
 
+std::shared_ptr<Reporter> reporter_for(const Arguments& arguments) {
+  return std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration(), arguments.verbose);
+}
+
 void warn_if_private(const Client& client, bool quiet) {
   if (quiet || client.capabilities().scope != Scope::process) return;
   say(fmt::format("warning: locks of {} are known to this process only and keep nobody else out", client.url()));

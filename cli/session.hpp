@@ -17,6 +17,9 @@ namespace dlock::cli {
 [[nodiscard]] Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
                                          std::shared_ptr<Reporter> reporter);
 
+// Says what the arguments want to be said.
+[[nodiscard]] std::shared_ptr<Reporter> reporter_for(const Arguments& arguments);
+
 // The name under which a command's lock appears to people: the program's file name, as far as a label may hold it.
 [[nodiscard]] std::string label_for(std::string_view program);
 

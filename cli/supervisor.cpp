@@ -133,9 +133,13 @@ void Supervisor::read_start() {
   const std::optional<int> error = child_.exec_failure();
   if (!error) {
     outcome_.started = true;
+    if (setup_.verbose) {
+      say(fmt::format("\"{}\" runs as process {}", setup_.command.arguments.front(), child_.pid()), Level::info);
+    }
     return;
   }
-  say(fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error)));
+  outcome_.failure = fmt::format("cannot run \"{}\": {}", setup_.command.arguments.front(), std::strerror(*error));
+  say(outcome_.failure);
   outcome_.status = static_cast<int>(*error == ENOENT ? ExitCode::not_found : ExitCode::cannot_run);
 }
 
@@ -210,6 +214,9 @@ void Supervisor::child_ended(int status) {
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();
   if (outcome_.started) outcome_.status = status;
+  if (outcome_.started && setup_.verbose) {
+    say(fmt::format("\"{}\" ended with status {}", setup_.command.arguments.front(), status), Level::info);
+  }
   phase_ = Phase::sweeping;
   if (kill_at_ != TimePoint::max()) give_up_at_ = saturating_add(LeaseClock::now(), patience_after_kill);
   if (child_.tree().root != 0) {
@@ -225,7 +232,8 @@ void Supervisor::sweep_up() {
   child_.signal_all({SIGTERM, SIGCONT});
   sweep_at_ = saturating_add(LeaseClock::now(), setup_.kill_after);
   if (setup_.quiet) return;
-  say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
+  say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()),
+      Level::notice);
 }
 
 void Supervisor::start_killing() {

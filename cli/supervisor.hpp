@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "cli/child.hpp"
 #include "cli/guardian.hpp"
@@ -27,6 +28,7 @@ class Supervisor {
     const Held& held;
     std::chrono::nanoseconds kill_after;
     bool quiet;
+    bool verbose = false;
   };
 
   struct Outcome {
@@ -34,6 +36,7 @@ class Supervisor {
     bool started = false;      // false: the command could not be run, and status says why
     bool lost = false;         // the lock was lost, or was about to be, before the command had ended
     bool ended_early = false;  // the command, or what it had left behind, was told to end because of that
+    std::string failure = {};  // why the command could not be run
     bool interrupted = false;  // dlock was sent INT, TERM or QUIT meanwhile
   };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -177,6 +178,46 @@ TEST_F(ReporterTest, BlamesNothingThatWasOver) {
   EXPECT_EQ(reporter.loss_reason(), "");
   reporter.lost({"job", FencingToken(1), {errc::lost, "taken away"}});
   EXPECT_EQ(reporter.loss_reason(), ": taken away");
+}
+
+class VerboseReporterTest : public ReporterTest {
+ protected:
+  TimePoint now{};
+  Reporter verbose{false, false, true, [this] { return now; }};
+};
+
+TEST_F(VerboseReporterTest, SaysWhatHappensInGoodOrder) {
+  EXPECT_EQ(said([&] {
+              verbose.connection({State::connected, {}});
+              verbose.connection({State::connected, {}});
+              verbose.acquired({"job", FencingToken(7), std::chrono::milliseconds(12)});
+              verbose.released({"job", FencingToken(7), std::chrono::milliseconds(5200), true});
+            }),
+            "dlock: connected to the lock service\n"
+            "dlock: took \"job\" with token 7 after 12 ms\n"
+            "dlock: freed \"job\" after 5.2 s\n");
+  EXPECT_EQ(said([&] {
+              connect();
+              reporter.acquired({"job", FencingToken(7), {}});
+              reporter.released({"job", FencingToken(7), {}, true});
+            }),
+            "");
+}
+
+TEST_F(VerboseReporterTest, SaysThatARenewalCameWhenHalfOfTheLeaseHadPassed) {
+  const auto renew_after = [&](std::chrono::seconds pause) {
+    now += pause;
+    verbose.renewed({"job", FencingToken(7)});
+  };
+  verbose.acquired({"job", FencingToken(7), {}});
+  verbose.expect_renewals(std::chrono::seconds(30));
+  EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(10)), renew_after(std::chrono::seconds(15)); }), "");
+  EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(16)); }),
+            "dlock: renewed \"job\" late: 16.0 s after the time before, of a lease of 30.0 s\n");
+}
+
+TEST_F(VerboseReporterTest, AlsoSaysWhatOthersSay) {
+  EXPECT_EQ(said([&] { verbose.warning({"job", silent}); }), "dlock: warning: h:1: no answer in time\n");
 }
 
 }  // namespace

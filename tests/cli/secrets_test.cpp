@@ -65,8 +65,10 @@ TEST_F(Secrets, ThePasswordDoesNotReachTheCommand) {
 
 TEST_F(Secrets, ThePasswordIsNeverPrinted) {
   const std::vector<std::vector<std::string>> commands = {
-      {"status", "job"}, {"status", "--json", "job"}, {"list", "--json"}, {"doctor"}, {"doctor", "--json"},
-      {"init"},          {"break", "--yes", "job"}};
+      {"status", "job"},         {"status", "--json", "job"},
+      {"list", "--json"},        {"doctor"},
+      {"doctor", "--json"},      {"init"},
+      {"break", "--yes", "job"}, {"run", "--verbose", "--json", "/dev/stderr", "job", "--", "true"}};
   for (const auto& words : commands) {
     std::vector<std::string> command{dlock_path()};
     command.insert(command.end(), words.begin(), words.end());
@@ -79,7 +81,8 @@ TEST_F(Secrets, ThePasswordIsNeverPrinted) {
 TEST_F(Secrets, APasswordThatIsWrongIsNotPrintedEither) {
   std::string wrong = url;
   wrong.insert(wrong.find(secret), "un");
-  const Finished finished = run({dlock_path(), "run", "--url", wrong, "--try", "job", "--", "true"});
+  const Finished finished =
+      run({dlock_path(), "run", "--url", wrong, "--try", "--verbose", "--json", "/dev/stderr", "job", "--", "true"});
   EXPECT_EQ(finished.status, 77);
   expect_hidden(finished);
 }

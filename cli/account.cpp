@@ -1,0 +1,58 @@
+#include "cli/account.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_code.hpp"
+#include "cli/text.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// To the millisecond: more digits would be of the clock, not of the lock.
+double seconds(std::chrono::nanoseconds duration) {
+  return static_cast<double>(std::chrono::round<std::chrono::milliseconds>(duration).count()) / 1000;
+}
+
+}  // namespace
+
+void Account::fail(const std::exception& error) {
+  result = Result::failed;
+  status = static_cast<int>(exit_code(error));
+  reason = error.what();
+}
+
+std::string_view to_string(Account::Result result) noexcept {
+  switch (result) {
+    case Account::Result::ran:
+      return "ran";
+    case Account::Result::conflict:
+      return "conflict";
+    case Account::Result::interrupted:
+      return "interrupted";
+    case Account::Result::lost:
+      return "lost";
+    case Account::Result::failed:
+      break;
+  }
+  return "failed";
+}
+
+Json to_json(const Account& account, const std::vector<std::string>& names, Space space) {
+  Json json;
+  if (names.size() == 1) {
+    json = {{"name", names.front()}, {"token", account.tokens.empty() ? Json() : Json(account.tokens.front())}};
+  } else {
+    json = {{"names", names}, {"tokens", account.tokens}};
+  }
+  json["kind"] = kind_word(space);
+  json["result"] = to_string(account.result);
+  json["reason"] = account.reason.empty() ? Json() : Json(account.reason);
+  json["status"] = account.status;
+  json["command_status"] = account.command_status ? Json(*account.command_status) : Json();
+  json["waited_seconds"] = seconds(account.waited);
+  json["held_seconds"] = account.held ? Json(seconds(*account.held)) : Json();
+  return json;
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,60 @@
+// What became of one attempt to take a lock, and of what was done under it.
+#pragma once
+
+#include <dlock/clock.hpp>
+#include <dlock/space.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/json.hpp"
+
+namespace dlock::cli {
+
+struct Account {
+  enum class Result {
+    ran,          // the command ran under the lock until it ended; of hold: the lock was held until it was to be freed
+    conflict,     // another client held the lock
+    interrupted,  // a signal ended the wait
+    lost,         // the lock was lost while it was in use
+    failed        // the service was out of reach, the command could not be run, or dlock failed
+  };
+
+  Result result = Result::failed;
+  int status = 0;                                     // that dlock exits with
+  std::optional<int> command_status = {};             // of a command that was started
+  std::vector<std::uint64_t> tokens = {};             // in the order of the names; empty: never held
+  std::chrono::nanoseconds waited = {};               // until the lock was granted, or the wait was over
+  std::optional<std::chrono::nanoseconds> held = {};  // from the grant until it was freed, or known to be lost
+  std::string reason = {};                            // why the result is not `ran`
+
+  // What ended it was thrown.
+  void fail(const std::exception& error);
+};
+
+// Writes how long it lived.
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::chrono::nanoseconds& into) : into_(into) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { into_ = LeaseClock::now() - began_; }
+
+  [[nodiscard]] TimePoint began() const noexcept { return began_; }
+
+ private:
+  std::chrono::nanoseconds& into_;
+  const TimePoint began_ = LeaseClock::now();
+};
+
+[[nodiscard]] std::string_view to_string(Account::Result result) noexcept;
+
+// For --json of "dlock run".
+[[nodiscard]] Json to_json(const Account& account, const std::vector<std::string>& names, Space space);
+
+}  // namespace dlock::cli
