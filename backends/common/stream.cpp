@@ -59,7 +59,9 @@ void Stream::connected(Result<TcpDial::Connected> result) {
 }
 
 Failure Stream::broken(const std::string& why) const {
-  return {errc::unavailable, peer_.name + ": " + why + std::string(tls_unanswered() ? perhaps_no_tls : "")};
+  std::string_view hint;
+  if (open_ && !heard_) hint = filter_ != nullptr ? perhaps_no_tls : perhaps_only_tls;
+  return {errc::unavailable, peer_.name + ": " + why + std::string(hint)};
 }
 
 Failure Stream::tls_failure() const {

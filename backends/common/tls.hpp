@@ -22,6 +22,9 @@ struct TlsOptions {
 // Behind what went wrong before the server had said anything in TLS.
 inline constexpr std::string_view perhaps_no_tls = "; perhaps this port speaks no TLS";
 
+// Behind what went wrong on a connection without TLS before the server had said anything.
+inline constexpr std::string_view perhaps_only_tls = "; perhaps this port speaks TLS only";
+
 // Takes tls_ca, tls_cert and tls_key from the URL. nullopt where TLS is not wanted; then they are refused, with the
 // schemes that they need. Throws Error(invalid_argument).
 [[nodiscard]] std::optional<TlsOptions> take_tls_options(Url& url, bool wanted, const std::string& schemes);

@@ -74,5 +74,12 @@ TEST(EtcdTls, APortWithoutItIsToldFromAServerThatHangsUp) {
   EXPECT_THAT(result.err, HasSubstr("the server closed the connection; perhaps this port speaks no TLS"));
 }
 
+TEST(EtcdTls, APortOfTlsIsToldFromAServerThatHangsUp) {
+  const EtcdServer server{{.tls = true}};
+  const Finished result = run({dlock_path(), "status", "--url", "etcd://" + server.address(), "job"});
+  EXPECT_EQ(result.status, 69);
+  EXPECT_THAT(result.err, HasSubstr("; perhaps this port speaks TLS only"));
+}
+
 }  // namespace
 }  // namespace dlock::cli::test

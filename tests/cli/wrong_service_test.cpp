@@ -44,5 +44,12 @@ TEST_F(WrongService, APortWithoutTlsIsToldFromASlowOne) {
   }
 }
 
+TEST_F(WrongService, APortOfTlsIsToldFromAServerThatHangsUp) {
+  const RedisServer server{{.tls = true}};
+  const Finished result = ask(at("redis", server.port()));
+  EXPECT_EQ(result.status, 69);
+  EXPECT_THAT(result.err, HasSubstr("; perhaps this port speaks TLS only"));
+}
+
 }  // namespace
 }  // namespace dlock::cli::test
