@@ -67,6 +67,11 @@ std::string moment(WallTime at) {
 
 }  // namespace
 
+std::string utc_text(WallTime at) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+}
+
 std::vector<HolderInfo> all_holders(const LockInfo& info) {
   if (!info.holders.empty() || !info.held || many_may_hold(info.space)) return info.holders;
   return {{.holder = info.holder, .token = info.token, .remaining = info.remaining}};

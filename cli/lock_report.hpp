@@ -23,6 +23,9 @@ using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
 // All who hold it, also where a kind has one holder at most.
 [[nodiscard]] std::vector<HolderInfo> all_holders(const LockInfo& info);
 
+// "2025-11-21T10:11:12Z", for JSON.
+[[nodiscard]] std::string utc_text(WallTime at);
+
 // When it was taken, by the clock of the service, as its token tells where tokens come from a wall clock: they are the
 // microseconds of that moment, or greater where a clock was set back. nullopt: it is free, or that is not known.
 [[nodiscard]] std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities);

@@ -34,10 +34,13 @@ int status(const Arguments& arguments) {
   const Client client = connect_to(arguments);
   (void)client.lock(arguments.name());  // says what is wrong with a name before anything is asked
   const LockInfo info = client.inspect(arguments.name(), arguments.space);
+  const auto taken = taken_at(info, client.capabilities());
   if (arguments.json) {
-    print_json(to_json(info));
+    Json json = to_json(info);
+    json["since"] = taken ? Json(utc_text(*taken)) : Json();
+    print_json(json);
   } else {
-    print(status_text(info, taken_at(info, client.capabilities())));
+    print(status_text(info, taken));
   }
   return static_cast<int>(arguments.exit_code && info.held ? ExitCode::findings : ExitCode::ok);
 }

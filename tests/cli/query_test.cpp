@@ -65,6 +65,7 @@ TEST_F(Query, StatusTellsAboutALockNobodyEverTook) {
   EXPECT_EQ(json["name"], "job");
   EXPECT_EQ(json["held"], false);
   EXPECT_EQ(json["holder"], nullptr);
+  EXPECT_EQ(json["since"], nullptr);
   EXPECT_EQ(json["token"], nullptr);
 }
 
@@ -91,6 +92,8 @@ TEST_F(Query, StatusTellsSinceWhenItIsHeld) {
   (void)holder.line();
   EXPECT_THAT(run(dlock("status", {"job"})).out,
               testing::ContainsRegex("\nsince   20[0-9-]+ [0-9]+:[0-9]+:[0-9]+ UTC\n"));
+  EXPECT_THAT(json_of("status", {"job"})["since"].get<std::string>(),
+              testing::ContainsRegex("^20[0-9-]+T[0-9]+:[0-9]+:[0-9]+Z$"));
 }
 
 TEST_F(Query, StatusRemembersTheLastTokenOfAFreeLock) {
