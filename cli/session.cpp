@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <dlock/info.hpp>
 #include <dlock/options.hpp>
+#include <dlock/url.hpp>
 
 #include "bench/targets/url_text.hpp"
 #include "cli/output.hpp"
+#include "cli/text.hpp"
 
 namespace dlock::cli {
 
@@ -18,6 +22,25 @@ namespace {
 constexpr std::size_t longest_label = 64;
 // A session is not asked to be shorter, however short the lease: it would end with the first delay of the network.
 constexpr std::chrono::seconds shortest_session{1};
+}  // namespace
+
+namespace {
+
+// Whether the URL says how long a session lives. Throws UsageError where that is another time than the lease.
+bool says_session(const bench::UrlText& url, Duration lease) {
+  for (const char* const parameter : {"session_timeout", "session_ttl"}) {
+    const std::optional<std::string> text = url.parameter(parameter);
+    if (!text) continue;
+    const std::optional<Duration> session = parse_duration(*text);
+    if (!session || *session == lease) return true;  // connect() says what is wrong with a text that is no time
+    throw UsageError(
+        fmt::format("--lease ({}) contradicts {}={} in the URL: with this service the session is the lease; "
+                    "give one of the two",
+                    for_people(lease.value()), parameter, printable(*text)));
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string label_for(std::string_view program) {
@@ -36,8 +59,7 @@ Client connect_for_command(const std::string& url, const Arguments& arguments, s
                            std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
   bench::UrlText text(url);
-  const bool says_session = text.parameter("session_timeout") || text.parameter("session_ttl");
-  if (!arguments.lease || says_session) return connect(url, std::move(options));
+  if (!arguments.lease || says_session(text, *arguments.lease)) return connect(url, std::move(options));
   options.lease = std::max<Duration>(*arguments.lease, shortest_session);
   text.remove("lease");
   return connect(text.text(), std::move(options));

@@ -13,7 +13,8 @@
 namespace dlock::cli {
 
 // A client for what a command takes: where locks live with their session, --lease is the session's (a second at
-// least), unless the URL says how long a session lives. Throws what connect() throws.
+// least), unless the URL says how long a session lives. Throws what connect() throws, and UsageError where the URL says
+// another time than --lease.
 [[nodiscard]] Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
                                          std::shared_ptr<Reporter> reporter);
 
