@@ -86,7 +86,7 @@ std::string version_text() {
 CommandLine::CommandLine() {
   app.formatter(std::make_shared<HelpFormatter>());
   app.require_subcommand(1);
-  app.set_help_flag("-h,--help", "Explain, and exit");
+  app.set_help_flag("-h,--help", "Print help and exit");
   app.set_version_flag("--version", version_text, "Print the version, the revision and the backends, and exit");
   app.footer(main_footer());
   add_takers();
@@ -102,13 +102,13 @@ void CommandLine::add_takers() {
   add_names(run);
   add_kinds(run);
   add_acquire_options(run);
-  add_time(run, hold_at_least, "Keep the lock at least this long, even if the command ends (default 0)");
+  add_time(run, hold_at_least, "Keep the lock for at least this time, even if the command ends earlier (default 0)");
   add_time(run, kill_after, "Time between TERM and KILL when the lock is lost (default 5s)");
   run->add_option(conflict_status.name, conflict_status.text,
-                  "Exit with this if somebody else has it (default 75 with --try, 76 with --wait)")
+                  "Exit with this if another client holds it (default 75 with --try, 76 with --wait)")
       ->type_name("N");
   run->add_option(json_file.name, json_file.text,
-                  "Where what became of it goes, as JSON, in the end; may be /dev/stderr")
+                  "Write the result as JSON to this file at the end; may be /dev/stderr")
       ->type_name("FILE");
   add_metrics(run);
   add_messages(run);
@@ -117,8 +117,8 @@ void CommandLine::add_takers() {
   add_names(hold);
   add_kinds(hold);
   add_acquire_options(hold);
-  hold->add_flag("--until-eof", arguments.until_eof, "Free it when standard input ends, too");
-  hold->add_option(parent.name, parent.text, "Free it when this process ends, too")->type_name("PID");
+  hold->add_flag("--until-eof", arguments.until_eof, "Also release it when standard input ends");
+  hold->add_option(parent.name, parent.text, "Also release it when this process ends")->type_name("PID");
   add_metrics(hold);
   add_messages(hold);
   add_json(hold);
@@ -126,19 +126,20 @@ void CommandLine::add_takers() {
 
 void CommandLine::add_election() {
   CLI::App* elect =
-      add_verb(Verb::elect, "elect", "Run a command while leading an election, again and again", elect_footer());
+      add_verb(Verb::elect, "elect", "Run a command while leading an election, repeatedly", elect_footer());
   add_name(elect, "The election's name");
-  elect->add_option("--value", arguments.value, "What \"dlock leader\" shows while this one leads, such as an address")
+  elect->add_option("--value", arguments.value, "What \"dlock leader\" shows for this leader, such as an address")
       ->type_name("TEXT");
-  elect->add_flag("--once", arguments.once, "Lead once: exit when the command has ended, or with 79 if it was deposed");
+  elect->add_flag("--once", arguments.once,
+                  "Lead once: exit when the command has ended, or with 79 if the leadership was lost");
   add_acquire_options(elect);
-  add_time(elect, kill_after, "Time between TERM and KILL when leadership is lost (default 5s)");
+  add_time(elect, kill_after, "Time between TERM and KILL when the leadership is lost (default 5s)");
   add_metrics(elect);
   add_messages(elect);
 
   CLI::App* leader = add_verb(Verb::leader, "leader", "Show who leads an election", query_footer("leader"));
   add_name(leader, "The election's name");
-  leader->add_flag("--follow", arguments.follow, "Go on, and print each change, until a signal");
+  leader->add_flag("--follow", arguments.follow, "Print each change, until a signal");
   add_messages(leader);
   add_json(leader);
 }
@@ -152,29 +153,29 @@ void CommandLine::add_questions() {
 
   CLI::App* list = add_verb(Verb::list, "list", "Show all locks that the service knows", query_footer("list"));
   add_kind(list);
-  list->add_flag("--held", arguments.held_only, "Only those that are held");
-  list->add_flag("--names", arguments.names_only, "Print the names alone, one a line");
+  list->add_flag("--held", arguments.held_only, "Only held locks");
+  list->add_flag("--names", arguments.names_only, "Print only the names, one per line");
   add_json(list);
 
   CLI::App* break_lock =
-      add_verb(Verb::break_lock, "break", "Take a lock away from all who hold it", query_footer("break"));
+      add_verb(Verb::break_lock, "break", "Take a lock away from all its holders", query_footer("break"));
   add_name(break_lock, "The lock's name");
   add_kind(break_lock);
-  break_lock->add_flag("--yes", arguments.yes, "Really do it");
+  break_lock->add_flag("--yes", arguments.yes, "Required: confirms that you want this");
   add_json(break_lock);
 
-  CLI::App* forget = add_verb(Verb::forget, "forget", "Remove what the service remembers of names no longer used",
-                              query_footer("forget"));
+  CLI::App* forget =
+      add_verb(Verb::forget, "forget", "Remove what the service remembers of unused names", query_footer("forget"));
   forget->add_option("NAME", arguments.names, "The locks' names")->type_name(" ")->option_text(" ");
-  add_time(forget, idle, "All names that nobody has taken for this long; a minute at least");
+  add_time(forget, idle, "All names that no client has taken for this time; at least a minute");
   add_kind(forget);
   add_json(forget);
 }
 
 void CommandLine::add_questions_about_the_service() {
-  add_json(add_verb(Verb::doctor, "doctor", "Reach the service, show what it guarantees, warn of unsafe settings",
+  add_json(add_verb(Verb::doctor, "doctor", "Check the service, show what it guarantees, warn of unsafe settings",
                     query_footer("doctor")));
-  add_json(add_verb(Verb::init, "init", "Make what locks need in the service, such as tables in a database",
+  add_json(add_verb(Verb::init, "init", "Create missing tables and other prerequisites in the service",
                     query_footer("init")));
   add_json(add_verb(Verb::backends, "backends", "Show the kinds of services", query_footer("backends")));
 }
@@ -192,37 +193,36 @@ void CommandLine::add_bench() {
       ->take_all()
       ->check(&problem_with_scenario);
   verb->add_flag("--quick", bench.quick, "A short run, for a first impression");
-  verb->add_option("--rate", bench.rate,
-                   "Let acquires arrive at this rate a second, whether or not others are under way")
+  verb->add_option("--rate", bench.rate, "Start N acquires per second, whether or not earlier ones have been answered")
       ->type_name("N")
       ->check(&problem_with_positive);
-  verb->add_option("--html", bench.html, "Where the report goes (default dlock-bench.html)")->type_name("FILE");
-  verb->add_option("--json", bench.json, "Where all figures go")->type_name("FILE");
-  verb->add_option("--compare", bench.compare, "Measure nothing; say what changed from one --json file to another")
+  verb->add_option("--html", bench.html, "Write the report to this file (default dlock-bench.html)")->type_name("FILE");
+  verb->add_option("--json", bench.json, "Write all figures to this file")->type_name("FILE");
+  verb->add_option("--compare", bench.compare, "Measure nothing; show what changed from one --json file to another")
       ->option_text("OLD NEW")
       ->expected(2);
 }
 
 void CommandLine::add_torture() {
   TortureArguments& torture = arguments.torture;
-  CLI::App* verb = add_verb(Verb::torture, "torture", "Break everything around the locks, and see whether they hold",
-                            torture_footer());
-  verb->add_option("--minutes", torture.minutes, "For how long things are broken (default 1)")
+  CLI::App* verb =
+      add_verb(Verb::torture, "torture", "Inject faults around the locks, and check whether they keep their promises",
+               torture_footer());
+  verb->add_option("--minutes", torture.minutes, "How long to inject faults (default 1)")
       ->type_name("N")
       ->check(&problem_with_positive);
   verb->add_option("--seed", torture.seed,
-                   "Break the same things in the same order as the run that printed it (default: by chance)")
+                   "Inject the same faults in the same order as the run that printed it (default: random)")
       ->type_name("N")
       ->check(&problem_with_seed);
   verb->add_option("--workers", torture.workers, "How many processes contend, 2 to 64 (default 4)")
       ->type_name("N")
       ->check(&problem_with_workers);
-  verb->add_option("--kind", torture.kind,
-                   "Of which kind the locks are: lock (default), read-write, semaphore, semaphore=N")
+  verb->add_option("--kind", torture.kind, "The kind of locks: lock (default), read-write, semaphore, semaphore=N")
       ->type_name("KIND");
-  verb->add_option("--directory", torture.directory, "Where the history goes (default dlock-torture-SEED)")
+  verb->add_option("--directory", torture.directory, "Write the history to this directory (default dlock-torture-SEED)")
       ->type_name("DIRECTORY");
-  verb->add_option("--check", torture.check, "Break nothing; check the history of an earlier run")
+  verb->add_option("--check", torture.check, "Inject no faults; check the history of an earlier run")
       ->type_name("DIRECTORY");
   verb->add_option("--plan", torture.plan)->group("");  // to ourselves, as a worker
 }
@@ -232,7 +232,9 @@ CLI::App* CommandLine::add_verb(Verb verb, const char* name, const char* descrip
   added->group("Commands");
   added->footer(std::move(footer));
   if (verb != Verb::backends && verb != Verb::bench) {
-    added->add_option("--url", url, "The lock service (default: DLOCK_URL, else file:// in a directory of this user)")
+    added
+        ->add_option("--url", url,
+                     "The lock service (default: DLOCK_URL, otherwise file:// in a directory of this user)")
         ->type_name("URL");
   }
   verbs.emplace_back(added, verb);
@@ -251,22 +253,23 @@ void CommandLine::add_names(CLI::App* verb) {
 }
 
 void CommandLine::add_kinds(CLI::App* verb) {
-  verb->add_flag("--shared", shared, "A read-write lock: hold it together with others who share it");
+  verb->add_flag("--shared", shared, "A read-write lock: hold it together with other readers");
   verb->add_flag("--exclusive", exclusive, "A read-write lock: hold it alone");
-  verb->add_option("--permits", permits.text, "A semaphore: at most N hold it at the same time; all give the same N")
+  verb->add_option("--permits", permits.text,
+                   "A semaphore: at most N clients hold it at the same time; all must give the same N")
       ->type_name("N");
 }
 
 void CommandLine::add_kind(CLI::App* verb) {
-  verb->add_option("--kind", kind.text, "Of this kind: lock (default), read-write, semaphore, election")
+  verb->add_option("--kind", kind.text, "The kind of lock: lock (default), read-write, semaphore, election")
       ->type_name("KIND");
 }
 
 void CommandLine::add_acquire_options(CLI::App* verb) {
-  add_time(verb, wait, "Wait at most this long (default forever)");
+  add_time(verb, wait, "Wait at most this time (default forever)");
   add_time(verb, connect_wait, "Exit with 69 if the service is not reached within this time (default 30s, or --wait)");
-  verb->add_flag("--try", try_once, "Do not wait: exit with 75 if somebody else has it");
-  add_time(verb, lease, "How long the service keeps it if it does not hear from dlock (default 30s, or the URL's)");
+  verb->add_flag("--try", try_once, "Do not wait: exit with 75 if another client holds it");
+  add_time(verb, lease, "How long the service keeps it without hearing from dlock (default 30s, or the URL's)");
 }
 
 void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* description) {
@@ -275,7 +278,7 @@ void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* descr
 
 void CommandLine::add_messages(CLI::App* verb) {
   verb->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
-  verb->add_flag("-v,--verbose", arguments.verbose, "Say also what happens in good order");
+  verb->add_flag("-v,--verbose", arguments.verbose, "Also report normal events");
   verb->add_option(log.name, log.text, "Where messages go: stderr (default) or syslog")->type_name("WHERE");
 }
 

@@ -8,16 +8,16 @@ namespace {
 
 constexpr const char* exit_table =
     "Exit status:\n"
-    "  0..125   the command's own (run, elect), or 0 for success; 1 when doctor found an error,\n"
-    "           bench --compare something that got worse, torture a broken promise, leader\n"
-    "           nobody who leads, or status --exit-code a lock that is held\n"
+    "  0..125   the command's own (run, elect), or 0 for success; 1 if doctor found an error,\n"
+    "           bench --compare a figure that got worse, torture a broken promise, leader\n"
+    "           no leader, or status --exit-code a lock that is held\n"
     "  64       the command line, a name, a URL or an option is wrong\n"
     "  69       the lock service could not be reached or did not answer\n"
-    "  70       the lock service answered nonsense, or dlock failed\n"
+    "  70       the lock service sent an invalid answer, or dlock failed\n"
     "  71       the operating system refused something that dlock needs\n"
     "  74       standard output could not be written\n"
-    "  75       somebody else holds the lock (--try), or a name is in use (forget)\n"
-    "  76       somebody else held the lock for the whole --wait\n"
+    "  75       another client holds the lock (--try), or a name is in use (forget)\n"
+    "  76       another client held the lock for the whole --wait\n"
     "  77       the lock service denied access\n"
     "  78       this backend cannot do that\n"
     "  79       the lock was lost while it was in use, or the leadership (elect --once)\n"
@@ -30,15 +30,15 @@ constexpr const char* exit_table =
 std::string main_footer() {
   return std::string(
              "Examples:\n"
-             "  dlock run nightly-report -- ./report.sh           run it when nobody else does\n"
+             "  dlock run nightly-report -- ./report.sh           run it when no other client does\n"
              "  dlock run --try nightly-report -- ./report.sh     run it now or not at all\n"
              "  dlock run --url redis://db1 --wait 30s deploy -- make deploy\n"
-             "  dlock run --shared prices -- ./read-prices        together with others who share it\n"
+             "  dlock run --shared prices -- ./read-prices        together with other readers\n"
              "  dlock elect --value \"$(hostname)\" scheduler -- ./scheduler\n"
              "  dlock status nightly-report\n"
              "  dlock doctor\n"
              "\n"
-             "Service: --url, else DLOCK_URL, else file:// in a directory of this user on this machine.\n"
+             "Service: --url, otherwise DLOCK_URL, otherwise file:// in a directory of this user on this machine.\n"
              "TIME is a number with a unit: 250ms, 1.5s, 2m, 12h, 1d; 0; forever.\n"
              "\n") +
          exit_table;
@@ -51,7 +51,7 @@ std::string run_footer() {
              "  dlock run --try --hold-at-least 5m nightly-report -- ./report.sh     from cron, on every host\n"
              "  dlock run --wait 30s deploy -- sh -c 'make && make deploy'\n"
              "  DLOCK_URL=redis://db1 dlock run orders/42 -- sh -c './import --fence \"$DLOCK_TOKEN\"'\n"
-             "  dlock run --exclusive prices -- ./update-prices                      alone; readers say --shared\n"
+             "  dlock run --exclusive prices -- ./update-prices                      alone; readers use --shared\n"
              "  dlock run --permits 4 uploads -- ./upload                            four at the same time\n"
              "  dlock run accounts/1 accounts/2 -- ./transfer                        both locks, or none\n"
              "  dlock run --log syslog --metrics /var/lib/prometheus/node-exporter/backup.prom backup -- ./backup.sh\n"
@@ -59,42 +59,43 @@ std::string run_footer() {
              "\n"
              "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token), DLOCK_KIND and DLOCK_URL (without "
              "password).\n"
-             "DLOCK_NAMES and DLOCK_TOKENS have all names and tokens, one a line; of several locks, only these are "
+             "DLOCK_NAMES and DLOCK_TOKENS have all names and tokens, one per line; with several locks, only these are "
              "set.\n"
-             "INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the command's process group, TERM to all that\n"
-             "descends from it. When dlock dies, when the lock is lost, and when the command has ended,\n"
-             "everything that the command has started is ended, daemons included.\n"
+             "dlock passes INT, TERM, HUP, QUIT, USR1 and USR2 on to the command's process group, TERM to all its\n"
+             "descendants. When dlock dies, when the lock is lost, and when the command has ended, all processes\n"
+             "that the command has started are ended, including daemons.\n"
              "\n") +
          exit_table;
 }
 
 std::string hold_footer() {
-  return "Prints the fencing token when the lock is held, and holds it until INT, TERM, HUP or QUIT. Of several "
+  return "Prints the fencing token when it has the lock, and holds it until INT, TERM, HUP or QUIT. With several "
          "locks,\n"
-         "each token is on a line of its own, in the order of the names.\n"
+         "prints one token per line, in the order of the names.\n"
          "\n"
          "Examples:\n"
          "  dlock hold maintenance\n"
          "  dlock hold --try --json maintenance\n"
-         "  dlock hold --parent $$ maintenance &     in a script: no longer than the script\n"
+         "  dlock hold --parent $$ maintenance &     in a script: ends with the script\n"
          "  dlock hold --shared prices\n";
 }
 
 std::string elect_footer() {
   return std::string(
-             "Waits until this candidate leads, runs the command, and resigns when it has ended. If the leadership is "
-             "lost,\n"
-             "the command is ended first, as by \"dlock run\". Then it campaigns again: once a second at most, until "
+             "Waits until this candidate leads, runs the command, and resigns when it has ended. If it loses the "
+             "leadership,\n"
+             "it ends the command first, as \"dlock run\" does. Then it campaigns again, at most once per second, "
+             "until "
              "INT,\n"
-             "TERM or QUIT, which are passed on to the command, or until the command cannot be run. --wait, --try and\n"
-             "--lease are about each campaign.\n"
+             "TERM or QUIT, which it passes on to the command, or until the command cannot be run. --wait, --try and\n"
+             "--lease apply to each campaign.\n"
              "\n"
              "Examples:\n"
              "  dlock elect --value \"$(hostname):8080\" scheduler -- ./scheduler\n"
              "  dlock elect --once --try scheduler -- ./scheduler\n"
              "  dlock leader scheduler\n"
              "\n"
-             "The command gets the same variables as that of \"dlock run\". DLOCK_TOKEN is greater than that of every "
+             "The command gets the same variables as with \"dlock run\". DLOCK_TOKEN is greater than that of every "
              "earlier\n"
              "leader.\n"
              "\n") +
@@ -104,11 +105,11 @@ std::string elect_footer() {
 std::string bench_footer() {
   return "Without --url: the embedded backends, the service of DLOCK_URL, and Redis, ZooKeeper, etcd and PostgreSQL "
          "on\n"
-         "this machine, each with all its strategies. Ends with a table and a page for the browser. Only names of its\n"
-         "own are touched, and removed in the end, but the service is kept busy: do not measure one that others "
-         "depend\n"
-         "on.\n"
-         "INT and TERM end it; what was measured until then is reported.\n"
+         "this machine, each with all its strategies. Prints a table, and writes a page for the browser. It locks "
+         "only\n"
+         "names of its own and removes them at the end, but it loads the service: do not measure a service that "
+         "others\n"
+         "depend on. After INT or TERM it reports what it has measured so far.\n"
          "\n"
          "Scenarios: latency, throughput, contention, recovery, holding, distance, mix, sharing.\n"
          "\n"
@@ -120,13 +121,15 @@ std::string bench_footer() {
 }
 
 std::string torture_footer() {
-  return "Processes take locks of their own and write to a resource that checks fencing tokens. Meanwhile holders and\n"
-         "waiters are stopped and killed, and the network between them and the service is disturbed; the service "
-         "itself\n"
-         "is left alone: restart it yourself, or fail it over, while this runs. The history of what happened is "
-         "checked\n"
-         "in the end, and stays. Only locks called dlock-torture/SEED/... are touched. INT and TERM end it early.\n"
-         "Exit status 1: a promise was broken, or too little happened to tell.\n"
+  return "Processes take locks and write to a resource that checks fencing tokens. Meanwhile dlock stops and kills "
+         "holders\n"
+         "and waiters, and disturbs the network to the service. It does not break the service itself: you may restart "
+         "it,\n"
+         "or fail it over, during the run. At the end a checker reads the history, which stays. It takes only locks "
+         "named\n"
+         "dlock-torture/SEED/... INT and TERM end it early. Exit status 1: a promise was broken, or too little "
+         "happened\n"
+         "to tell.\n"
          "\n"
          "Examples:\n"
          "  dlock torture --url redis://db1 --minutes 5\n"
@@ -140,11 +143,11 @@ std::string query_footer(const char* verb) {
     return "Examples:\n  dlock status nightly-report\n  dlock status --json nightly-report | jq .holder\n"
            "  dlock status --kind semaphore uploads\n";
   if (v == "leader") {
-    return "Prints the leader's value and, after a tab, who it is (as host:pid:program). If nobody leads, prints "
+    return "Prints the leader's value and, after a tab, the leader (as host:pid:program). Without a leader, prints "
            "nothing and\n"
-           "exits with 1. With --follow, an empty line says that nobody leads, and changes that come quickly one after "
-           "the\n"
-           "other may be left out.\n"
+           "exits with 1. With --follow, an empty line means that there is no leader. If changes follow each other "
+           "quickly, it\n"
+           "may skip some.\n"
            "\n"
            "Examples:\n  dlock leader scheduler | cut -f 1\n"
            "  dlock leader --follow --json scheduler\n";
@@ -152,12 +155,12 @@ std::string query_footer(const char* verb) {
   if (v == "list")
     return "Examples:\n  dlock list --held\n  dlock list --json | jq -r '.[].name'\n  dlock list --kind read-write\n";
   if (v == "break") {
-    return "Who holds it is told through a loss signal, and may still be at work for a moment.\n"
+    return "The holder gets the loss signal, and may still work for a moment.\n"
            "\n"
            "Examples:\n  dlock break --yes nightly-report\n";
   }
   if (v == "forget") {
-    return "Locks that are held or waited for stay. Later tokens of a name are greater all the same.\n"
+    return "Does not forget locks that clients hold or wait for. Later tokens of a name are still greater.\n"
            "Exit status 75: a lock is in use, or was taken less than a minute ago.\n"
            "\n"
            "Examples:\n  dlock forget job-2019 job-2020\n"
@@ -169,7 +172,7 @@ std::string query_footer(const char* verb) {
            "  dlock doctor --url etcds://etcd1,etcd2,etcd3\n";
   }
   if (v == "init") {
-    return "For services that keep locks in tables. Safe to repeat, and while locks are in use.\n"
+    return "For services that need it, such as databases with tables. Safe to repeat, also while locks are in use.\n"
            "\n"
            "Examples:\n  dlock init --url postgresql://admin@db1/app\n"
            "  dlock init --url 'postgresql://admin@db1/app?schema=locks'\n";
