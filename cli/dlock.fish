@@ -85,7 +85,7 @@ complete -c dlock -n '__dlock_is run hold elect' -l lease -x -a '10s 30s 1m' \
 complete -c dlock -n '__dlock_is run elect' -l kill-after -x -a '0 1s 5s 30s' -d 'Time between TERM and KILL'
 complete -c dlock -n '__dlock_is run hold elect' -l metrics -r -F -d 'Count runs and conflicts in this file'
 complete -c dlock -n '__dlock_is run hold elect leader' -s q -l quiet -d 'Say nothing but errors'
-complete -c dlock -n '__dlock_is run hold elect leader' -s v -l verbose -d 'Say also what happens in good order'
+complete -c dlock -n '__dlock_is run hold elect leader' -s v -l verbose -d 'Also report normal events'
 complete -c dlock -n '__dlock_is run hold elect leader' -l log -x -a 'stderr syslog' -d 'Where messages go'
 complete -c dlock -n '__dlock_is status list break forget' -l kind -x -a 'lock read-write semaphore election' \
     -d 'Of this kind'

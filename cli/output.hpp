@@ -24,7 +24,7 @@ enum class Level { error, warning, notice, info };
 // with "warning: " is a warning.
 void say(std::string_view text, Level level = Level::error) noexcept;
 
-// say() of what happens in good order.
+// say() for normal events.
 void say_by_the_way(std::string_view text) noexcept;
 
 // From here on, messages go to the system log, as syslog(3) has it: facility daemon, name dlock, the level as priority.
