@@ -26,19 +26,16 @@ constexpr std::chrono::seconds shortest_session{1};
 
 namespace {
 
-// Whether the URL says how long a session lives. Throws UsageError where that is another time than the lease.
-bool says_session(const bench::UrlText& url, Duration lease) {
-  for (const char* const parameter : {"session_timeout", "session_ttl"}) {
-    const std::optional<std::string> text = url.parameter(parameter);
-    if (!text) continue;
-    const std::optional<Duration> session = parse_duration(*text);
-    if (!session || *session == lease) return true;  // connect() says what is wrong with a text that is no time
-    throw UsageError(
-        fmt::format("--lease ({}) contradicts {}={} in the URL: with this service the session is the lease; "
-                    "give one of the two",
-                    for_people(lease.value()), parameter, printable(*text)));
-  }
-  return false;
+// Whether the URL says by this parameter how long a session lives. Throws UsageError where that is another time than
+// the lease.
+bool says_session(const bench::UrlText& url, const char* parameter, Duration lease) {
+  const std::optional<std::string> text = url.parameter(parameter);
+  if (!text) return false;
+  const std::optional<Duration> session = parse_duration(*text);
+  if (!session || *session == lease) return true;  // connect() says what is wrong with a text that is no time
+  throw UsageError(fmt::format(
+      "--lease ({}) contradicts {}={} in the URL: with this service the session is the lease; give one of the two",
+      for_people(lease.value()), parameter, printable(*text)));
 }
 
 }  // namespace
@@ -59,7 +56,10 @@ Client connect_for_command(const std::string& url, const Arguments& arguments, s
                            std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
   bench::UrlText text(url);
-  if (!arguments.lease || says_session(text, *arguments.lease)) return connect(url, std::move(options));
+  if (!arguments.lease || says_session(text, "session_timeout", *arguments.lease) ||
+      says_session(text, "session_ttl", *arguments.lease)) {
+    return connect(url, std::move(options));
+  }
   options.lease = std::max<Duration>(*arguments.lease, shortest_session);
   text.remove("lease");
   return connect(text.text(), std::move(options));
