@@ -19,7 +19,7 @@ set_scene() {
 
 before_block() { # the one that "block" says
   case $page:$(< "$block.heading") in
-    'docs/cli.md:See what is going on')
+    'docs/cli.md:Inspect locks')
       export DLOCK_URL=redis://locks.example.net/1
       dlock run backup -- true
       hold nightly-report -- /opt/report.sh
@@ -33,7 +33,7 @@ before_block() { # the one that "block" says
       export DLOCK_URL=file:///run/lock/earlier
       faketime -f -5m dlock run invoice/4711 -- true
       ;;
-    'docs/cli.md:Choose a lock service by measuring') export DLOCK_URL=redis://locks.example.net ;;
+    'docs/cli.md:Watch jobs' | 'docs/cli.md:Choose a lock service by measuring') export DLOCK_URL=redis://locks.example.net ;;
     'docs/backends/etcd.md:TLS')
       end_etcd
       start_etcd_with_certificates

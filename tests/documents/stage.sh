@@ -43,6 +43,12 @@ set_stage() { # as enter_stage
   local directory
   for directory in /home /opt /srv /run /tmp; do mount -t tmpfs -o mode=1777 stage "$directory"; done
   mkdir -p /run/postgresql /run/lock /run/stand-ins /home/me
+  # With a directory that a package would make.
+  mkdir /run/var-lib /run/var-lib-was
+  mount --bind /var/lib /run/var-lib-was
+  ln -s /run/var-lib-was/* /run/var-lib
+  mkdir -p /run/var-lib/prometheus/node-exporter
+  mount --bind /run/var-lib /var/lib
   chown postgres /run/postgresql
   export PATH=/run/stand-ins:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin USER=root HOME=/home/me TMPDIR=/tmp
   unset DLOCK_URL XDG_RUNTIME_DIR CDPATH
@@ -139,13 +145,14 @@ make_database() {
   psql app -q -c 'CREATE TABLE orders (id int, state text)' -c 'INSERT INTO orders VALUES (42, 0)'
 }
 
-# Those of an etcd that a page has started, for the next one to have the port. There are no processes but ours here.
+# Those of an etcd that a page has started, for the next one to have the ports. There are no processes but ours here.
 end_etcd() {
   local process
   for process in /proc/[0-9]*; do
     [[ $(cat "$process/comm" 2> /dev/null) != etcd ]] || kill "${process#/proc/}"
   done
   await eval '! : < /dev/tcp/127.0.0.1/2379'
+  await eval '! : < /dev/tcp/127.0.0.1/2380'  # from other members, which it gives up later
 }
 
 start_etcd() { # DATA [OPTION...]
