@@ -46,10 +46,7 @@ void Holds::read(const OwnerId& owner, const std::string& key) {
 void Holds::read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer) {
   Hold* const hold = find(owner);
   if (hold == nullptr) return;
-  if (!answer.ok()) {
-    hold->watch.reset();
-    return look_later(owner, retry_after);
-  }
+  if (!answer.ok()) return look_later(owner, retry_after);
   const auto& keys = answer.value().steps.front().keys;
   if (keys.empty() || keys.front().created != hold->own.created) {
     return lose(owner, "somebody removed the key " + util::quoted(hold->own.key) + " of " + called(*hold));
