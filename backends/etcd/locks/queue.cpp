@@ -51,7 +51,7 @@ std::string Queue::new_key(const Place& place) {
 }
 
 void Queue::free(const std::string& key) {
-  if (is_of_lease(key, session_.lease())) numbers_.give_back(key.substr(0, key.rfind('/') + 1), key_number(key));
+  numbers_.give_back(key.substr(0, key.rfind('/') + 1), key_number(key));
 }
 
 // --- What must go ----------------------------------------------------------------------------------------------------
@@ -66,6 +66,7 @@ void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
 }
 
 void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t created, bool doubt) {
+  if (!is_of_lease(key, session_.lease())) return;  // it is gone with another session, or goes
   if (created == 0 && !doubt) return free(key);
   created_[owner] = created;
   if (doubt) doubtful_.insert(owner);
@@ -74,13 +75,8 @@ void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t c
 
 void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer) {
   const auto created = created_.find(owner);
-  if (created == created_.end()) return answer(false);  // that is certain already, and the key may be another's
-  // With another session's lease it is gone, or goes.
-  if (!is_of_lease(key, session_.lease())) {
-    doubtful_.erase(owner);
-    created_.erase(created);
-    return answer(false);
-  }
+  // That is certain already, and the key may be another's; or the session was closed.
+  if (created == created_.end() || !is_of_lease(key, session_.lease())) return answer(false);
   const bool doubt = doubtful_.contains(owner);
   Transaction transaction;
   if (!doubt) transaction.if_created({key}, created->second);

@@ -75,7 +75,7 @@ class Queue {
   friend class AllOrNone;
 
   [[nodiscard]] std::string new_key(const Place& place);
-  // Of a key that is not there, nor will be.
+  // Of a key of this session that is not there, nor will be.
   void free(const std::string& key);
   // The owner gives up its key. created: the revision; 0: it is not there, as far as is known. doubt: a request to make
   // it was not answered, and may still be carried out.
