@@ -92,9 +92,7 @@ std::string key_of(const Place& place, std::int64_t lease, std::uint32_t number)
 }
 
 std::uint32_t key_number(std::string_view key) {
-  std::uint32_t number = 0;
-  (void)std::from_chars(key.data() + key.rfind('.') + 1, key.data() + key.size(), number);
-  return number;
+  return util::parse_number<std::uint32_t>(key.substr(key.rfind('.') + 1)).value_or(0);
 }
 
 bool is_of_lease(std::string_view key, std::int64_t lease) {
@@ -121,7 +119,6 @@ std::optional<KeyParts> parse_key(const Options& options, Space space, std::stri
     if (!parse_part(space, behind_prefix.substr(part + 1, slash - part), parts)) return std::nullopt;
     before = before.substr(0, part);
   }
-  if (!options.verbatim && before.find('/') != std::string_view::npos) return std::nullopt;
   parts.name = name_in(options, before);
   if (parts.name.empty()) return std::nullopt;
   return parts;
