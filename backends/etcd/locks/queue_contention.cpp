@@ -53,7 +53,6 @@ void QueueContention::wait_for_session() {
 }
 
 void QueueContention::session_ready() {
-  if (stage_ == Stage::watching) return sink_.busy();
   if (stage_ == Stage::unready || stage_ == Stage::pausing) resume();
 }
 
@@ -81,8 +80,11 @@ void QueueContention::resume() {
 
 // --- Getting a place -------------------------------------------------------------------------------------------------
 
-Read QueueContention::nearest_before(std::int64_t limit) const {
-  return {.range = place_.before, .limit = limit, .order = Order::newest_first, .keys_only = true};
+Read QueueContention::nearest_before(std::size_t limit) const {
+  return {.range = place_.before,
+          .limit = static_cast<std::int64_t>(limit),
+          .order = Order::newest_first,
+          .keys_only = true};
 }
 
 void QueueContention::ask(Transaction transaction, bool makes, void (QueueContention::*f)(const TransactionAnswer&)) {
@@ -99,14 +101,13 @@ void QueueContention::ask(Transaction transaction, bool makes, void (QueueConten
 
 void QueueContention::look_first() {
   Transaction transaction;
-  for (const KeyRange& each : place_.barred) transaction.read({.range = each, .limit = 1});
   transaction.read({.range = place_.before, .limit = static_cast<std::int64_t>(place_.capacity), .keys_only = true});
   ask(std::move(transaction), false, &QueueContention::looked_first);
 }
 
 void QueueContention::looked_first(const TransactionAnswer& answer) {
-  if (answer.steps.back().keys.size() >= place_.capacity) return busy();
-  enqueue();  // which looks at the others again
+  if (answer.steps.front().keys.size() >= place_.capacity) return busy();
+  enqueue();
 }
 
 void QueueContention::enqueue() {
@@ -117,9 +118,7 @@ void QueueContention::enqueue() {
   if (in_one_request_) transaction.if_absent(place_.before);
   transaction.put(key_, request_.holder, queue_.session_.lease());
   if (!in_one_request_) {
-    // With our own among them; of a semaphore, one more tells whether we are the first in line.
-    const std::size_t limit = place_.capacity + (place_.own_are_before ? 1 : 0) + (place_.capacity > 1 ? 1 : 0);
-    transaction.read(nearest_before(static_cast<std::int64_t>(limit)));
+    transaction.read(nearest_before(place_.capacity + 2));  // our own may be among them; and one more, as in look()
   }
   transaction.else_read({.range = {key_}, .keys_only = true});
   for (const KeyRange& each : place_.barred) transaction.else_read({.range = each, .limit = 1, .keys_only = true});
@@ -131,7 +130,6 @@ void QueueContention::enqueued(const TransactionAnswer& answer) {
   if (!answer.held) return not_enqueued(answer);
   state_ = Key::there;
   created_ = answer.header.revision;
-  waited_ = false;
   if (in_one_request_) return grant();
   std::vector<KeyValue> before = answer.steps.back().keys;
   std::erase_if(before, [this](const KeyValue& each) { return each.key == key_; });
@@ -142,7 +140,7 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
   if (!answer.steps.front().keys.empty()) {  // by an earlier request, which was not answered
     state_ = Key::there;
     created_ = answer.steps.front().keys.front().created;
-    waited_ = true;  // for all that we know
+    waited_ = true;
     return look();
   }
   state_ = Key::none;
@@ -164,7 +162,7 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
 void QueueContention::look() {
   if (!queue_.session_.ready()) return wait_for_session();
   news_ = false;
-  Read before = nearest_before(static_cast<std::int64_t>(place_.capacity + (place_.capacity > 1 ? 1 : 0)));
+  Read before = nearest_before(place_.capacity + 1);  // whether we are the first in line for a semaphore
   before.created_before = created_;
   Transaction transaction;
   transaction.read({.range = {key_}, .keys_only = true}).read(before);
@@ -201,7 +199,6 @@ void QueueContention::watch(const KeyRange& range) {
   } else if (news_) {
     return look();
   }
-  news_ = false;
   Executor& executor = queue_.host_.executor();
   timer_.arm(saturating_add(executor.now(), random_between(check_min, check_max, executor)), [this] { look(); });
   sink_.busy();
@@ -243,8 +240,6 @@ void QueueContention::grant() {
                     .mode = request_.mode};
   if (doubt_) queue_.doubtful_.insert(request_.owner);
   queue_.holds_.add(grant, std::exchange(key_, {}));
-  state_ = Key::none;
-  doubt_ = false;
   leave(Stage::over);
   sink_.granted(grant);
 }
@@ -262,10 +257,9 @@ void QueueContention::fail(Failure why) {
 }
 
 void QueueContention::give_up() {
-  const Key state = std::exchange(state_, Key::none);
-  const bool doubt = std::exchange(doubt_, false) || state == Key::asked_for;
   const std::string key = std::exchange(key_, {});
-  if (!key.empty()) queue_.give_up(key, request_.owner, state == Key::there ? created_ : 0, doubt);
+  if (key.empty()) return;
+  queue_.give_up(key, request_.owner, state_ == Key::there ? created_ : 0, doubt_ || state_ == Key::asked_for);
 }
 
 void QueueContention::trouble(const Failure& why, bool made) {
@@ -273,10 +267,7 @@ void QueueContention::trouble(const Failure& why, bool made) {
     state_ = Key::none;
     doubt_ = doubt_ || why.code == errc::ambiguous || why.code == errc::protocol;
   }
-  if (why.code == errc::lost) {
-    wait_for_session();  // for another
-    return queue_.session_.expired(queue_.session_.lease());
-  }
+  if (why.code == errc::lost) return queue_.session_.expired(queue_.session_.lease());  // which leads to another
   if (common::is_final_refusal(why)) return fail(why);
   if (!request_.wait) return fail(why);
   retry_later();

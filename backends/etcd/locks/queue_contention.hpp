@@ -66,7 +66,7 @@ class QueueContention final : public Contention {
   void leave(Stage stage);
   // Sends it; f is given the answer, unless this is gone or has moved on. makes: a key.
   void ask(Transaction transaction, bool makes, void (QueueContention::*f)(const TransactionAnswer&));
-  [[nodiscard]] Read nearest_before(std::int64_t limit) const;
+  [[nodiscard]] Read nearest_before(std::size_t limit) const;
 
   Queue& queue_;
   const std::uint64_t id_;
@@ -83,7 +83,7 @@ class QueueContention final : public Contention {
   std::int64_t looked_at_ = 0;  // the revision
   KeyRange watched_;
   bool news_ = false;    // came with the watch while an answer was waited for
-  bool waited_ = false;  // behind others, since it has that key
+  bool waited_ = false;  // behind others, perhaps
   Backoff backoff_{std::chrono::seconds(2)};
   Timer timer_;
   std::unique_ptr<Watches::Interest> watch_;
