@@ -50,6 +50,24 @@ class EtcdFixture : public testing::Test {
     engine.run();
     return attempt;
   }
+  // Of a semaphore "s".
+  std::unique_ptr<Attempt> begin_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = "s",
+                        .owner = host.new_owner_id(),
+                        .holder = "host:1:test",
+                        .lease = std::chrono::seconds(10),
+                        .wait = wait,
+                        .space = Space::semaphore,
+                        .permits = permits};
+    attempt->contention = whose.contend(attempt->request, *attempt);
+    return attempt;
+  }
+  std::unique_ptr<Attempt> ask_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
+    auto attempt = begin_for_permit(whose, wait, permits);
+    engine.run();
+    return attempt;
+  }
   ReleaseOutcome::Status release(Backend& whose, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
     whose.release(*attempt.grant, [&](const ReleaseOutcome& said) { outcome = said; });

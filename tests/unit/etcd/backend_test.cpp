@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend_fixture.hpp"
@@ -52,6 +53,7 @@ TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
   const auto third = contend(*backend);
   EXPECT_FALSE(second->grant || third->grant);
   EXPECT_EQ(etcd.watches(), 2U);
+  EXPECT_EQ(etcd.watches_of_ranges(), 0U);
   (void)release(*backend, *first);
   EXPECT_TRUE(second->grant && !third->grant);
   EXPECT_GT(second->grant->token, first->grant->token);
@@ -66,6 +68,7 @@ TEST_F(EtcdBackendTest, AWaiterThatGivesUpLeavesNothingAndLetsTheNextOnePass) {
   second.reset();
   engine.run();
   EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 2U);
+  EXPECT_EQ(etcd.keys.size(), 3U) << "with the session's";
   (void)release(*backend, *first);
   EXPECT_TRUE(third->grant);
 }
@@ -112,6 +115,28 @@ TEST_F(EtcdBackendTest, WithALoginNothingGoesTogether) {
   engine.run();
   for (const auto& each : attempts) EXPECT_TRUE(each->grant);
   EXPECT_EQ(etcd.transactions - before, 50);
+}
+
+// So does a client's certificate, which may stand for a user.
+TEST_F(EtcdBackendTest, OverTlsRequestsGoTogetherUnlessThereIsAClientsCertificate) {
+  for (const bool certificate : {false, true}) {
+    const std::string parameters = certificate ? "?tls_cert=/c.pem&tls_key=/k.pem" : "";
+    BackendConfig config{.url = Url::parse("etcds://a" + parameters),
+                         .holder = "h",
+                         .lease = 10s,
+                         .response_timeout = 2s,
+                         .connect_timeout = 3s};
+    backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
+    const std::string names = certificate ? "with/" : "without/";
+    (void)contend(*backend, names);
+    const int before = etcd.transactions;
+    std::vector<std::unique_ptr<Attempt>> attempts;
+    for (int i = 0; i < 10; ++i) attempts.push_back(begin(*backend, names + std::to_string(i)));
+    engine.run();
+    for (const auto& each : attempts) EXPECT_TRUE(each->grant);
+    EXPECT_EQ(etcd.transactions - before, certificate ? 10 : 3);
+    attempts.clear();
+  }
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
@@ -164,6 +189,8 @@ TEST_F(EtcdBackendTest, ASessionThatExpiredIsLostAndAWaiterQueuesAnewAtTheEnd) {
   EXPECT_EQ(host.losses[0].owner, held->request.owner);
   ASSERT_TRUE(waiter->grant);
   EXPECT_GT(waiter->grant->token, held->grant->token);
+  (void)release(*backend, *waiter);
+  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
 TEST_F(EtcdBackendTest, WithTheShortestTimesItIsKeptAliveAsWell) {
@@ -191,6 +218,21 @@ TEST_F(EtcdBackendTest, AKeyThatSomebodyRemovesIsALossAtOnce) {
   etcd.remove(etcd.keys_below("dlock/a/").front());
   engine.run();
   EXPECT_EQ(host.losses.size(), 1U);
+}
+
+TEST_F(EtcdBackendTest, AHolderWhoseConnectionBrokeLooksOnceAndWatchesItsKeyAgain) {
+  const auto held = contend(*backend);
+  (void)release(*backend, *contend(*backend, "another"));
+  engine.advance(1s);
+  const int before = etcd.transactions;
+  etcd.break_connections();
+  engine.advance(1s);
+  EXPECT_EQ(etcd.transactions - before, 2) << "of the session's key, and of its own";
+  ASSERT_EQ(etcd.watches(), 1U);
+  etcd.remove(etcd.keys_below("dlock/a/").front());
+  engine.run();
+  EXPECT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
 TEST_F(EtcdBackendTest, AKeyThatWasRemovedInTheFirstMomentIsALossTheMomentItIsWatched) {
@@ -403,6 +445,7 @@ TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
   etcd.deliver_late();
   engine.run();
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
 TEST_F(EtcdBackendTest, AReleaseWhoseAnswerIsLostFreesTheLockAndIsHonest) {
@@ -427,54 +470,28 @@ TEST_F(EtcdBackendTest, AReleaseThatDidNotArriveIsRepeatedUntilTheLockIsFree) {
 // --- Other kinds -----------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdBackendTest, PermitsOfAnotherNumberAreRefused) {
-  auto eight = std::make_unique<Attempt>();
-  eight->request = {.name = "s",
-                    .owner = host.new_owner_id(),
-                    .holder = "h",
-                    .lease = 10s,
-                    .wait = true,
-                    .space = Space::semaphore,
-                    .permits = 8};
-  eight->contention = backend->contend(eight->request, *eight);
-  engine.run();
-  ASSERT_TRUE(eight->grant);
-  auto nine = std::make_unique<Attempt>();
-  nine->request = {.name = "s",
-                   .owner = host.new_owner_id(),
-                   .holder = "h",
-                   .lease = 10s,
-                   .wait = true,
-                   .space = Space::semaphore,
-                   .permits = 9};
-  nine->contention = backend->contend(nine->request, *nine);
-  engine.run();
-  ASSERT_TRUE(nine->failure);
-  EXPECT_EQ(nine->failure->code, errc::invalid_argument);
-  EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 1U);
+  for (const auto& [first, second] : {std::pair(8U, 9U), {9U, 8U}}) {
+    const auto holder = ask_for_permit(*backend, true, first);
+    ASSERT_TRUE(holder->grant);
+    const auto other = ask_for_permit(*backend, true, second);
+    ASSERT_TRUE(other->failure);
+    EXPECT_EQ(other->failure->code, errc::invalid_argument);
+    EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 1U);
+    (void)release(*backend, *holder);
+  }
 }
 
 TEST_F(EtcdBackendTest, OnlyTheFirstInLineForAPermitWatchesAll) {
-  const auto ask = [&](bool wait) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "s",
-                        .owner = host.new_owner_id(),
-                        .holder = "h",
-                        .lease = 10s,
-                        .wait = wait,
-                        .space = Space::semaphore,
-                        .permits = 2};
-    attempt->contention = backend->contend(attempt->request, *attempt);
-    engine.run();
-    return attempt;
-  };
   std::vector<std::unique_ptr<Attempt>> all;
-  for (int i = 0; i < 6; ++i) all.push_back(ask(true));
+  for (int i = 0; i < 6; ++i) all.push_back(ask_for_permit(*backend));
   EXPECT_TRUE(all[0]->grant && all[1]->grant && !all[2]->grant);
-  EXPECT_FALSE(ask(false)->grant);
+  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
+  EXPECT_FALSE(ask_for_permit(*backend, false)->grant);
   EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 6U);
   const int before = etcd.transactions;
   (void)release(*backend, *all[1]);
   EXPECT_TRUE(all[2]->grant && !all[3]->grant);
+  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
   EXPECT_LE(etcd.transactions - before, 4);
   (void)release(*backend, *all[0]);
   EXPECT_TRUE(all[3]->grant && !all[4]->grant);

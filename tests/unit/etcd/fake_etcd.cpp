@@ -312,10 +312,11 @@ bool FakeEtcd::holds(std::string_view condition) const {
   return !empty || created == 0;
 }
 
-std::string FakeEtcd::range(std::string_view request) const {
+std::string FakeEtcd::range(std::string_view request) {
   const KeyRange wanted = range_in(request);
   const auto limit = static_cast<std::size_t>(number_of(request, 3));
   const std::int64_t order = number_of(request, 5);
+  const bool keys_only = number_of(request, 8) != 0;
   const std::int64_t most = number_of(request, 13);
   std::vector<KeyValue> found;
   std::int64_t count = 0;
@@ -326,13 +327,14 @@ std::string FakeEtcd::range(std::string_view request) const {
   }
   if (order != 0) std::ranges::sort(found, {}, &KeyValue::created);
   if (order == 2) std::ranges::reverse(found);
+  if (!keys_only) values += static_cast<int>(found.size());
   MessageWriter answer;
   answer.message(1, header());
   for (std::size_t i = 0; i < found.size() && (limit == 0 || i < limit); ++i) {
     answer.message(2, MessageWriter()
                           .bytes(1, found[i].key)
                           .number(2, found[i].created)
-                          .bytes(5, found[i].value)
+                          .bytes(5, keys_only ? std::string() : found[i].value)
                           .number(6, found[i].lease)
                           .take());
   }
@@ -345,6 +347,7 @@ void FakeEtcd::look_at(std::string_view request, bool carried_out, Writes& write
     MessageReader reader(step);
     if (!reader.next()) continue;
     const std::string_view body = reader.bytes();
+    if (reader.field() != 4 && text_of(body, 1).empty()) writes.key_is_missing = true;
     if (reader.field() == 2) {
       writes.puts.push_back(text_of(body, 1));
       const std::int64_t lease = number_of(body, 3);
@@ -361,6 +364,7 @@ GrpcStatus FakeEtcd::problem_with(std::string_view request) const {
   Writes writes;
   look_at(request, true, writes);
   std::ranges::sort(writes.puts);
+  if (writes.key_is_missing) return {.code = invalid_argument, .message = "etcdserver: key is not provided"};
   const bool twice = std::ranges::adjacent_find(writes.puts) != writes.puts.end();
   const bool both = std::ranges::any_of(writes.puts, [&writes](const std::string& put) {
     return std::ranges::any_of(writes.removals, [&put](const KeyRange& each) { return is_in(each, put); });
@@ -452,6 +456,11 @@ void FakeEtcd::tell(const Watch& watch, const Event& event) {
 
 std::size_t FakeEtcd::watches() const {
   return watches_.size();
+}
+
+std::size_t FakeEtcd::watches_of_ranges() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(watches_, [](const Watch& each) { return !each.range.end.empty(); }));
 }
 
 }  // namespace dlock::etcd

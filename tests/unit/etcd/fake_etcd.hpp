@@ -74,8 +74,10 @@ class FakeEtcd {
   int keep_alives = 0;
   int grants = 0;  // of leases
   int transactions = 0;
+  int values = 0;                  // that were read
   std::vector<std::string> users;  // that logged in
   [[nodiscard]] std::size_t watches() const;
+  [[nodiscard]] std::size_t watches_of_ranges() const;
   std::set<std::string> metadata;  // names, of any call
 
  private:
@@ -103,10 +105,11 @@ class FakeEtcd {
     std::vector<std::string> puts;
     std::vector<KeyRange> removals;
     bool lease_is_gone = false;
+    bool key_is_missing = false;
   };
   void look_at(std::string_view request, bool carried_out, Writes& writes) const;
   [[nodiscard]] GrpcStatus problem_with(std::string_view request) const;
-  [[nodiscard]] std::string range(std::string_view request) const;
+  [[nodiscard]] std::string range(std::string_view request);
   void begin_watch(FakeMember& member, CallId call, std::string_view request);
   void tell(const std::string& key, bool put);
   struct Event {

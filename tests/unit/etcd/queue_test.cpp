@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,22 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class EtcdQueueTest : public EtcdFixture {
- protected:
-  std::unique_ptr<Attempt> ask_for_permit(Backend& whose, std::uint32_t permits = 2) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "s",
-                        .owner = host.new_owner_id(),
-                        .holder = "h",
-                        .lease = 10s,
-                        .wait = true,
-                        .space = Space::semaphore,
-                        .permits = permits};
-    attempt->contention = whose.contend(attempt->request, *attempt);
-    engine.run();
-    return attempt;
-  }
-};
+class EtcdQueueTest : public EtcdFixture {};
 
 // Acquires of one lock go one after another. Those of a session that is over may still wait for their turn when the
 // next one stands, and must not go together with its own: one of them that names a lease that is gone fails them all.
@@ -193,6 +181,106 @@ TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
+TEST_F(EtcdQueueTest, TheKeysOfANewSessionAreNumberedAnew) {
+  const auto held = contend(*backend);
+  etcd.expire_leases();
+  engine.advance(4s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  ASSERT_TRUE(contend(*backend)->grant);
+  EXPECT_EQ(key_number(etcd.keys_below("dlock/a/").front()), 0U);
+}
+
+// What names a lease that is over would be refused, and without a lease a key would stay for good.
+TEST_F(EtcdQueueTest, NothingIsLeftOfAnAcquireInDoubtWhereTheClientEnds) {
+  (void)release(*backend, *contend(*backend, "first"));
+  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
+  contend(*backend)->contention.reset();
+  bool closed = false;
+  backend->close([&] { closed = true; });
+  engine.run();
+  ASSERT_TRUE(closed);
+  etcd.fate = nullptr;
+  engine.advance(10s);
+  EXPECT_TRUE(etcd.keys.empty());
+}
+
+// --- What a release may claim ----------------------------------------------------------------------------------------
+
+TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
+  const auto held = contend(*backend);
+  etcd.holds_keep_alives = true;
+  engine.advance(held->grant->valid_until - engine.now() - 100ms);
+  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
+  std::optional<ReleaseOutcome> outcome;
+  backend->release(*held->grant, [&](const ReleaseOutcome& said) { outcome = said; });
+  engine.advance(200ms);
+  ASSERT_FALSE(outcome);
+  etcd.break_connections();
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, ReleaseOutcome::Status::not_owner);
+}
+
+TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed) {
+  std::vector<std::unique_ptr<Attempt>> held;
+  for (const char* name : {"a", "b", "c"}) held.push_back(contend(*backend, name));
+  engine.advance(3200ms);  // a keep-alive is sent soon
+  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
+  std::optional<ReleaseOutcome> outcome;
+  for (const auto& each : held) backend->release(*each->grant, [&](const ReleaseOutcome& said) { outcome = said; });
+  etcd.expire_leases();
+  engine.advance(200ms);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, ReleaseOutcome::Status::not_owner);
+}
+
+// An earlier answer was lost, so the key is removed whether or not the request to make it comes once more.
+TEST_F(EtcdQueueTest, AReleaseInDoubtOfAKeyThatIsGoneIsNotClaimed) {
+  (void)release(*backend, *contend(*backend, "first"));
+  etcd.fate = [lost = false](std::string_view method) mutable {
+    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
+  };
+  const auto attempt = begin(*backend);
+  while (!attempt->grant) engine.advance(10ms);
+  etcd.remove(etcd.keys_below("dlock/a/").front());
+  EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
+}
+
+// --- Why there is no session -----------------------------------------------------------------------------------------
+
+TEST_F(EtcdQueueTest, AWaiterIsToldAtOnceWhyNoSessionStands) {
+  const auto held = contend(*backend);
+  etcd.refuses = true;
+  etcd.break_connections();
+  engine.run();
+  const auto cut_off = begin(*backend, "b");
+  ASSERT_EQ(cut_off->unreachable_reports.size(), 1U);
+  EXPECT_EQ(cut_off->unreachable_reports.front().detail, "etcd:2379: Connection reset by peer");
+  etcd.refuses = false;
+  engine.advance(5s);
+  ASSERT_TRUE(cut_off->grant);
+  etcd.expire_leases();
+  while (host.connections.back() != ConnectionEvent::State::reconnecting) {
+    if (!engine.run_one()) engine.manual_clock().advance(10ms);
+  }
+  const auto lost = begin(*backend, "c");
+  ASSERT_EQ(lost->unreachable_reports.size(), 1U);
+  EXPECT_EQ(lost->unreachable_reports.front().detail, "it has expired");
+}
+
+// The process stood still, and does not know yet what became of its session.
+TEST_F(EtcdQueueTest, AWaiterIsNotToldOfTroubleThatIsOver) {
+  etcd.refuses = true;
+  const auto held = contend(*backend);
+  ASSERT_FALSE(held->unreachable_reports.empty());
+  etcd.refuses = false;
+  engine.advance(5s);
+  ASSERT_TRUE(held->grant);
+  engine.manual_clock().advance(1min);
+  EXPECT_TRUE(begin(*backend, "b")->unreachable_reports.empty());
+}
+
+// --- News ------------------------------------------------------------------------------------------------------------
+
 // A member that lags behind tells a watch that begins now of what it has not seen yet: that an earlier key of that name
 // went.
 TEST_F(EtcdQueueTest, NewsOfAnEarlierKeyOfTheSameNameEndsNoHold) {
@@ -272,7 +360,50 @@ TEST_F(EtcdSeveralTest, LeaveNothingWhereOneIsHeld) {
   EXPECT_TRUE(several->grants.empty());
   EXPECT_EQ(keys_of("a") + keys_of("c"), 0U);
   EXPECT_EQ(keys_of("b"), 1U);
+  several->contention.reset();
+  engine.run();
   EXPECT_EQ(etcd.transactions - before, 1);
+}
+
+TEST_F(EtcdSeveralTest, LeaveNothingToDoWhereTheyAreRefused) {
+  const int before = etcd.transactions;
+  int asked = 0;
+  etcd.status = [&asked](std::string_view method) {
+    if (method == method_transaction) ++asked;
+    return GrpcStatus{.code = 7, .message = "etcdserver: permission denied"};
+  };
+  const auto several = contend_for({"a", "b"});
+  EXPECT_EQ(several->failure.code, errc::access_denied);
+  engine.run();
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(etcd.transactions, before);
+}
+
+TEST_F(EtcdSeveralTest, FindOutThatTheSessionIsOver) {
+  etcd.expire_leases();
+  const auto several = contend_for({"a", "b"});
+  EXPECT_EQ(several->failure.code, errc::unavailable);
+  engine.advance(2s);  // before the next keep-alive
+  EXPECT_EQ(etcd.grants, 2);
+}
+
+// They might be over before their user knows of them. The session is heard of again right after that.
+TEST_F(EtcdSeveralTest, LeaveNothingWhereTheAnswerComesAtTheEndOfTheSession) {
+  const auto other = contend(*backend, "other");
+  etcd.holds_keep_alives = true;
+  engine.advance(other->grant->valid_until - engine.now() - 1s);
+  next_one_is(Fate::held);
+  const auto several = contend_for({"a", "b"});
+  engine.advance(other->grant->valid_until - engine.now() - 3ms);
+  ASSERT_EQ(keys_of("a") + keys_of("b"), 2U);
+  etcd.holds_keep_alives = false;
+  etcd.answer_held();
+  engine.run();
+  EXPECT_EQ(several->failure.code, errc::unavailable);
+  EXPECT_EQ(keys_of("a") + keys_of("b"), 0U);
+  engine.advance(1s);
+  EXPECT_EQ(etcd.grants, 1);
+  EXPECT_TRUE(std::ranges::none_of(etcd.keys, [](const auto& each) { return each.first.starts_with("dlock/.gone/"); }));
 }
 
 TEST_F(EtcdSeveralTest, LeaveNothingWhereTheAnswerIsLost) {
@@ -301,11 +432,12 @@ TEST_F(EtcdSeveralTest, LeaveNothingWhereTheyAreGivenUpWhileUnderWay) {
 
 // The answer comes when the keys are gone with the session, and another one stands.
 TEST_F(EtcdSeveralTest, AreNotGrantedByASessionThatIsOver) {
+  engine.advance(3200ms);  // a keep-alive is sent soon
   next_one_is(Fate::held);
   const auto several = contend_for({"a", "b"});
   etcd.expire_leases();
   engine.advance(1s);
-  (void)contend(*backend, "other");
+  ASSERT_TRUE(contend(*backend, "other")->grant);
   etcd.answer_held();
   engine.advance(1s);
   EXPECT_TRUE(several->grants.empty());
@@ -341,6 +473,9 @@ TEST_F(EtcdSeveralTest, LeaveNothingWhereTheConnectionEndsForAReasonThatIsFinal)
 }
 
 TEST_F(EtcdSeveralTest, AreNotAskedForWithoutASessionNorInTooGreatNumber) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < backend->capabilities().most_at_once; ++i) names.push_back("n" + std::to_string(i));
+  EXPECT_EQ(contend_for(names)->grants.size(), names.size());
   EXPECT_EQ(contend_for(std::vector<std::string>(backend->capabilities().most_at_once + 1, "a"))->failure.code,
             errc::unsupported);
   backend = make();

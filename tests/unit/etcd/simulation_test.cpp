@@ -79,6 +79,7 @@ class EtcdSimulation {
       forget();
     }
     EXPECT_TRUE(all_.empty());
+    EXPECT_EQ(etcd_.values, 0) << "nobody needs them";
     pass(10s);
     for (const auto& [key, value] : etcd_.keys) {
       EXPECT_TRUE(key.starts_with("dlock/.")) << key << " was left behind";
