@@ -244,6 +244,8 @@ TEST_F(EtcdBackendTest, AKeyThatWasRemovedInTheFirstMomentIsALossTheMomentItIsWa
 
 TEST_F(EtcdBackendTest, AnotherClusterIsWarnedOf) {
   const auto attempt = contend(*backend);
+  engine.advance(10s);
+  EXPECT_TRUE(host.warnings.empty());
   etcd.cluster = 2;
   engine.advance(10s);
   EXPECT_EQ(host.warnings.size(), 1U);
@@ -476,6 +478,7 @@ TEST_F(EtcdBackendTest, PermitsOfAnotherNumberAreRefused) {
     const auto other = ask_for_permit(*backend, true, second);
     ASSERT_TRUE(other->failure);
     EXPECT_EQ(other->failure->code, errc::invalid_argument);
+    EXPECT_EQ(etcd.values, 0) << "nobody needs them";
     EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 1U);
     (void)release(*backend, *holder);
   }

@@ -166,6 +166,14 @@ TEST_F(EtcdLoginTest, AMemberThatDoesNotAnswerALoginThatIsRepeatedIsLeft) {
   EXPECT_TRUE(client->ready());
 }
 
+TEST_F(EtcdLoginTest, WhatWaitsForALoginThatNoMemberCanAnswerIsNotInDoubt) {
+  etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "etcdserver: request timed out"}; };
+  const auto outcome = call();
+  engine.run();
+  EXPECT_EQ(outcome->told, 1);
+  EXPECT_EQ(outcome->failure.code, errc::unavailable);
+}
+
 TEST_F(EtcdLoginTest, AMemberThatDoesNotAnswerTheFirstLoginIsLeft) {
   etcd.fate = [](std::string_view) { return Fate::lost; };
   client->want();

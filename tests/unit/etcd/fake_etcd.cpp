@@ -428,6 +428,10 @@ void FakeEtcd::begin_watch(FakeMember& member, CallId call, std::string_view req
   }
   const std::string_view wanted = all_of(request, 1).front();
   const Watch watch{&member, call, number_of(wanted, 7), range_in(wanted), all_of(wanted, 5).empty()};
+  if (refuses_watch) {
+    const std::int64_t id = refuses_watch(watch.id);
+    return member.say_news(call, MessageWriter().message(1, header()).number(2, id).flag(3, true).flag(4, true).take());
+  }
   const std::int64_t seen = std::max<std::int64_t>(1, revision_ - lag);
   member.say_news(call, MessageWriter().message(1, header(seen)).number(2, watch.id).flag(3, true).take());
   for (const Event& each : history_) {

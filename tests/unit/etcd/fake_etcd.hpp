@@ -42,9 +42,10 @@ class FakeEtcd {
   std::function<Failure(const common::Host&)> refuses_at;     // a connection, where there is a code
   // Ends a stream when something is said in it.
   std::function<std::optional<GrpcStatus>(std::string_view method)> end_of_stream;
-  bool holds_keep_alives = false;  // their answers, until answer_held()
-  bool holds_news = false;         // of watches, the same
-  std::int64_t lag = 0;            // so many revisions are told to watches that begin as if they were to come
+  std::function<std::int64_t(std::int64_t id)> refuses_watch;  // and says that it is that one
+  bool holds_keep_alives = false;                              // their answers, until answer_held()
+  bool holds_news = false;                                     // of watches, the same
+  std::int64_t lag = 0;  // so many revisions are told to watches that begin as if they were to come
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
   std::uint64_t cluster = 1;

@@ -183,9 +183,11 @@ TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
 
 TEST_F(EtcdQueueTest, TheKeysOfANewSessionAreNumberedAnew) {
   const auto held = contend(*backend);
-  etcd.expire_leases();
-  engine.advance(4s);
+  etcd.silent = true;
+  engine.advance(10s);
   ASSERT_EQ(host.losses.size(), 1U);
+  etcd.silent = false;
+  engine.advance(5s);
   ASSERT_TRUE(contend(*backend)->grant);
   EXPECT_EQ(key_number(etcd.keys_below("dlock/a/").front()), 0U);
 }
@@ -227,10 +229,15 @@ TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed
   etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
   std::optional<ReleaseOutcome> outcome;
   for (const auto& each : held) backend->release(*each->grant, [&](const ReleaseOutcome& said) { outcome = said; });
+  engine.run();
   etcd.expire_leases();
   engine.advance(200ms);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->status, ReleaseOutcome::Status::not_owner);
+  etcd.fate = nullptr;
+  etcd.answer_held();  // the two that were sent
+  engine.run();
+  EXPECT_EQ(outcome->status, ReleaseOutcome::Status::released);
 }
 
 // An earlier answer was lost, so the key is removed whether or not the request to make it comes once more.

@@ -50,6 +50,7 @@ TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
 
 TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
   (void)contend(*backend, "first");
+  engine.advance(4s);  // it is confirmed
   const int before = etcd.grants;
   int marks = 0;
   etcd.status = [&](std::string_view method) {
@@ -63,6 +64,89 @@ TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
   etcd.status = nullptr;
   engine.advance(5s);
   EXPECT_TRUE(waiter->grant);
+}
+
+TEST_F(EtcdSessionTest, IsBegunOnAConnectionThatWasMadeForAQuestion) {
+  backend->inspect(Space::lock, "a", [](const Result<LockInfo>&) {});
+  engine.run();
+  ASSERT_EQ(etcd.dialled, 1);
+  EXPECT_EQ(etcd.grants, 0);
+  EXPECT_TRUE(contend(*backend)->grant);
+  EXPECT_EQ(etcd.dialled, 1);
+}
+
+TEST_F(EtcdSessionTest, IsNotTriedForAgainByItselfWhereAllMembersRefuseForGood) {
+  etcd.refuses_at = [](const common::Host&) { return Failure{errc::protocol, "the server speaks HTTP/1.1"}; };
+  ASSERT_TRUE(contend(*backend)->failure);
+  const int before = etcd.dialled;
+  engine.advance(1min);
+  EXPECT_EQ(etcd.dialled, before);
+}
+
+TEST_F(EtcdSessionTest, WithoutTheRightToALeaseAWaitEnds) {
+  etcd.status = [](std::string_view method) {
+    if (method != method_lease_grant) return GrpcStatus{};
+    return GrpcStatus{.code = 7, .message = "etcdserver: permission denied"};
+  };
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+}
+
+// Of a lease, nobody is in doubt.
+TEST_F(EtcdSessionTest, ALeaseThatAMemberCannotGrantIsToldAsUnavailableAndAskedForAgain) {
+  etcd.status = [refused = false](std::string_view method) mutable {
+    if (method != method_lease_grant || std::exchange(refused, true)) return GrpcStatus{};
+    return GrpcStatus{.code = 14, .message = "etcdserver: request timed out"};
+  };
+  const auto attempt = contend(*backend);
+  ASSERT_FALSE(attempt->unreachable_reports.empty());
+  for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EtcdSessionTest, AfterOneThatWasConfirmedTheNextOneIsBegunAtOnce) {
+  (void)contend(*backend, "first");
+  engine.advance(4s);
+  etcd.expire_leases();
+  engine.run();
+  const auto attempt = begin(*backend);
+  for (int i = 0; i < 1000 && engine.run_one(); ++i) {
+  }
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(etcd.grants, 2);
+}
+
+TEST_F(EtcdSessionTest, AStreamThatAMemberEndsInPeaceIsOpenedAgainOnTheSameConnection) {
+  const auto held = contend(*backend);
+  engine.advance(4s);
+  ASSERT_EQ(etcd.keep_alives, 1);
+  etcd.end_keep_alives();
+  engine.advance(100ms);
+  EXPECT_EQ(etcd.keep_alives, 2);
+  engine.advance(20s);
+  EXPECT_EQ(etcd.dialled, 1);
+  EXPECT_TRUE(host.losses.empty());
+}
+
+TEST_F(EtcdSessionTest, ThatWasNeverBegunEndsWithoutAConnection) {
+  bool closed = false;
+  backend->close([&closed] { closed = true; });
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(etcd.dialled, 0);
+}
+
+TEST_F(EtcdSessionTest, IsNotKeptAliveWhereItStandsOnlyAfterTheClientEnded) {
+  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
+  const auto attempt = contend(*backend);
+  ASSERT_EQ(etcd.grants, 1);
+  backend->close([] {});
+  etcd.fate = nullptr;
+  etcd.answer_held();
+  engine.advance(10s);
+  EXPECT_EQ(etcd.keep_alives, 0);
+  EXPECT_FALSE(attempt->grant);
 }
 
 // The stream ends while the read that is to confirm a keep-alive is under way. What that read says is not about the

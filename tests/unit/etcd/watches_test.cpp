@@ -82,6 +82,25 @@ TEST_F(EtcdWatchesTest, OfWhichTheHistoryIsGoneAreToBeSetAnewAtOnce) {
   EXPECT_EQ(other->news, (std::vector{News::standing}));
 }
 
+// Servers say that it is number -1.
+TEST_F(EtcdWatchesTest, WhereOneIsRefusedAllOfItsStreamAreToBeSetAnewAfterAPause) {
+  connect();
+  for (const bool says_which : {false, true}) {
+    const auto first = watch("k");
+    etcd.refuses_watch = [says_which](std::int64_t id) { return says_which ? id : -1; };
+    const auto refused = watch("l");
+    etcd.refuses_watch = nullptr;
+    engine.advance(499ms);
+    EXPECT_EQ(first->news, (std::vector{News::standing}));
+    EXPECT_TRUE(refused->news.empty());
+    engine.advance(1ms);
+    EXPECT_EQ(first->news, (std::vector{News::standing, News::over}));
+    EXPECT_EQ(refused->news, (std::vector{News::over}));
+    EXPECT_EQ(watch("m")->news, (std::vector{News::standing}));
+  }
+  EXPECT_TRUE(downs.empty());
+}
+
 TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreToBeSetAnewAfterAPause) {
   connect();
   etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 7, .message = "no"}); };

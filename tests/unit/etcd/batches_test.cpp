@@ -1,0 +1,104 @@
+// Transactions that go together: in which order, until when, and what becomes of each where all are refused.
+#include "backends/etcd/locks/batches.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client_fixture.hpp"
+
+namespace dlock::etcd {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EtcdBatchesTest : public EtcdClientFixture {
+ protected:
+  // The next ones wait until these are answered, and then go together.
+  void SetUp() override {
+    connect();
+    etcd.fate = [](std::string_view) { return Fate::held; };
+    for (int i = 0; i < 2; ++i) ahead.push_back(submit(Transaction().read({.range = {"k"}})));
+    engine.run();
+  }
+
+  std::shared_ptr<Outcome> submit(Transaction transaction, std::chrono::nanoseconds within = 2s) {
+    auto outcome = std::make_shared<Outcome>();
+    batches->submit(std::move(transaction), {}, engine.now() + within,
+                    [this, outcome](const Result<TransactionAnswer>& answer) {
+                      ++outcome->told;
+                      outcome->failure = answer.ok() ? Failure{} : answer.failure();
+                      if (answer.ok()) answers.push_back(answer.value());
+                      if (when_told) when_told();
+                    });
+    return outcome;
+  }
+
+  std::vector<std::shared_ptr<Outcome>> ahead;
+  std::vector<TransactionAnswer> answers;
+  std::function<void()> when_told;
+  std::unique_ptr<Batches> batches = std::make_unique<Batches>(*client);
+};
+
+// Who looks and sees that a key is there, watches it from the next revision on.
+TEST_F(EtcdBatchesTest, WhatGoesIsGoneBeforeTheOthersLook) {
+  etcd.keys["k"] = {.key = "k", .value = "", .created = 1, .lease = 0};
+  const auto look = submit(Transaction().read({.range = {"k"}}));
+  const auto removal = submit(Transaction().remove({"k"}));
+  etcd.fate = nullptr;
+  etcd.answer_held();
+  answers.clear();
+  const int before = etcd.transactions;
+  engine.run();
+  ASSERT_EQ(etcd.transactions - before, 1);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].steps.front().removed, 1);
+  EXPECT_TRUE(answers[1].steps.front().keys.empty());
+}
+
+TEST_F(EtcdBatchesTest, AreAnsweredWithinTheShortestOfTheirTimes) {
+  const auto patient = submit(Transaction().read({.range = {"a"}}), 1s);
+  const auto hasty = submit(Transaction().read({.range = {"b"}}), 100ms);
+  const auto later = submit(Transaction().read({.range = {"c"}}), 1s);
+  etcd.answer_held();
+  engine.advance(99ms);
+  EXPECT_EQ(patient->told + hasty->told + later->told, 0);
+  engine.advance(1ms);
+  for (const auto& each : {patient, hasty, later}) {
+    EXPECT_EQ(each->told, 1);
+    EXPECT_EQ(each->failure.code, errc::ambiguous);
+  }
+}
+
+TEST_F(EtcdBatchesTest, TwoThatAreRefusedTogetherAreAskedForAlone) {
+  const auto one = submit(Transaction().read({.range = {"a"}}));
+  const auto two = submit(Transaction().read({.range = {"b"}}));
+  etcd.fate = nullptr;
+  etcd.status = [refused = false](std::string_view) mutable {
+    if (std::exchange(refused, true)) return GrpcStatus{};
+    return GrpcStatus{.code = 7, .message = "etcdserver: permission denied"};
+  };
+  etcd.answer_held();
+  engine.run();
+  for (const auto& each : {one, two}) {
+    EXPECT_EQ(each->told, 1);
+    EXPECT_FALSE(each->failure.code) << each->failure.detail;
+  }
+}
+
+TEST_F(EtcdBatchesTest, MayEndInsideWhatOneOfThoseThatWaitIsTold) {
+  const auto one = submit(Transaction().read({.range = {"a"}}));
+  const auto two = submit(Transaction().read({.range = {"b"}}));
+  when_told = [this] { batches.reset(); };
+  batches->fail_waiting({errc::lost, "the session is over"});
+  EXPECT_EQ(one->told, 1);
+  EXPECT_EQ(one->failure.code, errc::lost);
+  EXPECT_EQ(two->told, 0);
+}
+
+}  // namespace
+}  // namespace dlock::etcd
