@@ -157,9 +157,10 @@ class Run {
     try {
       target.clean_up();
     } catch (const std::exception& error) {
-      report_problem({.service = target.label(),
-                      .scenario = {},
-                      .message = fmt::format("what measuring left there could not be removed: {}", error.what())});
+      report_problem(
+          {.service = target.label(),
+           .scenario = {},
+           .message = fmt::format("what the benchmark left in the service could not be removed: {}", error.what())});
     }
   }
   void report_problem(Problem problem) {

@@ -24,14 +24,14 @@ Finding compared_clocks(std::int64_t server, std::int64_t ours, Severity severit
   }
   return {severity, "clock",
           "the server's clock is " + util::to_text(std::chrono::abs(difference)) +
-              (difference.count() > 0 ? " ahead of" : " behind") + " ours; should it be stepped, " +
+              (difference.count() > 0 ? " ahead of" : " behind") + " ours; if it is corrected, " +
               std::string(consequence)};
 }
 
 Finding not_encrypted(bool this_machine, std::string_view and_so) {
   if (this_machine) return {Severity::ok, "encryption", "none, and none needed on this machine"};
   return {Severity::warning, "encryption",
-          "none: whoever is on the way may read and change everything" + std::string(and_so)};
+          "none: anyone on the network path can read and change all traffic" + std::string(and_so)};
 }
 
 }  // namespace dlock::common

@@ -18,15 +18,15 @@ std::unique_ptr<Contention> refuse(GrantSink& sink, Failure why) {
 }
 
 void refuse_renewal(const Backend::RenewHandler& done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "a lease of the session's"}});
+  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "the session renews this lease"}});
 }
 
 std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease, std::chrono::nanoseconds default_lease,
                                           std::chrono::nanoseconds session, const std::string& parameter) {
   if (lease <= session || lease == default_lease) return std::nullopt;
   return Failure{errc::invalid_argument, "lease: " + util::to_text(lease) +
-                                             " is longer than the session lives without its client; give a longer " +
-                                             parameter + " than " + util::to_text(session)};
+                                             " is longer than the session lasts without its client; raise " +
+                                             parameter + " above " + util::to_text(session)};
 }
 
 }  // namespace dlock::common

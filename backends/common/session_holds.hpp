@@ -1,5 +1,5 @@
-// The locks that a client holds in a session: kept for as long as the session is, and looked after in case that
-// somebody else removes what stands for them in the service.
+// The locks that a client holds in a session: kept for as long as the session is, and watched in case another client
+// removes what stands for them in the service.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class SessionHolds {
   SessionHolds(const SessionHolds&) = delete;
   SessionHolds& operator=(const SessionHolds&) = delete;
 
-  // It is to be released: no more is told about it. nullopt: it is gone.
+  // It is to be released: nothing more is reported about it. nullopt: it is gone.
   [[nodiscard]] std::optional<Own> take(const OwnerId& owner) {
     auto hold = holds_.extract(owner);
     return hold ? std::optional(std::move(hold.mapped().own)) : std::nullopt;
@@ -33,7 +33,7 @@ class SessionHolds {
   [[nodiscard]] bool contains(const OwnerId& owner) const { return holds_.contains(owner); }
   [[nodiscard]] bool empty() const noexcept { return holds_.empty(); }
 
-  // The session is safe until then. step: by less than that, nobody is told; there may be thousands of locks.
+  // The session is safe until then. step: a smaller extension is not reported; there may be thousands of locks.
   void session_alive(TimePoint valid_until, std::chrono::nanoseconds step = {}) {
     if (valid_until < saturating_add(told_, step)) return;
     told_ = valid_until;
@@ -41,7 +41,7 @@ class SessionHolds {
     for_each_still_in(holds_, [&](const OwnerId& owner, Hold& hold) {  // the host may release one while it is told
       TimePoint& end = hold.grant.valid_until;
       if (may_be_over(end, now)) {  // its holder may have been told so already
-        lose(owner, service_ + " was not heard of before the lease of " + called(hold) + " ran out");
+        lose(owner, service_ + " did not answer before the lease of " + called(hold) + " expired");
       } else {
         end = std::max(end, valid_until);
         host_.extended(owner, end);
@@ -72,7 +72,7 @@ class SessionHolds {
 
   // Time to see whether it is still there.
   virtual void look(const OwnerId& owner, Hold& hold) = 0;
-  // It is lost, and what stands for it must not stay with nobody to release it.
+  // It is lost. What stands for it must go, since no owner is left to release it.
   virtual void remove(const OwnerId& owner, Own own) = 0;
 
   [[nodiscard]] static std::string called(const Hold& hold) {

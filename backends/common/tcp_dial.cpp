@@ -79,7 +79,7 @@ void TcpDial::try_next_address() {
 
 std::optional<std::string> TcpDial::start_connecting(const util::Address& address) {
   socket_ = util::UniqueFd(::socket(address.family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!socket_) return "no socket: " + describe_errno(errno);
+  if (!socket_) return "cannot create a socket: " + describe_errno(errno);
   set_options(socket_.get());
   const int result = ::connect(socket_.get(), address.get(), address.length);
   if (result != 0 && errno != EINPROGRESS) return describe_errno(errno);
@@ -103,7 +103,7 @@ void TcpDial::writable() {
     peer = std::make_shared<const util::Address>(address);
     if (hint_ != nullptr) hint_->peer = peer;
   }
-  // Watched anew by whoever takes it: having waited to write once, epoll would go on telling that one may.
+  // Its new owner watches it again: epoll would keep reporting that it is writable.
   descriptor_.reset();
   finish(Connected{std::move(socket_), std::move(peer)});
 }

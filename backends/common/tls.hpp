@@ -20,7 +20,7 @@ struct TlsOptions {
 };
 
 // Behind what went wrong before the server had said anything in TLS.
-inline constexpr std::string_view perhaps_no_tls = "; perhaps this port speaks no TLS";
+inline constexpr std::string_view perhaps_no_tls = "; perhaps the server does not use TLS at this port";
 
 // Behind what went wrong on a connection without TLS before the server had said anything.
 inline constexpr std::string_view perhaps_only_tls = "; perhaps this port speaks TLS only";

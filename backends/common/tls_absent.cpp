@@ -3,7 +3,7 @@
 namespace dlock::common {
 
 std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& /*options*/) {
-  throw Error(errc::unsupported, "TLS: this build of dlock has none, because OpenSSL was not found");
+  throw Error(errc::unsupported, "TLS: this build of dlock does not support it, because OpenSSL was not found");
 }
 
 }  // namespace dlock::common

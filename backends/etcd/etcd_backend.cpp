@@ -60,8 +60,9 @@ Capabilities EtcdBackend::capabilities() const noexcept {
 
 std::optional<Failure> EtcdBackend::problem_with(const std::string& name) const {
   if (!options_.verbatim || !name.starts_with('.')) return std::nullopt;
-  return Failure{errc::invalid_argument, "lock name " + util::quoted(name) +
-                                             ": with names=verbatim, keys that begin with a '.' are dlock's own"};
+  return Failure{
+      errc::invalid_argument,
+      "lock name " + util::quoted(name) + ": with names=verbatim, keys that begin with a '.' are reserved for dlock"};
 }
 
 std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) const {
@@ -109,7 +110,7 @@ class EtcdBackend::KeyWatch final : public Watch {
 };
 
 std::unique_ptr<Watch> EtcdBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
-  session_.want();  // which tells the observer whether the cluster is heard of
+  session_.want();  // which tells the observer whether the cluster answers
   return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, space, name)),
                                     space == Space::election, std::move(changed));
 }
@@ -174,11 +175,10 @@ void EtcdBackend::broken(const Failure& why) {
 }
 
 void EtcdBackend::cluster_changed() {
-  host_.warn(
-      {.name = "",
-       .reason = {errc::protocol, options_.endpoint() +
-                                      ": another etcd cluster answers than before, perhaps one that was restored "
-                                      "from a snapshot; fencing tokens may be smaller than earlier ones"}});
+  host_.warn({.name = "",
+              .reason = {errc::protocol, options_.endpoint() +
+                                             ": a different etcd cluster answers now, perhaps one that was restored "
+                                             "from a snapshot; fencing tokens may be smaller than earlier ones"}});
 }
 
 std::unique_ptr<Backend> make_etcd_backend(BackendHost& host, const BackendConfig& config) {

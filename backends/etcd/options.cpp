@@ -42,8 +42,7 @@ Options parse_options(const BackendConfig& config) {
   Options options;
   options.hosts = common::hosts_of(url, default_port, most_hosts);
   if (url.path().size() > 1) {
-    refuse("path: " + util::quoted(url.path()) +
-           ": etcd has no numbered databases; for a place of its own, see prefix");
+    refuse("path: " + util::quoted(url.path()) + ": etcd has no numbered databases; use prefix to keep locks apart");
   }
   options.user = url.user().value_or("");
   options.password = url.password().value_or("");

@@ -65,7 +65,7 @@ Finding check_directory(const LockDirectory& directory) {
   struct stat status {};
   if (!directory.is_current() || ::fstat(directory.fd(), &status) != 0) {
     return {Severity::warning, "directory",
-            directory.path() + " was moved or removed since it was opened; the next acquire makes it anew"};
+            directory.path() + " was moved or removed since it was opened; the next acquire creates it again"};
   }
   finding.message = directory.path() + ", mode " + octal(status.st_mode) + ", owner " + std::to_string(status.st_uid) +
                     ":" + std::to_string(status.st_gid);
@@ -76,18 +76,16 @@ Finding check_directory(const LockDirectory& directory) {
     finding.severity = Severity::warning;
     finding.message +=
         (status.st_mode & S_ISVTX) == 0
-            ? "; anybody may remove or replace lock files under their holders: take away write permission"
-            : "; anybody may make a lock's file first, and then keep the lock, or remove and replace the file under "
-              "its "
-              "holder: use a directory of your own";
+            ? "; every user can remove or replace the files of held locks: take away the write permission of others"
+            : "; any user can create a lock's file first, and then keep the lock, or remove or replace the file while "
+              "another user holds it: use a directory of your own";
   } else if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     finding.severity = Severity::warning;
-    finding.message += "; it belongs to another user, who may remove or replace lock files under their holders";
+    finding.message += "; it belongs to another user, who can remove or replace the files of held locks";
   } else if ((status.st_mode & S_IWGRP) != 0 && has_access_list(directory.path())) {
     finding.severity = Severity::warning;
     finding.message +=
-        "; its access control list (getfacl) may let others write: they may remove or replace lock files under their "
-        "holders";
+        "; its access control list (getfacl) may let others write: they can remove or replace the files of held locks";
   }
   return finding;
 }
@@ -103,7 +101,7 @@ Finding check_file_system(const LockDirectory& directory) {
       return {Severity::ok, "file system", std::string(type.name) + ", local"};
     case LockTrust::shared:
       return {Severity::error, "file system",
-              std::string(type.name) + ": the locks of other machines are not seen; use a local directory"};
+              std::string(type.name) + ": locks that other machines hold are not visible; use a local directory"};
     case LockTrust::unknown:
       break;
   }
@@ -163,11 +161,11 @@ std::vector<Finding> LockSpace::diagnose_directory() {
 Finding LockSpace::check_inotify() {
   watch_directory();
   if (directory_subscription_.active()) {
-    return {Severity::ok, "inotify", "available: waiters are woken, a removed lock file is noticed at once"};
+    return {Severity::ok, "inotify", "available: waiters are woken, and a removed lock file is noticed at once"};
   }
   return {Severity::warning, "inotify",
           "not available (" + text_of(inotify_error_) +
-              "): waiting polls every 50 to 150 ms, a removed lock file is noticed within a second; raise "
+              "): waiters poll every 50 to 150 ms, and a removed lock file is noticed within a second; raise "
               "fs.inotify.max_user_instances or max_user_watches"};
 }
 
@@ -197,8 +195,8 @@ Finding LockSpace::check_lock_files() {
           count + ", " + std::to_string(unreadable) + " of them not readable, e.g. " + example};
 }
 
-// Who may open a lock file may lock it, for reading at least, which keeps holders out as well. Who may write to it may
-// write a token of his own. Its owner may close it to all others.
+// A user who can open a lock file can lock it, for reading at least, which keeps holders out as well. One who can write
+// to it can forge a token. Its owner can close it to all others.
 Finding LockSpace::check_permissions() {
   struct stat directory {};
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
@@ -234,13 +232,12 @@ Finding LockSpace::check_permissions() {
   };
   tell(Severity::warning,
        open_to_all.text(all, "are open to all users of this machine",
-                        "any of them may keep such a lock, and one who may write may forge its token"));
+                        "any of them can hold such a lock, and those with write permission can forge its token"));
   tell(Severity::warning, open_to_listed.text(all, "have an access control list (getfacl)",
-                                              "users that it names may keep such a lock or forge its token"));
+                                              "users that it names can hold such a lock or forge its token"));
   tell(shared ? Severity::note : Severity::warning,
        of_others.text(all, "belong to other users",
-                      "an owner may keep such a lock, forge its token, or close the file "
-                      "to everybody else"));
+                      "an owner can hold such a lock, forge its token, or deny all others access to the file"));
   if (finding.message.empty())
     finding.message = "no lock file is open to all users of this machine or belongs to another user";
   return finding;

@@ -16,7 +16,7 @@ std::optional<TryOutcome> LockSpace::refused_here(const NameState& state, const 
     if ((state.permits_shared || !leases.empty()) && state.permits != request.permits) {
       return failed(other_permits(request, state.permits));
     }
-    // Who waits has to have a share in the number of permits, for which it takes a try.
+    // A waiter must have a share in the number of permits, which needs a try.
     if (closed(state) && (!request.wait || state.permits_shared)) return busy();
     if (full_a_moment_ago(state, request)) return busy();
     return std::nullopt;
@@ -51,8 +51,8 @@ Result<LockState> LockSpace::enter(NameState& state, const LockRequest& request)
   return enter_beside_others(state, request);
 }
 
-// A writer who finds readers, and waits, keeps the gate: those who are inside leave, and no others come. Behind another
-// writer there is no need to keep readers out, who would never get their turn then.
+// A waiting writer that finds readers keeps the gate: those inside leave, and no others come. Behind another writer
+// there is no need to keep readers out; they would never get their turn.
 Result<LockState> LockSpace::enter_to_write(NameState& state, const LockRequest& request) {
   const int fd = state.fd.get();
   auto lock = take_lock(fd, state.path, LockType::write, whole_byte);
@@ -96,7 +96,8 @@ std::optional<TryOutcome> LockSpace::enter_by_record(NameState& state, const Loc
                                                      const ReadRecord* stored, std::uint32_t& slot) {
   const int fd = state.fd.get();
   if (space_ == Space::semaphore && stored != nullptr && stored->record.permits != request.permits) {
-    // Whoever is alone with the byte may change the number; nobody comes in meanwhile, for want of the entry byte.
+    // An owner that is alone with the byte may change the number; no other enters meanwhile, as the entry byte is
+    // taken.
     auto alone = take_lock(fd, state.path, LockType::write, whole_byte);
     if (!alone.ok()) return failed(alone.failure());
     if (alone.value() == LockState::busy) return failed(other_permits(request, stored->record.permits));
@@ -111,7 +112,7 @@ std::optional<TryOutcome> LockSpace::enter_by_record(NameState& state, const Loc
     return std::nullopt;
   }
   if (space_ == Space::semaphore) return busy();
-  return failed({errc::unavailable, state.path + " has as many readers as there can be"});
+  return failed({errc::unavailable, state.path + " has the maximum number of readers"});
 }
 
 void LockSpace::leave(NameState& state, const LockRequest& request, TryOutcome::Status status) noexcept {

@@ -140,7 +140,7 @@ void FileBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
 }
 
 void FileBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
-  Failure refusal{errc::unsupported, "a kernel lock can be freed by its holder only"};
+  Failure refusal{errc::unsupported, "only the holder of a kernel lock can release it"};
   try {
     if (LockSpace* const locks = find(space)) refusal.detail += locks->who_holds(name);
   } catch (const std::exception&) {

@@ -22,13 +22,13 @@ using std::chrono::milliseconds;
 // Every clean release closes a writable descriptor, and so does the kernel for a holder that dies.
 constexpr std::uint32_t file_replaced = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t file_events = IN_CLOSE_WRITE | file_replaced;
-// So that those who want to know who leads are told.
+// So that observers of the election learn of the leader.
 constexpr std::uint32_t election_events = file_events | IN_MODIFY;
 constexpr std::uint32_t directory_gone = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t directory_events = IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | directory_gone | IN_ONLYDIR;
 constexpr std::uint32_t watch_gone = IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
 
-// For a dying holder the kernel tells of the closed descriptor first and removes the lock a moment later.
+// For a dying holder the kernel reports the closed descriptor first and removes the lock a moment later.
 constexpr std::array recheck_delays = {milliseconds(1), milliseconds(4), milliseconds(16), milliseconds(64)};
 
 constexpr milliseconds poll_min(50);
@@ -162,7 +162,7 @@ void LockSpace::deliver_wake(NameState& state) {
   if (space_ == Space::election) return wake_all(state);
   if (closed(state)) return;
   ++shared_->wake_ups;
-  // Where a writer keeps readers out, nobody else can enter.
+  // Where a writer keeps readers out, no other can enter.
   const auto next =
       state.gate ? std::ranges::find(state.waiters, Mode::exclusive, &FileWatch::mode) : state.waiters.begin();
   const auto changed = (*next)->changed();
@@ -207,7 +207,7 @@ void LockSpace::warn_of_polling(int error) {
   host().warn({"",
                {errc::unavailable, "inotify is not available for " + directory_.path() + " (" +
                                        std::generic_category().message(error) +
-                                       "): waiting polls instead, see fs.inotify in sysctl"}});
+                                       "): waiters poll instead; see fs.inotify in sysctl"}});
 }
 
 // --- Loss ---
@@ -271,7 +271,7 @@ void LockSpace::revalidate_all() {
 }
 
 void LockSpace::arm_loss_check() {
-  // A release leaves it armed: arming it anew with each acquire would cost more than a look in vain a second.
+  // A release leaves it armed: arming it again with each acquire would cost more than one useless look per second.
   if (loss_check_.armed()) return;
   loss_check_.arm(saturating_add(now(), loss_check), [this] { check_leases(); });
 }

@@ -32,10 +32,10 @@ Location parse_location(Url url) {
   for (const auto& host : url.hosts()) {
     if ((!host.name.empty() && host.name != "localhost") || host.port) {
       throw Error(errc::invalid_argument,
-                  "host \"" + host.name + "\": a file:// URL has none; write file:///path with three slashes");
+                  "host \"" + host.name + "\": a file:// URL has no host; write file:///path with three slashes");
     }
   }
-  if (url.hosts().size() > 1) throw Error(errc::invalid_argument, "host: a file:// URL has none");
+  if (url.hosts().size() > 1) throw Error(errc::invalid_argument, "host: a file:// URL has no host");
   Location location;
   location.path = url.path();
   if (!location.path.starts_with('/')) {

@@ -91,7 +91,7 @@ std::string read_text(int fd, off_t begin, std::size_t most) {
 std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name, const std::string& path) {
   if (const auto* bad = std::get_if<BadRecord>(&content)) {
     return Failure{errc::protocol, path + " is not a lock file: " + bad->reason +
-                                       ". It was left as it is; remove it once no program uses the lock"};
+                                       ". dlock left it unchanged; remove it once no program uses the lock"};
   }
   const auto* read = std::get_if<ReadRecord>(&content);
   if (read == nullptr || read->belongs_to(lock_name)) return std::nullopt;

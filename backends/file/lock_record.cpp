@@ -107,8 +107,8 @@ std::variant<std::optional<std::string>, BadRecord> parse_name(std::string_view 
   Lines lines(tail);
   const auto encoded = lines.value("name");
   auto name = encoded ? util::percent_decode(*encoded) : std::nullopt;
-  if (!name || !lines.rest().empty()) return BadRecord{"what follows the record is not a lock's name"};
-  if (hash128(*name) != expected_hash) return BadRecord{"record and name do not belong together"};
+  if (!name || !lines.rest().empty()) return BadRecord{"the record is not followed by the name of a lock"};
+  if (hash128(*name) != expected_hash) return BadRecord{"its record and its name do not match"};
   return name;
 }
 
@@ -162,7 +162,7 @@ RecordContent parse_record(std::string_view content, Space space) {
   if (parse_hash(lines.value("checksum").value_or("")) != hash128(checked)) return BadRecord{"its checksum is wrong"};
   auto holder_text = holder ? util::percent_decode(*holder) : std::nullopt;
   if (!token || record.token > max_token || !owner || !holder_text || !pid || !since || !permits || !name_hash) {
-    return BadRecord{"one of its fields makes no sense"};
+    return BadRecord{"one of its fields has an invalid value"};
   }
   record.owner = *owner;
   record.holder = std::move(*holder_text);

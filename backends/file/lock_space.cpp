@@ -60,7 +60,7 @@ TryOutcome LockSpace::try_acquire(const LockRequest& request) {
   state.last_try = request.mode;
   std::optional<TryOutcome> outcome;
   for (int i = 0; i < max_replacements && !outcome; ++i) outcome = attempt_on(state, request);
-  if (!outcome) outcome = failed({errc::unavailable, directory_.path_of(file) + " is being replaced all the time"});
+  if (!outcome) outcome = failed({errc::unavailable, directory_.path_of(file) + " is replaced again and again"});
   if (outcome->status != TryOutcome::Status::granted && request.wait) {
     settle_later(file);  // keeps the descriptor for the watch that follows
   } else {
@@ -78,7 +78,7 @@ std::optional<TryOutcome> LockSpace::attempt_on(NameState& state, const LockRequ
   auto found = find_file(state.path);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);
   TryOutcome outcome = found.ok() ? grant(state, request) : failed(found.failure());
-  // The descriptor stays open as long as somebody waits: closing it would wake every waiter to the same failure.
+  // The descriptor stays open as long as a waiter is left: closing it would wake every waiter to the same failure.
   if (outcome.status != TryOutcome::Status::granted) leave(state, request, outcome.status);
   return outcome;
 }
@@ -92,7 +92,7 @@ std::optional<TryOutcome> LockSpace::retry_elsewhere(NameState& state) {
 
 std::optional<TryOutcome> LockSpace::answer_busy(NameState& state) {
   if (state.found_at != TimePoint::min() && now() - state.found_at < trust_path) return busy();
-  // Somebody may hold the lock of a file that nobody finds any more.
+  // Another process may hold the lock of a file that no path leads to any more.
   auto found = find_file(state.path);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);
   state.found_at = now();
@@ -121,7 +121,7 @@ TryOutcome LockSpace::grant(NameState& state, const LockRequest& request) {
   const auto token = next_token(stored != nullptr ? stored->record.token : 0, wall);
   if (!token) {
     return failed(
-        {errc::protocol, state.path + ": its fencing token is the largest there is; remove the file to start anew"});
+        {errc::protocol, state.path + ": its fencing token is the largest possible; remove the file to start again"});
   }
   const LockRecord record{.token = *token,
                           .owner = request.owner,
@@ -159,7 +159,7 @@ std::optional<Failure> LockSpace::open_file(NameState& state) {
   auto opened = directory_.open_or_create(state.file);
   if (auto problem = follow_directory()) return problem;
   if (!opened.ok()) return opened.failure();
-  // Leases on the file that was there before are on one that nobody finds any more.
+  // No path leads any more to the file that was there before, and that its leases are on.
   if (!state.leases.empty() && opened.value().identity != state.identity) lose(state, true);
   state.fd = std::move(opened.value().fd);
   state.identity = opened.value().identity;
@@ -170,7 +170,7 @@ std::optional<Failure> LockSpace::open_file(NameState& state) {
 
 void LockSpace::drop_file(NameState& state) noexcept {
   if (!state.fd) return;
-  // In this order: closing is what wakes waiters, and the kernel tells of it before it removes a lock.
+  // In this order: closing is what wakes waiters, and the kernel reports it before it removes a lock.
   drop_lock(state.fd.get());
   state.fd.reset();
   state.gate = false;
@@ -218,7 +218,7 @@ bool LockSpace::release(const Grant& grant) {
   NameState* const state = find(encode_file_name(grant.name));
   HeldLock* const lease = state != nullptr ? state->leases.find(grant.owner) : nullptr;
   if (lease == nullptr) return false;
-  // If the file was replaced and the news is still on its way, somebody else may have entered.
+  // If the file was replaced and the news is still on its way, another process may have entered.
   auto found = find_file(state->path);
   const bool ours = !found.ok() || found.value() == state->identity;
   end_lease(*state, *lease);

@@ -6,7 +6,7 @@ namespace dlock::memory {
 
 namespace {
 
-// Asking in vain costs next to nothing here, so polling may be brisk.
+// A try costs next to nothing here, so polling may be frequent.
 TryPolicy policy_of(Strategy strategy) {
   TryPolicy policy;
   if (strategy == Strategy::poll) {
@@ -154,7 +154,7 @@ void MemoryBackend::renew(const Grant& grant, RenewHandler done) {
         if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
         if (!renewed.value()) {
           cleanups_.drop(held.owner);
-          return done({.status = Status::lost, .failure = {errc::lost, "the lease ran out or was broken"}});
+          return done({.status = Status::lost, .failure = {errc::lost, "the lease expired or was broken"}});
         }
         done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
       });

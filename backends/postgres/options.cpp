@@ -33,14 +33,14 @@ std::optional<std::string> take_either(Url& url, std::string_view key, std::opti
   if (in_front && in_front->empty()) in_front.reset();
   auto parameter = url.take(key);
   if (!parameter) return in_front;
-  if (in_front) refuse(std::string(key) + ": given twice, in front of the '?' and behind it");
+  if (in_front) refuse(std::string(key) + ": given twice, before and after the '?'");
   if (parameter->empty()) refuse(std::string(key) + ": is empty");
   return parameter;
 }
 
 std::vector<Host> take_hosts(Url& url) {
   const auto parameter = url.take("host");
-  if (parameter && !url.hosts().empty()) refuse("host: given twice, in front of the '?' and behind it");
+  if (parameter && !url.hosts().empty()) refuse("host: given twice, before and after the '?'");
   std::vector<Host> hosts = common::hosts_of(url, default_port, most_hosts, check_host);
   if (url.hosts().empty()) {
     Host& host = hosts.front();
@@ -64,10 +64,10 @@ std::string take_schema(Url& url) {
   if (!schema) return Options().schema;
   if (const auto problem = problem_with_identifier(*schema)) refuse("schema: " + *problem);
   if (schema->find('.') != std::string::npos) {
-    refuse("schema: " + util::quoted(*schema) + " has a '.'; it is the schema's name alone");
+    refuse("schema: " + util::quoted(*schema) + " has a '.'; give the name of the schema alone");
   }
   if (schema->starts_with("pg_") || *schema == "information_schema") {
-    refuse("schema: " + util::quoted(*schema) + " is PostgreSQL's own");
+    refuse("schema: " + util::quoted(*schema) + " belongs to PostgreSQL");
   }
   return *std::move(schema);
 }

@@ -38,8 +38,8 @@ using Token = std::optional<FencingToken>;
 constexpr std::string_view lock_not_available = "55P03";
 // As lock_timeout.
 constexpr std::string_view for_ever = "0";
-// How long a try waits for somebody who inserts the same row just now. Mostly that takes a moment; but it may be a
-// transaction like ours, which keeps the lock.
+// How long a try waits for another client that inserts the same row just now. Mostly that takes a moment; but it may be
+// a transaction like ours, which keeps the lock.
 constexpr milliseconds insertion_patience(200);
 constexpr int most_rounds = 3;
 
@@ -52,7 +52,7 @@ class Patience {
 
   [[nodiscard]] bool unlimited() const noexcept { return unlimited_; }
   [[nodiscard]] bool over() const { return clock_->now() >= end_; }
-  // What is left, as a timeout of the server's; at least a millisecond, because nothing would be for ever.
+  // What is left, as a timeout of the server's; at least a millisecond, because zero means no limit.
   [[nodiscard]] std::string timeout() const {
     if (unlimited_) return std::string(for_ever);
     const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
@@ -72,7 +72,7 @@ class Caller {
  public:
   Caller(PGconn* connection, std::string schema) : connection_(connection), schema_(std::move(schema)) {}
 
-  // Throws Error, 55P03 as errc::timed_out, and 57014 when the patience is over.
+  // Throws Error, 55P03 as errc::timed_out, and 57014 when the patience ends.
   Rows run(const std::string& sql, const std::vector<std::string>& params = {}, const Patience* patience = nullptr) {
     std::vector<const char*> values;
     values.reserve(params.size());
@@ -95,7 +95,7 @@ class Caller {
     throw Error(why);
   }
 
-  // The same, with two parameters more, which end the statement when the patience is over.
+  // The same, with two parameters more, which end the statement when the patience ends.
   Rows run_within(const Patience& patience, const std::string& sql, std::vector<std::string> params) {
     static const Statement limit = limit_of_wait();
     std::string before;
@@ -137,7 +137,7 @@ class Caller {
 }
 
 void check_connection(const PGconn* connection) {
-  if (connection == nullptr) refuse("connection: there is none");
+  if (connection == nullptr) refuse("connection: is null");
   if (PQstatus(connection) != CONNECTION_OK) {
     throw Error(errc::unavailable, "connection: " + in_one_line(PQerrorMessage(connection)));
   }
@@ -187,15 +187,15 @@ void check(const PGconn* connection, std::string_view name, const TransactionLoc
 Token token_of(const Rows& rows) {
   if (rows.empty() || rows.is_null(0, 0)) return std::nullopt;
   const auto token = rows.number(0, 0);
-  if (!token || *token <= 0) throw Error(errc::protocol, "the token is no positive number");
+  if (!token || *token <= 0) throw Error(errc::protocol, "the token is not a positive number");
   return FencingToken(static_cast<std::uint64_t>(*token));
 }
 
 // --- A row -----------------------------------------------------------------------------------------------------------
 
-// A row that is not there is inserted by the caller's transaction: until that ends, nobody else can insert it, and all
-// of dlock's strategy for-update do, before they lock it. So it is locked that way, too. The statement that locks it
-// is another one, which sees what was committed meanwhile.
+// A row that is not there is inserted by the caller's transaction: until that ends, no other client can insert it, and
+// all of dlock's strategy for-update do, before they lock it. So it is locked that way, too. The statement that locks
+// it is another one, which sees what was committed meanwhile.
 class RowLock {
  public:
   RowLock(PGconn* connection, std::string_view name, const TransactionLockOptions& options)
@@ -221,7 +221,7 @@ class RowLock {
       if (const Token token = token_of(rows)) return token;
       (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.timeout()});
     }
-    throw Error(errc::protocol, "somebody removes the row of lock " + util::quoted(name_) + " again and again");
+    throw Error(errc::protocol, "another client keeps removing the row of lock " + util::quoted(name_));
   }
 
  private:
@@ -288,7 +288,7 @@ FencingToken lock_in_transaction(pg_conn* connection, std::string_view name, con
     token = row ? RowLock(connection, name, options).lock(patience)
                 : AdvisoryLock(connection, name, options).lock(patience);
   }
-  if (!token) throw Error(errc::timed_out, "lock " + util::quoted(name) + " is held by somebody else");
+  if (!token) throw Error(errc::timed_out, "lock " + util::quoted(name) + " is already held");
   return *token;
 }
 

@@ -27,7 +27,7 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t m
 std::uint32_t parse_db(std::string_view path) {
   if (path.empty() || path == "/") return 0;
   const auto db = parse_number(path.substr(1), 1U << 30U);
-  if (!db) refuse("path: " + util::quoted(path) + " is not /<number of a database>");
+  if (!db) refuse("path: " + util::quoted(path) + " is not /<database number>");
   return *db;
 }
 
@@ -59,7 +59,7 @@ SentinelOptions take_sentinel(Url& url) {
   sentinel.hosts = common::hosts_of(url, sentinel_port, most_sentinels);
   auto service = url.take("service_name");
   if (!service || service->empty()) {
-    refuse("parameter \"service_name\" is missing: what the sentinels call the master, such as mymaster");
+    refuse("parameter \"service_name\" is missing: the name that the sentinels have for the master, such as mymaster");
   }
   if (auto problem = util::problem_with_name(*service)) refuse("service_name: " + *problem);
   sentinel.service = *std::move(service);
@@ -109,8 +109,8 @@ Options parse_options(const BackendConfig& config) {
   } else {
     if (url.hosts().size() > 1) {
       refuse(
-          "host: a list; with redis:// locks live in one server, so name one host, the sentinels that know it in "
-          "redis-sentinel://, or nodes of a cluster in redis-cluster://");
+          "host: redis:// takes one host, not a list; use redis-sentinel:// for sentinels, redis-cluster:// for the "
+          "nodes of a cluster");
     }
     options.host = common::hosts_of(url, options.host.port, 1).front();
   }

@@ -61,7 +61,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
   wake_ups_.connect(subscriptions(), queue_);
 }
 
-// A server that hangs, and goes on after this client has gone, frees then what nobody has confirmed.
+// A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
 RedisBackend::~RedisBackend() {
   releases_.for_each_unconfirmed([this](Space space, const std::string& name, const OwnerId& owner) {
     release_at_the_end(servers_, space, lock_key(options_, name, space), value_of(client_, owner));
@@ -103,8 +103,8 @@ Capabilities RedisBackend::capabilities() const noexcept {
 
 std::optional<Failure> RedisBackend::problem_with(Space space, const std::string& name) const {
   if (!is_reserved(prefix_of(options_.prefix, space), name)) return std::nullopt;
-  return Failure{errc::invalid_argument,
-                 "lock name " + util::quoted(name) + ": with this prefix, that is a key beside another lock's"};
+  return Failure{errc::invalid_argument, "lock name " + util::quoted(name) +
+                                             ": with this prefix, its key would clash with a key of another lock"};
 }
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
@@ -201,7 +201,7 @@ void RedisBackend::server_connected(Server& server, bool acquires) {
   if (!std::exchange(eviction_checked_, true)) check_eviction(server);
 }
 
-// A waiter is heard only where others publish, so the subscriber's connection is made anew, too, when a command was
+// A waiter is heard only where others publish, so the subscriber's connection is made again, too, when a command was
 // answered on the new one.
 void RedisBackend::server_broken(Server& server, const Failure& /*why*/) {
   if (cluster_) {
@@ -249,22 +249,23 @@ void RedisBackend::publish_forbidden() {
   if (sharded_ && sharded_->is_forbidden()) return;  // that has been told
   host().warn({.name = "",
                .reason = {errc::access_denied,
-                          "this user may not publish on dlock:w:*, so waiters are not woken when a "
-                          "lock is released; they find out by asking"}});
+                          "this user may not publish on dlock:w:*, so waiters are not woken when a lock is released; "
+                          "they poll instead"}});
 }
 
 void RedisBackend::subscribe_forbidden(const Failure& why) {
   if (why.code == errc::unsupported) {
-    return host().warn({.name = "",
-                        .reason = {errc::unsupported,
-                                   "sharded channels need Redis 7.0, so waiters find out by asking that a lock was "
-                                   "released: " +
-                                       why.detail}});
+    return host().warn(
+        {.name = "",
+         .reason = {
+             errc::unsupported,
+             "sharded channels need Redis 7.0, so waiters are not woken when a lock is released; they poll instead: " +
+                 why.detail}});
   }
   host().warn({.name = "",
                .reason = {errc::access_denied,
-                          "this user may not subscribe to dlock:w:*, so waiters find out by "
-                          "asking that a lock was released: " +
+                          "this user may not subscribe to dlock:w:*, so waiters are not woken when a lock is released; "
+                          "they poll instead: " +
                               why.detail}});
 }
 

@@ -32,8 +32,9 @@ std::string path_of(std::string text, const std::string& part) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t next = std::min(text.find('/', at + 1), text.size());
     const std::string component = text.substr(at + 1, next - at - 1);
-    if (component.empty()) refuse(part + ": " + util::quoted(text) + " has a '/' too many");
-    if (component == "." || component == "..") refuse(part + ": nodes cannot be called " + util::quoted(component));
+    if (component.empty()) refuse(part + ": " + util::quoted(text) + " has one '/' too many");
+    if (component == "." || component == "..")
+      refuse(part + ": a node cannot have the name " + util::quoted(component));
     at = next;
   }
   return text;
@@ -44,7 +45,7 @@ std::string take_prefix(Url& url, const std::string& chroot) {
   if (!text) return Options().prefix;
   std::string prefix = path_of(*std::move(text), "prefix");
   if (chroot.empty() && (prefix == "/zookeeper" || prefix.starts_with("/zookeeper/"))) {
-    refuse("prefix: /zookeeper is ZooKeeper's own");
+    refuse("prefix: /zookeeper belongs to ZooKeeper");
   }
   return prefix;
 }
@@ -54,12 +55,12 @@ std::optional<std::string> take_digest(Url& url) {
   constexpr std::string_view scheme = "digest:";
   auto value = url.take("auth");
   if (!value) return std::nullopt;
-  if (!value->starts_with(scheme)) refuse("auth must be digest:user:password; ZooKeeper's other schemes are not known");
+  if (!value->starts_with(scheme)) refuse("auth must be digest:user:password; other schemes are not supported");
   std::string digest = value->substr(scheme.size());
   util::wipe(*value);
   const std::size_t colon = digest.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == digest.size()) {
-    refuse("auth must be digest:user:password, with neither of the two empty");
+    refuse("auth must be digest:user:password; user and password must not be empty");
   }
   return digest;
 }

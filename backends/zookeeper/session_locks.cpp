@@ -67,7 +67,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
 
 std::optional<Failure> SessionLocks::problem_with(const std::string& name) const {
   if (name != "zookeeper" || !options_.prefix.empty() || !options_.chroot.empty()) return std::nullopt;
-  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node is ZooKeeper's own"};
+  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node belongs to ZooKeeper"};
 }
 
 std::optional<Failure> SessionLocks::problem_with(const LockRequest& request) const {
@@ -170,7 +170,7 @@ bool SessionLocks::unused() const noexcept {
 void SessionLocks::rest() {
   connected_ = false;
   session_.rest();
-  // Nothing is lost, but what is known of the session is over.
+  // Nothing is lost, but what was known of the session is outdated.
   tombstones_.session_lost();
   holds_.session_lost({});
 }

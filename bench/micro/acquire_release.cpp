@@ -64,7 +64,7 @@ void try_while_busy(benchmark::State& state, const dlock::Client& client) {
   dlock::DistributedLock lock = client.lock("busy");
   const dlock::Lease holder = lock.acquire();
   for (auto _ : state) {
-    if (lock.try_acquire()) state.SkipWithError("two hold one lock");
+    if (lock.try_acquire()) state.SkipWithError("two holders of one lock");
   }
   state.SetItemsProcessed(state.iterations());
 }

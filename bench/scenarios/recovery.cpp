@@ -29,7 +29,7 @@ constexpr seconds time_to_start{20};
 constexpr milliseconds usual_start{50};
 // More than the waiter needs to stand in line, wherever it is.
 constexpr milliseconds time_to_queue{200};
-// How long after a dead holder's lease the lock must be free, at the latest.
+// How long after a dead holder's lease the lock may stay taken.
 constexpr seconds grace{30};
 
 // What the holder and the waiter are started with. The lease in the URL is the client's, which counts for its session;
@@ -46,12 +46,12 @@ Terms terms_for(const Target& target) {
   const auto lease = std::clamp<nanoseconds>(shortest_lease, capabilities.min_lease, capabilities.max_lease);
   Terms terms{.url = target.url(1), .lease = std::chrono::ceil<milliseconds>(lease)};
   UrlText url(terms.url);
-  if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // else somebody wants it as it is
+  if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // else the user wants it as it is
   terms.url = url.text();
   return terms;
 }
 
-// An acquire that somebody waits for on another thread.
+// An acquire that another thread waits for.
 class Waiter {
  public:
   explicit Waiter(const Client& client, const std::string& name) : lock_(client.lock(name)) {
@@ -81,12 +81,12 @@ class Waiter {
     release(lease);
     return got_it;
   }
-  // Waits in vain until then, which is an error if it is not. False: a stop was requested before.
+  // Waits until then without getting the lock; a grant is an error. False: a stop was requested before.
   bool wait_in_vain(Clock::time_point time, const std::stop_token& stop) {
     std::unique_lock lock(shared_->mutex);
     const bool ended = shared_->changed.wait_until(lock, stop, time, [&] { return shared_->ended.has_value(); });
     if (ended && shared_->error) throw std::runtime_error("waiting for the lock failed: " + shared_->error.message());
-    if (ended) throw std::runtime_error("the lock was to be had while another process held it");
+    if (ended) throw std::runtime_error("the lock could be acquired while another process held it");
     return !stop.stop_requested();
   }
 

@@ -66,7 +66,7 @@ Targets targets_of(const UrlText& url) {
     return of_strategies(url, postgres_strategies(), &make_postgres_target);
   }
 #endif
-  throw Error(errc::invalid_argument, "URL: nothing is known here of scheme \"" + scheme + "\"");
+  throw Error(errc::invalid_argument, "URL: no benchmark for scheme \"" + scheme + "\"");
 }
 
 // A try waits for a connection and an answer, and giving up for the end of it.
@@ -78,7 +78,7 @@ void try_a_lock(const Target& target, std::chrono::seconds limit) {
   const Client client = dlock::connect(url.text());
   DistributedLock lock = client.lock(std::string(lock_names) + "reachable");
   auto lease = lock.try_acquire();
-  if (!lease) throw Error(errc::protocol, client.url() + ": a lock that nobody knows of is held");
+  if (!lease) throw Error(errc::protocol, client.url() + ": a lock with a new name is already held");
   (void)lease->release();  // a lease that was lost meanwhile shows in the measurements
 }
 

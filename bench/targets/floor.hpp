@@ -14,7 +14,7 @@ class Floor {
   Floor& operator=(const Floor&) = delete;
   virtual ~Floor() = default;
 
-  // Block. Throw std::runtime_error if the lock is not to be had or was not held, or the connection breaks. By one
+  // Block. Throw std::runtime_error if the lock is held by another or was not held, or the connection breaks. By one
   // thread at a time.
   virtual void acquire() = 0;
   virtual void release() = 0;
@@ -22,7 +22,7 @@ class Floor {
  protected:
   // What the service said.
   static void require_free(bool was_free) {
-    if (!was_free) throw std::runtime_error("the floor's lock is held by somebody else");
+    if (!was_free) throw std::runtime_error("the floor's lock is already held");
   }
   static void require_held(bool was_held) {
     if (!was_held) throw std::runtime_error("the floor did not hold its lock");

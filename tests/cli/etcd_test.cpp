@@ -72,7 +72,8 @@ TEST(EtcdTls, APortWithoutItIsToldFromAServerThatHangsUp) {
   const std::string url = "etcds" + server.url().substr(4);
   const Finished result = run({dlock_path(), "status", "--url", url, "job"});
   EXPECT_EQ(result.status, 69);
-  EXPECT_THAT(result.err, HasSubstr("the server closed the connection; perhaps this port speaks no TLS"));
+  EXPECT_THAT(result.err,
+              HasSubstr("the server closed the connection; perhaps the server does not use TLS at this port"));
 }
 
 TEST(EtcdTls, APortOfTlsIsToldFromAServerThatHangsUp) {

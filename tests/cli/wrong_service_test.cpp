@@ -21,20 +21,20 @@ class WrongService : public testing::Test {
 TEST_F(WrongService, ASentinelIsNoServerThatLocksAreIn) {
   const RedisServer server;
   const RedisSentinel sentinel({.services = {{.master = server.port()}}});
-  const std::string hint = "perhaps this is a sentinel, for which there is redis-sentinel://";
+  const std::string hint = "perhaps this is a sentinel; use redis-sentinel://";
   EXPECT_THAT(ask(at("redis", sentinel.port())).err, HasSubstr(hint));
   EXPECT_THAT(ask(at("redis-cluster", sentinel.port())).err, HasSubstr(hint));
   const Finished doctor = run({dlock_path(), "doctor", "--url", at("redis", sentinel.port())});
-  EXPECT_THAT(doctor.out, HasSubstr(" is a sentinel, for which there is redis-sentinel://"));
+  EXPECT_THAT(doctor.out, HasSubstr(" is a sentinel; use redis-sentinel://"));
   EXPECT_EQ(doctor.status, 1);
   EXPECT_THAT(ask(at("redis-sentinel", server.port(), "&service_name=mymaster")).err,
-              HasSubstr("this server is no sentinel"));
+              HasSubstr("this server is not a sentinel"));
 }
 
 TEST_F(WrongService, APortWithoutTlsIsToldFromASlowOne) {
   const RedisServer server;
   const RedisSentinel sentinel({.services = {{.master = server.port()}}});
-  const std::string hint = "perhaps this port speaks no TLS";
+  const std::string hint = "perhaps the server does not use TLS at this port";
   for (const std::string& url : {at("rediss", server.port()), at("rediss-cluster", server.port()),
                                  at("rediss-sentinel", sentinel.port(), "&service_name=mymaster"),
                                  at("rediss-sentinel", sentinel.port(), "&service_name=mymaster&sentinel_tls=off")}) {

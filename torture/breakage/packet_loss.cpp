@@ -78,7 +78,7 @@ PacketLoss::PacketLoss(const Share& share) : table_(new_table()) {
     throw std::invalid_argument(fmt::format("packet loss of {} %", share.percent));
   }
   if (share.port == 0 && share.way != Way::both) throw std::invalid_argument("packet loss one way needs a port");
-  if (!only_loopback()) throw std::runtime_error("packets are lost only in a network of the program's own");
+  if (!only_loopback()) throw std::runtime_error("packet loss needs a network of the program's own");
   run_nft(rules(table_, share));
 }
 

@@ -44,7 +44,7 @@ bool WallClock::available(std::string& why_not) {
     return false;
   }
   if (!fs::exists(real_timers)) {
-    why_not = fmt::format("{} is not there, which is built with the tests", real_timers);
+    why_not = fmt::format("{} is missing; it is built with the tests", real_timers);
     return false;
   }
   return true;
@@ -57,7 +57,7 @@ WallClock::WallClock(const std::string& directory) : library_(find_library()), f
 }
 
 WallClock::~WallClock() {
-  std::error_code ignored;  // it is in a directory of which somebody else takes care
+  std::error_code ignored;  // the owner of the directory removes it
   fs::remove(file_, ignored);
 }
 

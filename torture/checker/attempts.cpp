@@ -11,7 +11,7 @@ namespace dlock::torture {
 using std::chrono::nanoseconds;
 
 void Process::stop(TimePoint at) {
-  if (!pauses.empty() && pauses.back().to == TimePoint::max()) return;  // who stands still cannot be stopped
+  if (!pauses.empty() && pauses.back().to == TimePoint::max()) return;  // a stopped process cannot be stopped
   pauses.push_back({.from = at, .to = TimePoint::max(), .before = paused_until(at)});
 }
 
@@ -34,7 +34,7 @@ nanoseconds Process::paused_within(TimePoint from, TimePoint to) const {
 Attempts::Attempts(std::span<const Event> history) : history_(history) {
   for (std::size_t place = 0; place < history.size(); ++place) {
     if (place > 0 && history[place].at < history[place - 1].at) {
-      throw std::invalid_argument("the history is not in the order of time");
+      throw std::invalid_argument("the history is not in chronological order");
     }
     take(place);
   }

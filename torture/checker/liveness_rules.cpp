@@ -45,7 +45,7 @@ void check_reason(const Attempts& attempts, const Attempt& attempt, Findings& fi
     findings.add(Rule::deadlines, who(attempt) + " timed out before its deadline", {attempt.asked, *attempt.denied});
   }
   if (denied.word == denied_as_cancelled && !attempt.cancelled) {
-    findings.add(Rule::deadlines, who(attempt) + " was cancelled, though nobody had asked for it",
+    findings.add(Rule::deadlines, who(attempt) + " was cancelled, though its process had not cancelled it",
                  {attempt.asked, *attempt.denied});
   }
 }
@@ -83,8 +83,8 @@ void check_release_ends(const Attempts& attempts, const Attempt& attempt, const 
                std::move(events));
 }
 
-// Once times are sound, and whatever was not given back has surely run out: nobody knows for how long the service keeps
-// that.
+// Once times are sound, and whatever was not released has surely expired: it is unknown for how long the service
+// keeps that.
 void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rules, Findings& findings) {
   const TimePoint healed = *attempts.healed();
   const Attempt& waiter = attempts[stall.waiter];
@@ -105,9 +105,8 @@ void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rule
   const auto text = [&](nanoseconds stood) {
     const std::string lock = attempts.lock_of(waiter);
     if (stall.overtaker) {
-      return fmt::format(
-          "{} had no holder for {:.3f} s but readers who had come later, though process {} waited to write", lock,
-          in_seconds(stood), waiter.process);
+      return fmt::format("only readers who had come later held {} for {:.3f} s, though process {} waited to write",
+                         lock, in_seconds(stood), waiter.process);
     }
     return fmt::format("{} was free for {:.3f} s though process {} waited for it", lock, in_seconds(stood),
                        waiter.process);

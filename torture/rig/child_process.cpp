@@ -36,7 +36,7 @@ constexpr int exec_failed = 127;
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execvpe(arguments[0], arguments, environment);
   constexpr std::string_view message = "cannot execute the program\n";
-  (void)!::write(STDERR_FILENO, message.data(), message.size());  // nobody is left to tell if that fails
+  (void)!::write(STDERR_FILENO, message.data(), message.size());  // nothing is left to report to if that fails
   ::_exit(exec_failed);
 }
 
@@ -135,7 +135,7 @@ void ChildProcess::wait_for_output_end() const {
 }
 
 void ChildProcess::signal(int number) const {
-  if (pid_ <= 0) throw std::logic_error("a signal to a program whose end was waited for");  // -1 would be everybody
+  if (pid_ <= 0) throw std::logic_error("a signal to a program that has ended");  // -1 would be everybody
   require(::kill(pid_, number), "kill");
 }
 

@@ -47,10 +47,11 @@ Plan load_plan(const std::filesystem::path& file) {
     plan.permits = json.at("permits").get<std::uint32_t>();
     plan.lease = std::chrono::nanoseconds(json.at("lease_ns").get<std::int64_t>());
     plan.fixed_leases = json.at("fixed_leases").get<bool>();
-    if (plan.locks.empty() || plan.first_seat + plan.threads > plan.seats) throw std::runtime_error("it has no sense");
+    if (plan.locks.empty() || plan.first_seat + plan.threads > plan.seats)
+      throw std::runtime_error("its values make no sense");
     return plan;
   } catch (const std::exception& e) {
-    throw std::runtime_error("cannot work by the plan " + file.string() + ": " + e.what());
+    throw std::runtime_error("cannot follow the plan " + file.string() + ": " + e.what());
   }
 }
 

@@ -37,9 +37,9 @@ struct KnownFault {
   const char* what;
 };
 constexpr std::array<KnownFault, 3> known_faults = {{
-    {31, 13, "a former leader whose disk stalled ends leases that are kept alive when it goes on"},
-    {36, 18, "watches may miss an event, so that a waiter finds out up to 40 s late"},
-    {38, 23, "a keep-alive may be answered for a lease that was just ended; dlock checks"},
+    {31, 13, "a former leader can revoke leases that are kept alive, once its stalled disk recovers"},
+    {36, 18, "watches can miss an event, so a waiter may learn of a release up to 40 s late"},
+    {38, 23, "a keep-alive can succeed for a lease that was just revoked; dlock checks for that"},
 }};
 
 class Examination : public std::enable_shared_from_this<Examination> {
@@ -67,7 +67,7 @@ class Examination : public std::enable_shared_from_this<Examination> {
     }
     findings_.push_back(common::server_answered(client_.options().endpoint(), within));
     findings_.push_back(judge_version(status.value().version));
-    if (status.value().leader == 0) add(Severity::error, "leader", "the cluster has none just now");
+    if (status.value().leader == 0) add(Severity::error, "leader", "the cluster has no leader at the moment");
     findings_.push_back(judge_size(status.value().database_size));
     judge_encryption();
     client_.call(method_alarm, {}, deadline_,
@@ -77,7 +77,7 @@ class Examination : public std::enable_shared_from_this<Examination> {
   void judge_encryption() {
     if (client_.options().tls) return add(Severity::ok, "encryption", "TLS, and the server's certificate is verified");
     const bool this_machine = std::ranges::all_of(client_.options().hosts, &common::Host::is_this_machine);
-    findings_.push_back(common::not_encrypted(this_machine, ", locks among it; etcds:// encrypts"));
+    findings_.push_back(common::not_encrypted(this_machine, ", locks included; use etcds://"));
   }
 
   void judge_alarms(const Result<std::string>& answer) {
@@ -86,7 +86,8 @@ class Examination : public std::enable_shared_from_this<Examination> {
       for (const Alarm each : alarms.value()) {
         if (each == Alarm::no_space) {
           add(Severity::error, "alarm",
-              "NOSPACE: the database has reached its quota and takes nothing new; compact and defragment it, then "
+              "NOSPACE: the database has reached its quota and accepts no new keys; compact and defragment it, then "
+              "run "
               "etcdctl alarm disarm");
         }
         if (each == Alarm::corrupt) add(Severity::error, "alarm", "CORRUPT: members disagree about their data");
@@ -114,9 +115,9 @@ class Examination : public std::enable_shared_from_this<Examination> {
     const std::string& prefix = client_.options().prefix;
     const std::string place = prefix.empty() ? "locks" : "locks below " + util::quoted(prefix);
     if (answer.ok()) {
-      add(Severity::ok, "permissions", place + " can be made, read and removed");
+      add(Severity::ok, "permissions", place + " can be created, read and removed");
     } else {
-      add(Severity::error, "permissions", place + " cannot be made: " + answer.failure().detail);
+      add(Severity::error, "permissions", place + " cannot be created: " + answer.failure().detail);
     }
     if (session_.lease() != 0) {
       const auto wanted = client_.options().session_ttl;
@@ -124,9 +125,9 @@ class Examination : public std::enable_shared_from_this<Examination> {
       if (session_.ttl() > wanted) {
         add(Severity::note, "session",
             granted + "and " + util::to_text(wanted) +
-                " asked for; etcd grants no less than one and a half election timeouts");
+                " was requested; etcd grants at least one and a half election timeouts");
       } else {
-        add(Severity::ok, "session", granted + "as was asked for");
+        add(Severity::ok, "session", granted + "as requested");
       }
     }
     done_(std::move(findings_));
@@ -151,17 +152,17 @@ Finding judge_version(std::string_view version) {
     if (parsed[0] == 3 && has) faults += (faults.empty() ? "" : "; ") + std::string(each.what);
   }
   if (faults.empty()) return {Severity::ok, "version", name};
-  return {Severity::warning, "version", name + " has faults that later releases mend: " + faults};
+  return {Severity::warning, "version", name + " has faults that later releases fix: " + faults};
 }
 
 Finding judge_size(std::int64_t bytes) {
   constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
   constexpr std::int64_t much = 1536 * mebibyte;  // three quarters of the usual quota
   const std::string size = std::to_string(bytes / mebibyte) + " MiB";
-  if (bytes < much) return {Severity::ok, "size", "the database has " + size};
+  if (bytes < much) return {Severity::ok, "size", "the size of the database is " + size};
   return {Severity::warning, "size",
-          "the database has " + size +
-              ", and at its quota (2 GiB unless --quota-backend-bytes says otherwise) nothing can be locked any more; "
+          "the size of the database is " + size +
+              "; at its quota (--quota-backend-bytes, 2 GiB by default) no lock can be acquired any more; "
               "--auto-compaction-retention keeps it small"};
 }
 

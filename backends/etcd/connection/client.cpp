@@ -67,7 +67,7 @@ void Client::log_in() {
   std::erase_if(metadata_, [](const auto& item) { return item.first == token_name; });
   token_.clear();
   login_ = member_->begin(method_authenticate, metadata_);
-  if (login_ == 0) return break_off({errc::unavailable, here() + ": the member is leaving"});
+  if (login_ == 0) return break_off({errc::unavailable, here() + ": the member is closing the connection"});
   member_->send(login_, authenticate(options_.user, options_.password), true);
   member_->flush();
 }
@@ -138,7 +138,7 @@ void Client::send(Requests::Entry entry) {
   const CallId call = member_->begin(entry.payload.method, metadata_);
   if (call == 0) {
     requests_.wait(std::move(entry));
-    return leave_later({errc::unavailable, here() + ": the member is leaving"});
+    return leave_later({errc::unavailable, here() + ": the member is closing the connection"});
   }
   member_->send(call, entry.payload.request, true);
   answers_.emplace(call, Answer{entry.id});
@@ -206,7 +206,7 @@ CallId Client::open_stream(std::string_view method, Stream& stream) {
   if (call != 0) {
     streams_.emplace(call, &stream);
   } else {
-    leave_later({errc::unavailable, here() + ": the member is leaving"});
+    leave_later({errc::unavailable, here() + ": the member is closing the connection"});
   }
   return call;
 }

@@ -14,7 +14,7 @@ namespace {
 
 // After an answer that did not count.
 constexpr std::chrono::milliseconds soon{50};
-// Leases of sessions that are over, which end by themselves if nobody gets round to it.
+// Leases of sessions that have ended; they expire by themselves if they are not revoked.
 constexpr std::size_t most_over = 16;
 
 }  // namespace
@@ -88,7 +88,7 @@ void Session::granted(const Result<std::string>& answer, TimePoint sent, std::in
   const auto grant = read_lease(answer.value());
   if (!grant.ok()) return no_session(grant.failure());
   if (grant.value().id != lease || grant.value().seconds <= 0) {
-    return no_session({errc::protocol, "etcd granted another lease than was asked for"});
+    return no_session({errc::protocol, "etcd granted a different lease than the one requested"});
   }
   heard(grant.value().header);
   const Options& options = client_.options();
@@ -178,7 +178,7 @@ void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& ke
   if (!read.ok()) return client_.leave_member(read.failure());
   heard(read.value().header);
   if (lease_ == 0) return;
-  if (read.value().steps.front().keys.empty()) return lose("its key is gone");
+  if (read.value().steps.front().keys.empty()) return lose("its key no longer exists");
   if (read.value().header.term != kept.header.term) return beat_later(again);
   confirmed_ = true;
   backoff_.reset();
@@ -190,7 +190,7 @@ void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& ke
 void Session::alive_until(TimePoint valid_until) {
   valid_until_ = std::max(valid_until_, valid_until);
   deadline_timer_.arm(valid_until_, [this] {
-    lose("the cluster was not heard of for " +
+    lose("the cluster did not answer for " +
          util::to_text(std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - beat_sent_)));
   });
 }

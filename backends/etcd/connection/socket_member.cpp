@@ -50,7 +50,7 @@ void SocketMember::drained() {
   flush();
   if (!grpc_.problem().empty()) return fail();
   if (stream_.pending() > most_pending) {
-    events_.member_closed({errc::protocol, endpoint_ + ": it sends, and does not read what is sent to it"});
+    events_.member_closed({errc::protocol, endpoint_ + ": the server sends data, but does not read requests"});
   }
 }
 

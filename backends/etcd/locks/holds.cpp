@@ -34,7 +34,7 @@ void Holds::told(const OwnerId& owner, Watches::News news, std::int64_t revision
   Hold* const hold = find(owner);
   if (hold == nullptr || (news == Watches::News::standing && revision <= hold->own.seen)) return;
   if (news == Watches::News::over) hold->watch.reset();
-  // Also after an event: a member that lags behind tells of earlier keys of that name.
+  // Also after an event: a member that lags behind reports earlier keys of that name.
   read(owner, hold->own.key);
 }
 
@@ -49,7 +49,7 @@ void Holds::read_key(const OwnerId& owner, const Result<TransactionAnswer>& answ
   if (!answer.ok()) return look_later(owner, retry_after);
   const auto& keys = answer.value().steps.front().keys;
   if (keys.empty() || keys.front().created != hold->own.created) {
-    return lose(owner, "somebody removed the key " + util::quoted(hold->own.key) + " of " + called(*hold));
+    return lose(owner, "the key of " + called(*hold) + ", " + util::quoted(hold->own.key) + ", was removed");
   }
   hold->own.seen = answer.value().header.revision;
   if (!hold->watch) look(owner, *hold);

@@ -36,7 +36,7 @@ QueueContention::~QueueContention() {
 void QueueContention::start() {
   if (queue_.session_.ready()) return resume();
   wait_for_session();
-  // Whoever waits is to know; a final reason may be out of date, and is tried again.
+  // A waiter is told; a final reason may be out of date, and is tried again.
   if (queue_.trouble_.code && request_.wait) sink_.unreachable(queue_.trouble_);
 }
 
@@ -152,7 +152,7 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
     const auto parts =
         parse_key(options, request_.space, std::string_view(other).substr(std::min(prefix, other.size())));
     if (parts) return fail(other_permits(request_, parts->permits));
-    return fail({errc::protocol, "key " + util::quoted(other) + " is none of a semaphore's"});
+    return fail({errc::protocol, "key " + util::quoted(other) + " does not belong to a semaphore"});
   }
   busy();
 }
@@ -172,7 +172,7 @@ void QueueContention::look() {
 void QueueContention::looked(const TransactionAnswer& answer) {
   const auto& own = answer.steps.front().keys;
   if (own.empty() || own.front().created != created_) {
-    state_ = Key::none;  // somebody removed it
+    state_ = Key::none;  // it was removed
     return resume();
   }
   judge(answer.steps.back().keys, answer.header.revision);
@@ -221,7 +221,7 @@ void QueueContention::announce() {
 
 void QueueContention::announced(const TransactionAnswer& answer) {
   if (answer.held) return grant();
-  state_ = Key::none;  // somebody removed it
+  state_ = Key::none;  // it was removed
   resume();
 }
 

@@ -83,9 +83,10 @@ GrpcStatus Grpc::Call::end() const {
     return {.code = for_now ? GrpcStatus::unavailable : GrpcStatus::unknown,
             .message = "HTTP status " + std::to_string(http_status) + " instead of an answer"};
   }
-  if (!is_grpc) return {.code = GrpcStatus::unknown, .message = "the answer is not gRPC's"};
+  if (!is_grpc) return {.code = GrpcStatus::unknown, .message = "the answer is not gRPC"};
   if (!status) return {.code = GrpcStatus::unknown, .message = "a call ended without a status"};
-  if (*status == 0 && !in.empty()) return {.code = GrpcStatus::internal, .message = "a call ended within a message"};
+  if (*status == 0 && !in.empty())
+    return {.code = GrpcStatus::internal, .message = "a call ended in the middle of a message"};
   return {.code = *status, .message = util::percent_decode(message).value_or(message)};
 }
 
@@ -109,7 +110,8 @@ struct Grpc::Callbacks {
     if (call == nullptr || frame->hd.type != NGHTTP2_HEADERS) return 0;  // a push names a call of ours, too
     call->header_bytes += name_size + value_size;
     if (call->header_bytes > longest_headers) {
-      (void)static_cast<Grpc*>(self)->fail("headers of more than " + std::to_string(longest_headers) + " bytes");
+      (void)static_cast<Grpc*>(self)->fail("the server sent headers of more than " + std::to_string(longest_headers) +
+                                           " bytes");
       return broken;
     }
     const std::string_view key = text(name, name_size);
@@ -141,7 +143,7 @@ struct Grpc::Callbacks {
     const Call* const call = call_of(session, stream);
     if (call == nullptr) return 0;
     const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    // Nobody waits for the end of a page that stands where an answer should.
+    // A page in place of an answer is not read to its end.
     if (!ended && (!call->is_answered() || call->is_well_answered())) return 0;
     const bool open = !ended || !call->last || call->out_done < call->out.size();
     grpc.end(stream, call->end());
@@ -155,7 +157,7 @@ struct Grpc::Callbacks {
     if (call_of(session, stream) == nullptr) return 0;  // it has ended already
     static_cast<Grpc*>(self)->end(stream,
                                   {.code = GrpcStatus::unavailable,
-                                   .message = std::string("a call was broken off: ") + nghttp2_http2_strerror(error),
+                                   .message = std::string("a call was aborted: ") + nghttp2_http2_strerror(error),
                                    .not_carried_out = error == NGHTTP2_REFUSED_STREAM});
     return 0;
   } catch (const std::bad_alloc&) {
@@ -306,9 +308,10 @@ bool Grpc::take_messages(CallId id, Call& call) {
   std::string_view rest = call.in;
   while (rest.size() >= prefix_size) {
     const std::size_t length = length_in(rest);
-    if (rest.front() != 0) return fail("a compressed message");
+    if (rest.front() != 0) return fail("the server sent a compressed message");
     if (length > longest_message) {
-      return fail("a message of " + std::to_string(length) + " bytes, more than " + std::to_string(longest_message));
+      return fail("the server sent a message of " + std::to_string(length) + " bytes, more than " +
+                  std::to_string(longest_message));
     }
     if (rest.size() - prefix_size < length) break;
     events_.push_back({.call = id, .message = std::string(rest.substr(prefix_size, length)), .status = {}});

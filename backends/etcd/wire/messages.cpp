@@ -47,7 +47,7 @@ constexpr std::uint32_t list_then = 2;
 constexpr std::uint32_t list_else = 3;
 
 Failure no_answer(std::string_view what) {
-  return {errc::protocol, "etcd's answer to " + std::string(what) + " is not one"};
+  return {errc::protocol, "unexpected answer from etcd to " + std::string(what)};
 }
 
 // Calls f for each field, which reads it, and answers whether all of it was a message.
@@ -213,7 +213,7 @@ Result<LeaseAnswer> read_lease(std::string_view text) {
     if (reader.field() == 3) answer.seconds = reader.signed_number();
     return true;
   });
-  if (!read || answer.id == 0) return no_answer("a request about a lease");
+  if (!read || answer.id == 0) return no_answer("a lease request");
   return answer;
 }
 
@@ -274,7 +274,7 @@ Result<StatusAnswer> read_status(std::string_view text) {
     if (reader.field() == 8) answer.errors.emplace_back(reader.bytes());
     return true;
   });
-  if (!read || answer.version.empty()) return no_answer("a question for its status");
+  if (!read || answer.version.empty()) return no_answer("a status request");
   return answer;
 }
 
@@ -288,7 +288,7 @@ Result<std::vector<Alarm>> read_alarms(std::string_view text) {
   };
   const bool read = each_field(
       text, [&](MessageReader& reader) { return reader.field() != 2 || each_field(reader.bytes(), read_alarm); });
-  if (!read) return no_answer("a question for alarms");
+  if (!read) return no_answer("an alarm request");
   return alarms;
 }
 

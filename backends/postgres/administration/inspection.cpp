@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_names = 100'000;
 
-// In one statement, so that nobody meets a row that is locked for long. Advisory locks are kept in the shared memory of
+// In one statement, so that no row is locked for long. Advisory locks are kept in the shared memory of
 // the server, which has little of it.
 constexpr int most_forgotten = 1000;
 constexpr int most_advisory_forgotten = 100;
@@ -28,7 +28,7 @@ bool by_session(Strategy strategy) {
   return strategy == Strategy::for_update || strategy == Strategy::advisory;
 }
 
-// Nobody has ever locked anything here.
+// No lock was ever taken here.
 bool never_set_up(const Outcome& outcome) {
   return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
 }
@@ -77,20 +77,19 @@ Failure may_not_end_session(const Outcome& outcome, const Options& options) {
   const Outcome nothing_said{.problem = outcome.problem, .sqlstate = outcome.sqlstate};
   const std::string advice = failure_of(nothing_said, options.schema).detail;
   if (options.strategy == Strategy::advisory && detail.ends_with(advice)) detail.resize(detail.size() - advice.size());
-  return {errc::access_denied,
-          detail +
-              "; this lock lives in its holder's session, and to end that, a role must be a member "
-              "of the holder's role, or GRANT pg_signal_backend TO <role>"};
+  return {errc::access_denied, detail +
+                                   "; this lock belongs to its holder's session; to end that session, be a member of "
+                                   "the holder's role, or GRANT pg_signal_backend TO <role>"};
 }
 
 Failure has_no_session(const std::string& prepared) {
   return {errc::unsupported,
-          "this lock is held by a prepared transaction, which no session has that could be ended; in "
-          "its database: ROLLBACK PREPARED " +
+          "this lock is held by a prepared transaction, which belongs to no session; run in its database: ROLLBACK "
+          "PREPARED " +
               prepared};
 }
 
-// What locks need is told already.
+// The message already says what locks need.
 Failure may_not_delete(const Outcome& outcome, const Options& options) {
   return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
 }
@@ -109,7 +108,7 @@ struct Inspection::Breaking {
   const std::string name;
   const Backend::Handler<bool> done;
   const TimePoint deadline;
-  bool quiet = false;               // wakes nobody
+  bool quiet = false;               // wakes no waiter
   std::vector<std::int64_t> ended;  // sessions that were told to end
   Backoff backoff{std::chrono::milliseconds(200)};
   Timer pause;
@@ -250,9 +249,10 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
   const TimePoint at = saturating_add(commands_.executor().now(), breaking->backoff.next(commands_.executor()));
   // An attempt that is cut off leaves in doubt what became of it: the last has a quarter of the time for its answer.
   if (at >= breaking->deadline - options.response_timeout / 4) {
-    return breaking->done(Failure{
-        errc::unavailable, breaking->ended.empty() ? "somebody else keeps the row of this lock locked"
-                                                   : "the holder's session was told to end, and has the lock still"});
+    return breaking->done(
+        Failure{errc::unavailable, breaking->ended.empty()
+                                       ? "another transaction keeps the row of this lock locked"
+                                       : "dlock told the holder's session to end, but it still holds the lock"});
   }
   // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
   pausing_.insert(breaking);

@@ -82,26 +82,28 @@ class Judge {
     if (version < oldest_version) return add(Severity::error, "version", text + "; dlock needs 12 or later");
     if (version < ends_silent_sessions && lives_in_sessions(options_.strategy)) {
       return add(Severity::warning, "version",
-                 text + " cannot end a session that has gone silent: a holder that is stopped, or cut off, keeps its " +
-                     "locks until the network gives it up; 14 and later can");
+                 text +
+                     " cannot end idle sessions (idle_session_timeout, PostgreSQL 14): a holder that is stopped or cut "
+                     "off keeps " +
+                     "its locks until TCP gives up the connection");
     }
     add(Severity::ok, "version", text);
   }
 
   void judge_role() {
     if (examined_.server.standby) {
-      return add(Severity::error, "role", "a standby; locks are taken on the primary");
+      return add(Severity::error, "role", "a standby; locks need the primary");
     }
     add(Severity::ok, "role", "a primary");
   }
 
-  // What passes over a network without being verified may come from anybody, and so may the locks.
+  // Unless the server is verified, an attacker on the network path can forge messages, and so the locks.
   void judge_encryption() {
     const std::string& endpoint = examined_.server.endpoint;
     if (endpoint.starts_with('/')) return add(Severity::ok, "encryption", "none needed: a socket of this machine");
     if (!examined_.server.encrypted) {
-      findings_.push_back(common::not_encrypted(is_this_machine(endpoint),
-                                                "; give the authority of the server's certificate as sslrootcert"));
+      findings_.push_back(
+          common::not_encrypted(is_this_machine(endpoint), "; set sslrootcert to the CA certificate of the server"));
       return;
     }
     const auto mode = std::find_if(options_.libpq.begin(), options_.libpq.end(),
@@ -110,36 +112,36 @@ class Judge {
       return add(Severity::ok, "encryption", "TLS, and the server's certificate is verified: " + mode->second);
     }
     add(is_this_machine(endpoint) ? Severity::ok : Severity::note, "encryption",
-        "TLS, but the URL does not have the server verified, so that somebody on the way may be what answers; give the "
-        "authority of the server's certificate as sslrootcert");
+        "TLS, but the URL does not ask dlock to verify the server, so anyone on the network path can pose as the "
+        "server; set sslrootcert to the CA certificate of the server");
   }
 
   void judge_pooler() {
     if (examined_.server.pooled) {
       if (lives_in_sessions(options_.strategy)) {
-        return add(Severity::error, "pooler",
-                   "there is a pooler between us and the server, and with strategy=" +
-                       std::string(to_string(options_.strategy)) +
-                       " locks live in sessions, which it lends to others: go past it, or use strategy=table");
+        return add(
+            Severity::error, "pooler",
+            "there is a pooler in front of the server, and with strategy=" + std::string(to_string(options_.strategy)) +
+                " locks belong to sessions, which the pooler shares among its clients: connect to the server itself, "
+                "or use strategy=table");
       }
       return add(Severity::note, "pooler",
-                 "there is a pooler between us and the server: waiters are not woken, they find out by asking that a "
-                 "lock was released");
+                 "there is a pooler in front of the server, so waiters are not woken when a lock is released; they "
+                 "poll instead");
     }
     if (options_.pooler == Pooler::session) {
-      return add(Severity::note, "pooler",
-                 "pooler=session: that each client has a session of its own is taken on trust");
+      return add(Severity::note, "pooler", "pooler=session: dlock trusts that each client has a session of its own");
     }
-    add(Severity::ok, "pooler", "none between us and the server");
+    add(Severity::ok, "pooler", "none in front of the server");
   }
 
   void judge_isolation() {
     const Setting isolation = setting("default_transaction_isolation");
     if (isolation.now != "read committed") {
       return add(Severity::warning, "isolation",
-                 "transactions are " + isolation.now +
-                     " unless they say otherwise, and dlock could not change that for its own: waiting for one another "
-                     "becomes an error there, which dlock retries");
+                 "the default is " + isolation.now +
+                     ", and dlock could not change that for its own transactions: they fail where they would have to "
+                     "wait for one another, and dlock retries them");
     }
     if (isolation.by_default != isolation.now) {
       return add(Severity::ok, "isolation", "read committed for dlock, " + isolation.by_default + " for others");
@@ -161,14 +163,14 @@ class Judge {
     if (!in_force.empty()) {
       return add(Severity::warning, "timeouts",
                  in_force +
-                     ": dlock could not switch this off for its own sessions, and what it ends there takes "
-                     "longer, or is lost; set it to 0 for this role");
+                     ": dlock could not switch this off for its own sessions, so requests take longer, or locks are "
+                     "lost; set it to 0 for this role");
     }
     if (!for_others.empty()) {
       return add(Severity::note, "timeouts",
                  for_others +
-                     " by default for this role; switched off in dlock's own sessions, but a lock that lives "
-                     "in a transaction of the program's own may end with it");
+                     " by default for this role; switched off in dlock's own sessions, but it can end a transaction of "
+                     "the program, and the lock with it");
     }
     add(Severity::ok, "timeouts", "none that could end a holder");
   }
@@ -188,21 +190,22 @@ class Judge {
       if (found.now.empty() || found.now == *command.params[1]) continue;
       refused = add_to_list(std::move(refused), name + " is " + found.now + " instead of " + *command.params[1]);
     }
-    if (refused.empty()) return add(Severity::ok, "settings", "as dlock asked for");
+    if (refused.empty()) return add(Severity::ok, "settings", "as dlock requested");
     add(Severity::warning, "settings",
-        refused + ": the server did not take what dlock asked for, so it may notice late that a client is gone");
+        refused + ": the server did not accept what dlock requested, so it may notice late that a client is gone");
   }
 
   void judge_durability() {
     for (const char* name : {"fsync", "full_page_writes"}) {
       if (setting(name).now != "off") continue;
       add(Severity::warning, name,
-          "is off: when the machine crashes, the database may be corrupt, and locks be forgotten; switch it on");
+          "is off: a crash of the machine can corrupt the database and lose locks; switch it on");
     }
     if (options_.durability != Durability::sync) {
       return add(Severity::note, "durability",
                  "durability=" + std::string(to_string(options_.durability)) +
-                     ": a crash of the server forgets grants, so two may hold a lock until the first one's lease ends");
+                     ": a crash of the server loses the latest grants, so two clients can hold a lock until the first "
+                     "lease expires");
     }
     add(Severity::ok, "durability", "grants are on disk before they are answered");
   }
@@ -235,7 +238,7 @@ class Judge {
     if (standbys == 0) {
       return add(Severity::error, "replication",
                  "synchronous_standby_names is " + names +
-                     ", but no standby is connected: every grant waits for one, and ends ambiguous");
+                     ", but no standby is connected: every grant waits for one, and its outcome stays unknown");
     }
     add(Severity::ok, "replication", count + "; grants wait for the synchronous ones");
   }
@@ -251,7 +254,7 @@ class Judge {
       const std::int64_t used = rows.number(0, 2 * i + 1).value_or(0);
       if (limit < 0 || limit - used >= wanted) continue;
       tight = add_to_list(std::move(tight), std::string(whose.at(i)) + " may have " + std::to_string(limit) +
-                                                " and has " + std::to_string(used));
+                                                " connections and has " + std::to_string(used));
     }
     const std::string need = "a client of this kind opens up to " + std::to_string(wanted);
     if (!tight.empty()) return add(Severity::warning, "connections", tight + "; " + need);
@@ -262,8 +265,8 @@ class Judge {
     const bool counts = options_.strategy == Strategy::table;
     findings_.push_back(common::compared_clocks(
         *examined_.server_clock, examined_.our_clock, counts ? Severity::warning : Severity::note,
-        counts ? "leases end early or late, because strategy=table counts them on it"
-               : "tokens may not grow where the row with the last one was lost"));
+        counts ? "leases expire early or late, because strategy=table measures them by it"
+               : "tokens may not grow for a lock whose row was lost"));
   }
 
   const Examined& examined_;

@@ -93,14 +93,14 @@ class Judge {
     if (!state_.exists || !missing.empty()) {
       add(Severity::note, "schema",
           named + (state_.exists ? " is not complete" : " does not exist") +
-              "; \"dlock init\" makes it, or the first use of a lock by this role");
+              "; \"dlock init\" creates it, and so does the first use of a lock by this role");
       return state_.exists && std::all_of(missing.begin(), missing.end(), is_younger);
     }
     if (const auto outdated = state_.outdated(); !outdated.empty()) {
       add(Severity::note, "schema",
           quoted(outdated.front()->name) + " has no column " + std::string(outdated.front()->added) +
-              ", since an older dlock has made it: waiters look all at once, and in no order; \"dlock init\" by its "
-              "owner adds it");
+              ", because an older dlock created it: waiters retry all at once, and in no order; run \"dlock init\" as "
+              "its owner to add it");
       return true;
     }
     add(Severity::ok, "schema", named + ", version " + std::to_string(schema_version));
@@ -119,7 +119,7 @@ class Judge {
       const std::string owner = quote_identifier(table.owner);
       if (owners.find(owner) == std::string::npos) owners += (owners.empty() ? "" : ", ") + owner;
     }
-    add(Severity::ok, "owners", "dlock's tables belong to " + owners + ", and have nothing that others run there");
+    add(Severity::ok, "owners", "dlock's tables belong to " + owners + ", and have no additions that are not dlock's");
   }
 
   void judge_permissions() {
@@ -140,7 +140,7 @@ class Judge {
       if (table == nullptr || table->unlogged == (options_.durability == Durability::unlogged)) continue;
       if (table->unlogged) {
         add(Severity::warning, "tables",
-            quoted(name) + " is unlogged: a crash of the server forgets all locks, although durability=" +
+            quoted(name) + " is unlogged: a crash of the server loses all locks, although durability=" +
                 std::string(to_string(options_.durability)) + "; ALTER TABLE " + quoted(name) + " SET LOGGED");
       } else {
         add(Severity::note, "tables",
@@ -184,17 +184,16 @@ class Judge {
     };
     if (dead > many_dead && dead > dead_per_live * live) {
       warn(std::to_string(dead) + " dead rows beside " + std::to_string(live) +
-           " live ones: autovacuum does not keep up, or a transaction that has been open for long keeps it from its "
-           "work");
+           " live ones: autovacuum does not keep up, or a long-running transaction prevents it");
     }
     if (updates >= enough_updates && in_place < percent_in_place) {
       warn("only " + std::to_string(in_place) +
-           " % of its updates were made in place: an index too many, no room in its pages (fillfactor 50), or a "
-           "transaction that has been open for long");
+           " % of its updates were made in place: one index too many, no room in its pages (fillfactor 50), or a "
+           "long-running transaction");
     }
     if (bytes > large && bytes / std::max<std::int64_t>(live, 1) > bytes_per_row) {
       warn(in_words(bytes) + " for about " + std::to_string(live) +
-           " rows: it has been bloated; VACUUM FULL makes it small again, while nobody can take or renew a lock");
+           " rows: it is bloated; VACUUM FULL shrinks it, but no client can acquire or renew a lock meanwhile");
     }
     if (!well) return;
     std::string message = table + ": about " + std::to_string(live) + " rows in " + in_words(bytes);

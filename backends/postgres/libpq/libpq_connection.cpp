@@ -48,8 +48,8 @@ void LibpqConnection::preamble_answered(std::size_t command, const Outcome& outc
   if (outcome.problem == Problem::not_sent || outcome.problem == Problem::unknown_outcome) return;
   if (!preamble_->answered(command, outcome, results)) {
     const Failure& why = outcome.failure;
-    return refuse(
-        {why.code ? why.code : errc::protocol, dialler_.endpoint() + ": it does not say who it is: " + why.detail});
+    return refuse({why.code ? why.code : errc::protocol,
+                   dialler_.endpoint() + ": the server did not identify itself: " + why.detail});
   }
   if (command + 1 == preamble_->commands().size()) greeted();
 }
@@ -59,7 +59,7 @@ void LibpqConnection::greeted() {
   server_.endpoint = dialler_.endpoint();
   server_.encrypted = pipeline_->encrypted();
   if (server_.standby && options_.target_session_attrs != "any") {
-    return refuse({errc::unavailable, server_.endpoint + ": it is a standby, which cannot keep locks"});
+    return refuse({errc::unavailable, server_.endpoint + ": it is a standby; locks need the primary"});
   }
   greeting_timer_.disarm();
   preamble_.reset();
@@ -75,7 +75,7 @@ void LibpqConnection::greeted() {
 
 void LibpqConnection::refuse(Failure why) {
   greeting_timer_.disarm();
-  // It may be what called us, and its destruction answers nobody.
+  // It may be what called us, and its destruction answers no query.
   const auto gone = std::move(pipeline_);
   dialler_.refuse(std::move(why));
 }

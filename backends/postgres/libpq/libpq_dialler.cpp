@@ -141,7 +141,7 @@ std::optional<Failure> Dialler::begin(const std::string& hostaddr) {
     return connect_failure(endpoint(), PQerrorMessage(connection_.get()));
   }
   (void)PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // for the SQLSTATE
-  // A server may warn whoever logs in, of a collation's version for example. libpq would print it.
+  // A server may send a warning at login, of a collation's version for example. libpq would print it.
   (void)PQsetNoticeReceiver(
       connection_.get(), [](void*, const PGresult*) {}, nullptr);
   return std::nullopt;
@@ -159,7 +159,8 @@ void Dialler::wait(Descriptor::Interest interest) {
 void Dialler::poll() {
   descriptor_.reset();
   if (received_bytes(PQsocket(connection_.get())) > longest_greeting) {
-    return failed({errc::unavailable, endpoint() + ": the server sends and sends, and lets nobody in"});
+    return failed(
+        {errc::unavailable, endpoint() + ": the server sends data without end, and does not complete the login"});
   }
   switch (PQconnectPoll(connection_.get())) {
     case PGRES_POLLING_READING:

@@ -37,7 +37,7 @@ constexpr std::array choices = {
 constexpr std::array<std::string_view, 9> texts = {"sslrootcert", "sslcert",  "sslkey",     "sslpassword", "sslcrl",
                                                    "sslcrldir",   "passfile", "krbsrvname", "requirepeer"};
 
-// In seconds, but for the last, which is in milliseconds, and the count.
+// In seconds, except the last, which is in milliseconds, and the count.
 struct Number {
   std::string_view key;
   std::uint32_t max;
@@ -50,9 +50,9 @@ struct Refused {
   std::string_view why;
 };
 constexpr std::array refused = {
-    Refused{"hostaddr", "dlock resolves names itself; put the address in the host's place"},
-    Refused{"options", "dlock sets what it needs in its sessions, and poolers do not take this"},
-    Refused{"service", "put into the URL what the service file says"},
+    Refused{"hostaddr", "dlock resolves names itself; give the address as the host"},
+    Refused{"options", "dlock sets what its sessions need, and poolers do not accept this parameter"},
+    Refused{"service", "put the settings of the service file into the URL"},
     Refused{"client_encoding", "it is always UTF8"},
     Refused{"replication", "that is not a connection for queries"},
 };
@@ -71,8 +71,8 @@ bool has_control(std::string_view value) {
 
 using Taken = std::vector<std::pair<std::string, std::string>>;
 
-// Whoever names an authority wants the server to be verified by it. libpq would not do that by itself: its default is
-// to try with TLS and then, when the certificate is wrong, without.
+// A user who names an authority wants the server to be verified by it. libpq would not do that by itself: its default
+// is to try with TLS and then, when the certificate is wrong, without.
 void require_verification(Taken& taken) {
   const auto find = [&](std::string_view key) {
     return std::find_if(taken.begin(), taken.end(), [&](const auto& parameter) { return parameter.first == key; });
@@ -86,7 +86,7 @@ void require_verification(Taken& taken) {
   constexpr std::array<std::string_view, 3> without = {"disable", "allow", "prefer"};
   if (std::find(without.begin(), without.end(), mode->second) != without.end()) {
     refuse("sslrootcert: with sslmode=" + mode->second +
-           " the server need not be the one that this authority vouches for; leave sslmode out, or say verify-full");
+           " libpq does not check the server's certificate against it; omit sslmode, or use verify-full");
   }
 }
 

@@ -144,7 +144,7 @@ void Pipeline::wait_writable() {
   });
 }
 
-// Whoever sends does not expect to hear of the end inside the call. And the server may have said why it hung up.
+// The caller of send() does not expect to hear of the end inside the call. And the server may have said why it hung up.
 void Pipeline::break_off_soon(Failure why) {
   clogged_ = true;  // nothing more goes out
   executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
@@ -176,11 +176,12 @@ void Pipeline::receive() {
   if (broken()) return;
   if (ended_) return break_off(Failure(*ended_));
   if (!good) return break_off(end);
-  if (answer_has_no_end()) return break_off(broken_because("the server sends and sends, and answers nothing"));
+  if (answer_has_no_end())
+    return break_off(broken_because("the server sends data without end, and answers no request"));
   if (!clogged_) write_out();
 }
 
-// Memory is taken for rows of one answer and for a message of any length; what has been answered is free again.
+// Rows of one answer, and a message of any length, take memory; what has been answered is free again.
 bool Pipeline::answer_has_no_end() {
   if (std::exchange(answered_, false)) {
     counted_from_.reset();  // the usual case asks the kernel nothing
@@ -210,7 +211,7 @@ bool Pipeline::take_results() {
     return true;
   }
   if (in_flight_.empty()) {
-    ended_ = Failure{errc::unavailable, endpoint_ + ": an answer that nobody asked for"};
+    ended_ = Failure{errc::unavailable, endpoint_ + ": the server answered without a request"};
     return false;
   }
   if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) {
@@ -227,7 +228,7 @@ void Pipeline::take_result(const PGresult& result) {
   if (entry.step >= entry.steps.size()) {
     // The commit itself was refused: a conflict of serializable transactions, for example.
     if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) return take_refusal(result, entry);
-    ended_ = Failure{errc::unavailable, endpoint_ + ": more answers than commands"};
+    ended_ = Failure{errc::unavailable, endpoint_ + ": the server sent more answers than there were commands"};
     return;
   }
   const Step& step = entry.steps[entry.step];
@@ -246,7 +247,7 @@ void Pipeline::take_result(const PGresult& result) {
       if (step.prepares) prepared_.erase(step.statement);
       return;
     default:
-      ended_ = Failure{errc::unavailable, endpoint_ + ": a statement that is no query"};
+      ended_ = Failure{errc::unavailable, endpoint_ + ": a statement that is not a query"};
   }
 }
 
@@ -266,7 +267,8 @@ void Pipeline::take_refusal(const PGresult& result, InFlight& entry) {
                           .failed_command = of_commit ? step.command + 1 : step.command,
                           .sent = entry.sent};
   if (of_commit) return;
-  // It was not prepared; or the server has forgotten it, or its plan no longer fits the table: anew at the next use.
+  // It was not prepared; or the server has forgotten it, or its plan no longer fits the table: prepared again at the
+  // next use.
   const std::string_view code = sqlstate;
   if (step.prepares || code == no_such_statement || code == changed_result) prepared_.erase(step.statement);
 }

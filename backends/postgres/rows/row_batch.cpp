@@ -30,7 +30,7 @@ constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 8;  // numbers, commas
 // The query's own end, which says what became of it, comes first where it is about the same.
 constexpr nanoseconds behind_the_query = milliseconds(20);
-// Where the queue of notifications was full, none is tried for so long. Whoever waits asks now and then by itself.
+// Where the queue of notifications was full, none is tried for so long. Each waiter asks now and then by itself.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
 
 template <class Items>
@@ -49,7 +49,7 @@ struct RowBatch::Load {
   Items acquires;
   TimePoint deadline = TimePoint::min();
   bool patient = true;  // all of them are
-  bool quiet = false;   // it notifies nobody
+  bool quiet = false;   // it sends no notification
   bool with_queue = true;
 
   [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
@@ -145,8 +145,8 @@ void RowBatch::send() {
   }
 }
 
-// A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. Whoever
-// may hold it already has to ask for himself.
+// A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. An owner
+// that may hold it already has to ask for itself.
 std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
   auto load = std::make_shared<Load>();
   load->quiet = commands_.executor().now() < quiet_until_;
@@ -240,7 +240,7 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
   if (outcome.problem == Problem::refused) {
     const Meaning meaning = meaning_of(outcome);
     const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
-    // Somebody inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
+    // Another client inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
     if (meaning.remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
     const bool ones_fault = meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
     if (ones_fault && load->size() > 1) return search(load, outcome);
@@ -253,8 +253,8 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
 }
 
 // It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for, or
-// whose row somebody's open transaction has inserted.
-// It is among those of the command that failed, or of all where the commit did, and searched for there by halves.
+// whose row another open transaction has inserted. It is among those of the command that failed, or of all where the
+// commit did, and searched for there by halves.
 void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
   Items suspects;
   Items others;
@@ -330,8 +330,7 @@ void RowBatch::fail_overdue() {
       next = std::min(next, deadline);
     }
   };
-  const Failure not_asked{errc::unavailable,
-                          commands_.server().endpoint + ": no answer in time to what was asked before"};
+  const Failure not_asked{errc::unavailable, commands_.server().endpoint + ": no answer in time to an earlier request"};
   const Failure no_answer = commands_.no_answer();
   for (const auto& item : waiting_) {
     for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);

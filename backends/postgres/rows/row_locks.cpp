@@ -20,18 +20,18 @@ namespace {
 constexpr milliseconds min_lease{20};
 constexpr std::chrono::hours max_lease{24};
 
-// Somebody is changing the row: worth another look soon.
+// Another client is changing the row: worth another look soon.
 constexpr nanoseconds while_changing = milliseconds(50);
-// For whoever has the lock: at once, then after pauses that double. To mark many locks takes some milliseconds.
+// For the holder: at once, then after pauses that double. To mark many locks takes some milliseconds.
 constexpr nanoseconds first_pause = milliseconds(5);
 constexpr int looks_while_changing = 6;
 
 // What a writer takes, of what there is for readers.
 constexpr std::int64_t all_permits = 2'147'483'647;
-// A writer's mark is good for so many of its looks at most. It looks when half of it is over, in any case.
+// A writer's mark is good for so many of its looks at most. It looks when half of it has passed, in any case.
 constexpr int looks_per_mark = 3;
 
-// Waiters are woken, so they seldom ask by themselves; unless nobody can wake them.
+// Waiters are woken, so they seldom ask by themselves; unless they cannot be woken.
 TryPolicy policy_of(const Options& options) {
   TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
   if (options.pooler == Pooler::transaction) {
@@ -54,8 +54,8 @@ RowSql sql_for(const Options& options, Space space) {
   return {of(Queue::in_the_row), of(Queue::none)};
 }
 
-// A row that is free when its lease is over frees itself; for the other strategy somebody has to have seen it stand
-// still, so what is left of an owner is of interest for longer.
+// A row that is free when its lease expires frees itself; with the other strategy a client must have seen it unchanged,
+// so what is left of an owner is of interest for longer.
 nanoseconds patience_of(const Options& options) {
   return options.strategy == Strategy::optimistic ? nanoseconds(std::chrono::minutes(10)) : nanoseconds(0);
 }
@@ -144,7 +144,7 @@ void RowLocks::try_acquire(const LockRequest& request, int changing, TimePoint d
     row.mark = mark_of(request);
   }
   batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
-    // Somebody has made the row meanwhile, which may have room for more.
+    // Another client has made the row meanwhile, which may have room for more.
     if (answer.status == RowAnswer::Status::again &&
         look_again(changing + 1, deadline, [=, this] { try_acquire(request, changing + 1, deadline, done); })) {
       return;
@@ -165,8 +165,8 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   }
   if (answer.status != RowAnswer::Status::yes && !answer.lease && in_doubt_.contains(request.owner)) {
     return {.status = Status::failed,
-            .failure = {errc::ambiguous, "somebody is changing the row of lock \"" + request.name +
-                                             "\", which may be ours since an answer was lost"}};
+            .failure = {errc::ambiguous, "another transaction is changing the row of lock \"" + request.name +
+                                             "\", which may be ours because an answer was lost"}};
   }
   if (answer.status == RowAnswer::Status::yes) {
     observed_.forget(request.name);
@@ -230,9 +230,9 @@ void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
                               .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
       case RowAnswer::Status::again:
         if (look_again(++renewal->changing, renewal->deadline, [this, renewal] { renew(renewal); })) return;
-        return renewal->done(
-            {.status = Status::failed,
-             .failure = {errc::unavailable, "somebody has locked the row of lock \"" + grant.name + "\""}});
+        return renewal->done({.status = Status::failed,
+                              .failure = {errc::unavailable,
+                                          "another transaction keeps the row of lock \"" + grant.name + "\" locked"}});
       case RowAnswer::Status::failed:
         return renewal->done({.status = Status::failed, .failure = answer.failure});
     }
@@ -276,7 +276,8 @@ void RowLocks::ask_release(const RowRequest& row, int changing, Releases::Answer
         if (look_again(changing + 1, row.deadline, [=, this] { ask_release(row, changing + 1, done); })) {
           return;
         }
-        return done(Failure{errc::unavailable, "somebody has locked the row of lock \"" + row.name + "\""});
+        return done(
+            Failure{errc::unavailable, "another transaction keeps the row of lock \"" + row.name + "\" locked"});
       case RowAnswer::Status::failed:
         return done(answer.failure);
     }

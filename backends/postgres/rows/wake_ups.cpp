@@ -33,7 +33,7 @@ constexpr nanoseconds linger_for = seconds(60);
 constexpr nanoseconds shortest_absence = seconds(30);
 constexpr nanoseconds longest_absence = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
-// How long whoever is named in a notification is left alone with the lock. It and the others are told at the same time,
+// How long the client named in a notification is left alone with the lock. It and the others are told at the same time,
 // so this need not cover a round trip.
 constexpr nanoseconds shortest_patience = milliseconds(5);
 constexpr nanoseconds longest_patience = milliseconds(10);
@@ -84,7 +84,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   if (!given_up_ && commands_.server().pooled) {
     give_up({errc::unsupported, commands_.server().endpoint +
                                     ": there is a pooler in front of the server, so waiters are not woken when a lock "
-                                    "is released; they find out by asking (more often with pooler=transaction)"});
+                                    "is released; they poll instead (more often with pooler=transaction)"});
   }
   if (given_up_) return nullptr;
   auto watch = watchers_.watch(name, std::move(changed));
@@ -170,7 +170,7 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   tell(name);
 }
 
-// Another client is to look first. If nothing is heard of that, it is no longer there, or does not wait any more. And
+// Another client is to look first. If no news of that comes, it is no longer there, or does not wait any more. And
 // if others are named again and again, we may have lost our place.
 void WakeUps::look_late(const std::string& name) {
   Mark& mark = marks_.at(name);
@@ -224,7 +224,7 @@ void WakeUps::mark_at(const std::string& name, TimePoint at) {
   arm();
 }
 
-// It waits no longer, and has not been named: whoever is behind it would wait for it in vain, though not for long.
+// It waits no longer, and has not been named: the next in line would wait for it in vain, though not for long.
 void WakeUps::leave_queue(const std::string& name) {
   Query query{.commands = {{.statement = &sql_.use().leave_many, .params = {text_array({name}), id_}}}};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse, true);
@@ -285,7 +285,7 @@ void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, con
     if (found != is_marked.end() && found->second) {
       mark->second.missed = 0;
       mark->second.queues = with_queue;
-      // Others may have entered it, or somebody got it, since they looked.
+      // Others may have entered it, or a client got it, since they looked.
       if (!std::exchange(mark->second.good, true) && space_ != Space::lock) to_look.push_back(name);
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;

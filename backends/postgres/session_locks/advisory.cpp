@@ -62,10 +62,10 @@ Capabilities AdvisoryLocks::capabilities() const noexcept {
 
 std::optional<Failure> AdvisoryLocks::problem_with(const LockRequest& request) const {
   if (request.lease <= options_.lease) return std::nullopt;
-  return Failure{errc::invalid_argument, "lease: " + util::to_text(request.lease) +
-                                             " is longer than the sessions live without their client; give a longer "
-                                             "lease than " +
-                                             util::to_text(options_.lease) + " in the URL"};
+  return Failure{errc::invalid_argument,
+                 "lease: " + util::to_text(request.lease) +
+                     " is longer than the session lasts without its client; raise lease in the URL above " +
+                     util::to_text(options_.lease)};
 }
 
 std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, GrantSink& sink) {

@@ -16,7 +16,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// Whoever wants a lock, and may hold others already, has to be able to ask for it.
+// A client that wants a lock, and may hold others already, has to be able to ask for it.
 Turns::Spare kept_for_tries(std::size_t connections) {
   return {.by_all = 1, .by_others = connections / 2};
 }
@@ -41,10 +41,10 @@ class ForUpdateLocks::Hold final : private Session::User {
  private:
   void session_ready() override {}
   void session_alive(TimePoint sent) override {
-    // Its holder may have been told already that it is over; the row must not stay locked with nobody to release it.
+    // Its holder may have been told already that it expired; then no owner would release the row.
     if (may_be_over(valid_until_, locks_.executor().now())) {
-      return locks_.lose(owner_, {errc::lost, "the server was not heard of before the lease of lock " +
-                                                  util::quoted(name_) + " ran out"});
+      return locks_.lose(owner_, {errc::lost, "PostgreSQL did not answer before the lease of lock " +
+                                                  util::quoted(name_) + " expired"});
     }
     valid_until_ = std::max(valid_until_, lease_valid_until(sent, locks_.services().options.lease));
     locks_.services().host.extended(owner_, valid_until_);
@@ -87,7 +87,7 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
       .scope = Scope::network,
       .lease_kind = LeaseKind::session,
       .fencing = FencingDurability::wall_clock,
-      // Waiters are served in their order, but a newcomer may come in between, and nobody waits in one piece.
+      // Waiters are served in their order, but a newcomer may come in between, and waits are interrupted.
       .fair = false,
       .wakes_waiters = true,
       .wakes_one = true,
@@ -105,10 +105,10 @@ Capabilities ForUpdateLocks::capabilities() const noexcept {
 
 std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, GrantSink& sink) {
   if (request.lease > services_.options.lease) {
-    sink.failed({errc::invalid_argument, "lease: " + util::to_text(request.lease) +
-                                             " is longer than a transaction lives without its client " +
-                                             "with strategy=for-update; give the client a longer lease than " +
-                                             util::to_text(services_.options.lease)});
+    sink.failed({errc::invalid_argument,
+                 "lease: " + util::to_text(request.lease) +
+                     " is longer than the transaction lasts without its client; raise lease in the URL above " +
+                     util::to_text(services_.options.lease)});
     return std::make_unique<Contention>();
   }
   auto contention = std::make_unique<RowContention>(*this, request, sink);

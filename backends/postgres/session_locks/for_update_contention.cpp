@@ -18,7 +18,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr seconds longest_pause(1);
-// Somebody else inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
+// Another client inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
 constexpr milliseconds insertion_patience(200);
 constexpr int most_insertions = 3;
@@ -46,7 +46,7 @@ void RowContention::withdraw() {
   if (!member_) return;
   const bool unsent = query_ != 0 && member_->session().withdraw(query_);
   const bool queued = query_ != 0 && blocked_;
-  // Nobody but the end of the connection gets it out of the server's queue. The rest is rolled back behind the query.
+  // Only the end of the connection gets it out of the server's queue. The rest is rolled back behind the query.
   let_go(!unsent && !queued);
 }
 
@@ -59,7 +59,7 @@ void RowContention::seek() {
   if (!member_->session().ready() || serves(member_->session().server())) ask();
 }
 
-// Where all of them hold locks, nobody knows when one comes free, and a try does not wait for that.
+// Where all of them hold locks, it is unknown when one comes free, and a try does not wait for that.
 void RowContention::apply_for_connection() {
   const Failure why = locks_.transactions().exhausted();
   if (!request_.wait && locks_.all_hold()) return fail(why);
@@ -90,12 +90,12 @@ bool RowContention::serves(const ServerInfo& server) {
     let_go(false);
     fail({errc::unsupported, endpoint +
                                  ": there is a pooler in front of the server, and strategy=for-update needs sessions "
-                                 "of its own; connect to the server itself, use strategy=table, or say pooler=session "
+                                 "of its own; connect to the server itself, use strategy=table, or set pooler=session "
                                  "if the pooler keeps a session for each client"});
     return false;
   }
   if (server.standby) {
-    const Failure why{errc::unavailable, endpoint + ": a standby; locks are kept by the primary"};
+    const Failure why{errc::unavailable, endpoint + ": it is a standby; locks need the primary"};
     let_go(false);
     if (request_.wait) {
       again_later(why, Tell::yes);
@@ -176,8 +176,7 @@ void RowContention::ask() {
 // There is no row to lock, or none that can be seen. To be committed before it is locked, so that others see it.
 void RowContention::insert_row() {
   if (++insertions_ > most_insertions) {
-    return fail(
-        {errc::protocol, "somebody removes the row of lock " + util::quoted(request_.name) + " again and again"});
+    return fail({errc::protocol, "another client keeps removing the row of lock " + util::quoted(request_.name)});
   }
   slice_ = inside_ ? locks_.turns().slice(*this) : nanoseconds(insertion_patience);
   auto commands = anew({set_patience(slice_), {.statement = &locks_.statements().ensure, .params = {request_.name}}});
@@ -196,10 +195,10 @@ void RowContention::answered(const Outcome& outcome, const Results& results) {
   if (rows.empty()) return insert_row();
   const auto token = rows.number(0, 0);
   if (!token || *token <= 0) {
-    return fail({errc::protocol, "the token of lock " + util::quoted(request_.name) + " is no positive number"});
+    return fail({errc::protocol, "the token of lock " + util::quoted(request_.name) + " is not a positive number"});
   }
   token_ = FencingToken(static_cast<std::uint64_t>(*token));
-  // Whoever waited for long sent its query long ago, which is what its lease would be counted from.
+  // After a long wait, the query was sent long ago, and the lease would count from then.
   if (locks_.executor().now() >= saturating_add(outcome.sent, locks_.services().options.lease / freshness)) {
     return confirm();
   }
@@ -246,7 +245,7 @@ void RowContention::busy(const Outcome& outcome) {
   inside_ = place == Turns::Place::inside;
   sink_.busy();
   if (first && place == Turns::Place::no_room) {
-    // For the observer. The last word, when the wait is over, is what is known of the lock.
+    // For the observer. The last report, when the wait ends, is what is known of the lock.
     sink_.unreachable(locks_.transactions().exhausted());
     sink_.busy();
   }

@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// A try waits for nobody, but for whoever has locked its token's row, or the table: then it ends soon, for all other
+// A try waits only if another client has locked its token's row, or the table. Then it ends soon, because all other
 // locks of the session wait with it. It may wait more than once, and is followed by what is under way already.
 constexpr nanoseconds longest_lock_patience = std::chrono::milliseconds(250);
 constexpr int lock_patiences_per_lease = 20;
@@ -115,7 +115,7 @@ void HolderSession::deliver_soon() {
   executor_.post(lifetime_.guard([this] { settle(); }));
 }
 
-// After anything that may have answered somebody.
+// After anything that may have called a handler.
 void HolderSession::settle() {
   const Lifetime::Watch life = lifetime_.watch();
   pump();
@@ -132,11 +132,10 @@ void HolderSession::session_ready() {
   refusal_ = unfit_for_locks(server);
   news_.connected();
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
-    host_.warn(
-        {.name = "",
-         .reason = {errc::unsupported,
-                    server.endpoint + ": the server does not end sessions that are silent (idle_session_timeout, "
-                                      "PostgreSQL 14), so a holder that is stopped keeps its locks until it goes on"}});
+    host_.warn({.name = "",
+                .reason = {errc::unsupported,
+                           server.endpoint + ": the server cannot end idle sessions (idle_session_timeout, PostgreSQL "
+                                             "14), so a holder that is stopped keeps its locks until it resumes"}});
   }
   settle();
 }
@@ -161,7 +160,7 @@ void HolderSession::session_down(const Failure& why, bool was_ready) {
   settle();
 }
 
-// Before the server can know: whoever holds a lock is told first.
+// Before the server can know: the holders of locks are told first.
 void HolderSession::give_up(const Failure& why) {
   kept_.lose_all(why);
   session_.break_off(why);

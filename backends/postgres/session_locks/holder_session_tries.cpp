@@ -10,7 +10,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// The others wait until a query is over, and so do those who want to give a lock back.
+// The others wait until a query ends, and so do those that want to give a lock back.
 constexpr std::size_t most_tries_at_once = 256;
 
 }  // namespace
@@ -23,7 +23,7 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
     const TryId id = *at;
     const Try& wanted = tries_.at(id);
     const auto place = places.find(wanted.key);
-    // One at a time: whoever is kept waiting by somebody's lock keeps all waiting that was sent behind it.
+    // One at a time: a try that another client's lock blocks delays all that was sent behind it.
     const bool later = !groups.empty() && (wanted.alone || groups.front().alone);
     const bool joins = held_.contains(wanted.key);
     if (excludes(wanted.key)) {
@@ -31,12 +31,13 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
     } else if (place != places.end() && groups[place->second].key.mode == wanted.key.mode) {
       groups[place->second].followers.push_back(id);
     } else if (room == 0 && !joins) {
-      answers_.push_back({.kind = Answer::Kind::failed,
-                          .id = id,
-                          .remedy = Remedy::retry_later,
-                          .why = {errc::unavailable, "this client holds " + std::to_string(limit_.most_locks) +
-                                                         " advisory locks, and the server has room for few: take "
-                                                         "fewer at once, or use strategy=table"}});
+      answers_.push_back(
+          {.kind = Answer::Kind::failed,
+           .id = id,
+           .remedy = Remedy::retry_later,
+           .why = {errc::unavailable,
+                   "this client holds " + std::to_string(limit_.most_locks) +
+                       " advisory locks, and the server has room for few: hold fewer at once, or use strategy=table"}});
     } else if (!later && place == places.end() &&
                groups.size() < std::min(std::max<std::size_t>(room, 1), most_tries_at_once)) {
       places.emplace(wanted.key, groups.size());
@@ -89,7 +90,7 @@ void HolderSession::send_tries(const AdvisoryStatements& statements, std::vector
   send_flight({.since = executor_.now(), .groups = std::move(groups)}, std::move(command));
 }
 
-// All of a group at once: whoever shares it needs a token of its own, but no lock of the session's.
+// All of a group at once: each that shares it needs a token of its own, but no lock of the session's.
 void HolderSession::send_shared(Group group) {
   const AdvisoryStatements& statements = sql_.of(group.key);
   if (group.joins) held_.at(group.key) += group.size();
@@ -158,7 +159,7 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
   }
   const auto token = rows.number(row, column);
   if (!token || *token <= 0 || rows.number(row, column + 1) != session_.server().backend_pid) {
-    // Whoever it was that got the lock: perhaps the unlock comes to the same one.
+    // Whichever session got the lock: perhaps the unlock comes to the same one.
     (void)held_.erase(group.key);
     unlocks_.push_back({.key = group.key});
     refusal_ = other_session(session_.server());
@@ -167,7 +168,7 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
   const FencingToken last(static_cast<std::uint64_t>(*token));
   if (group.key.mode == Mode::shared) return take_shared(group, last, sent);
   const auto leader = tries_.find(group.leader);
-  if (leader == tries_.end()) {  // nobody waits for it any more
+  if (leader == tries_.end()) {  // no caller waits for it any more
     unlock_later({.key = group.key});
     return ask_again(group, false);
   }
@@ -176,7 +177,7 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
   for (const TryId follower : group.followers) answers_.push_back({.kind = Answer::Kind::busy, .id = follower});
 }
 
-// The session has it; those of the group whom nobody waits for any more do not share it.
+// The session has it; those of the group without a waiting caller do not share it.
 void HolderSession::take_shared(const Group& group, FencingToken last, TimePoint sent) {
   if (!group.joins) held_.emplace(group.key, group.size());
   std::vector<TryId> ids = group.followers;
@@ -219,7 +220,7 @@ void HolderSession::refused(const Flight& flight, const Outcome& outcome) {
   }
   Answer answer{
       .kind = Answer::Kind::failed, .remedy = meaning_of(outcome).remedy, .why = failure_of(outcome, options_.schema)};
-  // Somebody has locked the token's row, or the table. That says nothing about the lock.
+  // Another client has locked the token's row, or the table. That says nothing about the lock.
   if (answer.remedy == Remedy::busy) answer.why.code = errc::unavailable;
   if (answer.remedy == Remedy::reconnect) {
     answer.remedy = Remedy::retry;  // over the next connection

@@ -11,13 +11,13 @@ namespace dlock::postgres {
 
 namespace {
 
-// The session is heard of with every answer, and there may be a thousand locks: they are told in steps of the lease.
+// Every answer confirms the session, and there may be a thousand locks: they are extended in steps of the lease.
 constexpr int steps_per_lease = 16;
 
 }  // namespace
 
 void KeptLocks::add(const Grant& grant, LockKey key) {
-  // Whoever comes later may be safe for a shorter time than the others were told.
+  // A later one may be safe for a shorter time than the others were told.
   told_ = locks_.empty() ? grant.valid_until : std::min(told_, grant.valid_until);
   locks_.insert_or_assign(grant.owner, Lock{grant.name, std::move(key), grant.valid_until});
 }
@@ -49,7 +49,7 @@ std::vector<LockKey> KeptLocks::session_alive(TimePoint sent) {
       continue;
     }
     const Failure why{errc::lost,
-                      "PostgreSQL was not heard of before the lease of lock " + util::quoted(lock.name) + " ran out"};
+                      "PostgreSQL did not answer before the lease of lock " + util::quoted(lock.name) + " expired"};
     late.push_back(std::move(lock.key));
     locks_.erase(found);
     host_.lost(owner, why);

@@ -65,7 +65,7 @@ std::unique_ptr<Pool::Member> Pool::take(Session::User& user) {
 
 Failure Pool::exhausted() const {
   return {errc::unavailable, "max_connections=" + std::to_string(limit_) +
-                                 ": each of them holds a lock or waits for one; the parameter allows for more"};
+                                 ": every connection holds a lock or waits for one; raise max_connections in the URL"};
 }
 
 void Pool::give_back(std::unique_ptr<Member> member) {

@@ -12,7 +12,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// Somebody who does not take the lock was faster each time, or somebody held it for seconds each time.
+// A client that does not take the lock was faster each time, or another held it for seconds each time.
 constexpr int max_attempts = 10;
 
 // BEGIN, the timeouts and the lock.
@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds between_attempts(300);
 
 //   look -> version -> (create -> record ->) (extend -> look again ...) finished
 //    ^                   |         |           |
-//    +-- somebody else --+---------+-----------+
+//    +-- other client ---+---------+-----------+
 class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, private Session::User {
  public:
   using Made = std::vector<std::string>;
@@ -87,7 +87,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   void create() {
     std::vector<Command> commands = texts(creation(schema(), owner_.options_.durability, !state_.exists));
-    // Only now that nobody else makes any it can be said who made what.
+    // Only now that no other client makes any, it is known who made what.
     const auto before = commands.begin() + static_cast<std::ptrdiff_t>(before_creation);
     (void)commands.insert(before, {rights(), tables()});
     (void)commands.insert(commands.end(), {rights(), tables()});
@@ -102,8 +102,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     if (auto problem = problem_with_others()) return fail(*std::move(problem));
     const auto missing = state_.missing();
     if (!missing.empty()) {
-      return fail({errc::invalid_argument,
-                   qualified(schema(), missing.front()) + " is something else than a table; use another schema"});
+      return fail(
+          {errc::invalid_argument, qualified(schema(), missing.front()) + " is not a table; use another schema"});
     }
     const Made made = made_between(schema(), owner_.options_.durability, before, state_);
     made_.insert(made_.end(), made.begin(), made.end());
@@ -123,8 +123,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   // --- What was added since ---
 
-  // One table after the other, and only for whoever asks for it: for a moment nobody can use it. Those whose owner we
-  // are not work without.
+  // One table after the other, and only on request: for a moment no client can use it. Tables of other owners work
+  // without it.
   void extend() {
     for (const TableDefinition* const table : state_.outdated()) {
       if (!extends_ || !state_.table(table->name)->may_alter) continue;
@@ -157,14 +157,14 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     return commands;
   }
 
-  // Without a deadline: when nobody waits any more, all of this is destroyed.
+  // Without a deadline: when no caller waits any more, all of this is destroyed.
   void ask(std::vector<Command> commands, bool blocks, Reader reader) {
     const std::size_t count = commands.size();
     Query query{.commands = std::move(commands),
                 .done = [this, count, reader](const Outcome& outcome, const Results& results) {
                   const auto self = shared_from_this();
                   if (outcome.problem != Problem::none) return refused(outcome);
-                  if (results.size() != count) return fail({errc::protocol, "an answer that makes no sense"});
+                  if (results.size() != count) return fail({errc::protocol, "unexpected answer"});
                   (this->*reader)(results);
                 }};
     (void)session_.request(Request{.query = std::move(query), .blocks = blocks});

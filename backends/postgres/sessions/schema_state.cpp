@@ -106,10 +106,11 @@ std::optional<Failure> problem_with_tables(std::string_view schema, const Schema
 std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state) {
   for (const TableState& table : state.tables) {
     if (table.planted.empty()) continue;
-    return Failure{errc::access_denied,
-                   "table " + qualified(schema, table.name) + " of role " + quote_identifier(table.owner) +
-                       " has what is not dlock's, and would be run " + "with the rights of whoever takes a lock: " +
-                       table.planted + "; drop that, or use another schema"};
+    return Failure{
+        errc::access_denied,
+        "table " + qualified(schema, table.name) + " of role " + quote_identifier(table.owner) +
+            " has additions that are not dlock's and would run with the rights of every role that takes a lock: " +
+            table.planted + "; drop them, or use another schema"};
   }
   return std::nullopt;
 }
@@ -119,8 +120,8 @@ std::optional<Failure> problem_with_owners(std::string_view schema, const Schema
     if (table.trusted) continue;
     return Failure{errc::access_denied,
                    "table " + qualified(schema, table.name) + " belongs to role " + quote_identifier(table.owner) +
-                       ", whose triggers would be run with the rights of this role: use another schema, or, if that "
-                       "role is to own dlock's tables, be one with fewer rights"};
+                       ", whose triggers would run with the rights of this role: use another schema, or, if that role "
+                       "is meant to own dlock's tables, connect as a role with fewer rights"};
   }
   return std::nullopt;
 }

@@ -14,16 +14,17 @@ constexpr const char* what_to_do =
 
 std::optional<Failure> unfit_for_locks(const ServerInfo& server) {
   if (!server.pooled) return std::nullopt;
-  return Failure{errc::unsupported, server.endpoint +
-                                        ": a pooler shares the server's sessions among its clients, and locks of a "
-                                        "session would be everybody's; " +
-                                        what_to_do};
+  return Failure{
+      errc::unsupported,
+      server.endpoint +
+          ": a pooler shares the server's sessions among its clients, so all of them would hold the lock of one; " +
+          what_to_do};
 }
 
 Failure other_session(const ServerInfo& server) {
   return {errc::unsupported, server.endpoint +
-                                 ": another session answered than the one that was asked, so a pooler shares them "
-                                 "among its clients, and locks of a session would be everybody's; " +
+                                 ": a different session answered, so a pooler shares the server's sessions among its "
+                                 "clients, and all of them would hold the lock of one; " +
                                  what_to_do};
 }
 

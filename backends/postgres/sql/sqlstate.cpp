@@ -36,7 +36,7 @@ constexpr std::array known = {
     Known{"40003", cut_off},  // statement_completion_unknown
     Known{"40", again},       // transaction_rollback
     Known{"57014", again},    // query_canceled: statement_timeout, pg_cancel_backend(), a conflict with recovery
-    Known{"23505", again},    // unique_violation: somebody was faster
+    Known{"23505", again},    // unique_violation: another client was faster
     Known{"42P06", again},    // duplicate_schema, the same when creating
     Known{"42P07", again},    // duplicate_table
     Known{"42710", again},    // duplicate_object
@@ -90,20 +90,20 @@ std::string advice(std::string_view sqlstate, std::string_view schema) {
   if (sqlstate == "42501") return "; this role needs: " + needed_grants(schema);
   if (meaning_of(sqlstate).remedy == Remedy::set_up) {
     return "; schema " + quote_identifier(schema) +
-           " is not, or not as it should be, in this database: run \"dlock init\" with a role that may create it";
+           " is missing or incomplete in this database: run \"dlock init\" with a role that may create it";
   }
   if (sqlstate == "22P05" || sqlstate == "22021") {
     return "; this database's encoding has no characters for that name: use another name, or a database in UTF8";
   }
   if (sqlstate == "25006") {
-    return "; this is a standby, and locks are kept by the primary, or transactions are read-only by default here";
+    return "; this is a standby and locks need the primary, or transactions are read-only by default here";
   }
   if (sqlstate == "53200") {
     return "; if that is \"out of shared memory\", the server holds too many locks: take fewer of them at once, or "
            "raise max_locks_per_transaction";
   }
   if (sqlstate == "26000" || sqlstate == "42P05") {
-    return "; there seems to be a pooler that was not noticed (or pooler=session is wrong)";
+    return "; there seems to be a pooler that dlock did not notice (or pooler=session is wrong)";
   }
   return {};
 }

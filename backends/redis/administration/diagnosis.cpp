@@ -70,12 +70,12 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 
   void read_info(Result<Reply> reply, TimePoint) {
     if (!reply.ok() || !reply.value().is(Type::string)) {
-      const std::string why = reply.ok() ? "an answer that makes no sense" : reply.failure().detail;
+      const std::string why = reply.ok() ? "unexpected answer" : reply.failure().detail;
       return add(Severity::note, "settings", "cannot be checked without the right to run INFO: " + why);
     }
     const std::string_view info = reply.value().text;
     if (info_field(info, "redis_mode").value_or("") == "sentinel") {
-      unusable_ = commands_.options().endpoint() + " is a sentinel, for which there is redis-sentinel://";
+      unusable_ = commands_.options().endpoint() + " is a sentinel; use redis-sentinel://";
       return;
     }
     check_version(info);
@@ -95,16 +95,17 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     }
     const bool node = info_field(info, "redis_mode").value_or("") == "cluster";
     if (node && !commands_.options().cluster) {
-      add(Severity::error, "cluster", "this is a node of a cluster, for which there is redis-cluster://");
+      add(Severity::error, "cluster", "this is a node of a cluster; use redis-cluster://");
     }
     if (node && major < 7) {
-      add(Severity::note, "waking", "sharded channels need Redis 7.0: waiters find out by asking that a lock is free");
+      add(Severity::note, "waking",
+          "sharded channels need Redis 7.0, so waiters are not woken when a lock is released; they poll instead");
     }
   }
 
   void check_role(std::string_view info) {
     if (info_field(info, "role").value_or("") == "slave") {
-      return add(Severity::error, "role", "a replica; locks are taken on the master");
+      return add(Severity::error, "role", "a replica; locks need the master");
     }
     const auto replicas = info_number(info, "connected_slaves").value_or(0);
     const auto wanted = commands_.options().replicas_ack;
@@ -137,13 +138,12 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   void check_persistence(std::string_view info) {
     const bool aof = info_number(info, "aof_enabled").value_or(0) == 1;
     if (aof) {
-      return add(
-          Severity::ok, "persistence",
-          "an append-only file: locks survive a restart of the server; a power failure may cost the last second, "
-          "unless appendfsync is always");
+      return add(Severity::ok, "persistence",
+                 "an append-only file: locks survive a restart of the server; a power failure can lose the last "
+                 "second, unless appendfsync is always");
     }
     add(Severity::warning, "persistence",
-        "no append-only file: when the server restarts, locks that are held can be taken by others, and tokens then "
+        "no append-only file: after a restart of the server, other clients can acquire locks that are held, and tokens "
         "grow only by the server's clock; set appendonly yes");
   }
 
@@ -157,7 +157,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     const auto ours =
         std::chrono::duration_cast<std::chrono::seconds>(commands_.executor().clock().wall_now().time_since_epoch());
     findings_.push_back(common::compared_clocks(seconds, ours.count(), Severity::warning,
-                                                "leases end early or late, because Redis counts them on it"));
+                                                "leases expire early or late, because Redis measures them by it"));
   }
 
   // Runs what the scripts run, on keys that no lock has, because a script's error does not say which right is missing.
@@ -227,7 +227,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
 Finding judge_encryption(const Options& options) {
   if (options.tls) return {Severity::ok, "encryption", "TLS, and the server's certificate is verified"};
   return common::not_encrypted(options.host.is_this_machine(),
-                               ", the password included; use rediss://, or make sure that nobody is");
+                               ", the password included; use rediss://, or a network that you trust");
 }
 
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done) {
@@ -236,10 +236,10 @@ void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> do
 
 Finding judge_down_after(std::string check, const std::string& setting, std::chrono::milliseconds down_after,
                          const Options& options) {
-  std::string said = "a master counts as down when it was silent for " + util::to_text(down_after);
+  std::string said = "a master counts as down when it has not answered for " + util::to_text(down_after);
   if (down_after <= options.lease) return {Severity::ok, std::move(check), std::move(said)};
   said += " (" + setting + "), longer than a lease of " + util::to_text(options.lease) +
-          ": locks are lost before another takes its place";
+          ": locks expire before another master takes its place";
   return {Severity::note, std::move(check), std::move(said)};
 }
 

@@ -61,8 +61,8 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 // Of a cluster, the masters are scanned one after the other.
 //
 // SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
-// nobody could tell what is missing. It stops by itself in time: a question that nobody answers by the deadline costs
-// the connection, which locks depend on.
+// it is unknown what is missing. It stops by itself in time: a question without an answer by the deadline costs the
+// connection, which locks depend on.
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   // idle: names are forgotten that were last taken so long ago.
@@ -151,19 +151,19 @@ class Listing : public std::enable_shared_from_this<Listing> {
         });
   }
 
-  // What was forgotten is told even where it was not all.
+  // What was forgotten is reported even if it was not all.
   void end_early(const Failure& why) {
     if (found_.empty()) return done_(why);
     done_(std::move(found_));
   }
 
-  // With a prefix, what is under it is ours to show, locks taken by others among it.
+  // With a prefix, all below it is shown, locks of other lockers among it.
   [[nodiscard]] bool shows_all() const { return !prefix_.empty(); }
 
   [[nodiscard]] std::optional<Failure> too_late() const {
     if (servers_.executor().now() < last_question_) return std::nullopt;
     return Failure{errc::unavailable,
-                   "the locks cannot be looked through within the response timeout of " +
+                   "the locks cannot be listed within the response timeout of " +
                        util::to_text(servers_.options().response_timeout) +
                        ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
   }
@@ -183,7 +183,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     }
     const auto looked = [answer = std::move(answer)](Result<std::optional<LockInfo>> info) {
       if (info.ok() || info.failure().code != errc::protocol) return answer(std::move(info));
-      answer(std::optional<LockInfo>());  // somebody's data
+      answer(std::optional<LockInfo>());  // another program's data
     };
     if (idle_) return forget_by(servers_, space_, name, *idle_, deadline_, looked);
     inspect_by(servers_, space_, name, deadline_, [looked](Result<LockInfo> info) {

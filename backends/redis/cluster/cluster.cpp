@@ -184,7 +184,7 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
     return pause(run, down ? &at : nullptr, {errc::unavailable, said});
   }
   const Elsewhere to = redirected(at, run->slot, error);
-  if (to.server == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " makes no sense"});
+  if (to.server == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " is not a valid redirection"});
   if (++run->redirections > most_redirections) {
     return finish(run, nullptr, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
   }
@@ -198,7 +198,7 @@ Cluster::Elsewhere Cluster::redirected(Server& server, std::uint16_t slot, std::
   if (to->asks) return {.server = node, .asks = true};
   refresh();
   Server*& owner = owners_[slot];
-  // Only who is asked for the slot can have given it away.
+  // Only the node that is asked for the slot can have given it away.
   if (node != nullptr && (owner == nullptr || owner == &server)) {
     owner = node;
     corrected_ = true;
@@ -309,7 +309,7 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
   if (said.ok()) changed = std::exchange(corrected_, false) || changed;
   if (changed && now >= saturating_add(std::exchange(changed_at_, now), proof_time)) pace_.reset();
   not_before_ = saturating_add(now, pace_.next(executor_));
-  // Whoever waits for the first map has a deadline, until which a slow node may answer.
+  // A request that waits for the first map has a deadline, until which a slow node may answer.
   const bool patient = !known_ && overdue_ && said.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
   const Lifetime::Watch life = lifetime_.watch();
@@ -356,7 +356,7 @@ bool Cluster::take(const std::vector<SlotRange>& ranges) {
   return std::exchange(owners_, owners) != owners;
 }
 
-// Whoever has no slots any more. What is under way there fails, so that it is asked for where it belongs.
+// Nodes that no longer have slots. What is under way there fails, so that it is asked for where it belongs.
 void Cluster::retire() {
   if (!known_) return;
   executor_.post(lifetime_.guard([this] {

@@ -28,7 +28,7 @@ std::vector<Finding> judge_cluster(const ClusterState& state, const Options& opt
   if (covered < slots) {
     findings.push_back({Severity::error, "cluster",
                         count + " " + std::to_string(covered) + " of " + std::to_string(slots) +
-                            " slots; locks whose slot nobody has cannot be taken"});
+                            " slots; locks in the other slots cannot be acquired"});
   } else {
     findings.push_back({Severity::ok, "cluster", count + " all slots"});
   }
@@ -41,11 +41,11 @@ std::vector<Finding> judge_cluster(const ClusterState& state, const Options& opt
   if (state.replicas.empty()) {
     findings.push_back({Severity::note, "failover", "replicas cannot be counted without the right to run INFO"});
   } else if (!alone.empty()) {
-    findings.push_back({Severity::warning, "failover", "no replica that could take its place: " + alone});
+    findings.push_back({Severity::warning, "failover", "masters without a replica that could replace them: " + alone});
   } else if (options.replicas_ack < fewest) {
     findings.push_back({Severity::note, "failover",
                         "every master has replicas; a failover may lose the latest locks, which replicas_ack=" +
-                            std::to_string(fewest) + " makes less likely, and fencing tokens harmless"});
+                            std::to_string(fewest) + " makes less likely; fencing tokens make it harmless"});
   } else {
     findings.push_back({Severity::ok, "failover", "every master has replicas, which acknowledge locks"});
   }

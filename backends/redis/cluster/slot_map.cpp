@@ -58,7 +58,7 @@ Result<std::vector<SlotRange>> read_slots(const Reply& reply, const common::Host
     auto range = read_range(each, asked);
     if (range) sum += static_cast<std::size_t>(range->last - range->first) + 1;
     if (!range || sum > slots) {
-      return Failure{errc::protocol, asked.to_string() + ": an answer to CLUSTER SLOTS that makes no sense"};
+      return Failure{errc::protocol, asked.to_string() + ": unexpected answer to CLUSTER SLOTS"};
     }
     ranges.push_back(*std::move(range));
   }

@@ -91,8 +91,8 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
   }
   const ServerError error = classify(reply.text);
   if (error == ServerError::no_script && request.script != nullptr && !request.whole_script) {
-    // It was not run: the server was restarted, or told to forget its scripts. Nobody waits for an answer any more?
-    // Then nobody wants the effect either.
+    // It was not run: the server was restarted, or told to forget its scripts. If the answer is not wanted any more,
+    // neither is the effect.
     if (!request.done) return;
     request.whole_script = true;
     return send(std::move(entry));
@@ -118,7 +118,7 @@ void CommandClient::link_ready() {
 
 void CommandClient::link_received(Reply reply) {
   auto entry = requests_.take_oldest();
-  if (!entry) return link_.break_off({errc::protocol, options_.endpoint() + ": an answer that nobody asked for"});
+  if (!entry) return link_.break_off({errc::protocol, options_.endpoint() + ": the server answered without a request"});
   delivering_ = true;
   answered(*std::move(entry), std::move(reply));
 }

@@ -62,7 +62,7 @@ Failure Handshake::judge_role(Step step, const Reply& reply) {
   is_master_ = step == Step::role ? !fields.empty() && fields.front().text == "master"
                                   : info_field(reply.text, "role").value_or("") == "master";
   if (is_master_) return {};
-  return {errc::unavailable, "the sentinels name it as the master, and it says that it is not (yet, or any more)"};
+  return {errc::unavailable, "the sentinels name it as the master, but it says that it is not (not yet, or no longer)"};
 }
 
 Failure Handshake::judge(Step step, const Reply& reply) {

@@ -69,7 +69,7 @@ void Link::drained() {
 }
 
 void Link::health_dead() {
-  break_off({errc::unavailable, options_.endpoint() + ": the server has gone silent"});
+  break_off({errc::unavailable, options_.endpoint() + ": the server is unresponsive"});
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

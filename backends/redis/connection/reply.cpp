@@ -101,7 +101,7 @@ std::optional<Reply> ReplyReader::next() {
   if (!problem_.empty()) return std::nullopt;
   void* root = nullptr;
   if (redisReaderGetReply(reader_.get(), &root) != 0) {
-    problem_ = reading_->exceeded ? "the reply is larger than any that was asked for" : reader_->errstr;
+    problem_ = reading_->exceeded ? "the reply is larger than any that dlock expects" : reader_->errstr;
     return std::nullopt;
   }
   if (root == nullptr) {
@@ -119,14 +119,14 @@ void ReplyReader::check_incomplete() {
   const bool bulk = reader.rstack[reader.ridx].type == REDIS_REPLY_STRING;
   const std::size_t line_end = rest.find("\r\n");
   if (line_end == std::string_view::npos || !bulk) {
-    if (line_end == std::string_view::npos && rest.size() > limits_.line) problem_ = "a line without end";
+    if (line_end == std::string_view::npos && rest.size() > limits_.line) problem_ = "a line that does not end";
     return;
   }
   std::uint64_t announced = 0;
   const auto parsed = std::from_chars(rest.data(), rest.data() + line_end, announced);
   // Anything but digits is hiredis's to refuse, which it does once it looks at the item again.
   if (parsed.ec == std::errc::result_out_of_range || announced > reading_->bytes) {
-    problem_ = "the reply is larger than any that was asked for";
+    problem_ = "the reply is larger than any that dlock expects";
   }
 }
 

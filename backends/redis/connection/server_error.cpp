@@ -110,11 +110,11 @@ std::string_view explanation(ServerError error) noexcept {
     case ServerError::try_again:
     case ServerError::cluster_down:
     case ServerError::cluster:
-      return "this is a node of a cluster, for which there is redis-cluster://: ";
+      return "this is a node of a cluster; use redis-cluster://: ";
     case ServerError::no_cluster:
-      return "this server is no node of a cluster, so use redis://: ";
+      return "this server is not a node of a cluster; use redis://: ";
     case ServerError::no_auth:
-      return "Redis wants a password, and the URL has none: ";
+      return "Redis requires a password, and the URL has none: ";
     case ServerError::no_such_db:
       return "the database in the URL's path: ";
     default:
@@ -133,9 +133,9 @@ std::string_view unknown_command(std::string_view text) noexcept {
 std::string_view explanation(std::string_view text, ServerError error) noexcept {
   if (error != ServerError::unknown_command) return explanation(error);
   const std::string_view command = unknown_command(text);
-  if (command == "SENTINEL") return "this server is no sentinel: ";
+  if (command == "SENTINEL") return "this server is not a sentinel: ";
   for (const std::string_view of_every_redis : {"EVAL", "EVALSHA", "SCAN", "CLUSTER"}) {
-    if (command == of_every_redis) return "perhaps this is a sentinel, for which there is redis-sentinel://: ";
+    if (command == of_every_redis) return "perhaps this is a sentinel; use redis-sentinel://: ";
   }
   return explanation(error);
 }
@@ -194,7 +194,7 @@ Failure unexpected(std::string_view to_what, const Reply& reply) {
   if (reply.is(Reply::Type::error)) return to_failure(reply.text);
   std::string what(type_name(reply.type));
   if (reply.is(Reply::Type::array)) what += " of " + std::to_string(reply.elements.size());
-  return {errc::protocol, "an answer to " + std::string(to_what) + " that makes no sense: " + what};
+  return {errc::protocol, "unexpected answer to " + std::string(to_what) + ": " + what};
 }
 
 }  // namespace dlock::redis

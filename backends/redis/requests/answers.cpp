@@ -158,7 +158,7 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
   }
   if (!info.held && waiters.integer == 0) return info;
   if ((permits.integer > 0) != (space == Space::semaphore)) {
-    return Failure{errc::protocol, "another kind of lock is at " + util::quoted(name)};
+    return Failure{errc::protocol, "another kind of lock has the name " + util::quoted(name)};
   }
   info.permits = static_cast<std::uint32_t>(permits.integer);
   return info;

@@ -61,7 +61,7 @@ void Renewals::answered(Server& server, Renewal& renewal, const Result<Reply>& r
   if (!renewed.ok()) return fail(renewal, renewed.failure());
   const auto answer = [&](RenewOutcome outcome) { std::exchange(renewal.done, nullptr)(std::move(outcome)); };
   if (!renewed.value()) {
-    const std::string why = "Redis no longer has " + what(renewal.grant) + " as ours";
+    const std::string why = what(renewal.grant) + " is no longer ours";
     return answer({.status = Status::lost, .failure = {errc::lost, why}});
   }
   server.line(Line::renewals).proven();
@@ -69,7 +69,7 @@ void Renewals::answered(Server& server, Renewal& renewal, const Result<Reply>& r
   renewal.renewed = true;
   const bool acknowledged = renewal.at != nullptr;
   if (acknowledged && !renewal.judged) return;  // what WAIT says is the answer
-  if (acknowledged) return fail(renewal, {errc::ambiguous, "no word from the replicas in time"});
+  if (acknowledged) return fail(renewal, {errc::ambiguous, "the replicas did not answer in time"});
   answer({.status = Status::renewed, .valid_until = lease_valid_until(sent, renewal.grant.lease)});
 }
 

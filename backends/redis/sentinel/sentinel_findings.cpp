@@ -36,11 +36,11 @@ Finding judge_answers(const std::vector<Sentinels::Said>& said, const Options& o
       std::to_string(answers) + " of " + std::to_string(said.size()) + " sentinels answer" + silent;
   if (answers <= said.size() / 2 || answers < quorum)
     return {Severity::error, "sentinels", count + ": no failover can happen"};
-  if (!agree) return {Severity::warning, "sentinels", count + "; they do not agree about the master just now"};
+  if (!agree) return {Severity::warning, "sentinels", count + "; they disagree about the master at the moment"};
   const std::string where = "; the master of " + options.sentinel->service + " is " + master->to_string() +
                             ", quorum " + std::to_string(quorum);
   if (said.size() < 3) {
-    return {Severity::warning, "sentinels", count + where + "; with fewer than three, none can be lost"};
+    return {Severity::warning, "sentinels", count + where + "; with fewer than three, none of them may fail"};
   }
   return {answers < said.size() ? Severity::warning : Severity::ok, "sentinels", count + where};
 }
@@ -60,10 +60,10 @@ Finding judge_replicas(const ServiceState& state, const Options& options, const 
   if (*min_replicas < state.replicas) {
     return {Severity::warning, "failover",
             "min-replicas-to-write is " + std::to_string(*min_replicas) + ", with " + all +
-                " replicas: a master that another one has replaced grants locks until it hears of that" + cure};
+                " replicas: a replaced master grants locks until it learns of the failover" + cure};
   }
   return {Severity::ok, "failover",
-          "a master that has not heard of its replicas for " + std::to_string(settings.max_lag.value_or(0)) +
+          "a master whose replicas have not answered for " + std::to_string(settings.max_lag.value_or(0)) +
               " seconds grants no locks (min-replicas-to-write, min-replicas-max-lag)"};
 }
 

@@ -46,7 +46,7 @@ class Sentinels::Sentinel final : public common::ConnectionObserver {
         learnt(learned),
         sentinels_(sentinels) {}
 
-  // Nobody need try to reach it until it is asked again.
+  // No attempt to reach it is needed until it is asked again.
   void connected() override {}
   void broken(const Failure& /*why*/) override { sentinels_.retire(*this); }
 
@@ -122,7 +122,7 @@ void Sentinels::forget_lost_ones() {
   first_ %= sentinels_.size();
 }
 
-// Its connection is over, or not worth keeping.
+// Its connection has ended, or is not worth keeping.
 void Sentinels::retire(Sentinel& sentinel) {
   executor_.post(lifetime_.guard([this] {
     gone_.clear();
@@ -134,7 +134,7 @@ void Sentinels::retire(Sentinel& sentinel) {
 // --- Asking ----------------------------------------------------------------------------------------------------------
 
 void Sentinels::locate(Handler done) {
-  // Whoever asks again so soon may have been told something wrong.
+  // A caller that asks again so soon may have been told something wrong.
   const bool doubts = executor_.now() < saturating_add(located_at_, proof_time);
   askers_.push_back(std::move(done));
   if (asking_) return;
@@ -142,7 +142,7 @@ void Sentinels::locate(Handler done) {
   begin(first_);
 }
 
-// Nobody waits for the answer. Each time another one is asked.
+// No caller waits for the answer. Each time another one is asked.
 void Sentinels::look() {
   if (!master_) return;
   if (asking_) {
@@ -247,7 +247,7 @@ void Sentinels::answered(std::size_t index, const Question& question) {
   if (question.state.ok()) said.epoch = question.state.value().epoch;
   if (said.epoch < epoch_) {
     behind_.push_back(said);
-    return refused(index, {errc::unavailable, "it has not heard of the last failover"});
+    return refused(index, {errc::unavailable, "it does not know of the latest failover"});
   }
   said.moves = said.moves || said.epoch > epoch_;
   if (!best_ || said.epoch > best_->epoch) best_ = said;
@@ -324,7 +324,7 @@ void Sentinels::subscribed(const std::string& /*channel*/) {
   look();
 }
 
-// Whoever answers now is listened to.
+// The one that answers now is listened to.
 void Sentinels::interrupted() {
   listens_since_ = TimePoint::min();
   look();
@@ -334,7 +334,7 @@ void Sentinels::message(const std::string& channel, const std::string& text) {
   subscriber_->proven(channel);
   const auto to = switched_to(text, options_.sentinel->service);
   if (!to || master_ == to) return;
-  // Who has not heard of it says what was true before, now or in an answer that is under way.
+  // A sentinel that does not know of it says what was true before, now or in an answer that is under way.
   ++epoch_;
   epoch_since_ = executor_.now();
   first_ = listens_at_;  // it knows

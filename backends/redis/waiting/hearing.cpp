@@ -35,7 +35,7 @@ void Hearing::unsubscribed() {
 void Hearing::check() {
   if (checking_ || !subscriptions_.hears(channel_)) return;
   checking_ = true;
-  // An empty message means nothing to whoever reads it; the server answers how many do.
+  // An empty message has no meaning; the server answers how many receive it.
   (void)servers_.request(
       Line::acquires, channel_, {servers_.are_a_cluster() ? "SPUBLISH" : "PUBLISH", channel_, ""}, servers_.answer_by(),
       [this, life = lifetime_.watch(), about = subscription_](Server* server, const Result<Reply>& reply, TimePoint) {
@@ -54,23 +54,23 @@ void Hearing::checked(const Server* server, const Result<Reply>& reply) {
     return tell();
   }
   heard_ = false;
-  // Without the right to publish, nobody can tell.
+  // Without the right to publish, that is unknown.
   if (!count.ok() && count.failure().code == errc::access_denied) return;
   if (++failed_checks_ > most_failed_checks) return;
-  // Where somebody else's subscribers were counted.
+  // Where another server's subscribers were counted.
   std::optional<common::Host> elsewhere;
   if (count.ok()) elsewhere = server->options().host;
-  check_timer_.arm(saturating_add(servers_.executor().now(), check_backoff_.next(servers_.executor())),
-                   [this, elsewhere] {
-                     // A cluster's map says where to listen; the name of one server leads newer connections where it
-                     // leads those of others.
-                     Server* const asked = elsewhere ? servers_.master_at(*elsewhere) : nullptr;
-                     if (asked != nullptr) {
-                       const std::string name = asked->options().endpoint();
-                       servers_.mistook(*asked, {errc::unavailable, name + ": another server than the subscriber's"});
-                     }
-                     if (!elsewhere || servers_.are_a_cluster()) check();
-                   });
+  check_timer_.arm(
+      saturating_add(servers_.executor().now(), check_backoff_.next(servers_.executor())), [this, elsewhere] {
+        // A cluster's map says where to listen; the name of one server leads newer connections where it
+        // leads those of others.
+        Server* const asked = elsewhere ? servers_.master_at(*elsewhere) : nullptr;
+        if (asked != nullptr) {
+          const std::string name = asked->options().endpoint();
+          servers_.mistook(*asked, {errc::unavailable, name + ": not the server that the subscriber is connected to"});
+        }
+        if (!elsewhere || servers_.are_a_cluster()) check();
+      });
 }
 
 }  // namespace dlock::redis

@@ -70,12 +70,12 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     const auto asked = owner_.options_.session_timeout;
     const auto granted = owner_.session_.granted_timeout();
     if (asked == granted) {
-      add(Severity::ok, "session", "a session timeout of " + util::to_text(granted) + " was granted, as asked for");
+      add(Severity::ok, "session", "a session timeout of " + util::to_text(granted) + " was granted, as requested");
     } else {
       add(Severity::warning, "session",
-          "a session timeout of " + util::to_text(asked) + " was asked for, and " + util::to_text(granted) +
-              " granted; the server's minSessionTimeout and maxSessionTimeout, 2 and 20 of its tickTime, are the "
-              "bounds");
+          "a session timeout of " + util::to_text(asked) + " was requested, and " + util::to_text(granted) +
+              " was granted; the server's bounds are minSessionTimeout and maxSessionTimeout, by default 2 and 20 "
+              "times its tickTime");
     }
     try_requests();
   }
@@ -132,7 +132,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     if (outcome.problem == Problem::no_node) {
       no_chroot_ = true;
       add(Severity::error, "chroot",
-          chroot + ", the URL's path, does not exist, and nothing can be made below it; dlock init makes it");
+          chroot + ", the URL's path, does not exist, so no lock can be created below it; run dlock init to create it");
     } else if (outcome.problem == Problem::none && !chroot.empty()) {
       add(Severity::ok, "chroot", chroot + " exists");
     }
@@ -153,9 +153,9 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     session_finished_ = true;
     const std::string place = owner_.options_.prefix.empty() ? "/" : owner_.options_.prefix;
     if (!problem_.empty()) {
-      add(Severity::error, "permissions", "locks cannot be made below " + place + ": " + problem_);
+      add(Severity::error, "permissions", "locks cannot be created below " + place + ": " + problem_);
     } else if (!no_chroot_) {
-      add(Severity::ok, "permissions", "locks can be made, listed and removed below " + place);
+      add(Severity::ok, "permissions", "locks can be created, listed and removed below " + place);
     }
     finish_if_complete();
   }

@@ -29,7 +29,7 @@ void FourLetterQuestion::opened() {
 
 void FourLetterQuestion::received(std::string_view bytes) {
   text_.append(bytes);
-  if (text_.size() > longest_answer) finish(broken("its answer has no end"));
+  if (text_.size() > longest_answer) finish(broken("its answer does not end"));
 }
 
 // The server closes the connection behind its answer.
@@ -45,7 +45,7 @@ Failure FourLetterQuestion::broken(const std::string& why) const {
 
 void FourLetterQuestion::finish(Result<std::string> answer) {
   timer_.disarm();
-  stream_.reset();  // which may have called us, and calls nobody any more
+  stream_.reset();  // which may have called us, and makes no more calls
   if (const auto done = std::exchange(done_, nullptr)) done(std::move(answer));  // may destroy us
 }
 

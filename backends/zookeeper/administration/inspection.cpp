@@ -27,7 +27,7 @@ class Inspection::AnyQuestion {
   AnyQuestion(const AnyQuestion&) = delete;
   AnyQuestion& operator=(const AnyQuestion&) = delete;
   virtual ~AnyQuestion() = default;
-  // Nobody is there any more to answer it, or to be told.
+  // The inspection is destroyed: no answer will come, and the caller is not told.
   virtual void drop() { timer_.disarm(); }
 
  protected:
@@ -282,7 +282,7 @@ void Inspection::break_one(const Subject& lock, int attempts_left, const std::sh
     if (!sight.value().held()) return question->answer(false);
     if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
     remove_holders(sight.value().holders, [this, lock, attempts_left, question](Result<bool> any) {
-      // They were released meanwhile, and somebody else may hold it.
+      // They were released meanwhile, and another client may hold it.
       if (any.ok() && !any.value() && attempts_left > 1) return break_one(lock, attempts_left - 1, question);
       question->answer(std::move(any));
     });
@@ -327,13 +327,13 @@ void Inspection::forget_one(const Subject& lock, int attempts_left,
     if (what.held() || !what.exists) return question->answer(std::vector<std::string>());
     if (what.looks_like_data) {
       return question->answer(
-          Failure{errc::protocol, "node " + util::quoted(lock.path) + " holds data, so it is not a lock's"});
+          Failure{errc::protocol, "node " + util::quoted(lock.path) + " holds data, so it does not belong to a lock"});
     }
     if (!requests_.ready()) return question->answer(unanswered_question(requests_.session().problem()));
     requests_.remove_childless(lock.path, [this, lock, attempts_left, question](const Outcome& outcome) {
       if (outcome.problem == Problem::none) return question->answer(std::vector<std::string>{lock.name});
       if (outcome.problem == Problem::no_node) return question->answer(std::vector<std::string>());
-      // Most likely somebody has come meanwhile.
+      // Most likely a client has come meanwhile.
       if (outcome.problem == Problem::other && attempts_left > 1) {
         return forget_one(lock, attempts_left - 1, question);
       }

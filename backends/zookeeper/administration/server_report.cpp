@@ -71,12 +71,12 @@ class Judgement {
     }
     if (is_refusal(report.srvr)) {
       return add(Severity::note, "server",
-                 name + " is there; what it is cannot be told, because its 4lw.commands.whitelist lacks srvr");
+                 name + " accepts connections; its role is unknown, because its 4lw.commands.whitelist lacks srvr");
     }
     const auto status = read_srvr(report.srvr);
     if (!status) {
       return add(Severity::warning, "server",
-                 name + " does not serve: has it lost its ensemble? It says: " +
+                 name + " does not serve; perhaps it has lost its ensemble. It says: " +
                      shown(report.srvr.substr(0, report.srvr.find('\n'))));
     }
     if (parse_version(status->version) < oldest_version) {
@@ -96,21 +96,21 @@ class Judgement {
   void judge_ensemble() {
     if (standalone_ > 0 && reports_.size() > 1) {
       return add(Severity::error, "ensemble",
-                 "the URL names several servers, and one of them stands alone: they are not one ensemble, and two "
-                 "clients can hold one lock");
+                 "the URL names several servers, and one of them is standalone: they are not one ensemble, and two "
+                 "clients can hold the same lock");
     }
     if (leaders_ > 1) {
       return add(Severity::error, "ensemble",
                  "the URL names servers of different ensembles, because " + std::to_string(leaders_) +
-                     " of them are leaders: two clients can hold one lock");
+                     " of them are leaders: two clients can hold the same lock");
     }
     if (standalone_ > 0) {
       return add(Severity::note, "ensemble",
-                 "one server that stands alone: no lock can be had while it is down, and what its disk loses is lost");
+                 "one standalone server: no lock can be acquired while it is down, and there is no copy of its data");
     }
     if (members_ == 1 && reports_.size() == 1) {
       add(Severity::warning, "ensemble",
-          "the URL names one server of an ensemble: the others are no help when that one is down");
+          "the URL names only one server of an ensemble: dlock cannot use the others when that one is down");
     }
   }
 

@@ -33,7 +33,7 @@ watcher_fn watcher_of(Handle::WatchId watch) {
 
 std::string why_not_opened(int error) {
   if (error == ENOENT || error == EINVAL) return "a host name has no address";
-  return "the client library could not begin: " + std::system_category().message(error);
+  return "the client library could not start: " + std::system_category().message(error);
 }
 
 // While there is one of these, the library takes hosts in the order of their list; else it shuffles them. It can be
@@ -108,7 +108,7 @@ void CHandle::open() {
                                        timeout = static_cast<int>(options_.session_timeout.count())] {
     int error = 0;
     zhandle_t* const library = open_library(*channel, hosts, timeout, digest, error);
-    if (library != nullptr && !channel->hand_over(library)) (void)zookeeper_close(library);  // nobody is left to tell
+    if (library != nullptr && !channel->hand_over(library)) (void)zookeeper_close(library);  // none is left to tell
     channel->put({.kind = LibraryArrival::Kind::opened, .error = error});
   });
   if (!started) channel_->put({.kind = LibraryArrival::Kind::opened, .error = EAGAIN});
@@ -176,7 +176,7 @@ void CHandle::close_in_background() {
   zhandle_t* const library = channel_->take_for_closing();
   // Nothing to close, or it is done by the thread that opens.
   if (library == nullptr) return channel_->post([this] { report_closed(); });
-  // The library loses answers when it is closed; until that is over it may still write to these.
+  // The library loses answers when it is closed; until that returns it may still write to these.
   for (auto& [id, operation] : operations_) operation->answer = nullptr;  // what it holds is for tasks
   const auto operations = std::make_shared<Operations>(std::exchange(operations_, {}));
   const auto close = [this, channel = channel_, library, operations] {
@@ -186,7 +186,7 @@ void CHandle::close_in_background() {
       report_closed();
     });
   };
-  // Better slow than a session that nobody ends.
+  // Better slow than a session that is never closed.
   if (!closing_.start(close)) close();
 }
 
@@ -333,14 +333,14 @@ void CHandle::session_event(const LibraryArrival& arrival) {
       timeout_ = arrival.timeout;
       break;
     case Event::disconnected:
-      if (!std::exchange(connected_, false)) return;  // it tells of each attempt
+      if (!std::exchange(connected_, false)) return;  // it reports each attempt
       problem_ = {errc::unavailable, "the connection broke"};
       break;
     case Event::expired:
-      problem_ = {errc::unavailable, "the servers have ended it (ZSESSIONEXPIRED)"};
+      problem_ = {errc::unavailable, "the servers ended it (ZSESSIONEXPIRED)"};
       break;
     case Event::auth_failed:
-      problem_ = {errc::access_denied, "the servers refused what auth= says (ZAUTHFAILED)"};
+      problem_ = {errc::access_denied, "the servers refused the identity in auth= (ZAUTHFAILED)"};
       break;
     case Event::failed:
       return;  // not from a server

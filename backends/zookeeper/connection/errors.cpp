@@ -26,7 +26,7 @@ constexpr std::array known_codes = {
     Code{ZCONNECTIONLOSS, Problem::unknown_outcome, errc::ambiguous, "ZCONNECTIONLOSS"},
     Code{ZOPERATIONTIMEOUT, Problem::unknown_outcome, errc::ambiguous, "ZOPERATIONTIMEOUT"},
     Code{ZCLOSING, Problem::unknown_outcome, errc::ambiguous, "ZCLOSING"},
-    // Something went wrong on the way of an answer or at a server; nobody says how far the request had got.
+    // Something went wrong on the way of an answer or at a server; how far the request had got is unknown.
     Code{ZSYSTEMERROR, Problem::unknown_outcome, errc::ambiguous, "ZSYSTEMERROR"},
     Code{ZRUNTIMEINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZRUNTIMEINCONSISTENCY"},
     Code{ZDATAINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZDATAINCONSISTENCY"},
@@ -61,17 +61,17 @@ const Code* find(int code) noexcept {
 std::string_view explanation(int code) noexcept {
   switch (code) {
     case ZINVALIDACL:
-      return "the server does not accept the access rights that were asked for; with auth=, is the digest right?";
+      return "the server does not accept the requested access rights; if the URL has auth=, check it";
     case ZNOAUTH:
-      return "no right to do this; is auth= in the URL what the nodes were created with?";
+      return "no right to do this; auth= in the URL must be what the nodes were created with";
     case ZNOTREADONLY:
       return "the server is read-only: it has lost the ensemble";
     case ZNOCHILDRENFOREPHEMERALS:
       return "the parent is an ephemeral node, which has no children; another program uses this path";
     case ZSESSIONCLOSEDREQUIRESASLAUTH:
-      return "the server wants SASL, which dlock does not have";
+      return "the server requires SASL, which dlock does not support";
     case ZTHROTTLEDOP:
-      return "the server has too much to do and did not carry it out";
+      return "the server is overloaded and did not carry out the request";
     default:
       return zerror(code);
   }

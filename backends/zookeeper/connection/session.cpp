@@ -195,8 +195,8 @@ void Session::connected() {
   } else if (now >= deadline_) {
     return;  // the timer is about to say so
   } else if (granted < granted_) {
-    return end(options_.endpoint() + ": a server granted only " + text(granted) + " of session timeout, another one " +
-                   text(granted_),
+    return end(options_.endpoint() + ": a server granted a session timeout of only " + text(granted) +
+                   ", another one granted " + text(granted_),
                errc::unavailable);
   }
   if (fresh) reconnect_.ready();
@@ -286,7 +286,7 @@ void Session::await_deadline() {
 }
 
 std::string Session::overdue() const {
-  return options_.endpoint() + ": not heard of for most of the session timeout of " + text(granted_);
+  return options_.endpoint() + ": no answer for most of the session timeout of " + text(granted_);
 }
 
 Failure Session::problem() const {
@@ -304,15 +304,15 @@ void Session::end(const std::string& why, errc problem) {
   const Failure failure = problem_;
   const bool refused = problem == errc::access_denied;
   if (refused) {
-    reconnect_.down_until(failure, TimePoint::max());  // until somebody wants it again, and not at once
+    reconnect_.down_until(failure, TimePoint::max());  // until it is wanted again, and not at once
   } else {
     reconnect_.down(failure);
   }
   // All who lose a session at the same moment want a new one; what was drawn at random holds.
   held_back_ = stood && !refused;
-  // The client library connects before it hears that its credentials are refused. Nobody is to want it back for that.
+  // The library connects before it hears that its credentials are refused. Users must then not ask for it again.
   if (!stood || refused) user_.session_suspended(failure);
-  // Before it is closed: then its nodes go, and somebody else is let in.
+  // Before it is closed: then its nodes go, and another client gets the lock.
   if (stood) user_.session_lost({errc::lost, why});
   retire_handle();
   if (stood) fire_watches();
@@ -379,7 +379,7 @@ void Session::watch_fired(Handle::WatchId id) {
   if (auto watch = watches_.extract(id)) watch.mapped()();
 }
 
-// Those that there are now: whoever is told may watch anew.
+// Those that there are now: a handler may watch again.
 void Session::fire_watches() {
   std::vector<Handle::WatchId> ids;
   ids.reserve(watches_.size());

@@ -37,7 +37,7 @@ bool Holds::contains(std::string_view path, std::int64_t created) const {
   });
 }
 
-// Each write that is answered tells of it.
+// Each answered write confirms it.
 void Holds::session_alive(TimePoint valid_until) {
   SessionHolds::session_alive(valid_until, requests_.session().granted_timeout() / 16);
 }
@@ -71,7 +71,7 @@ void Holds::looked(const OwnerId& owner, const Outcome& outcome, const Stat& sta
     if (!hold->watch) look_later(owner, poll_every);
     return;
   }
-  Failure why{errc::lost, "somebody removed the node " + hold->own.path + " of " + called(*hold)};
+  Failure why{errc::lost, "the node of " + called(*hold) + ", " + hold->own.path + ", was removed"};
   holds_.erase(owner);
   host_.lost(owner, std::move(why));
 }

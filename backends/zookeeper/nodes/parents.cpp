@@ -58,7 +58,7 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
       if (work->detours_left-- == 0) {
         return work->done({.status = Status::again,
                            .failure = {errc::unavailable, "the nodes above " + util::quoted(path) +
-                                                              " are removed as soon as they are made"}});
+                                                              " are removed as soon as dlock creates them"}});
       }
       work->missing.push_back(path.substr(0, slash));
       return create(work);
@@ -84,9 +84,8 @@ NodeKind Parents::kind() const noexcept {
 Failure Parents::no_place() const {
   if (options_.chroot.empty()) return {errc::protocol, "ZooKeeper says that its root does not exist"};
   // Through a session that has it as its root, it cannot be made.
-  return {errc::invalid_argument,
-          "path: there is no node " + util::quoted(options_.chroot) +
-              " in the ensemble; make it with dlock init, or leave it out of the URL and say prefix="};
+  return {errc::invalid_argument, "path: the ensemble has no node " + util::quoted(options_.chroot) +
+                                      "; run dlock init to create it, or omit the path from the URL and use prefix="};
 }
 
 }  // namespace dlock::zookeeper

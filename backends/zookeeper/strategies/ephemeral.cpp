@@ -96,11 +96,12 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
       return fail(id, outcome.failure);
   }
   if (node.stat.owner == 0) {
-    // Not for us to remove: it would hit the lock of whoever was faster.
+    // Not for us to remove: that would hit the lock of a faster client.
     if (node.stat.children == 0 && node.data.empty()) {
-      return fail(id, {errc::unavailable, "node " + util::quoted(attempt.path) +
-                                              " is in the way; if it is a container, left from the queue of another "
-                                              "strategy, the servers remove it within a minute or so, else delete it"});
+      return fail(id,
+                  {errc::unavailable, "node " + util::quoted(attempt.path) +
+                                          " is in the way; if it is a container left by the queue of another strategy, "
+                                          "the servers remove it within about a minute; otherwise delete it"});
     }
     return fail(id, {errc::protocol, "node " + util::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});
@@ -162,7 +163,7 @@ void Ephemeral::again(AttemptId id) {
 
 bool Ephemeral::may_repeat(AttemptId id) {
   if (requests_.ready() && ++find(id)->repeats <= max_repeats) return true;
-  fail(id, {errc::unavailable, "node " + util::quoted(find(id)->path) + " comes and goes too fast"});
+  fail(id, {errc::unavailable, "node " + util::quoted(find(id)->path) + " keeps appearing and disappearing"});
   return false;
 }
 
@@ -214,8 +215,8 @@ void Ephemeral::answer(AttemptId id, TryOutcome outcome) {
   attempt->done(std::move(outcome));
 }
 
-// Whether a node of our session is nobody's: neither held nor about to be removed. Then it was made by a create that
-// was not answered, and whoever asks for it first may have it.
+// Whether a node of our session has no owner: neither held nor about to be removed. Then a create that was not answered
+// made it, and the first attempt that asks for it may have it.
 bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
   return !holds_.contains(path, created) && !tombstones_.contains(path, created);
 }

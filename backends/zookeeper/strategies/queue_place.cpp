@@ -82,9 +82,9 @@ void QueuePlace::place(const std::string& node, const Stat& stat, const Handler&
 void QueuePlace::make_parents(const Handler& done) {
   if (++parents_made_ > max_parents_made) {
     parents_made_ = 0;
-    return done(
-        {.kind = Answer::Kind::trouble,
-         .failure = {errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as it is made"}});
+    return done({.kind = Answer::Kind::trouble,
+                 .failure = {errc::unavailable,
+                             "node " + util::quoted(lock_path_) + " is removed as soon as dlock creates it"}});
   }
   parents_.make(lock_path_, [this, &parents = parents_, path = lock_path_, self = lifetime_.watch(), round = round_,
                              done](const Parents::Made& made) {
@@ -106,15 +106,17 @@ void QueuePlace::make_parents(const Handler& done) {
 // The server takes no nodes below the lock's: what is that one?
 void QueuePlace::look_above(const Failure& why, const Handler& done) {
   if (!requests_.ready()) return done({.kind = Answer::Kind::refused, .failure = why});
-  requests_.get(lock_path_, guarded([this, why, done](const Outcome& outcome, const Handle::Node& node) {
-                  Answer answer{.kind = Answer::Kind::refused, .failure = why};
-                  if (outcome.problem == Problem::none && node.stat.owner != 0) {
-                    answer.failure = {errc::protocol, "node " + util::quoted(lock_path_) +
-                                                          " is ephemeral: the lock is held with strategy=ephemeral, "
-                                                          "which does not go together with a queue"};
-                  }
-                  done(answer);
-                }));
+  requests_.get(
+      lock_path_, guarded([this, why, done](const Outcome& outcome, const Handle::Node& node) {
+        Answer answer{.kind = Answer::Kind::refused, .failure = why};
+        if (outcome.problem == Problem::none && node.stat.owner != 0) {
+          answer.failure = {
+              errc::protocol,
+              "node " + util::quoted(lock_path_) +
+                  " is ephemeral: the lock is held with strategy=ephemeral, which cannot be mixed with a queue"};
+        }
+        done(answer);
+      }));
 }
 
 // --- An outcome that is not known ------------------------------------------------------------------------------------

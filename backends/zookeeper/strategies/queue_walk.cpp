@@ -15,7 +15,7 @@ constexpr std::string_view entered_mark = "\nheld";
 
 Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout) {
   return {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
-                              " is in a layout that does not exclude ours: " + std::string(layout)};
+                              " has another layout, whose locks do not exclude ours: " + std::string(layout)};
 }
 
 Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children, Space space) {
@@ -29,8 +29,8 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
         if (is_poisoned(parsed.sequence)) {
           queue.problem = {errc::protocol, "the sequence numbers below " + util::quoted(lock_path) + " are used up (" +
                                                std::to_string(parsed.sequence) +
-                                               "), so nobody can tell who is first; delete that node while nobody "
-                                               "uses the lock, and it begins anew"};
+                                               "), so the order of the waiters is unknown; delete that node while no "
+                                               "client uses the lock, and the numbers start again"};
         }
         break;
       case QueueNode::Kind::foreign:

@@ -61,7 +61,7 @@ void Sequential::warn_of_unknown_child(const std::string& name, const std::strin
   if (warned_of_.size() >= max_warned_of || !warned_of_.insert(lock_path).second) return;
   host_.warn({.name = name,
               .reason = {errc::protocol, "node " + util::quoted(child) + " below " + util::quoted(lock_path) +
-                                             " is of no lock that dlock knows; it is taken for nothing"}});
+                                             " belongs to no kind of lock that dlock knows; dlock ignores it"}});
 }
 
 }  // namespace dlock::zookeeper

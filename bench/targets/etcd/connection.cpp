@@ -34,7 +34,7 @@ std::string token_in(std::string_view answer) {
   while (reader.next()) {
     if (reader.field() == 2) token = reader.bytes();
   }
-  if (reader.broken() || token.empty()) fail("no token where one was to be");
+  if (reader.broken() || token.empty()) fail("the answer to the login has no token");
   return token;
 }
 

@@ -41,7 +41,7 @@ Outcome read_outcome(std::string_view answer) {
     }
     broken = broken || header.broken();
   }
-  if (broken || reader.broken()) throw std::runtime_error("etcd: an answer that is no message");
+  if (broken || reader.broken()) throw std::runtime_error("etcd: the answer is not a message");
   return outcome;
 }
 
@@ -58,7 +58,7 @@ std::uint64_t new_lease(EtcdConnection& connection) {
   while (reader.next()) {
     if (reader.field() == 2) id = reader.number();
   }
-  if (reader.broken() || id == 0) throw std::runtime_error("etcd: no lease where one was to be");
+  if (reader.broken() || id == 0) throw std::runtime_error("etcd: the answer has no lease");
   return id;
 }
 

@@ -52,7 +52,7 @@ std::string master_by_sentinel(const UrlText& url, const HostPort& sentinel) {
   }
   const std::string name = url.parameter("service_name").value_or("mymaster");
   const RedisReply reply = connection.call({"SENTINEL", "get-master-addr-by-name", name});
-  if (reply->elements != 2) throw std::runtime_error("the sentinel knows of no service " + name);
+  if (reply->elements != 2) throw std::runtime_error("the sentinel does not know service " + name);
   return shown(reply->element[0]->str, std::stoll(reply->element[1]->str));
 }
 
@@ -62,7 +62,8 @@ std::vector<SlotRange> slots_by_node(const UrlText& url, const HostPort& node) {
   std::vector<SlotRange> all;
   for (std::size_t i = 0; i < reply->elements; ++i) {
     const redisReply& range = *reply->element[i];
-    if (range.elements < 3 || range.element[2]->elements < 2) throw std::runtime_error("an unexpected CLUSTER SLOTS");
+    if (range.elements < 3 || range.element[2]->elements < 2)
+      throw std::runtime_error("unexpected answer to CLUSTER SLOTS");
     const redisReply& master = *range.element[2];
     const redisReply& name = *master.element[0];
     // One that does not know its own address is the one that was asked.

@@ -19,7 +19,7 @@ namespace dlock::bench {
 
 namespace {
 
-// Of the connections that the server takes, those left for clients, and for whoever is connected besides.
+// Of the connections that the server takes, those left for clients, and for other connections.
 constexpr std::size_t spare_connections = 64;
 
 // As a pattern that matches nothing else.
@@ -151,7 +151,7 @@ std::optional<Operations> RedisTarget::operations() {
   }
 }
 
-// Where the user has a prefix, what is below it need not be ours, but for the names that scenarios lock, and floors.
+// Where the user has a prefix, what is below it need not be ours, except the names that scenarios lock, and floors.
 void RedisTarget::clean_up() {
   std::vector<std::string> starts = {floors_};
   for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
@@ -171,7 +171,7 @@ void RedisTarget::unlink_matching(RedisConnection& connection, const std::string
   std::string cursor = "0";
   do {
     const RedisReply reply = connection.call({"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
-    if (reply->elements != 2) throw std::runtime_error("Redis: an unexpected answer to SCAN");
+    if (reply->elements != 2) throw std::runtime_error("Redis: unexpected answer to SCAN");
     cursor = reply->element[0]->str;
     const redisReply& keys = *reply->element[1];
     const std::size_t at_once = on_cluster(given()) ? 1 : 100;  // there, those of one command are in one slot

@@ -100,7 +100,7 @@ void remove_tree(_zhandle* handle, const std::string& path) {
     for (const std::string& each : paths) removals.begin(each);
     if (removals.finish()) return;
   }
-  throw std::runtime_error("ZooKeeper: somebody keeps making nodes below " + path);
+  throw std::runtime_error("ZooKeeper: another client keeps creating nodes below " + path);
 }
 
 }  // namespace dlock::bench

@@ -22,11 +22,11 @@ namespace {
 std::optional<Failure> why_kept(const LockInfo& info) {
   const std::string lock = std::string(to_string(info.space)) + " " + util::quoted(info.name);
   if (info.held)
-    return Failure{errc::timed_out, lock + " is held by " + (info.holder.empty() ? "somebody" : info.holder)};
-  if (info.waiters.value_or(0) > 0) return Failure{errc::timed_out, lock + " is waited for"};
+    return Failure{errc::timed_out, lock + " is held by " + (info.holder.empty() ? "an unknown client" : info.holder)};
+  if (info.waiters.value_or(0) > 0) return Failure{errc::timed_out, lock + " has waiters"};
   if (info.token.value() == 0) return std::nullopt;
   return Failure{errc::timed_out, lock +
-                                      " cannot be forgotten yet: it was in use within the last minute, somebody is "
+                                      " cannot be forgotten yet: it was in use within the last minute, a client is "
                                       "about to use it, or its last token, " +
                                       std::to_string(info.token.value()) + ", is ahead of the service's clock"};
 }
@@ -156,7 +156,7 @@ std::vector<std::string> Client::forget_idle(Duration idle, Space space) const {
   require(space);
   const Forgetting what{.name = {}, .idle = idle.value(), .space = space};
   if (what.idle < least_idle) {
-    throw Error(errc::invalid_argument, "idle: names can be forgotten when they were not taken for a minute or longer");
+    throw Error(errc::invalid_argument, "idle: must be at least one minute");
   }
   auto removed = detail::ask_or_throw<std::vector<std::string>>(
       core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });

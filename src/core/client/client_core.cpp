@@ -40,7 +40,7 @@ void ClientCore::make_backend(Url url, const BackendFactory& factory) {
   (void)engine().dispatch([&, made] {  // a new engine refuses nothing
     try {
       auto backend = factory(*main_, config);
-      if (!backend) throw Error(errc::unsupported, "the factory of the backend made nothing");
+      if (!backend) throw Error(errc::unsupported, "the backend factory returned no backend");
       context_->capabilities = backend->capabilities();
       main_->set_backend(std::move(backend));
     } catch (...) {
@@ -62,7 +62,8 @@ const std::shared_ptr<Shard>& ClientCore::shard_of(std::string_view name) {
   if (!ready_[index].load(std::memory_order_relaxed)) {
     std::shared_ptr<Shard> shard;
     if (!closing_) shard = make_shard();
-    // Where another cannot be had, for want of descriptors for instance, the first one serves these names, for good.
+    // If another cannot be made, for example because no descriptors are left, the first one serves these names for
+    // good.
     if (!shard) shard = main_;
     shards_[index] = std::move(shard);
     ready_[index].store(true, std::memory_order_release);

@@ -86,13 +86,13 @@ void MultiAttempt::got(Lease lease) {
 
 Failure MultiAttempt::failed(Failure why) const {
   if (why.code == errc::cancelled && !options_.cancel.stop_requested()) {
-    if (auto lost = loss("the wait for lock \"" + next().name + "\" was over")) return *std::move(lost);
+    if (auto lost = loss("the wait for lock \"" + next().name + "\" ended")) return *std::move(lost);
   }
   return naming(next().name, std::move(why));
 }
 
 std::optional<Failure> MultiAttempt::loss() const {
-  return loss("all locks were got");
+  return loss("all locks were acquired");
 }
 
 std::optional<Failure> MultiAttempt::loss(const std::string& before) const {

@@ -22,7 +22,7 @@ namespace detail {
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
 LockPlaces::LockPlaces(std::vector<LockPlace> as_named) : places(std::move(as_named)), order(places.size()) {
-  if (places.empty()) throw Error(errc::invalid_argument, "a lock of several needs the name of at least one");
+  if (places.empty()) throw Error(errc::invalid_argument, "a MultiLock needs the name of at least one lock");
   std::vector<std::string> endpoints;
   for (const LockPlace& place : places) {
     names.push_back(place.name);
@@ -90,7 +90,7 @@ class MultiLeaseState::WaitInAll {
     if (event.is_set()) return true;
     const auto now = Clock::now();
     if (!start_) start_ = now;
-    // What was waited in vain counts by itself: an engine that is driven by hand keeps a time of its own.
+    // Time waited without success is counted here: an engine that is driven by hand has its own time.
     const std::chrono::nanoseconds passed = std::max<std::chrono::nanoseconds>(now - *start_, in_vain_);
     const auto left = std::max(limit - passed, std::chrono::nanoseconds::zero());
     if (lease.shard().context().engine->wait(event, left)) return true;
@@ -114,7 +114,7 @@ Failure MultiLeaseState::await_release(bool& ours) {
     Failure failure;
     bool was_ours = false;
     if (!begun_[i]) {
-      // It was lost, or somebody has released it already.
+      // It was lost, or has been released already.
     } else if (!may_wait && !lease.release_ended().is_set()) {
       failure = would_deadlock();
     } else if (!all.wait(lease, response_limit(lease.shard().context()))) {

@@ -96,7 +96,7 @@ void MultiLock::lock() & {
   options.wait = forever;
   if (impl_->leases.mine().held()) {
     throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
-                        "this thread holds lock \"" + names().front() + "\" and those with it already"});
+                        "this thread already holds lock \"" + names().front() + "\" and the others of this MultiLock"});
   }
   impl_->leases.enter([&] { return acquire(options); });
 }

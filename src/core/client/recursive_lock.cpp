@@ -39,7 +39,8 @@ class RecursiveLock::Impl {
   bool enter_again() {
     if (leases_.count() == 0) return false;
     if (!leases_.mine().held()) {
-      throw Error(errc::lost, "lock \"" + lock_.name() + "\" was lost; unlock it as often as it was locked first");
+      throw Error(errc::lost, "lock \"" + lock_.name() +
+                                  "\" was lost; unlock it once for each time it was locked, then lock it again");
     }
     leases_.increment();
     return true;

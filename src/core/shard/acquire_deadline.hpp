@@ -14,7 +14,7 @@
 namespace dlock::detail {
 
 // The wait ends at its deadline, or as soon after as the service's first answer comes, but no later than the response
-// timeout after the start. What is reported is the last thing known: somebody else holds the lock (timed_out), or the
+// timeout after the start. What is reported is the last thing known: another lease holds the lock (timed_out), or the
 // service could not be asked (unavailable, ambiguous, or whatever the backend said).
 class AcquireDeadline {
  public:
@@ -41,7 +41,7 @@ class AcquireDeadline {
   // Why the wait for a lock, described, ended. Call when over().
   [[nodiscard]] Failure verdict(const std::string& lock) const {
     if (problem_) return *problem_;
-    if (answered_) return {errc::timed_out, lock + " is held by somebody else"};
+    if (answered_) return {errc::timed_out, lock + " is already held"};
     return {errc::unavailable, "the service did not answer about " + lock + " in time"};
   }
   [[nodiscard]] bool was_busy() const noexcept { return answered_ && !problem_; }

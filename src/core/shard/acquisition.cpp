@@ -150,7 +150,7 @@ void Acquisition::granted(Grant grant) {
     shard_->leases().release_unwanted(grant);
     if (!request_.wait) {
       return abort({errc::unavailable,
-                    "the grant of " + described(request_.space, request_.name) + " came after its lease was over"});
+                    "the grant of " + described(request_.space, request_.name) + " came after its lease had expired"});
     }
     shard_->executor().post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->restart();
@@ -165,7 +165,7 @@ void Acquisition::granted(Grant grant) {
 void Acquisition::all_granted() {
   const TimePoint now = shard_->executor().now();
   if (std::ranges::any_of(grants_, [now](const Grant& grant) { return now >= grant.valid_until; })) {
-    return abort({errc::unavailable, "the grant of several locks came after their lease was over"});
+    return abort({errc::unavailable, "the grant of several locks came after their leases had expired"});
   }
   AcquireResult result;
   for (Grant& grant : std::exchange(grants_, {})) {
@@ -195,7 +195,7 @@ void Acquisition::unreachable(Failure why) {
 
 void Acquisition::failed(Failure why) {
   if (!why.code) why.code = errc::protocol;  // a failure without a code would look like success to the caller
-  // That somebody else holds the lock, a backend says by busy().
+  // If another lease holds the lock, the backend calls busy().
   if (why.code == errc::timed_out) why.code = errc::unavailable;
   abort(std::move(why));
 }
@@ -231,8 +231,8 @@ void Acquisition::finish(AcquireResult result) {
   on_cancel_.reset();
   for (const Grant& grant : std::exchange(grants_, {})) shard_->leases().release_unwanted(grant);
   shard_->acquire_ended(result, request_.wait);
-  // Inside contend() whoever called that goes on; elsewhere a call to the sink may be below us on the stack. Before
-  // anybody is told, so that what the caller asks next comes after the contention has given up.
+  // Inside contend() its caller goes on; elsewhere a call to the sink may be below us on the stack. Before the caller
+  // is told, so that its next request comes after the contention has given up.
   if (!contending_ && contention_) shard_->forget_later(*this);
   answer(std::move(result));
 }

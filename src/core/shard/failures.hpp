@@ -26,7 +26,7 @@ namespace failures {
 
 [[nodiscard]] inline Failure events_dropped(std::uint64_t count) {
   return {std::make_error_code(std::errc::no_buffer_space),
-          std::to_string(count) + " events were dropped, because the observer is slower than they come"};
+          std::to_string(count) + " events were dropped, because the observer cannot keep up"};
 }
 
 }  // namespace failures

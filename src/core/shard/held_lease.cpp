@@ -65,7 +65,7 @@ bool HeldLease::over_for_program() {
 }
 
 void HeldLease::lose() {
-  shard_.leases().lose(state_, {errc::lost, "the lease of " + state_.described() + " ran out before it was renewed"});
+  shard_.leases().lose(state_, {errc::lost, "the lease of " + state_.described() + " expired before it was renewed"});
 }
 
 void HeldLease::follow(LeaseKeeper::Step step) {

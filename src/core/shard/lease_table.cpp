@@ -80,7 +80,7 @@ void LeaseTable::lose(LeaseState& lease, Failure why) {
         [event = LostEvent{lease.name(), lease.token(), std::move(why)}](Observer& observer) { observer.lost(event); });
   }
   if (held.has_fixed_end() && held.in_backend()) {
-    // No lease in the service runs out by itself here.
+    // No lease in the service expires by itself here.
     held.set_gone_from_backend();
     release_unwanted(lease.grant());
   }
@@ -96,7 +96,7 @@ void LeaseTable::give_back(const std::shared_ptr<LeaseState>& lease) {
     lease->set_gone();
     return lease->answer_release({}, false);
   }
-  if (was_lost) lose(*lease, {errc::lost, "the lease of " + lease->described() + " had run out when it was released"});
+  if (was_lost) lose(*lease, {errc::lost, "the lease of " + lease->described() + " had expired when it was released"});
   if (!lease->kept->lost()) subtract(shard_.counters().held);
   const bool in_backend = lease->kept->in_backend();
   lease->kept.reset();
@@ -115,7 +115,7 @@ void LeaseTable::give_back(const std::shared_ptr<LeaseState>& lease) {
 }
 
 void LeaseTable::release_unwanted(const Grant& grant) {
-  release_in_backend(grant, nullptr);  // nobody to tell; the backend goes on by itself
+  release_in_backend(grant, nullptr);  // no caller waits; the backend goes on by itself
 }
 
 void LeaseTable::release_in_backend(const Grant& grant, std::shared_ptr<LeaseState> lease) {

@@ -29,7 +29,7 @@ std::unique_ptr<Contention> Backend::contend_for_all(const std::vector<LockReque
 
 Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
   return {errc::invalid_argument, "semaphore " + util::quoted(request.name) + " is in use with " +
-                                      std::to_string(theirs) + " permits, and was asked for with " +
+                                      std::to_string(theirs) + " permits, but the request says " +
                                       std::to_string(request.permits)};
 }
 

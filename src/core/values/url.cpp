@@ -143,7 +143,7 @@ std::vector<Url::Host> parse_hosts(std::string_view text) {
 Url Url::parse(std::string_view text) {
   if (text.size() > max_url_bytes) refuse("longer than 64 KiB");
   if (std::any_of(text.begin(), text.end(), is_control)) refuse("has a control character");
-  if (text.find('#') != std::string_view::npos) refuse("fragments (#...) have no meaning here; write '#' as %23");
+  if (text.find('#') != std::string_view::npos) refuse("fragments (#...) are not supported; write '#' as %23");
 
   Url url;
   url.scheme_ = parse_scheme(text);

@@ -36,7 +36,7 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContai
   EXPECT_EQ(program.status(), PQTRANS_INTRANS);
   EXPECT_EQ(program.value("SHOW lock_timeout"), "1234ms");
   EXPECT_EQ(program.value("SHOW statement_timeout"), "1234s");
-  expect_error(errc::timed_out, "held by somebody else",
+  expect_error(errc::timed_out, "is already held",
                [&] { (void)lock_in_transaction(program.connection(), name, options(0ms)); });
   EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "not to wait is no error of SQL";
   program.rollback();

@@ -267,7 +267,7 @@ TEST_F(ClusterTest, DoctorSaysWhatAFailoverWouldCost) {
   const auto findings = one.diagnose();
   EXPECT_TRUE(mentions(findings, Severity::ok, "3 masters have all slots"));
   EXPECT_TRUE(mentions(findings, Severity::note, "replicas_ack=1"));
-  EXPECT_TRUE(mentions(findings, Severity::ok, "silent for 1500ms"));
+  EXPECT_TRUE(mentions(findings, Severity::ok, "not answered for 1500ms"));
   EXPECT_FALSE(mentions(findings, Severity::error, ""));
   EXPECT_TRUE(mentions(client("replicas_ack=1").diagnose(), Severity::ok, "which acknowledge locks"));
 }

@@ -379,7 +379,7 @@ TEST_F(SharingTest, OnlyWhatIsLongUnusedIsForgotten) {
   EXPECT_EQ(forget("0"), 0) << "it is held";
   (void)write("b:1", {.mode = "blind"});
   let_pass("a:1", 30'000);
-  EXPECT_EQ(forget("0"), 0) << "it is waited for";
+  EXPECT_EQ(forget("0"), 0) << "it has waiters";
   (void)leave("b:1", "leave");
   (void)leave("b:1", "leave");
   EXPECT_EQ(forget("60000000"), 0) << "it was taken just now";

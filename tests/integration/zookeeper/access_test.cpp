@@ -78,7 +78,7 @@ TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
   await_renewal(lease);
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
-  EXPECT_FALSE(mentions(client.diagnose(), Finding::Severity::error, "locks cannot be made"));
+  EXPECT_FALSE(mentions(client.diagnose(), Finding::Severity::error, "locks cannot be created"));
   const Client below = steady({}, "/app?" + std::string(long_session));
   EXPECT_TRUE(below.initialize().empty());
 }

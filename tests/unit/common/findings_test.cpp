@@ -21,7 +21,7 @@ TEST(CommonFindings, CompareClocks) {
   EXPECT_EQ(compared_clocks(1005, 1000, Severity::warning, "x").severity, Severity::ok);
   const Finding ahead = compared_clocks(1060, 1000, Severity::warning, "leases end early");
   EXPECT_EQ(ahead.severity, Severity::warning);
-  EXPECT_THAT(ahead.message, HasSubstr("ahead of ours; should it be stepped, leases end early"));
+  EXPECT_THAT(ahead.message, HasSubstr("ahead of ours; if it is corrected, leases end early"));
   EXPECT_THAT(compared_clocks(994, 1000, Severity::note, "x").message, HasSubstr("6s behind ours"));
 }
 
@@ -29,7 +29,7 @@ TEST(CommonFindings, WantEncryptionOnANetwork) {
   EXPECT_EQ(not_encrypted(true, "; do").severity, Severity::ok);
   const Finding finding = not_encrypted(false, "; do something");
   EXPECT_EQ(finding.severity, Severity::warning);
-  EXPECT_THAT(finding.message, HasSubstr("change everything; do something"));
+  EXPECT_THAT(finding.message, HasSubstr("change all traffic; do something"));
 }
 
 }  // namespace

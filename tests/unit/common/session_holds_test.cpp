@@ -90,7 +90,7 @@ TEST_F(SessionHoldsTest, ALeaseThatMayBeOverIsLostAndRemoved) {
   ASSERT_EQ(host.losses.size(), 1U);
   EXPECT_EQ(host.losses[0].owner, grant.owner);
   EXPECT_EQ(host.losses[0].why.code, errc::lost);
-  EXPECT_EQ(host.losses[0].why.detail, "the service was not heard of before the lease of lock \"a\" ran out");
+  EXPECT_EQ(host.losses[0].why.detail, "the service did not answer before the lease of lock \"a\" expired");
   EXPECT_THAT(calls, ElementsAre("remove the key of a"));
   EXPECT_TRUE(holds.empty());
 }

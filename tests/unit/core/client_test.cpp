@@ -232,8 +232,8 @@ TEST_F(ClientTest, TellsWhatWasForgottenOrWhyNot) {
   EXPECT_TRUE(with({}).forget("old"));
   EXPECT_FALSE(with({}).forget("new"));
   EXPECT_EQ(refusal({.name = {}, .held = true, .holder = "host:1:x"}), "lock \"new\" is held by host:1:x");
-  EXPECT_EQ(refusal({.name = {}, .held = true}), "lock \"new\" is held by somebody");
-  EXPECT_EQ(refusal({.name = {}, .waiters = 1}), "lock \"new\" is waited for");
+  EXPECT_EQ(refusal({.name = {}, .held = true}), "lock \"new\" is held by an unknown client");
+  EXPECT_EQ(refusal({.name = {}, .waiters = 1}), "lock \"new\" has waiters");
   EXPECT_NE(refusal({.name = {}, .token = FencingToken(42)}).find("its last token, 42"), std::string::npos);
   EXPECT_EQ(with({}).forget_idle(1min), (std::vector<std::string>{"old/1", "old/2"}));
   EXPECT_EQ(with({}).forget_idle(forever).size(), 2U);

@@ -144,7 +144,7 @@ TEST_F(HandlersTest, AnObserverThatThrowsHearsOfASingleDroppedEventAllTheSame) {
   bool told = false;
   observer_->on_event = [&] {
     const std::string& detail = observer_->last_warning.reason.detail;
-    told |= detail.starts_with("1 event") && detail.ends_with("dropped, because the observer is slower than they come");
+    told |= detail.starts_with("1 event") && detail.ends_with("dropped, because the observer cannot keep up");
     if (detail == "unsafe setting") throw std::runtime_error("oops");
   };
   EXPECT_TRUE(engine_->dispatch([&] {

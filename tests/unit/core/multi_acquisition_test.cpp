@@ -381,7 +381,7 @@ TEST_F(MultiAcquisitionTest, AFirstLeaseThatRunsOutEndsTheWaitForTheLast) {
   engine_->advance(10s);
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::lost);
-  EXPECT_EQ(outcome->failure.detail, "lock \"a\" was lost before the wait for lock \"c\" was over");
+  EXPECT_EQ(outcome->failure.detail, "lock \"a\" was lost before the wait for lock \"c\" ended");
   EXPECT_EQ(released(), (Names{"b", "a"}));
   expect_nothing_left();
 }
@@ -780,7 +780,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFa
   Failure failure;
   EXPECT_FALSE(lock.acquire({.lease = 10s, .renew = false}, failure).has_value());
   EXPECT_EQ(failure.code, errc::lost);
-  EXPECT_EQ(failure.detail, "lock \"a\" was lost before all locks were got");
+  EXPECT_EQ(failure.detail, "lock \"a\" was lost before all locks were acquired");
   EXPECT_EQ(released(), (Names{"b", "a"}));
   expect_nothing_left();
 }
@@ -796,7 +796,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutFor
   Failure failure;
   EXPECT_FALSE(lock.acquire({.wait = 0s}, failure).has_value());
   EXPECT_EQ(failure.code, errc::timed_out);
-  EXPECT_EQ(failure.detail, "lock \"c\" is held by somebody else");
+  EXPECT_EQ(failure.detail, "lock \"c\" is already held");
   EXPECT_EQ(now(), start + 2s);
 }
 

@@ -159,7 +159,7 @@ TEST_F(MultiLockTest, IsBusyWhileAPlainLockHoldsOneOfThem) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::timed_out);
-    EXPECT_EQ(e.detail(), "lock \"b\" is held by somebody else");
+    EXPECT_EQ(e.detail(), "lock \"b\" is already held");
   }
   EXPECT_FALSE(service_->held("a"));
   EXPECT_FALSE(service_->held("c"));

@@ -40,7 +40,7 @@ TEST(EtcdFailures, AMemberThatCannotAnswerSaysNothingAboutTheOutcome) {
       {14, "etcdserver: request timed out, possibly due to previous leader failure", Trouble::unavailable,
        errc::ambiguous},
       {14, "transport is closing", Trouble::unavailable, errc::ambiguous},
-      {14, "a call was broken off: INTERNAL_ERROR", Trouble::unavailable, errc::ambiguous},
+      {14, "a call was aborted: INTERNAL_ERROR", Trouble::unavailable, errc::ambiguous},
       {4, "context deadline exceeded", Trouble::unavailable, errc::ambiguous},
       {2, "context deadline exceeded", Trouble::unavailable, errc::ambiguous},
       {2, "etcdserver: server stopped", Trouble::unavailable, errc::ambiguous},
@@ -52,7 +52,7 @@ TEST(EtcdFailures, AMemberThatCannotAnswerSaysNothingAboutTheOutcome) {
 
 TEST(EtcdFailures, ACallThatNeverBeganIsNotInDoubt) {
   expect_rows({{14, "etcdserver: no leader", Trouble::unavailable, errc::unavailable}});
-  const GrpcStatus refused{.code = 14, .message = "a call was broken off: REFUSED_STREAM", .not_carried_out = true};
+  const GrpcStatus refused{.code = 14, .message = "a call was aborted: REFUSED_STREAM", .not_carried_out = true};
   EXPECT_EQ(trouble_in(refused), Trouble::unavailable);
   EXPECT_EQ(to_failure(refused, "h").code, errc::unavailable);
 }
@@ -91,7 +91,7 @@ TEST(EtcdFailures, WhatIsRefusedForGoodIsNotTriedAgain) {
       {11, "etcdserver: mvcc: required revision has been compacted", Trouble::refused, errc::protocol},
       {11, "etcdserver: too large lease TTL", Trouble::refused, errc::protocol},
       {12, "unknown service etcdserverpb.Lease", Trouble::refused, errc::unsupported},
-      {13, "a call ended within a message", Trouble::refused, errc::protocol},
+      {13, "a call ended in the middle of a message", Trouble::refused, errc::protocol},
       {15, "etcdserver: corrupt cluster", Trouble::refused, errc::protocol},
       {6, "there is one", Trouble::refused, errc::protocol},
       {99, "from the future", Trouble::refused, errc::protocol},

@@ -312,7 +312,7 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
       {"502", html("502"), 14, "HTTP status 502 instead of an answer"},
       {"503", html("503"), 14, "HTTP status 503 instead of an answer"},
       {"504", html("504"), 14, "HTTP status 504 instead of an answer"},
-      {"text/html", html("200"), 2, "the answer is not gRPC's"},
+      {"text/html", html("200"), 2, "the answer is not gRPC"},
       {"DATA with END_STREAM, no trailers",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
@@ -347,14 +347,14 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
          server.send_bytes(id, framed("message").substr(0, 9));
          server.finish(id);
        },
-       13, "a call ended within a message"},
+       13, "a call ended in the middle of a message"},
       {"half a prefix",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
          server.send_bytes(id, "\0\0"s);
          server.finish(id);
        },
-       13, "a call ended within a message"},
+       13, "a call ended in the middle of a message"},
       {"half a message, and a refusal",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
@@ -363,7 +363,7 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
        },
        14, "etcdserver: leader changed"},
       {"RST_STREAM", [](GrpcServer& server, Grpc::CallId id) { server.reset(id, NGHTTP2_INTERNAL_ERROR); }, 14,
-       "a call was broken off: INTERNAL_ERROR"},
+       "a call was aborted: INTERNAL_ERROR"},
       {"RST_STREAM behind a message",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
@@ -371,16 +371,16 @@ TEST_F(GrpcTest, WhatIsNoAnswerEndsTheCallWithAWord) {
          (void)server.output().size();
          server.reset(id, NGHTTP2_CANCEL);
        },
-       14, "a call was broken off: CANCEL"},
+       14, "a call was aborted: CANCEL"},
       {"RST_STREAM that tells of no error",
        [](GrpcServer& server, Grpc::CallId id) {
          server.respond(id);
          server.reset(id, NGHTTP2_NO_ERROR);
        },
-       14, "a call was broken off: NO_ERROR"},
+       14, "a call was aborted: NO_ERROR"},
       {"RST_STREAM that tells of no error, before the headers",
        [](GrpcServer& server, Grpc::CallId id) { server.reset(id, NGHTTP2_NO_ERROR); }, 14,
-       "a call was broken off: NO_ERROR"},
+       "a call was aborted: NO_ERROR"},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.what);
@@ -560,7 +560,7 @@ TEST_F(GrpcTest, ACompressedMessageBreaksTheConnectionAndWhatArrivedBeforeIsKept
   server_.respond(id);
   server_.send_bytes(id, framed("good") + "\x01\0\0\0\x01x"s + framed("never"));
   EXPECT_FALSE(exchange());
-  EXPECT_EQ(grpc_.problem(), "a compressed message");
+  EXPECT_EQ(grpc_.problem(), "the server sent a compressed message");
   EXPECT_EQ(said_of(id), Said{"good"});
   EXPECT_EQ(grpc_.begin(some_method, {}), 0);
   EXPECT_FALSE(grpc_.receive(server_.output()));
@@ -577,7 +577,7 @@ TEST_F(GrpcTest, AMessageThatWouldBeTooLongIsRefusedAtItsPrefix) {
   server_.respond(other);
   server_.send_bytes(other, "\0\0\x80\0\x01"s);
   EXPECT_FALSE(exchange());
-  EXPECT_EQ(grpc_.problem(), "a message of 8388609 bytes, more than 8388608");
+  EXPECT_EQ(grpc_.problem(), "the server sent a message of 8388609 bytes, more than 8388608");
 }
 
 TEST_F(GrpcTest, HeadersThatAreTooLongBreakTheConnection) {
@@ -587,7 +587,7 @@ TEST_F(GrpcTest, HeadersThatAreTooLongBreakTheConnection) {
   for (int i = 0; i < 20; ++i) headers.emplace_back("x-" + std::to_string(i), std::string(4000, 'x'));
   server_.only_headers(id, headers);
   EXPECT_FALSE(exchange());
-  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+  EXPECT_EQ(grpc_.problem(), "the server sent headers of more than 65536 bytes");
 }
 
 TEST_F(GrpcTest, HeadersAndTrailersTogetherMayBeTooLongAsWell) {
@@ -600,7 +600,7 @@ TEST_F(GrpcTest, HeadersAndTrailersTogetherMayBeTooLongAsWell) {
   ASSERT_TRUE(exchange());
   server_.finish(id, "2", std::string(40000, 'x'));
   EXPECT_FALSE(exchange());
-  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+  EXPECT_EQ(grpc_.problem(), "the server sent headers of more than 65536 bytes");
   EXPECT_EQ(said_of(id), Said{"message"});
 }
 
@@ -613,7 +613,7 @@ TEST_F(GrpcTest, HeadersThatAreTooManyBreakTheConnection) {
   std::string bytes = frame_of(NGHTTP2_HEADERS, 0, 1, block);
   for (int i = 0; i < 3; ++i) bytes += frame_of(NGHTTP2_CONTINUATION, 0, 1, std::string(16000, '\xbe'));
   EXPECT_FALSE(grpc_.receive(bytes));
-  EXPECT_EQ(grpc_.problem(), "headers of more than 65536 bytes");
+  EXPECT_EQ(grpc_.problem(), "the server sent headers of more than 65536 bytes");
 }
 
 TEST_F(GrpcTest, PingsAreAnsweredButNotFloodsOfThem) {

@@ -287,7 +287,7 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
            header + "\x10\x01" + sub('\x1a', sub('\x0a', "\x0b")),                    // broken
            header + "\x10\x01" + sub('\x1a', sub('\x1a', sub('\x12', "x"))),          // how many, as a text
        }},
-      {"a request about a lease",
+      {"a lease request",
        [](std::string_view text) { return whether(read_lease(text)); },
        {"", header, header + "\x12\x01x", header + lease + "\x1a\x01x", lease + "\x18", "\x08\x01" + lease}},
       {"a watch",
@@ -296,10 +296,10 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
       {"a login",
        [](std::string_view text) { return whether(read_authenticate(text)); },
        {"", header, "\x10\x01", "\x12\x05to", "\x12\x02to\x18"}},
-      {"a question for its status",
+      {"a status request",
        [](std::string_view text) { return whether(read_status(text)); },
        {"", header, "\x10\x03", "\x12\x01x\x1a\x01x", "\x12\x01x\x22\x01x", "\x12\x01x\x40\x01", "\x08\x01\x12\x01x"}},
-      {"a question for alarms",
+      {"an alarm request",
        [](std::string_view text) { return whether(read_alarms(text)); },
        {"\x10\x01", sub('\x12', "\x12\x01x"), sub('\x12', "\x10"), "\x12"}},
   };
@@ -308,7 +308,7 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
       const auto answer = reader.read(text);
       ASSERT_FALSE(answer.ok()) << reader.what << ": " << testing::PrintToString(text);
       EXPECT_EQ(answer.failure().code, errc::protocol);
-      EXPECT_EQ(answer.failure().detail, "etcd's answer to "s + reader.what + " is not one");
+      EXPECT_EQ(answer.failure().detail, "unexpected answer from etcd to "s + reader.what);
     }
   }
 }

@@ -99,8 +99,8 @@ TEST(EtcdOptions, NameWhatIsWrong) {
   for (const auto& [url, words] : std::vector<std::pair<std::string, std::string>>{
            {many + ",h", "host: more than 64 in the list"},
            {"etcd://a%2Fb", "host: \"a/b\" is not a host name"},
-           {"etcd://h/0", "path: \"/0\": etcd has no numbered databases; for a place of its own, see prefix"},
-           {"etcd://h/a/b", "path: \"/a/b\": etcd has no numbered databases; for a place of its own, see prefix"},
+           {"etcd://h/0", "path: \"/0\": etcd has no numbered databases; use prefix to keep locks apart"},
+           {"etcd://h/a/b", "path: \"/a/b\": etcd has no numbered databases; use prefix to keep locks apart"},
            {"etcd://me@h", "user: given without a password"},
            {"etcd://me:@h", "user: given without a password"},
            {"etcd://:hidden@h", password_alone},
@@ -119,9 +119,9 @@ TEST(EtcdOptions, NameWhatIsWrong) {
            {"etcd://h?tls_ca=/ca.pem", "parameter \"tls_ca\" needs etcds://"},
            {"etcd://h?tls_cert=/c.pem", "parameter \"tls_cert\" needs etcds://"},
            {"etcd://h?tls_key=/k.pem", "parameter \"tls_key\" needs etcds://"},
-           {"etcds://h?tls_ca=", "parameter \"tls_ca\" names no file"},
-           {"etcds://h?tls_cert=/c.pem", "tls_cert and tls_key go together"},
-           {"etcds://h?tls_key=/k.pem", "tls_cert and tls_key go together"},
+           {"etcds://h?tls_ca=", "parameter \"tls_ca\" is empty, but must name a file"},
+           {"etcds://h?tls_cert=/c.pem", "tls_cert and tls_key must be given together"},
+           {"etcds://h?tls_key=/k.pem", "tls_cert and tls_key must be given together"},
            {"etcd://h?strategy=queue", "URL: unknown parameter \"strategy\"" + takes},
            {"etcd://h?colour=red", "URL: unknown parameter \"colour\"" + takes},
        }) {

@@ -331,7 +331,7 @@ class EtcdSimulation {
     if (etcd_.ended.contains(static_cast<std::int64_t>(attempt.grant->token.value()))) return;
     for (const auto& each : acquire.client.host.losses) {
       if (each.owner != attempt.request.owner) continue;
-      EXPECT_FALSE(each.why.detail.starts_with("somebody removed")) << each.why.detail;
+      EXPECT_FALSE(each.why.detail.ends_with(", was removed")) << each.why.detail;
     }
   }
 

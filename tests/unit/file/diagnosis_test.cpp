@@ -62,7 +62,7 @@ TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0777), 0);
   EXPECT_EQ(finding("directory").severity, Severity::warning);
-  EXPECT_NE(finding("directory").message.find("anybody"), std::string::npos);
+  EXPECT_NE(finding("directory").message.find("every user"), std::string::npos);
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayMakeALocksFileFirst) {

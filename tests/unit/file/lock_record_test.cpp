@@ -190,7 +190,7 @@ TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
     const auto content = with(key, value);
     const auto* bad = std::get_if<BadRecord>(&content);
     ASSERT_NE(bad, nullptr) << key << " " << value;
-    EXPECT_EQ(bad->reason, "one of its fields makes no sense") << key << " " << value;
+    EXPECT_EQ(bad->reason, "one of its fields has an invalid value") << key << " " << value;
   }
 }
 

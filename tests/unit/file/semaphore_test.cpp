@@ -35,9 +35,8 @@ class FileSemaphoreTest : public testing::Test {
     const TryOutcome outcome = member.ask(member.request(Mode::exclusive, wait));
     ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
     EXPECT_EQ(outcome.failure.code, errc::invalid_argument);
-    EXPECT_THAT(outcome.failure.detail,
-                HasSubstr("is in use with " + std::to_string(theirs) + " permits, and was asked for with " +
-                          std::to_string(member.permits)));
+    EXPECT_THAT(outcome.failure.detail, HasSubstr("is in use with " + std::to_string(theirs) +
+                                                  " permits, but the request says " + std::to_string(member.permits)));
   }
   [[nodiscard]] std::string file() const { return scratch_.locks() + "/.sem/a.lock"; }
 

@@ -54,7 +54,7 @@ TEST_F(ElectionTest, ACampaignHasTheFormsOfAnAcquire) {
     (void)other.campaign({.wait = 0ms});
     ADD_FAILURE() << "another leads";
   } catch (const Error& busy) {
-    EXPECT_THAT(busy.what(), HasSubstr("election \"a\" is held by somebody else"));
+    EXPECT_THAT(busy.what(), HasSubstr("election \"a\" is already held"));
   }
   std::promise<Lease> led;
   other.async_campaign({.value = "two"}, [&](std::error_code, Lease lease) { led.set_value(std::move(lease)); });

@@ -206,13 +206,13 @@ TEST_F(PostgresFindings, RoomForConnectionsIsCountedByStrategy) {
   EXPECT_EQ(severity("connections"), Severity::ok) << "rows need three";
   use(Strategy::advisory);
   EXPECT_EQ(severity("connections"), Severity::warning);
-  expect("connections", "the server may have 97 and has 91");
+  expect("connections", "the server may have 97 connections and has 91");
   options.max_connections = 3;
   EXPECT_EQ(severity("connections"), Severity::ok);
   server.connections = Rows{.rows = {{"97", "5", "6", "4", "-1", "5"}}};
-  expect("connections", "this role may have 6 and has 4");
+  expect("connections", "this role may have 6 connections and has 4");
   server.connections = Rows{.rows = {{"97", "5", "-1", "4", "7", "5"}}};
-  expect("connections", "this database may have 7 and has 5");
+  expect("connections", "this database may have 7 connections and has 5");
 }
 
 TEST_F(PostgresFindings, AClockThatDiffersIsWarnedOf) {

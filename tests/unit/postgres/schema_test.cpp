@@ -252,7 +252,7 @@ TEST_F(PostgresSchemaSetUp, AViewInTheWayIsNoticed) {
     }
     return reply;
   };
-  EXPECT_NE(result().find("\"dlock\".\"fence\" is something else than a table"), std::string::npos);
+  EXPECT_NE(result().find("\"dlock\".\"fence\" is not a table"), std::string::npos);
 }
 
 TEST_F(PostgresSchemaSetUp, ARoleThatMayNotIsToldWhatSomebodyElseHasToDo) {

@@ -253,7 +253,7 @@ TEST_F(SentinelsTest, AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong) {
   set_all("three", 0);
   all["c"].server.dialling = FakeServer::Dialling::refuse;
   engine.advance(59s);
-  EXPECT_NE(located().find("has not heard of the last failover"), std::string::npos);
+  EXPECT_NE(located().find("does not know of the latest failover"), std::string::npos);
   engine.advance(1s);
   EXPECT_EQ(located(), "three");
   EXPECT_EQ(located(), "three");
@@ -284,7 +284,7 @@ TEST_F(SentinelsTest, AFewThatAreBehindAreNeverBelieved) {
   set_all("one", 4);
   for (const char* name : {"b", "c"}) all[name].server.dialling = FakeServer::Dialling::refuse;
   engine.advance(1min);
-  EXPECT_NE(located().find("has not heard of the last failover"), std::string::npos);
+  EXPECT_NE(located().find("does not know of the latest failover"), std::string::npos);
 }
 
 TEST_F(SentinelsTest, OneThatMayOnlyBeAskedForTheAddressIsBelieved) {

@@ -83,9 +83,9 @@ TEST(ServerError, SaysWhatToDoAboutAClusterNode) {
 TEST(ServerError, SaysWhatASentinelIsAndIsNot) {
   for (const char* command : {"'EVAL'", "'EVALSHA'", "'SCAN'", "'CLUSTER'", "`EVAL`"}) {
     const std::string text = std::string("ERR unknown command ") + command + ", with args beginning with: 'x' ";
-    EXPECT_EQ(to_failure(text).detail, "perhaps this is a sentinel, for which there is redis-sentinel://: " + text);
+    EXPECT_EQ(to_failure(text).detail, "perhaps this is a sentinel; use redis-sentinel://: " + text);
   }
-  EXPECT_TRUE(to_failure("ERR unknown command 'SENTINEL'").detail.starts_with("this server is no sentinel: "));
+  EXPECT_TRUE(to_failure("ERR unknown command 'SENTINEL'").detail.starts_with("this server is not a sentinel: "));
   for (const char* other : {"ERR unknown command 'SSUBSCRIBE'", "ERR unknown command", "ERR unknown command '"}) {
     EXPECT_EQ(to_failure(other).detail, std::string("Redis: ") + other);
   }

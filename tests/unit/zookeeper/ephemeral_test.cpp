@@ -329,7 +329,7 @@ TEST_F(EphemeralTest, ATryOfALockThatComesAndGoesEnds) {
     return Fate::answer;
   };
   const auto attempt = contend(*backend, false);
-  EXPECT_TRUE(failed(*attempt, errc::unavailable, "comes and goes"));
+  EXPECT_TRUE(failed(*attempt, errc::unavailable, "keeps appearing and disappearing"));
   EXPECT_GT(times, 0);
 }
 

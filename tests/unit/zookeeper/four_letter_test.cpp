@@ -87,7 +87,7 @@ TEST_F(FourLetterTest, AnAnswerWithoutEndIsGivenUp) {
       [](const std::string& received) { return to_srvr(received, {.repeat = std::string(65536, 'x')}); });
   const auto answer = ask(server.port());
   ASSERT_FALSE(answer.ok());
-  EXPECT_NE(answer.failure().detail.find("no end"), std::string::npos);
+  EXPECT_NE(answer.failure().detail.find("does not end"), std::string::npos);
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST_F(SemaphoreTest, AnotherNumberOfPermitsIsRefusedAndLeavesNothing) {
   for (const bool wait : {true, false}) {
     const auto attempt = take(3, wait);
     ASSERT_TRUE(failed(*attempt, errc::invalid_argument, "2 permits")) << wait;
-    EXPECT_NE(attempt->failure->detail.find("asked for with 3"), std::string::npos) << attempt->failure->detail;
+    EXPECT_NE(attempt->failure->detail.find("but the request says 3"), std::string::npos) << attempt->failure->detail;
   }
   EXPECT_TRUE(nodes().empty());
   const std::size_t before = ensemble.requests.size();

@@ -126,7 +126,7 @@ TEST(Checker, RefusesWhatNoRunCanHaveWritten) {
   EXPECT_EQ(why(again), "process 1 starts twice");
   History backwards;
   backwards.leaves("a").after(-1ns).leaves("b");
-  EXPECT_EQ(why(backwards), "the history is not in the order of time");
+  EXPECT_EQ(why(backwards), "the history is not in chronological order");
 }
 
 // The signal of a loss may overtake the note of the grant, which another thread makes; and its process may be killed
