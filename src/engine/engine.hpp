@@ -40,8 +40,8 @@ class Engine : public Executor {
   [[nodiscard]] virtual Notified notify(Task&& user_code, UserCode kind) = 0;
 
   // Another engine with a serialisation of its own, for a share of the work; it is driven by the same thread, runs user
-  // code in the same queues, and is stopped with this one. nullptr: there is none to be had. Any thread. Throws
-  // Error(unavailable) when descriptors cannot be had.
+  // code in the same queues, and is stopped with this one. nullptr: this engine has no others. Any thread. Throws
+  // Error(unavailable) when no descriptors are left.
   [[nodiscard]] virtual std::shared_ptr<Engine> sibling() { return nullptr; }
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.

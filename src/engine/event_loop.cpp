@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// User code runs in batches of at most so many, or of so much time. Between two of them whatever is due goes first:
+// User code runs in batches of limited number and time. Between two of them whatever is due goes first:
 // handlers, and with them timers, renewals and losses.
 constexpr int most_in_a_batch = 64;
 constexpr std::chrono::nanoseconds longest_batch = 500us;

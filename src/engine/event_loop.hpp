@@ -6,10 +6,10 @@
 //   -----------+-------------------------------+-------------------------------------------------------------------
 //   own thread | the own thread                | LeadPolicy says that callers come alone; or the work has ended
 //   caller     | one caller, inside wait()     | its event is set; or after LeadPolicy::longest_lead
-//   nobody     | nobody; the own thread sleeps | a caller comes alone (it leads); more callers, post(), notify() or
-//              |                               | stop() (the own thread leads); nobody came for longest_gap (the same)
+//   nobody     | none; the own thread sleeps   | a caller comes alone (it leads); more callers, post(), notify() or
+//              |                               | stop() (the own thread leads); no caller for longest_gap (the same)
 //
-// User code runs on the own thread alone, whoever leads, between handlers and in short batches.
+// User code runs on the own thread alone, whichever thread leads, between handlers and in short batches.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -55,7 +55,7 @@ class EventLoop {
 
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
 
-  // By a handler, first of all, so that its own time is not taken for waiting.
+  // By a handler, first of all, so that its own time does not count as waiting.
   void handler_begins() noexcept;
 
   // Refuses further user code.

@@ -22,8 +22,8 @@ class LeadPolicy {
 
   // A caller that waits for longer had better sleep, and leave the loop to a thread that is there for it.
   static constexpr std::chrono::nanoseconds longest_lead = std::chrono::milliseconds(2);
-  // How long nobody may look at the loop, between callers that lead in turn: the price is that much more delay of what
-  // happens meanwhile.
+  // How long the loop may be without a leader, between callers that lead in turn: events meanwhile are delayed by that
+  // much.
   static constexpr std::chrono::nanoseconds longest_gap = std::chrono::microseconds(500);
 
   // A caller begins to wait for this event.
@@ -43,8 +43,8 @@ class LeadPolicy {
 
   [[nodiscard]] int waiting() const noexcept { return waiting_; }
 
-  // Whether the own thread should leave the lead: callers come one by one, and nobody is left who sleeps until it has
-  // read an answer.
+  // Whether the own thread should leave the lead: callers come one by one, and no caller is left that sleeps until this
+  // thread has read an answer.
   [[nodiscard]] bool own_thread_may_leave(Clock::time_point now) const noexcept {
     if (came_alone_ < alone_enough) return false;
     if (waiting_ == 0) return now - last_went_ < longest_gap;

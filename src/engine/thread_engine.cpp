@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t most_tasks_in_a_turn = 256;
 constexpr std::size_t most_timers_in_a_turn = 64;
 // Callers run timers that are due, too, so that timers do not depend on when the loop's thread gets a processor. A
-// caller runs at most so many at the end of its turn, in one of so many turns, and then as many of a sibling that is
-// late by so much: none of that one's callers may be there to do it.
+// caller runs at most this many at the end of its turn, in one of this many turns. Then it runs as many of a sibling
+// that is late by this much, which may have no caller to do it.
 constexpr std::size_t most_timers_of_a_caller = 32;
 constexpr std::size_t turns_between_timers = 8;
 constexpr std::chrono::nanoseconds late = LeadPolicy::longest_gap;
@@ -34,8 +34,8 @@ constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
 // them at once.
 constexpr int several = 16;
-// The loop's thread waits so long for a turn before it looks whether somebody is to be told of a loss: the thread whose
-// turn it is may have been taken off its processor.
+// The loop's thread waits so long for a turn before it checks for losses to report: the scheduler may have suspended
+// the thread whose turn it is.
 constexpr std::chrono::nanoseconds longest_without_losses = std::chrono::microseconds(200);
 
 // A thread that gives its processor up between turns, when it has had it for a while, is seldom taken off it inside of
@@ -89,7 +89,7 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
     descriptor_.assign(fd, ec);
     if (ec) throw Error(errc::unavailable, "cannot watch a descriptor: " + ec.message());
   }
-  ~AsioDescriptor() override { (void)descriptor_.release(); }  // the descriptor belongs to somebody else
+  ~AsioDescriptor() override { (void)descriptor_.release(); }  // the descriptor is not ours
 
   void async_wait(Interest interest, std::function<void(std::error_code)> handler) override {
     const auto what = interest == Interest::readable ? asio::posix::stream_descriptor::wait_read
@@ -188,7 +188,7 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   const bool waits_for_nothing = Inside::innermost != nullptr;
   const By by = !waits_for_nothing && loop_->on_own_thread() ? By::loop : By::caller;
   bool at_once = true;
-  if (by == By::loop) {  // in a handler of the user: another thread's turn is over in no time
+  if (by == By::loop) {  // in a handler of the user: another thread's turn ends at once
     turn_.lock_first();
   } else if (if_busy == IfBusy::wait_for_turn && !waits_for_nothing) {
     turn_.lock();
@@ -297,7 +297,7 @@ bool ThreadEngine::put_into_inbox(Task task) {
   return true;
 }
 
-// Whoever leaves a task in the inbox because a turn is under way relies on the look after it.
+// A thread that leaves a task in the inbox because a turn is under way relies on the look after that turn.
 void ThreadEngine::work_off_inbox() noexcept {
   hand_over();
   while (inbox_filled_ && !left_to_loop_ && turn_.try_lock()) {

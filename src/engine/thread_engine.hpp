@@ -14,9 +14,10 @@
 //   what was posted)            | signals losses meanwhile         | the inbox
 //   a caller of a sibling       | goes on without                  | timers that are late; what has come
 //
-// Who has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there by one who
-// found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the rest, so that
-// others get their turn. Waiters whose events were set in a turn are woken after it (util::DeferredWakes).
+// A thread that has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there
+// by a thread that found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the
+// rest, so that others get their turn. Waiters whose events were set in a turn are woken after it
+// (util::DeferredWakes).
 //
 // Timers and descriptors are touched in turns only. Lock order: turn_, inbox_mutex_, the loop's.
 #pragma once
@@ -42,7 +43,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
  public:
   using Random = std::function<std::uint64_t()>;
 
-  // Starts the thread. Throws Error(unavailable) when thread or descriptors cannot be had.
+  // Starts the thread. Throws Error(unavailable) when no thread or descriptor is left.
   [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock, Random random);
   // Not started; use start() or sibling().
   ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random);

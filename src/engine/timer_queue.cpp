@@ -27,7 +27,7 @@ void TimerQueue::cancel(Id id) noexcept {
   const auto slot = static_cast<std::uint32_t>(id & 0xffff'ffffU);
   if (slot == 0 || slot > slots_.size()) return;
   const Slot& found = slots_[slot - 1];
-  // An id whose timer has run or was cancelled: the slot is free, or somebody else's.
+  // An id whose timer has run or was cancelled: the slot is free, or another timer has it.
   if (found.use != id >> 32U || found.place >= heap_.size() || heap_[found.place].slot != slot - 1) return;
   const auto ends_here = remove(found.place);
 }

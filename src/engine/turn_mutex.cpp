@@ -21,8 +21,8 @@ bool several_processors() noexcept {
 
 }  // namespace
 
-// Here and below all is in one total order (seq_cst): whoever goes to sleep says so before the last look at what it
-// waits for, and whoever changes that looks for sleepers afterwards.
+// Here and below all is in one total order (seq_cst): a thread that goes to sleep says so before its last look at what
+// it waits for, and a thread that changes that looks for sleepers afterwards.
 
 bool TurnMutex::try_lock() noexcept {
   std::uint32_t state = state_.load();
@@ -51,8 +51,8 @@ void TurnMutex::sleep_for_lock() noexcept {
     if ((state & locked) == 0 && first_.load() == 0) {
       if (state_.compare_exchange_weak(state, ((state | locked) & ~coming) - sleeper)) return;
     } else if ((state & coming) != 0) {
-      // It may be this one that is expected to come. Nobody sleeps before it has seen the flag cleared: the next unlock
-      // then sets it anew, and changes the word.
+      // It may be this one that is expected to come. No thread sleeps before it has seen the flag cleared: the next
+      // unlock then sets it again, and changes the word.
       (void)state_.compare_exchange_weak(state, state & ~coming);
     } else {
       hand_over();
@@ -84,7 +84,7 @@ bool TurnMutex::lock_first_until(const util::MonotonicPoint* until) noexcept {
       }
     }
     if (until != nullptr && std::chrono::steady_clock::now() >= *until) {
-      // An unlock that saw this thread here has woken nobody else.
+      // An unlock that saw this thread here has woken no other.
       --first_;
       hand_over();
       pass_on(state_.load());

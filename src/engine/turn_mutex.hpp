@@ -14,7 +14,7 @@ namespace dlock::engine {
 // Not fair: a thread that runs takes it before those that sleep. That is what keeps the rate up where there are more
 // callers than processors: a turn costs no switch of threads. Only lock_first() goes before everybody else.
 //
-// At most one of the sleepers is on its way at a time: further unlocks wake nobody until that one has come, or each
+// At most one of the sleepers is on its way at a time: further unlocks wake no thread until that one has come, or each
 // turn would cost a wake-up. (As in Go's sync.Mutex.) A std::mutex has neither; with 64 callers on two processors it
 // had a third of the rate.
 class DLOCK_CAPABILITY("mutex") TurnMutex {
@@ -23,16 +23,16 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   TurnMutex(const TurnMutex&) = delete;
   TurnMutex& operator=(const TurnMutex&) = delete;
 
-  // Fails also where somebody waits in lock_first().
+  // Fails also while a thread waits in lock_first().
   [[nodiscard]] bool try_lock() noexcept DLOCK_TRY_ACQUIRE(true);
   void lock() noexcept DLOCK_ACQUIRE();
   // Goes before all that wait in lock() or come to try.
   void lock_first() noexcept DLOCK_ACQUIRE();
-  // The same, at most for so long; whoever gives up has no place any more.
+  // The same, at most for so long; a thread that gives up loses its place.
   [[nodiscard]] bool lock_first_for(std::chrono::nanoseconds limit) noexcept DLOCK_TRY_ACQUIRE(true);
   void unlock() noexcept DLOCK_RELEASE();
 
-  // Whether somebody waits in lock_first().
+  // Whether a thread waits in lock_first().
   [[nodiscard]] bool somebody_goes_first() const noexcept { return first_.load() > 0; }
 
  private:

@@ -3,7 +3,7 @@
 //   queue       | runs                               | when many wait
 //   ------------+------------------------------------+------------------------------------------------
 //   loss_signal | before everything else             | all are kept: work goes on without the lock
-//   completion  | in turn with events                | all are kept: somebody waits for each
+//   completion  | in turn with events                | all are kept: a caller waits for each
 //   event       | in turn with completions           | most_events are kept, further ones are refused
 //
 // Each is in the order of the calls.

@@ -17,8 +17,8 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Everything before set() is visible to whoever saw is_set() or came out of wait(). The event may be destroyed as
-  // soon as it has been seen to be set: set() does not touch it afterwards.
+  // Everything before set() is visible to a thread that saw is_set() or returned from wait(). The event may be
+  // destroyed as soon as it has been seen to be set: set() does not touch it afterwards.
   void set() noexcept;
   [[nodiscard]] bool is_set() const noexcept { return state_.load() == state_set; }
 

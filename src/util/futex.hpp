@@ -13,8 +13,8 @@ using MonotonicPoint = std::chrono::time_point<std::chrono::steady_clock, std::c
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const MonotonicPoint* until = nullptr) noexcept;
 
-// Wakes at most so many. The word may be gone: only its address matters, and whoever sleeps on other memory that has
-// come to lie there wakes for no reason.
+// Wakes at most that many. The word may be gone: only its address matters, and a thread that sleeps on other memory at
+// that address wakes for no reason.
 void futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept;
 
 }  // namespace dlock::util

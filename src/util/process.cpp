@@ -58,7 +58,7 @@ int process_id() noexcept {
 }
 
 std::uint64_t kernel_random() {
-  // A child made by fork() must not hand out what its parent hands out, hence the generation.
+  // A child made by fork() must not hand out what its parent hands out, so there is a generation.
   struct Pool {
     std::array<std::uint64_t, 32> bits;  // 256 bytes: the most that getrandom() never cuts short
     std::size_t used = std::tuple_size_v<decltype(bits)>;

@@ -50,7 +50,7 @@ std::string Address::to_string() const {
   return error == 0 ? std::string(text.data()) : "?";
 }
 
-// Between the asker and the thread. The executor may be gone once nobody wants the answer.
+// Shared by the asker and the thread. The executor may be gone once the answer is not wanted.
 struct Resolution::Shared {
   Mutex mutex;
   Executor* executor DLOCK_GUARDED_BY(mutex) = nullptr;

@@ -1,5 +1,5 @@
 // Host names to addresses, without blocking the engine: getaddrinfo() has no deadline, so it runs on a thread of its
-// own, which nobody waits for.
+// own, which is never joined.
 #pragma once
 
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ struct Address {
   [[nodiscard]] std::string to_string() const;
 };
 
-// A question under way. Destroying it means that nobody wants the answer; in tasks only.
+// A question under way. Destroying it means that the answer is not wanted; in tasks only.
 class Resolution {
  public:
   using Handler = std::function<void(Result<std::vector<Address>>)>;

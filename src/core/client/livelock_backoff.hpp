@@ -1,8 +1,8 @@
 // How threads that take several locks at once, as std::lock() and std::scoped_lock do, come out of step. Such a thread
 // waits for one lock, tries the others, and if one is busy lets go of all and waits for that one. Two that name the
 // same locks in different orders can meet like that again and again, when every request takes the same time, as it does
-// over one connection. So whoever let go pauses at random before it waits again, for about as long as it held in vain,
-// and for twice as long each time: what is known as exponential backoff with full jitter.
+// over one connection. So a caller that let go pauses at random before it waits again, for about as long as it held in
+// vain, and for twice as long each time: what is known as exponential backoff with full jitter.
 #pragma once
 
 #include <algorithm>

@@ -38,7 +38,7 @@ class MultiAttempt {
   [[nodiscard]] bool may_try_all() const noexcept;
   [[nodiscard]] std::shared_ptr<Acquisition> all(AcquireCompletion done) const;
   void got_all(Lease first, std::vector<Lease> others);
-  // Why there is no use in asking for one after the other, after all at once could not be had.
+  // Why it is no use to ask for one after the other, after the request for all at once failed.
   [[nodiscard]] std::optional<Failure> cannot(const Failure& why);
   [[nodiscard]] bool complete() const noexcept { return got_ == locks_->order.size(); }
   [[nodiscard]] const LockPlace& next() const { return locks_->places[locks_->order[got_]]; }
@@ -48,9 +48,9 @@ class MultiAttempt {
   }
   [[nodiscard]] AcquireOptions next_options() const;
   void got(Lease lease);
-  // What the caller is told where the next one cannot be had.
+  // What the caller is told if the next one cannot be acquired.
   [[nodiscard]] Failure failed(Failure why) const;
-  // What the caller is told where all were got, but the first of them did not last so long.
+  // What the caller is told if all were acquired, but one of the first was lost by then.
   [[nodiscard]] std::optional<Failure> loss() const;
 
   // No more to be got: ends what watches for losses and for the caller's cancel.

@@ -48,7 +48,7 @@ class MultiLeaseState {
   [[nodiscard]] const LockPlaces& locks() const noexcept { return *locks_; }
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
   [[nodiscard]] bool held() const noexcept;
-  // Looks for losses that nobody has signalled yet.
+  // Looks for losses that are not signalled yet.
   [[nodiscard]] std::stop_token look_for_loss() const;
 
   // Gives back all that are there, in reverse order, without waiting for the services. The first call answers true and
@@ -71,7 +71,7 @@ class MultiLeaseState {
 
   const std::shared_ptr<const LockPlaces> locks_;
   std::vector<Lease> leases_;  // as named; empty where there is none yet
-  std::vector<bool> begun_;    // whose release was ours to begin
+  std::vector<bool> begun_;    // whose release we began
   std::stop_source lost_;
   std::atomic<bool> released_{false};
 };

@@ -1,5 +1,5 @@
 // The ways in which an acquire tells a caller that waited how it ended. Each calls acquire(failure), which answers with
-// a lease, or with an empty one and a failure that has a code; timed_out means that somebody else held the lock.
+// a lease, or with an empty one and a failure that has a code; timed_out means that another lease held the lock.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ auto lease_or_code(Acquire acquire, std::error_code& ec) {
   return lease;
 }
 
-// nullopt: somebody else held it.
+// nullopt: another lease held it.
 template <class Acquire>
 auto lease_unless_busy(Acquire acquire) {
   Failure failure;

@@ -24,7 +24,7 @@ namespace dlock::detail {
 class LeaseState;
 class Shard;
 
-// How an acquire ended: with a lease, or with a failure; timed_out means that somebody else held the lock.
+// How an acquire ended: with a lease, or with a failure; timed_out means that another lease held the lock.
 struct AcquireResult {
   std::shared_ptr<LeaseState> lease = nullptr;
   Failure failure = {};
@@ -108,7 +108,7 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
   std::unique_ptr<Contention> contention_;
 
-  Lease lease_;  // released with this, if nobody takes it
+  Lease lease_;  // released with this if it is not taken
   std::vector<Lease> other_leases_;
   Failure failure_;
   util::Event ended_;

@@ -10,7 +10,7 @@ namespace dlock::detail {
 
 namespace {
 
-// Between two questions, if nothing tells of a change: half of it to all of it, at random.
+// Between two questions, if no event reports a change: half of it to all of it, at random.
 constexpr std::chrono::nanoseconds interval = std::chrono::seconds(1);
 
 }  // namespace
@@ -38,7 +38,7 @@ void LeaderObserver::stop() noexcept {
     const util::MutexLock lock(mutex_);
     stopped_ = true;
     if (running_) {
-      // From inside the handler: whoever called it throws it away.
+      // From inside the handler: its caller destroys it.
       if (shard_->engine().must_not_block()) return;
       returned_ = &returned;
     } else {

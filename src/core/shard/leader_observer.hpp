@@ -66,7 +66,7 @@ class LeaderObserver final : public std::enable_shared_from_this<LeaderObserver>
   bool due_ DLOCK_GUARDED_BY(mutex_) = false;
   bool running_ DLOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ DLOCK_GUARDED_BY(mutex_) = false;
-  util::Event* returned_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // somebody waits for the end of the call under way
+  util::Event* returned_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // a thread waits for the end of the call under way
   Handler handler_;                                           // belongs to the call under way, else to stop()
 };
 

@@ -36,7 +36,7 @@ class LeaseKeeper {
   [[nodiscard]] Step due(TimePoint now) noexcept;
   [[nodiscard]] Step renewed(TimePoint now, TimePoint valid_until) noexcept;
   [[nodiscard]] Step renewal_failed(TimePoint now, Retry retry = Retry::soon) noexcept;
-  // The session was heard of; no renewal of ours.
+  // The session was confirmed; not by a renewal of ours.
   [[nodiscard]] Step extended(TimePoint now, TimePoint valid_until) noexcept;
 
   // The service was away and may have forgotten the lease: a renewal soon will tell.

@@ -24,13 +24,13 @@ class Shard;
 // Called when a release ended: whether the lock had still been ours, and what went wrong.
 using ReleaseCompletion = Callback<Failure, bool>;
 
-// Each phase is left at most once, by whoever comes first:
+// Each phase is left at most once, by the side that comes first:
 //
 //   phase       | the program                      | the client's tasks                               | left for
 //   ------------+----------------------------------+--------------------------------------------------+-------------
 //   held        | may rely on it until valid_until | renew it, and lose it in time                    | lost,
 //               |                                  |                                                  | giving_back
-//   lost        | was or will be told by lost()    | have given it up, but for release()              |
+//   lost        | was or will be told by lost()    | have given it up, except release()              |
 //   giving_back | is inside release()              | leave it alone                                   | given_back
 //   given_back  | has released it                  | whichever comes upon it releases it in the       | gone
 //               |                                  | backend: that of release(), or one that renews   |
@@ -64,7 +64,7 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   void join(std::stop_source signal_of_all);
 
   // Gives it back. True: `done` runs exactly once, as a task, or right here if the client is closed. False: it was lost
-  // or given back before, and `done` does not run. Never fails for want of memory: what cannot be left to the engine
+  // or given back before, and `done` does not run. Never fails when memory is short: what cannot be left to the engine
   // now is done by the task that comes upon it.
   static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
                       engine::IfBusy if_busy) noexcept;

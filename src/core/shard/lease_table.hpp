@@ -32,7 +32,7 @@ class LeaseTable {
   void lose(LeaseState& lease, Failure why);
   // The program has given it back, lost or not; no effect if that was done before.
   void give_back(const std::shared_ptr<LeaseState>& lease);
-  // Frees a grant that nobody waits for any more.
+  // Frees a grant whose caller no longer waits.
   void release_unwanted(const Grant& grant);
 
   // Loses and releases all of them.

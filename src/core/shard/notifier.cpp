@@ -28,7 +28,7 @@ void Notifier::tell(Callback<Observer&> event) {
 void Notifier::complete(Task handler) {
   (void)run(
       [self = shared_from_this(), handler = std::move(handler)]() mutable {
-        // Whoever runs it is also the one that destroys what it captured.
+        // The thread that runs it also destroys what it captured.
         const Task once = std::move(handler);
         self->guarded(once);
       },
@@ -69,7 +69,7 @@ void Notifier::guarded(const Code& code) noexcept {
   try {
     observer_->warning({"", {errc::invalid_argument, "a handler of the program threw: " + what}});
   } catch (...) {
-    add(exceptions_);  // the observer itself throws: there is nobody left to tell
+    add(exceptions_);  // the observer itself throws: nothing is left to report to
   }
 }
 

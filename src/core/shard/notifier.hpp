@@ -1,4 +1,4 @@
-// Runs the program's own code for a client: handlers, and what its observer is told. An exception from it is caught and
+// Runs the program's own code for a client: handlers, and calls of its observer. An exception from it is caught and
 // counted. Any thread.
 #pragma once
 

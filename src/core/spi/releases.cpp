@@ -45,7 +45,7 @@ void Releases::attempt(std::shared_ptr<Attempt> attempt) {
     using Status = ReleaseOutcome::Status;
     const TimePoint now = executor_.now();
     if (answer.ok()) {
-      // Nobody could have the lock before the lease was over, unless an earlier attempt freed it.
+      // No other client can hold the lock before the lease expires, unless an earlier attempt freed it.
       const bool freed_before = attempt->ambiguous && now < attempt->grant.valid_until;
       return attempt->done({.status = answer.value() || freed_before ? Status::released : Status::not_owner});
     }

@@ -10,7 +10,7 @@ namespace {
 
 using detail::TryMachine;
 
-// Tries under way that nobody waits for any more. What they are granted has to be released before the backend goes.
+// Tries under way whose callers no longer wait. Their grants must be released before the backend is destroyed.
 struct Orphans {
   std::size_t count = 0;
   std::function<void()> all_gone;
@@ -76,7 +76,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
     }
   }
 
-  // A writer who waits, and found the lock busy, has left a mark that keeps readers out.
+  // A waiting writer that found the lock busy has left a mark that keeps readers out.
   [[nodiscard]] bool may_have_left_something() const {
     const bool marks = request_.wait && request_.space == Space::read_write && request_.mode == Mode::exclusive;
     return machine_.outcome_unknown() || (marks && found_busy_ && !granted_);

@@ -93,7 +93,7 @@ TryMachine::Step TryMachine::timer() {
 TryMachine::Step TryMachine::wait_for_change(TimePoint now) {
   state_ = State::waiting;
   nanoseconds pause = between(policy_.poll_min, policy_.poll_max);
-  // A lock that runs out tells nobody. A little later than announced, because the service's clock decides.
+  // A lock that expires sends no wake-up. A little later than announced, because the service's clock decides.
   if (retry_after_ && *retry_after_ < pause) {
     pause = std::min(pause, *retry_after_ + between(nanoseconds(0), std::chrono::milliseconds(2)));
   }

@@ -11,8 +11,8 @@
 
 namespace dlock::detail {
 
-// The order try, watch, try again is what makes a wake-up impossible to lose: whoever released before the watch stood
-// is seen by the second try, whoever releases after it by the watch. An uncontended acquire is one try and no watch.
+// The order try, watch, try again is what makes a wake-up impossible to lose: the second try sees a release before the
+// watch was set, the watch sees a release after that. An uncontended acquire is one try and no watch.
 class TryMachine {
  public:
   enum class Report { none, granted, busy, unreachable, failed };
