@@ -1,4 +1,4 @@
-// What the observer of a client hears of its connections.
+// Reports to the observer of a client about its connections.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace dlock::common {
 
-// Who is told about a connection. In tasks only.
+// The receiver of news about a connection. In tasks only.
 class ConnectionObserver {
  public:
   ConnectionObserver() = default;
@@ -34,7 +34,7 @@ class ConnectionNews {
     explicit Source(ConnectionNews& news) : news_(news) {}
     void connected() override;
     void broken(const Failure& why) override;
-    // Nobody needs it any more, so it is not missed.
+    // It is not needed any more, so its loss is no news.
     void not_needed() {
       if (broken_) connected();
     }

@@ -1,4 +1,4 @@
-// What every backend across a network tells whoever asks for its diagnosis.
+// Findings that every backend across a network reports.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ namespace dlock::common {
 [[nodiscard]] Finding compared_clocks(std::int64_t server, std::int64_t ours, Finding::Severity severity,
                                       std::string_view consequence);
 
-// What passes over a network without encryption may come from anybody, and so may the locks. and_so: the rest of the
+// Without encryption an attacker on the network path can forge messages, and so the locks. and_so: the rest of the
 // sentence, with what to do about it.
 [[nodiscard]] Finding not_encrypted(bool this_machine, std::string_view and_so);
 

@@ -1,5 +1,5 @@
-// Whether somebody is still there: a connection over which nothing was heard for a while is asked something, and counts
-// as dead if nothing is heard for as long again.
+// Whether the peer is still there: after a silent period the connection is probed, and after another one it counts as
+// dead.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Health {
     virtual void health_ask() = 0;
     // Take in what has arrived already: perhaps it is we who were asleep. May end the connection, with stop().
     virtual void health_catch_up() = 0;
-    // Nobody is there.
+    // The peer is gone.
     virtual void health_dead() = 0;
 
    protected:

@@ -31,7 +31,7 @@ namespace dlock::common {
 }
 
 // The prefix of a kind: "dlock:" becomes "dlock.rw:", "dlock/" becomes "dlock.rw/", "x" becomes "x.rw". An empty one
-// stays empty: then all kinds are in one place, and whoever asks for that keeps their names apart.
+// stays empty: then all kinds are in one place, and the user keeps their names apart.
 [[nodiscard]] inline std::string kind_prefix(std::string_view prefix, Space space, std::string_view behind = {}) {
   const bool ends = prefix.ends_with(':') || prefix.ends_with('/');
   const std::size_t at = prefix.size() - (ends ? 1 : 0);

@@ -12,7 +12,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// Whoever needs the connection does not wait for the end of a long pause, but neither does each of them dial.
+// A caller that needs the connection does not wait for the end of a long pause, but not every such caller dials.
 constexpr nanoseconds between_attempts = milliseconds(50);
 constexpr nanoseconds longest_after_refusals = std::chrono::seconds(10);
 // All clients of a server that went lose their connections at the same moment.

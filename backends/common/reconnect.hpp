@@ -8,7 +8,7 @@
 //
 // The pauses grow (dlock::Backoff) until a connection was good: it lasted, or proved to be of use. A connection that
 // breaks soon after it was made is no better than one that could not be made. After a final refusal (a wrong password,
-// a database that does not exist) it connects only when somebody wants it, or, where it is kept up, much less often.
+// a database that does not exist) it connects only when it is wanted, or, where it is kept up, much less often.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ class Reconnect {
   // connect: called when it is time to; one of ready(), down(), rest() and stop() follows.
   Reconnect(Executor& executor, Rules rules, std::function<void()> connect);
 
-  // Somebody needs the connection: connects now if it is idle, and soon if it is pausing.
+  // The connection is needed: connects now if it is idle, and soon if it is pausing.
   void want();
   // The connection stands.
   void ready();

@@ -17,7 +17,7 @@ namespace dlock::common {
 void refuse_renewal(const Backend::RenewHandler& done);
 
 // What is wrong with a lease where sessions live for so long without their client, as that parameter of the URL says.
-// The default lease is taken as it is: whoever gives the parameter means all locks.
+// The default lease is accepted as it is: the parameter is meant for all locks.
 [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease,
                                                         std::chrono::nanoseconds default_lease,
                                                         std::chrono::nanoseconds session, const std::string& parameter);

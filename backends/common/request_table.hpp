@@ -16,8 +16,8 @@
 
 namespace dlock::common {
 
-// Payload: what the user keeps with a request; movable, with a member `done` that is empty once nobody waits for the
-// answer any more. In tasks only.
+// Payload: what the user keeps with a request; movable, with a member `done` that is empty once the answer is not
+// wanted any more. In tasks only.
 template <class Payload>
 class RequestTable {
  public:
@@ -68,7 +68,7 @@ class RequestTable {
   // All that were sent, because the connection is gone.
   [[nodiscard]] std::deque<Entry> take_sent();
 
-  // Nobody wants the answer any more. True: it was not sent and never will be. An unknown id is ignored.
+  // The answer is not wanted any more. True: it was not sent and never will be. An unknown id is ignored.
   bool withdraw(Id id);
   // Forgets everything.
   void clear();

@@ -166,7 +166,7 @@ void Stream::send_output() {
       return close_later(broken(describe_errno(errno)));
     }
     output_done_ += static_cast<std::size_t>(count);
-    // With TLS nobody can tell which of the plain bytes are gone.
+    // With TLS it is unknown which of the plain bytes were sent.
     sent_ = filter_ ? written_ : sent_ + static_cast<std::uint64_t>(count);
   }
   output_.clear();
@@ -187,7 +187,8 @@ void Stream::close(Failure why, bool orderly) {
   events_.closed(std::move(why), orderly);
 }
 
-// Whoever writes does not expect to hear of the end inside the call. And the server may have said why it hung up.
+// The caller of write() does not expect to hear of the end inside the call. And the server may have said why it hung
+// up.
 void Stream::close_later(Failure why) {
   executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
     if (!life.over()) receive();

@@ -38,7 +38,7 @@ class Stream {
     virtual void received(std::string_view bytes) = 0;
     // All that had arrived has been handed over.
     virtual void drained() = 0;
-    // The connection could not be made, or is over; orderly: the other side closed it. Nothing follows.
+    // The connection could not be made, or has ended; orderly: the other side closed it. Nothing follows.
     virtual void closed(Failure why, bool orderly) = 0;
 
    protected:
@@ -50,8 +50,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
 
-  // Starts connecting; opened() or closed() follows, never inside the call. Whoever set the deadline watches over it:
-  // here it only divides the time between several addresses.
+  // Starts connecting; opened() or closed() follows, never inside the call. The caller enforces the deadline: here it
+  // only divides the time between several addresses.
   void open(TimePoint deadline);
   // Adds to what is to be sent. Only once it is open.
   void write(std::string_view bytes);
@@ -59,7 +59,7 @@ class Stream {
   void flush();
   // Takes in what has arrived already, without waiting for the next turn. May report anything.
   void receive();
-  // From now on, closing throws away what the network has not taken, instead of sending it when nobody expects it.
+  // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
   void discard() noexcept { discard_ = true; }
   // Connected, and the server has not said anything in the TLS handshake yet.
   [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_; }
@@ -92,7 +92,7 @@ class Stream {
   std::unique_ptr<TlsFilter> filter_;
   bool open_ = false;
   bool heard_ = false;    // something came from the network
-  bool secured_ = false;  // the TLS handshake is over
+  bool secured_ = false;  // the TLS handshake is complete
   bool discard_ = false;
   bool waiting_writable_ = false;
 

@@ -34,7 +34,7 @@ class TcpDial {
   using Handler = std::function<void(Result<Connected>)>;
 
   // Calls done once, later, as a task; it may destroy the attempt. Each address gets its share of the time until the
-  // deadline; whoever set that watches over it. hint: nullptr for none; outlives the attempt.
+  // deadline; the caller enforces that. hint: nullptr for none; outlives the attempt.
   TcpDial(Executor& executor, const std::string& host, std::uint16_t port, TimePoint deadline, PeerHint* hint,
           Handler done);
   // The same where the addresses are known: at least one.

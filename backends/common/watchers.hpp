@@ -1,5 +1,5 @@
 // Who waits for what: those of one client who wait for the same thing, under one key, in the order in which they came.
-// Whoever hears of the thing tells all of them, or only the first one.
+// The one that hears of the thing tells all of them, or only the first.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Watchers {
   void tell_all(const std::string& key);
   void tell_all();
   // Tells the one that has watched longest. If that one leaves before anything was taken(), the next one is told, as a
-  // task: nobody knows whether it did anything about it.
+  // task: it is unknown whether it did anything about it.
   void tell_first(const std::string& key);
   // One of those who watch it has got what they wait for, so the others need not look.
   void taken(const std::string& key);

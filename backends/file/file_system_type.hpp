@@ -9,7 +9,7 @@ namespace dlock::file {
 enum class LockTrust {
   local,   // the kernel of this machine keeps the locks and sees every change
   shared,  // other machines may have it mounted, or a user process stands between: locks and inotify see half the truth
-  unknown,  // not in the table; taken for local
+  unknown,  // not in the table; treated as local
 };
 
 struct FileSystemType {

@@ -93,7 +93,7 @@ bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
 
 void ForkGuard::close(int fd, std::uint64_t depth) noexcept {
   Registry& all = registry();
-  // Closed under the mutex: after that, the number may be anybody's, and a fork in between must not close it.
+  // Closed under the mutex: after that, the number may be reused, and a fork in between must not close it.
   const util::MutexLock lock(all.mutex);
   if (all.depth.load(std::memory_order_relaxed) != depth) return;
   all.guarded[static_cast<std::size_t>(fd)] = false;

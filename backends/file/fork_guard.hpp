@@ -42,7 +42,7 @@ class GuardedFd {
   ~GuardedFd() { reset(); }
 
   // Owns what open_fd() answers; empty, with errno set, if that is negative. A descriptor that a fork may have caught
-  // on its way here is closed again and opened anew: whatever the child has then carries no lock.
+  // on its way here is closed and opened again: whatever the child has then carries no lock.
   template <class Open>
   [[nodiscard]] static GuardedFd open(Open&& open_fd) {
     constexpr int attempts = 100;  // each is lost only to another fork() within a microsecond

@@ -1,5 +1,5 @@
-// The hash of file names and records: XXH128, seed 0, most significant byte first. Not cryptographic; whoever relies on
-// it for identity compares the full name, too.
+// The hash of file names and records: XXH128, seed 0, most significant byte first. Not cryptographic; code that relies
+// on it for identity compares the full name, too.
 #pragma once
 
 #include <cstdint>

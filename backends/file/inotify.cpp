@@ -36,7 +36,7 @@ int Inotify::subscribe(Executor& executor, int fd, std::uint32_t mask, Listener&
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   Subscription fresh;
   {
-    // Watches are made and ended under the mutex: the kernel has one for each file, whoever asks.
+    // Watches are made and ended under the mutex: the kernel has one for each file, for all callers together.
     const util::MutexLock lock(mutex_);
     if (const int error = start(executor); error != 0) return error;
     const int watch = ::inotify_add_watch(fd_.get(), path.c_str(), mask);

@@ -82,7 +82,7 @@ class Inotify : public std::enable_shared_from_this<Inotify> {
   [[nodiscard]] bool listens(int watch, const Listening& listening) DLOCK_EXCLUDES(mutex_);
   void unsubscribe(int watch, const Listener& listener) noexcept DLOCK_EXCLUDES(mutex_);
 
-  // Set once, by whoever subscribes first; what comes is read in tasks of its executor.
+  // Set once, by the first subscriber; events are read in tasks of its executor.
   GuardedFd fd_;
   Executor* reader_ = nullptr;
   std::unique_ptr<Descriptor> descriptor_;

@@ -69,7 +69,7 @@ std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& pat
 }
 
 LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
-  // Who has not written yet who it is does not know of its lead, either.
+  // A holder that has not written its record yet does not know of its lead, either.
   const bool held = seen.held && (space_ != Space::election || seen.value);
   LockInfo info{.name = std::move(name), .held = held, .space = space_};
   for (const SlotHolder& each : seen.holders) info.holders.push_back(each.info);
@@ -78,7 +78,7 @@ LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
     if (held) info.holder = read->record.holder;
     if (seen.permits_in_use) info.permits = read->record.permits;
   }
-  // Nobody's lease runs out by itself; who has been there for the longest time stands for all.
+  // No lease expires by itself; the holder that has been there longest stands for all.
   if (!info.holders.empty()) info.holder = info.holders.front().holder;
   info.value = seen.value.value_or("");
   return info;
@@ -124,7 +124,7 @@ Result<std::vector<LockInfo>> LockSpace::list() {
   std::vector<LockInfo> locks;
   for (const auto& file : files.value()) {
     auto existing = directory_.open_existing(file);
-    if (!existing.ok() || !existing.value()) continue;  // not ours to read; diagnose() counts those
+    if (!existing.ok() || !existing.value()) continue;  // we may not read it; diagnose() counts those
     auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
     if (!seen.ok()) continue;
     auto name = lock_name_of(file, seen.value().record);
@@ -174,9 +174,9 @@ Result<std::vector<std::string>> LockSpace::forget(const Forgetting& what) {
   return removed;
 }
 
-// Whoever has opened the file before it goes is granted nothing on it: once the lock of it is theirs, they look whether
-// its path still leads to it, and try again. A try that comes in the moment when the lock is ours finds it busy, so
-// nothing is locked that is not likely to be removed.
+// A process that opened the file before its removal is granted nothing on it: once it has locked the file, it checks
+// whether the path still leads to it, and tries again. A try that comes in the moment when the lock is ours finds it
+// busy, so nothing is locked that is not likely to be removed.
 Result<std::optional<std::string>> LockSpace::forget_file(const std::string& file, std::int64_t newest) {
   const std::optional<std::string> nothing;
   const std::string path = directory_.path_of(file);

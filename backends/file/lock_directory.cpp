@@ -56,7 +56,7 @@ Failure directory_failure(int parent, const std::string& name, const std::string
 }
 
 // The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
-// the file's own group consists of others. Past the umask: whoever asks for a mode means it.
+// the file's own group consists of others. The umask does not apply: a mode that was asked for is meant.
 bool give_access(int fd, const Access& access) noexcept {
   mode_t mode = access.mode;
   struct stat status {};
@@ -67,7 +67,7 @@ bool give_access(int fd, const Access& access) noexcept {
   return ::fchmod(fd, mode) == 0;
 }
 
-// Makes a directory and opens it; somebody else may be doing the same.
+// Makes a directory and opens it; another process may be doing the same.
 Result<util::UniqueFd> make_directory(int parent, const std::string& name, const std::string& path, mode_t mode,
                                       bool below) {
   struct stat above {};
@@ -133,7 +133,7 @@ std::optional<Failure> problem_with_file_system(std::uint32_t magic, const std::
 mode_t new_file_mode(mode_t directory) noexcept {
   const bool to_group = (directory & (S_IWGRP | S_IXGRP)) == (S_IWGRP | S_IXGRP);
   const bool to_others = (directory & (S_IWOTH | S_IXOTH)) == (S_IWOTH | S_IXOTH);
-  // Strangers share such a directory, not locks: there each user has files of his own.
+  // Strangers share such a directory, not locks: there each user has its own files.
   if (to_others && (directory & S_ISVTX) != 0) return private_file;
   return private_file | (to_group ? group_bits : 0U) | (to_others ? others_bits : 0U);
 }
@@ -165,7 +165,7 @@ std::optional<Failure> LockDirectory::reopen() {
 }
 
 Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
-  constexpr int attempts = 16;  // each is lost only to somebody who makes or removes the file at the same time
+  constexpr int attempts = 16;  // each fails only if another process makes or removes the file meanwhile
   for (int i = 0; i < attempts; ++i) {
     OpenFile opened{.fd = open_writable(file), .identity = {}};
     if (!opened.fd && errno == ENOENT) {
@@ -230,8 +230,8 @@ GuardedFd LockDirectory::create(const std::string& file) const {
   return fd;
 }
 
-// Makes the file with its final permissions from the first moment on, so that another user of the group who comes at
-// the same time is not turned away. Fails where the file system cannot do that.
+// Makes the file with its final permissions from the first moment on, so that another user of the group is not refused
+// at the same time. Fails where the file system cannot do that.
 GuardedFd LockDirectory::create_shared(const std::string& file, const Access& access) const {
   auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, private_file); });
   if (!fd) return fd;

@@ -1,7 +1,7 @@
 // The directory that holds the lock files.
 //
-// It is opened once, and lock files are opened relative to it without following symbolic links, so nobody can lead us
-// out of it. Its path is looked at again whenever it matters whether other processes would find the same file there.
+// It is opened once, and lock files are opened relative to it without following symbolic links, so no link leads out of
+// it. Its path is looked at again whenever it matters whether other processes would find the same file there.
 // Serialised by the backend.
 #pragma once
 
@@ -76,7 +76,7 @@ class LockDirectory {
 [[nodiscard]] Result<std::optional<FileIdentity>> find_file(const std::string& path);
 
 // The permissions of lock files in a directory of this mode: a file is open to those who may make and remove files
-// beside it, and to nobody else. In a sticky directory that everybody may write to, such as /tmp, that is the owner
+// beside it, and to no other user. In a sticky directory that all users may write to, such as /tmp, that is the owner
 // alone.
 [[nodiscard]] mode_t new_file_mode(mode_t directory) noexcept;
 

@@ -38,7 +38,7 @@ enum class LockType : short { read, write };
 // one open() do not. What the description has of those bytes already is turned into the type asked for.
 [[nodiscard]] Result<LockState> take_lock(int fd, const std::string& path, LockType type = LockType::write,
                                           ByteRange range = {});
-// Looks without taking. Works on a read-only descriptor, whose closing wakes nobody.
+// Looks without taking. Works on a read-only descriptor, whose closing wakes no waiter.
 [[nodiscard]] Result<LockState> look_at_lock(int fd, const std::string& path, LockType type = LockType::write,
                                              ByteRange range = {});
 void drop_lock(int fd, ByteRange range = {}) noexcept;
@@ -61,7 +61,7 @@ struct FileContent {
 [[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
 // What read_content() found, as an error if it is not a record of this lock. To be reported, never repaired: the file
-// may be somebody's data.
+// may be another program's data.
 [[nodiscard]] std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name,
                                                   const std::string& path);
 

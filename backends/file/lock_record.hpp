@@ -62,7 +62,7 @@ using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
 
 // What a leader says of itself, beside the record with the same owner.
 [[nodiscard]] std::string format_value(const OwnerId& owner, std::string_view value);
-// nullopt: nobody's, this owner's not, or just being written.
+// nullopt: there is none, it is another owner's, or it is just being written.
 [[nodiscard]] std::optional<std::string> parse_value(std::string_view text, const OwnerId& owner);
 
 // max(stored + 1, wall clock in microseconds), so that tokens grow even when the file was deleted in between; nullopt

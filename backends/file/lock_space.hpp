@@ -35,7 +35,7 @@ struct SharedState {
   std::atomic<std::uint64_t> path_looks{0};
 };
 
-// For so long what is known of a file is taken for true, if the kernel would tell of a change.
+// For so long what is known of a file is trusted, if the kernel would report a change.
 constexpr auto trust_path = std::chrono::milliseconds(250);
 
 class LockSpace {
@@ -52,7 +52,7 @@ class LockSpace {
   [[nodiscard]] bool release(const Grant& grant);  // false: it was not the grant's any more
   [[nodiscard]] Result<LockInfo> inspect(const std::string& name);
   [[nodiscard]] Result<std::vector<LockInfo>> list();
-  // "; ..., which have to end or release it" for a refusal; empty if nobody is known to hold it.
+  // "; ..., which have to end or release it" for a refusal; empty if no holder is known.
   [[nodiscard]] std::string who_holds(const std::string& name);
   [[nodiscard]] Result<std::vector<std::string>> forget(const Forgetting& what);
   [[nodiscard]] std::vector<Finding> diagnose();
@@ -79,7 +79,7 @@ class LockSpace {
     RecordContent record;
     std::vector<SlotHolder> holders = {};
     bool permits_in_use = false;
-    std::optional<std::string> value = std::nullopt;  // of an election: what its holder, and nobody before, has written
+    std::optional<std::string> value = std::nullopt;  // of an election: what its present holder has written
   };
 
   [[nodiscard]] BackendHost& host() const noexcept { return host_; }
@@ -110,7 +110,7 @@ class LockSpace {
 
   [[nodiscard]] NameState* find(std::string_view file) noexcept;
   [[nodiscard]] NameState& obtain(const std::string& file, const std::string& name);
-  // Forgets the name if nobody holds or waits.
+  // Forgets the name if it has no holder and no waiter.
   void settle(NameState& state);
   void settle_later(const std::string& file);
   void post_for(const std::string& file, void (LockSpace::*task)(NameState&));
@@ -118,9 +118,9 @@ class LockSpace {
   // --- Where the kinds differ (entering.cpp) ---
   // The answer that needs no kernel, because this client itself holds the lock or keeps others out.
   [[nodiscard]] std::optional<TryOutcome> refused_here(const NameState& state, const LockRequest& request) const;
-  // Somebody else of this client found the semaphore full, and nobody has been told of a change since.
+  // Another waiter of this client found the semaphore full, and none has been told of a change since.
   [[nodiscard]] bool full_a_moment_ago(const NameState& state, const LockRequest& request) const noexcept;
-  // Nobody else can be let in by this client.
+  // This client can let no other in.
   [[nodiscard]] bool closed(const NameState& state) const noexcept;
   // Takes the locks that the request needs, of state.fd, as far as they do not depend on the record.
   [[nodiscard]] Result<LockState> enter(NameState& state, const LockRequest& request);
@@ -137,7 +137,7 @@ class LockSpace {
   [[nodiscard]] Result<LockState> look_for(int fd, const std::string& path, const LockRequest& request);
   // Whether one of those who wait might enter.
   [[nodiscard]] Result<LockState> look_for_waiters(const NameState& state);
-  // Somebody was entering just then, which makes no event when it is over.
+  // Another process was entering just then, which makes no event when it ends.
   void look_again_soon(NameState& state);
 
   // --- Waiting and loss (file_waiting.cpp) ---
@@ -170,7 +170,7 @@ class LockSpace {
   [[nodiscard]] Result<Glimpse> glimpse(int fd, const std::string& path);
   [[nodiscard]] std::optional<Failure> look_at_holders(int fd, const std::string& path, Glimpse& seen) const;
   [[nodiscard]] LockInfo describe(std::string name, const Glimpse& seen) const;
-  // Removes the file if its last token is this one or a smaller one, and nobody has the lock. Answers the lock's name.
+  // Removes the file if its last token is this one or a smaller one, and the lock is free. Answers the lock's name.
   [[nodiscard]] Result<std::optional<std::string>> forget_file(const std::string& file, std::int64_t newest);
   // The names of files that are, by name, lock files.
   [[nodiscard]] Result<std::vector<std::string>> entries();

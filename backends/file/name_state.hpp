@@ -45,7 +45,7 @@ class HeldLocks {
     const auto found = std::ranges::find(more_, owner, &HeldLock::owner);
     return found != more_.end() ? &*found : nullptr;
   }
-  // So that add() fails for want of memory no more.
+  // So that add() no longer fails when memory is short.
   void make_room() {
     if (first_ && more_.size() == more_.capacity()) more_.reserve(2 * more_.size() + 1);
   }

@@ -70,7 +70,7 @@ Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path
     const ByteRange at = found.value()->range;
     ranges.emplace_back(from, at.begin);
     if (at.length != 0) ranges.emplace_back(at.begin + at.length, to);
-    if (at.length != 1) continue;  // no slot: somebody has the whole file
+    if (at.length != 1) continue;  // no slot: a lock on the whole file
     SlotHolder holder;
     holder.info.mode = space != Space::read_write || writing ? Mode::exclusive : Mode::shared;
     auto content = parse_record(read_text(fd, at.begin, record_block), space);

@@ -3,11 +3,11 @@
 //
 //   byte         | write lock                                | read lock
 //   -------------+-------------------------------------------+------------------------------------------------
-//   0            | a writer; whoever changes the number of   | a reader; whoever holds a permit or waits for
-//                | permits, for that long                    | one
+//   0            | a writer; the one that changes the number | a reader; the one that holds a permit or waits
+//                | of permits, for that long                 | for one
 //   1            | a client in which a writer waits: new     |
 //                | readers stay out                          |
-//   2            | whoever enters beside others, for that    |
+//   2            | one that enters beside others, for that   |
 //                | long: mints a token, finds a slot         |
 //   4096 + 512 n | the holder in slot n, whose record begins |
 //                | there                                     |
@@ -52,7 +52,7 @@ inline constexpr std::uint32_t reader_slots = 1U << 20U;
 // Whether one of the first so many is free.
 [[nodiscard]] Result<LockState> look_for_slot(int fd, const std::string& path, std::uint32_t slots);
 
-// Who holds the lock by the file, those with the smallest tokens first.
+// The holders by the file, those with the smallest tokens first.
 struct SlotHolder {
   HolderInfo info;
   std::int64_t pid = 0;  // 0: the record is just being written

@@ -1,4 +1,4 @@
-// Makes sure that owners who gave up leave nothing behind in the store, whatever becomes of the messages.
+// Removes what owners that gave up have left in the store, even if messages are lost.
 #pragma once
 
 #include <chrono>
@@ -27,11 +27,11 @@ class Cleanups {
   enum class Stake { lease, place };
   void start(Space space, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
 
-  // The owner has been granted the lock, so what is heard of it is no sign of anything left behind, until it gives the
-  // lock back or has lost it. Needed only for owners of whom something may yet be heard.
+  // The owner has been granted the lock, so messages about it are no sign of anything left behind, until it releases
+  // the lock or has lost it. Needed only for owners about which messages may yet arrive.
   void keep(const OwnerId& owner) { kept_.insert(owner); }
   void drop(const OwnerId& owner) { kept_.erase(owner); }
-  // The store sent something for this owner, who waits for nothing.
+  // The store sent something for this owner, which waits for nothing.
   void heard_of(Space space, const std::string& name, const OwnerId& owner);
 
   // Calls done once nothing is left to be confirmed.
@@ -43,7 +43,7 @@ class Cleanups {
     Space space = Space::lock;
     std::string name;
     TimePoint moot;      // when there can be nothing left of the owner
-    bool again = false;  // something was heard of the owner since the last release was sent
+    bool again = false;  // a message about the owner came since the last release was sent
     Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };

@@ -8,7 +8,7 @@ struct Connection::Exchange {
   Unanswered unanswered;
   Delivery delivery;
   bool over = false;                        // answered, or given up
-  std::list<Timer>::iterator timeout = {};  // until it is over
+  std::list<Timer>::iterator timeout = {};  // until it has ended
 };
 
 Connection::Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,

@@ -52,7 +52,7 @@ class Connection final : private Session {
   [[nodiscard]] bool dead() const noexcept { return killed_.load(std::memory_order_relaxed); }
 
   // Has the store carry out call(store, parameters). done(parameters, result) is told the outcome once, `late` what
-  // arrives after that; errc::ambiguous means that the response timeout is over and the request may yet take effect.
+  // arrives after that; errc::ambiguous means that the response timeout has passed and the request may yet take effect.
   template <class Parameters, class Call, class Done, class Late>
   void request(Operation operation, const OwnerId& owner, const Parameters& parameters, Call call, Done done,
                Late late) {

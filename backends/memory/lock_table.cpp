@@ -7,7 +7,7 @@ namespace dlock::memory {
 
 namespace {
 
-// Tokens keep growing when a store is forgotten and made anew, because they are no smaller than the wall clock was.
+// Tokens keep growing when a store is forgotten and made again, because they are no smaller than the wall clock was.
 // Its microseconds fit below 2^63 for as long as system_clock's nanoseconds do.
 FencingToken wall_token(const Clock& clock) {
   using std::chrono::microseconds;
@@ -214,7 +214,7 @@ void LockTable::settle(Lock& lock, const Clock& clock) {
   if (std::erase_if(lock.holders, [&](const Holder& holder) { return holder.lease_ends <= now; }) > 0) {
     free(lock, first, clock);
   } else if (!lock.queue.empty()) {
-    admit(lock, clock);  // whoever stood before may have left with its session
+    admit(lock, clock);  // those before it may have left with their session
   }
 }
 
@@ -250,8 +250,8 @@ TimePoint LockTable::first_end(const Lock& lock) noexcept {
   return first;
 }
 
-// Without a line, readers who come and go would keep a waiting writer out for ever. Its mark is dated, because nobody
-// takes it away if the writer goes.
+// Without a line, readers who come and go would keep a waiting writer out for ever. Its mark expires, because it stays
+// if the writer goes.
 void LockTable::mark(Lock& lock, const LockRequest& request, std::chrono::nanoseconds length, const Clock& clock) {
   if (request.mode == Mode::shared || (lock.marked_until > clock.now() && lock.writer != request.owner)) return;
   lock.writer = request.owner;

@@ -1,7 +1,7 @@
-// Who holds what and until when, who waits, which token comes next: for a share of a memory store's names of one kind.
+// Holders, expiries, waiters and next tokens: for a share of a memory store's names of one kind.
 //
-// Whoever fits in beside those who hold the lock enters: alone (a lock, a writer), with other readers, or as long as
-// permits are left; but nobody before those who wait in line. So neighbouring readers enter together.
+// A request that fits in beside the holders enters: alone (a lock, a writer), with other readers, or as long as permits
+// are left; but never before those that wait in line. So neighbouring readers enter together.
 #pragma once
 
 #include <chrono>
@@ -60,7 +60,7 @@ class LockTable {
   [[nodiscard]] std::size_t size() const;
 
  private:
-  static constexpr std::size_t most_idle = 64;  // names that are remembered although nobody needs them
+  static constexpr std::size_t most_idle = 64;  // unused names that are still remembered
 
   struct Holder {
     OwnerId owner;
@@ -78,7 +78,7 @@ class LockTable {
     std::uint32_t permits = 1;  // of those who hold it or wait
     WaitQueue queue;
     std::map<std::uint64_t, Session*> watches;
-    // A writer who waits without a place in the line, and until when that keeps readers out.
+    // A writer that waits without a place in the line, and until when that keeps readers out.
     OwnerId writer;
     TimePoint marked_until;
 

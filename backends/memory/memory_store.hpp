@@ -1,7 +1,7 @@
 // The lock service behind memory://, the part that would be a server elsewhere. Clients reach it through a Connection.
 //
 // Every operation says who asks (an owner id) and may be repeated without harm. The store has no clock and no thread:
-// it reads the time on the clock of whoever asks, so clients that share a store should share a clock, and it notices
+// it reads the time on the asking client's clock, so clients that share a store should share a clock, and it notices
 // the end of a lease when next asked about that name.
 #pragma once
 
@@ -34,24 +34,24 @@ class MemoryStore {
 
   MemoryStore();
 
-  // The store that all clients of memory://name share, for as long as somebody holds on to it. In a child made by
+  // The store that all clients of memory://name share, for as long as a client holds on to it. In a child made by
   // fork() it is another than in the parent.
   [[nodiscard]] static std::shared_ptr<MemoryStore> named(std::string_view name);
 
   // --- Sessions -----------------------------------------------------------------------------------------------------
 
   void attach(Session& session);
-  // Forgets what the session waits for and watches. What it holds runs out by itself.
+  // Forgets what the session waits for and watches. What it holds expires by itself.
   void detach(Session& session) noexcept;
 
   // --- What clients ask ---------------------------------------------------------------------------------------------
 
-  // The owner of the lock is granted again: same token, a new lease. A writer who waits and does not get the lock
-  // leaves a mark for so long, which keeps readers out.
+  // The owner of the lock is granted again: same token, a new lease. A waiting writer that does not get the lock leaves
+  // a mark for so long, which keeps readers out.
   Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock) {
     return table(request.space, request.name).try_acquire(request, mark, session, clock);
   }
-  // The same, but waits in line if somebody else holds the lock.
+  // The same, but waits in line if another owner holds the lock.
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock) {
     return table(request.space, request.name).enqueue(request, session, clock);
   }
@@ -73,8 +73,8 @@ class MemoryStore {
   }
   [[nodiscard]] std::vector<std::string> forget(const Forgetting& what, const Clock& clock);
 
-  // Session::freed(the number) is called whenever the lock becomes free by release or break, and when somebody has got
-  // an election; the end of a lease goes unnoticed until somebody asks.
+  // Session::freed(the number) is called whenever the lock becomes free by release or break, and when an election has a
+  // new leader; the end of a lease goes unnoticed until the next request.
   [[nodiscard]] std::uint64_t watch(Space space, const std::string& name, Session& session);
   void unwatch(Space space, const std::string& name, std::uint64_t watch) { table(space, name).unwatch(name, watch); }
 

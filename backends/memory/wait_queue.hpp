@@ -1,4 +1,4 @@
-// First come, first served, and anybody may leave early. Not thread-safe.
+// First come, first served, and any waiter may leave early. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class WaitQueue {
  public:
   [[nodiscard]] bool empty() const noexcept { return order_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return order_.size(); }
-  // nullptr if nobody waits.
+  // nullptr if there is no waiter.
   [[nodiscard]] const Waiter* first() const noexcept { return order_.empty() ? nullptr : &order_.front(); }
   [[nodiscard]] OwnerId first_owner() const noexcept { return order_.empty() ? OwnerId() : order_.front().owner; }
 
