@@ -49,7 +49,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
     User& operator=(const User&) = delete;
     // A connection stands: streams can be opened.
     virtual void client_ready() = 0;
-    // It is gone, with its streams; or none could be had, of all members. Attempts go on by themselves, unless the
+    // It is gone, with its streams; or no member accepted one. Attempts go on by themselves, unless the
     // reason is final: then only when it is wanted again.
     virtual void client_down(const Failure& why) = 0;
 
@@ -73,7 +73,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   Client(Executor& executor, const Options& options, MemberFactory members, User& user);
   ~Client();
 
-  // Somebody needs it: connects, and stays connected.
+  // It is needed: connects, and stays connected.
   void want() { reconnect_.want(); }
   // A connection stands. While its login is repeated, requests wait.
   [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }

@@ -26,7 +26,7 @@ Trouble trouble_in(const GrpcStatus& status) {
   if (status.code == GrpcStatus::ok) return Trouble::none;
   if (says(status, "requested lease not found")) return Trouble::no_lease;
   if (is_about_rights(status)) return Trouble::refused;
-  // Somebody's rights were changed since the login; a signed token (JWT) is of no more use then.
+  // An administrator changed rights since the login; a signed token (JWT) is invalid then.
   if (says(status, "revision of auth store is old")) return Trouble::unauthorized;
   switch (status.code) {
     case GrpcStatus::unauthenticated:

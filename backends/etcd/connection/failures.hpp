@@ -1,4 +1,4 @@
-// What the ends of calls mean for whoever made them.
+// What the ends of calls mean for their callers.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ class Member {
     virtual void member_ended(CallId call, GrpcStatus status) = 0;
     // All that had arrived has been handed over.
     virtual void member_drained() = 0;
-    // The connection could not be made, or is over. Nothing follows.
+    // The connection could not be made, or has ended. Nothing follows.
     virtual void member_closed(Failure why) = 0;
 
    protected:
@@ -44,8 +44,8 @@ class Member {
   Member& operator=(const Member&) = delete;
   virtual ~Member() = default;
 
-  // Starts connecting; member_opened() or member_closed() follows, never inside the call. Whoever set the deadline
-  // watches over it.
+  // Starts connecting; member_opened() or member_closed() follows, never inside the call. The caller enforces the
+  // deadline.
   virtual void open(TimePoint deadline) = 0;
   // Only once it is open. 0: it takes no more calls.
   [[nodiscard]] virtual CallId begin(std::string_view method, const Grpc::Metadata& metadata) = 0;

@@ -1,8 +1,8 @@
 // A session of the client: a lease of etcd's, to which all of its keys belong. One at a time, kept alive, judged by our
-// own clock, and replaced when it is over.
+// own clock, and replaced when it has ended.
 //
 // That a keep-alive was answered proves nothing: a leader that was deposed and does not know it answers, too, while the
-// others have let the lease run out. So it counts, from when it was sent, only once a read that was sent after its
+// others have let the lease expire. So it counts, from when it was sent, only once a read that was sent after its
 // answer came back with the same term of Raft and the session's own key. For such a read the leader asks the others, so
 // the one that answered was the leader when it renewed the lease; and a later leader gives all leases their whole time
 // again.
@@ -34,9 +34,9 @@ class Session final : private Client::Stream {
     User& operator=(const User&) = delete;
     // A session stands (again).
     virtual void session_ready() = 0;
-    // The cluster was heard of: keys of the session are safe until then.
+    // The cluster answered: keys of the session are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
-    // Not connected just now, or no session can be had. Attempts go on by themselves, unless the reason is final.
+    // Not connected just now, or no session can be made. Attempts go on by themselves, unless the reason is final.
     virtual void session_suspended(const Failure& why) = 0;
     // The session's keys can no longer be relied on. The reason is errc::lost.
     virtual void session_lost(const Failure& why) = 0;
@@ -50,7 +50,7 @@ class Session final : private Client::Stream {
   Session(Client& client, User& user);
   ~Session();
 
-  // Somebody needs it: none is begun before, for who only asks needs none.
+  // It is needed. No session is begun before, because questions need none.
   void want();
   // The client's connection stands, or is gone.
   void client_ready();
@@ -79,7 +79,7 @@ class Session final : private Client::Stream {
 
   void beat();
   void beat_later(TimePoint at);
-  // What is under way concerns nobody any more.
+  // Answers to what is under way are ignored.
   void stop_attempts();
   void stream_said(std::string_view message) override;
   void stream_ended(const GrpcStatus& status) override;

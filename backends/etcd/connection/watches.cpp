@@ -93,7 +93,7 @@ void Watches::tell(std::int64_t id, News news, std::int64_t revision) {
   told(news, revision);
 }
 
-// Those that there are now: whoever is told may watch anew.
+// Those that there are now: a handler may watch again.
 void Watches::tell_orphans() {
   std::vector<std::int64_t> ids;
   for (const auto& [id, entry] : entries_) {

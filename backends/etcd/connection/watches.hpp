@@ -22,7 +22,7 @@ class Watches final : private Client::Stream {
   enum class News {
     standing,  // the watch is in effect: what happens behind the revision is told
     event,     // a key of the range went, or was put if that was asked for
-    over,      // the stream broke, or the history that was to be told is gone: look, and watch anew
+    over,      // the stream broke, or etcd has compacted the history: look, and watch again
   };
   // The revision: of the cluster, when it was told.
   using Handler = std::function<void(News, std::int64_t revision)>;
@@ -70,7 +70,7 @@ class Watches final : private Client::Stream {
   TimePoint opened_;  // it was
   std::int64_t last_id_ = 0;
   std::unordered_map<std::int64_t, Entry> entries_;
-  Timer timer_;  // until those are told that no server knows
+  Timer timer_;  // until those that no server knows are told
   Lifetime lifetime_;
 };
 

@@ -1,5 +1,5 @@
-// An acquire of several locks in one transaction: keys for all of them where nobody is in any of their queues, else for
-// none. It is sent once; where its answer is missing, all keys are given up, in doubt.
+// An acquire of several locks in one transaction: keys for all of them if all their queues are empty, else for none. It
+// is sent once; where its answer is missing, all keys are given up, in doubt.
 #pragma once
 
 #include <cstddef>

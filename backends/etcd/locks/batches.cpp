@@ -39,7 +39,7 @@ void Batches::send_waiting() {
   while ((under_way_ < most_under_way || !together_) && !waiting_.empty()) send(next_batch());
 }
 
-// In the order of their calls, but for a second acquire of a lock; and what goes in a revision goes before all that is
+// In the order of their calls, except a second acquire of a lock; and what goes in a revision goes before all that is
 // looked at in it, so that who watches from that revision on has missed nothing.
 Batches::Batch Batches::next_batch() {
   Batch batch;

@@ -1,7 +1,7 @@
 // Transactions about locks. Those that come while others are under way are sent together, as one: that is one entry in
 // the cluster's log instead of many, and one wait for its disks.
 //
-// Two acquires of one lock never go together: their keys would have the same revision, which says who is first. Nor
+// Two acquires of one lock never go together: their keys would have the same revision, which decides the order. Nor
 // does anything where there is a login: etcd 3.4 checks no rights within a transaction of transactions.
 #pragma once
 
@@ -30,8 +30,8 @@ class Batches {
 
   // As Client::call(). lock: what it makes a key for; empty: it makes none.
   void submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done);
-  // Those that were not sent yet will not be. They name a lease that is over, and with it what goes together with them
-  // would be refused.
+  // Those that were not sent yet will not be. They name a lease that has ended, and etcd would refuse what goes
+  // together with them.
   void fail_waiting(const Failure& why);
 
  private:

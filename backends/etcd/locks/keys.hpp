@@ -1,6 +1,6 @@
 // Which keys locks have. This layout is a promise: see docs/backends/etcd.md. No I/O.
 //
-//   dlock/orders%2F42/32698f7b3c1d5e0a.0         who holds the lock "orders/42" or waits for it, in the order of the
+//   dlock/orders%2F42/32698f7b3c1d5e0a.0         a holder of the lock "orders/42" or a waiter, in the order of the
 //                                                revisions that created them: the lease of a client's session, and a
 //                                                number that tells its keys for the lock apart
 //   dlock.rw/config/read/32698f7b3c1d5e0a.0      of a read-write lock; or write/

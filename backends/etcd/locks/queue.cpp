@@ -89,7 +89,7 @@ void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadl
                       if (created_.erase(owner) > 0 && !doubt) free(key);
                       return answer(said.value().held && said.value().steps.front().removed > 0);
                     }
-                    // The session is over, and the key with it.
+                    // The session has ended, and etcd removed the key with it.
                     if (said.failure().code == errc::lost) return answer(false);
                     answer(said.failure());
                   });
@@ -109,7 +109,7 @@ void Queue::session_suspended(const Failure& why) {
 
 void Queue::session_lost(const Failure& why) {
   trouble_ = {errc::unavailable, why.detail};
-  // Late requests name a lease that is over.
+  // Late requests name a lease that has ended.
   doubtful_.clear();
   created_.clear();
   numbers_ = {};

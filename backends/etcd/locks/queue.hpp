@@ -1,6 +1,6 @@
 // An acquire is a place in a queue of keys: the oldest one holds the lock, each of the others waits for the one before
 // it to go. (The oldest n of a semaphore's keys hold it; a reader waits for the writer before it.) A try takes a place
-// only where nobody is before it.
+// only where no key is before it.
 #pragma once
 
 #include <cstdint>

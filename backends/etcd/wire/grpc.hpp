@@ -19,7 +19,7 @@ namespace dlock::etcd {
 
 // How a call ended.
 struct GrpcStatus {
-  // Those of gRPC's numbers that are told apart.
+  // Those of gRPC's numbers that are distinguished.
   enum Code {
     ok = 0,
     canceled = 1,
@@ -64,7 +64,7 @@ class Grpc {
   [[nodiscard]] CallId begin(std::string_view path, const Metadata& metadata);
   // A message of ours; last: none will follow. A call that has ended is ignored.
   void send(CallId id, std::string_view message, bool last);
-  // Nobody wants it any more: the server is told, and no event of it follows.
+  // It is not wanted any more: the server is told, and no event of it follows.
   void cancel(CallId id);
   // Calls that have not ended.
   [[nodiscard]] std::size_t under_way() const noexcept { return calls_.size(); }
@@ -72,7 +72,7 @@ class Grpc {
   [[nodiscard]] bool closing() const noexcept { return closing_; }
 
   // Takes what has arrived. False: the other side does not speak as it should, and problem() says how; of no further
-  // use then. What arrived before can still be had.
+  // use then. What arrived before can still be read.
   [[nodiscard]] bool receive(std::string_view bytes);
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   // The oldest of what has arrived; nullopt: nothing more.

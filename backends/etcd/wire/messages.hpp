@@ -129,7 +129,7 @@ struct LeaseAnswer {
 
 // --- Watches ---------------------------------------------------------------------------------------------------------
 
-// From now on. puts: keys that are put are told of as well, not only those that go.
+// From now on. puts: keys that are put are reported as well, not only those that are deleted.
 [[nodiscard]] std::string watch_create(std::int64_t id, const KeyRange& range, bool puts);
 [[nodiscard]] std::string watch_cancel(std::int64_t id);
 
