@@ -24,7 +24,7 @@ namespace dlock::redis {
 // How waiters wait.
 enum class Strategy {
   queue,      // in a queue at the server; a release hands the lock to the first
-  broadcast,  // a release tells everybody, whoever comes first gets it
+  broadcast,  // a release tells all waiters, the fastest gets it
   poll,       // ask again and again; needs no right to publish or subscribe
 };
 

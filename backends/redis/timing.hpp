@@ -16,9 +16,9 @@ inline constexpr std::chrono::milliseconds head_poll{250};
 inline constexpr std::chrono::milliseconds longest_blind_poll{500};
 // A waiter that was granted the lock has so long to confirm; then it is the next one's turn.
 inline constexpr std::chrono::milliseconds grant_for{1000};
-// A waiter that was not heard of for so long is passed over.
+// A waiter that was silent for so long is passed over.
 inline constexpr std::chrono::milliseconds alive_for{15000};
-// A writer who waits without a place in the queue keeps readers out for so long after it asked: four of its longest
+// A writer that waits without a place in the queue keeps readers out for so long after it asked: four of its longest
 // pauses (poll_max).
 inline constexpr std::chrono::milliseconds poll_min{50};
 inline constexpr std::chrono::milliseconds poll_max{150};

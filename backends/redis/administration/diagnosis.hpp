@@ -16,7 +16,7 @@ namespace dlock::redis {
 // Answers within the response timeout. Leaves nothing behind. In tasks only.
 void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> done);
 
-// What passes over a network without TLS may come from anybody, and so may the locks. No I/O.
+// Without TLS an attacker on the network path can forge messages, and so the locks. No I/O.
 [[nodiscard]] Finding judge_encryption(const Options& options);
 
 // How long a master is silent before another one may take its place, by that setting, against a lease. No I/O.

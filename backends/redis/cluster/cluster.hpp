@@ -4,7 +4,7 @@
 // who has (MOVED: from now on; ASK: for this request, while the slot moves), and the request follows, a few times.
 // Where the cluster cannot answer yet (TRYAGAIN: some of the keys have moved; CLUSTERDOWN), it is asked again until the
 // deadline. The map is what one of the nodes says, asked anew whenever something hints at a change, and every second
-// while somebody listens: a master that was demoted says nothing to those who listen at it.
+// while a waiter listens: a master that was demoted says nothing to those that listen at it.
 #pragma once
 
 #include <cstddef>
@@ -70,12 +70,12 @@ class Cluster {
   // The handler is called once, never inside the call, at the deadline at the latest, with what the last node that was
   // asked has answered.
   std::uint64_t run(Line line, std::string_view key, Request request, TimePoint deadline, Handler done);
-  // Nobody wants the answer any more. True: the request had no effect and never will have.
+  // The answer is not wanted any more. True: the request had no effect and never will have.
   bool withdraw(std::uint64_t id);
 
   // The map may be wrong: asks for it, not too often.
   void refresh();
-  // As long as somebody listens at the nodes.
+  // As long as a waiter listens at the nodes.
   void keep_fresh(bool on);
   // What a node's error says about a key: where to ask instead, if it says so. For what was not run(), too.
   struct Elsewhere {
@@ -102,7 +102,7 @@ class Cluster {
   void answered(std::uint64_t id, Result<Reply> reply, TimePoint sent);
   void follow(const std::shared_ptr<Run>& run, const std::string& error);
   void pause(const std::shared_ptr<Run>& run, Server* server, Failure why);
-  // Why there is no map, to those who have waited for it in vain.
+  // Why there is no map, for those that have waited for it.
   [[nodiscard]] Failure no_map_in_time() const;
   void finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent = {});
 
@@ -124,7 +124,7 @@ class Cluster {
 
   std::map<std::string, std::unique_ptr<Server>> nodes_;  // by address
   std::vector<std::unique_ptr<Server>> gone_;             // may be what calls us
-  std::vector<Server*> owners_;                           // by slot; nullptr: nobody
+  std::vector<Server*> owners_;                           // by slot; nullptr: none
   std::vector<SlotRange> ranges_;
   bool known_ = false;
   bool corrected_ = false;  // since it was read

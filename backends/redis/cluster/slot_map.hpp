@@ -1,4 +1,4 @@
-// What nodes of a cluster say about who has which slot. No I/O.
+// What nodes of a cluster say about which node has which slot. No I/O.
 #pragma once
 
 #include <cstdint>

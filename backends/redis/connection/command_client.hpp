@@ -36,7 +36,7 @@ struct CommandRequest {
   bool whole_script = false;       // the server does not know it by its hash
   AtTheEnd at_the_end = AtTheEnd::dropped;
   std::uint64_t end = 0;  // where it ends among the bytes of the connection
-  CommandHandler done;    // empty: nobody waits for the answer any more
+  CommandHandler done;    // empty: the answer is not wanted any more
 };
 
 // In tasks only.
@@ -56,7 +56,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // it need not be sent again, as it could not be behind ASKING.
   RequestId run(const Script& script, Command words, TimePoint deadline, Handler done,
                 AtTheEnd at_the_end = AtTheEnd::dropped, bool whole = false);
-  // Nobody wants the answer any more: the handler is not called. True: the request was not sent and never will be. An
+  // The answer is not wanted any more: the handler is not called. True: the request was not sent and never will be. An
   // unknown id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 

@@ -1,5 +1,5 @@
 // While the server refuses what waiters ask, or cannot be asked: one of a client's waiters asks in place of all, less
-// and less often. Says who may ask, and when an outage is over. No I/O.
+// and less often. Says who may ask, and when an outage has ended. No I/O.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace dlock::redis {
 // In tasks only.
 class Outage {
  public:
-  // over: called when an outage is over. everyone: all waiters should ask again now. Otherwise the last outage is so
+  // over: called when an outage has ended. everyone: all waiters should ask again now. Otherwise the last outage is so
   // recent that the server may be failing by turns, and every waiter should ask in its own time.
   Outage(Executor& executor, std::function<void(bool everyone)> over) : executor_(executor), over_(std::move(over)) {}
 

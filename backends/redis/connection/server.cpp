@@ -47,7 +47,7 @@ void Server::rest(const Failure& why) {
   for (CommandClient* const client :
        {&commands_, acquiring_ ? &*acquiring_ : nullptr, renewing_ ? &*renewing_ : nullptr}) {
     if (client != nullptr) client->rest(why);
-    if (life.over()) return;  // whoever is told that a request failed may end everything
+    if (life.over()) return;  // the handler of a failed request may end everything
   }
   common_observer_.not_needed();
   acquiring_observer_.not_needed();

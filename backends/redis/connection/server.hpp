@@ -28,7 +28,7 @@ class Server {
     User& operator=(const User&) = delete;
     // A connection was made. acquires: which acquires go over.
     virtual void server_connected(Server& server, bool acquires) = 0;
-    // A connection broke, or could not be made. All others are made anew after this.
+    // A connection broke, or could not be made. All others are made again after this.
     virtual void server_broken(Server& server, const Failure& why) = 0;
     // everyone: as Outage says.
     virtual void server_usable(Server& server, bool everyone) = 0;
@@ -45,7 +45,7 @@ class Server {
   [[nodiscard]] CommandClient& commands() noexcept { return commands_; }
   [[nodiscard]] Outage& outage() noexcept { return outage_; }
 
-  // It may be the wrong server: makes all connections anew.
+  // It may be the wrong server: makes all connections again.
   void reconnect(const Failure& why);
   // It is not needed any more, or not for now: ends all connections, and fails what is under way.
   void rest(const Failure& why);

@@ -28,7 +28,7 @@ enum class ServerError {
   moved,            // MOVED: another node of the cluster has the slot
   ask,              // ASK: and this key of it already
   try_again,        // TRYAGAIN: and some of the keys already
-  cluster_down,     // CLUSTERDOWN: nobody has the slot, or too many nodes are away
+  cluster_down,     // CLUSTERDOWN: no node has the slot, or too many nodes are away
   cluster,          // CROSSSLOT, ...: the node of a cluster
   no_cluster,       // a server that is no node of a cluster
   no_such_db,       // SELECT of a database that does not exist
@@ -47,8 +47,8 @@ enum class ServerError {
 // Whether it says that this is not the node of the cluster, or not the time, for what was asked.
 [[nodiscard]] bool is_about_cluster(ServerError error) noexcept;
 
-// Whether this server may not be the one that we should talk to (any longer), so that the connection is best set up
-// anew.
+// Whether this server may not be the one that we should talk to (any longer), so that the connection is best made
+// again.
 [[nodiscard]] bool suggests_other_server(ServerError error) noexcept;
 
 }  // namespace dlock::redis

@@ -51,7 +51,7 @@ class Servers {
     if (cluster_) return cluster_->run(line, key, {nullptr, std::move(words)}, deadline, std::move(done));
     return only_->line(line).request(std::move(words), deadline, told(std::move(done)));
   }
-  // Nobody wants the answer any more. True: the request was not sent and never will be.
+  // The answer is not wanted any more. True: the request was not sent and never will be.
   bool withdraw(Line line, std::uint64_t id) {
     return id == 0 || (cluster_ ? cluster_->withdraw(id) : only_->line(line).withdraw(id));
   }

@@ -118,7 +118,7 @@ void Subscriber::take_news(const Reply& reply) {
   if (!take_change(found->first, kind)) link_.break_off(unexpected("SUBSCRIBE", reply));
 }
 
-// False: nobody has asked for that.
+// False: that was not asked for.
 bool Subscriber::take_change(const std::string& name, std::string_view kind) {
   const auto found = channels_.find(name);
   Channel& channel = found->second;

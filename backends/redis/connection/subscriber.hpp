@@ -27,7 +27,7 @@ class Subscriber final : public Subscriptions, private Link::User {
   void subscribe(const std::string& channel) override;
   void unsubscribe(const std::string& channel) override;
   void proven(const std::string& /*channel*/) override { link_.proven(); }
-  // Gives the connection up, because it may lead to another server than new ones do; nobody is told.
+  // Gives the connection up, because it may lead to another server than new ones do; this is not reported.
   void rest() { link_.rest(), forget(); }
   // Connects again after that.
   void resume();

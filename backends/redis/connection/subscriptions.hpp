@@ -11,7 +11,7 @@ namespace dlock::redis {
 class Subscriptions {
  public:
   // Never called inside a call to the subscriptions. Messages can get lost whenever a connection does; subscribed()
-  // says that from now on they come, so whoever waits for one should look by himself then.
+  // says that from now on they come, so a waiter for one should look by itself then.
   class Listener {
    public:
     Listener() = default;

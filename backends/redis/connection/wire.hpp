@@ -41,8 +41,8 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
   virtual ~Wire() = default;
 
-  // Starts connecting; opened() or closed() follows, never inside the call. Whoever set the deadline watches over it:
-  // here it only divides the time between several addresses.
+  // Starts connecting; opened() or closed() follows, never inside the call. The caller enforces the deadline: here it
+  // only divides the time between several addresses.
   virtual void open(TimePoint deadline) = 0;
   // Adds to what is to be sent. Only once it is open.
   virtual void write(std::string_view bytes) = 0;
@@ -50,7 +50,7 @@ class Wire {
   virtual void flush() = 0;
   // Takes in what has arrived already, without waiting for the next turn. May report anything.
   virtual void receive() = 0;
-  // From now on, closing throws away what the network has not taken, instead of sending it when nobody expects it.
+  // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
   virtual void discard() noexcept = 0;
   // Connected, and the server has not said anything in the TLS handshake yet.
   [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }

@@ -102,7 +102,7 @@ Result<AcquireAnswer> Acquirer::read(Server* server, const Result<Reply>& reply)
     return reply.failure();
   }
   auto answer = read_acquire(reply.value());
-  // A grant and a place in the queue are writes. That somebody else has the lock can be read.
+  // A grant and a place in the queue are writes. That another owner has the lock can be read.
   const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
   if (wrote) server->line(Line::acquires).proven();
   server->outage().answered(wrote);

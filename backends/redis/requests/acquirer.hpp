@@ -16,7 +16,7 @@ enum class AcquireMode {
   try_once,  // do not queue
   queue,     // queue; our channel is heard
   blind,     // queue; we find out by asking
-  mark,      // do not queue; a writer who finds it busy keeps readers out for a moment
+  mark,      // do not queue; a writer that finds it busy keeps readers out for a moment
 };
 
 struct Place {
@@ -37,7 +37,7 @@ class Acquirer {
   // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
   // instead of sent; 0 then.
   std::uint64_t start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
-  // Nobody wants the answer any more. True: the request was not sent.
+  // The answer is not wanted any more. True: the request was not sent.
   bool withdraw(std::uint64_t id) { return servers_.withdraw(Line::acquires, id); }
 
   // Where requests are sent.

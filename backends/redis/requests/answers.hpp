@@ -15,12 +15,12 @@ namespace dlock::redis {
 struct AcquireAnswer {
   bool granted = false;
   FencingToken token = {};  // if granted
-  // If not: when the lock frees itself; nullopt if it never does or nobody can tell.
+  // If not: when the lock expires; nullopt if it never does or that is unknown.
   std::optional<std::chrono::milliseconds> free_in = std::nullopt;
   std::optional<std::uint64_t> rank = std::nullopt;  // how many are before us; nullopt: we do not queue
   bool joined = false;                               // we were not in the queue until now
   std::uint64_t ticket = 0;                          // our place in the queue, if we are in it
-  // Nobody has the lock, and the server has more dead waiters to remove than it did in one go: asking again goes on.
+  // The lock is free, and the server has more dead waiters than it removes in one call: the next call goes on.
   bool more = false;
   // Refused: others use the semaphore with so many permits.
   std::optional<std::uint32_t> other_permits = std::nullopt;
@@ -37,7 +37,7 @@ struct ReleaseAnswer {
 [[nodiscard]] Result<bool> read_renew(const Reply& reply);
 [[nodiscard]] Result<bool> read_forget(const Reply& reply);
 [[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
-// waiters is left out unless they are ours to count.
+// waiters is left out unless we can count them.
 [[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space = Space::lock);
 
 // A non-negative number in reply to a command that answers one.

@@ -79,7 +79,7 @@ struct WakeUp {
 // client.
 [[nodiscard]] std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client);
 
-// Where everybody is told that a lock became free.
+// Where all waiters are told that a lock became free.
 [[nodiscard]] std::string lock_channel(const Options& options, std::string_view lock_key);
 
 }  // namespace dlock::redis

@@ -13,13 +13,13 @@
 
 namespace dlock::redis {
 
-// Frees the lock if it is this value's, and sees to it that a living waiter gets it, for which it asks several times
-// where a crowd of dead ones is in the way. leave: this value leaves the queue, too. Answers at the deadline at the
-// latest. The servers outlive it.
+// Frees the lock if it is this value's, and hands it to a living waiter. If many dead ones are in the way, it asks
+// several times. leave: this value leaves the queue, too. Answers at the deadline at the latest. The servers outlive
+// it.
 void request_release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
                      TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done);
 
-// Frees it when the client ends, and nobody hears the answer (CommandClient::last_word()). The value leaves the queue.
+// Frees it when the client ends, without an answer (CommandClient::last_word()). The value leaves the queue.
 void release_at_the_end(Servers& servers, Space space, const std::string& lock_key, const std::string& value);
 
 // client: this client's part of its values. publish_forbidden: called when the server says that it may not tell

@@ -24,10 +24,10 @@ constexpr std::string_view text_of(const std::array<char, N>& text) {
   return {text.data(), text.size()};
 }
 
-// appoint(): of those who wait. Tells a waiter to look when the time of `owner` ends, because an expiry tells nobody.
-// It is the first of another client than the owner's, since the whole client may be dead or stopped. Only where the
-// queue seems to have no other client, it is the first in line. Others look by themselves, later the further back they
-// are. It knows who waits by KEYS[2], the queue, and KEYS[3], who counts as alive.
+// appoint(): of those who wait. Tells a waiter to look when the time of `owner` ends, because an expiry is not
+// announced. It is the first of another client than the owner's, since the whole client may be dead or stopped. Only
+// where the queue seems to have no other client, it is the first in line. Others look by themselves, later the further
+// back they are. It knows who waits by KEYS[2], the queue, and KEYS[3], who counts as alive.
 inline constexpr char waiters_text[] = R"lua(
 local function client_of(waiter) return string.match(waiter, '^[^:]*') end
 local function appoint(owner, ms)

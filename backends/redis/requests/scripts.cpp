@@ -14,13 +14,13 @@
 // alive. The sign tells how it is woken: positive means by its client's channel, so that a channel without a
 // subscriber means that the waiter is gone; negative means that it asks by itself.
 //
-// An acquire begins with what is common, a lock that nobody has or waits for: a server has one thread for all scripts.
+// An acquire begins with what is common, a free lock without waiters: a server has one thread for all scripts.
 
 namespace dlock::redis {
 
 namespace {
 
-// The common case by itself: nobody holds the lock, nobody waits (there is no queue), and the last token is in the
+// The common case by itself: the lock is free, there are no waiters (there is no queue), and the last token is in the
 // past. Where both have 16 digits, as from 2001 to 2286, the smaller text is that of the smaller number.
 //
 // A token is greater than the last one and no smaller than the server's clock in microseconds, so that tokens keep
@@ -46,18 +46,18 @@ if not owner and call('PTTL', KEYS[2]) == -2 then
 end
 )lua";
 
-// hand_on(): called when nobody holds the lock. Gives it to the first living waiter other than `me` for `grant` ms,
+// hand_on(): called when the lock is free. Gives it to the first living waiter other than `me` for `grant` ms,
 // within which it has to confirm, and removes dead ones on the way. The waiter's client is told the value. Answers whom
-// it was given to ("": nobody, the lock is free; nil: me, who is the first in line; "more": nobody yet, call again) and
+// it was given to ("": none, the lock is free; nil: me, the first in line; "more": none yet, call again) and
 // whether publishing is forbidden.
 //
 // A call asks for 64 channels and removes some 500 waiters at most, because the server does nothing else meanwhile. A
-// client whose channel nobody hears is gone, and with it all its waiters except those that ask by themselves.
+// client whose channel has no subscriber is gone, and with it all its waiters except those that ask by themselves.
 //
-// In `alive`, minus infinity marks the waiter that was given the lock last until it is heard of. Who finds the lock
-// free and the mark there knows that the waiter let its time pass. Its client is stopped or cut off, and its other
-// waiters would let theirs pass one after the other, so they lose their places. Without the right to publish only those
-// are marked that ask by themselves: another waiter was not told, and may find out too late.
+// In `alive`, minus infinity marks the waiter that was given the lock last until it confirms. A free lock with that
+// mark shows that the waiter let its time pass. Its client is stopped or cut off, and its other waiters would let
+// theirs pass one after the other, so they lose their places. Without the right to publish only those are marked that
+// ask by themselves: another waiter was not told, and may find out too late.
 constexpr char hand_on_text[] = R"lua(local function remove_silent()
   local last = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
   if last[2] ~= '-inf' then return false end
@@ -187,8 +187,8 @@ return renewed
 constexpr Script renew_definition = {"renew", renew_text, "69aede87efcf3381c3cc46241c490f5b3747d0dc"};
 
 // DEL comes first: it is what fails where writes are refused, and after it the server no longer refuses the grant for
-// lack of memory. Everybody else is told only where the lock really became free. The common case, that nobody waits
-// (there is no queue), by itself again.
+// lack of memory. All others are told only where the lock really became free. The common case, no waiters (there is no
+// queue), by itself again.
 constexpr char release_free_text[] = R"lua(
 local owner = redis.call('GET', KEYS[1])
 local mine = owner == ARGV[1]
@@ -239,7 +239,7 @@ return redis.call('DEL', KEYS[3])
 )lua";
 constexpr Script forget_definition = {"forget", forget_text, "c3c8b4b6e9f3dcd7f05c2dca5e81d22d5bc9532f"};
 
-// An election is a lock, and whoever watches it is told of its leader, too. The scripts are the same but for that.
+// An election is a lock whose watchers are told of its leader, too. Apart from that the scripts are the same.
 constexpr char elect_begin[] = "local function attempt()";
 constexpr char elect_end[] = R"lua(end
 local said = attempt()

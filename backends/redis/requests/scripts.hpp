@@ -19,16 +19,16 @@ namespace dlock::redis {
 // KEYS: lock, queue, alive, fence.  ARGV: value, lease in ms, mode, alive in ms, grant in ms, holder, ticket.
 // mode: "try" (do not queue), "queue" (queue; a wake-up reaches us) or "blind" (queue; we find out by asking again).
 // ticket: the place that we had, if we are to have it again; else 0.
-// Answers the fence: ours, for a full lease from now on. {0, ms, rank, joined, ticket}: somebody else's for so many ms
-// (-1: without end, -2: nobody's, but more dead waiters are before us than one call removes: ask again), how many
-// waiters are before us (-1: we are not in the queue), 1 if we were not in the queue until now, and our place in it.
+// Answers the fence: ours, for a full lease from now on. {0, ms, rank, joined, ticket}: another owner's for so many ms
+// (-1: without end, -2: free, but more dead waiters are before us than one call removes: ask again), how many waiters
+// are before us (-1: we are not in the queue), 1 if we were not in the queue until now, and our place in it.
 [[nodiscard]] const Script& acquire_script(Space space = Space::lock, bool sharded = false) noexcept;
 
 // KEYS: lock, fence.  ARGV: value, lease in ms.  Answers 1: extended; 0: not ours, nothing was touched.
 [[nodiscard]] const Script& renew_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, queue, alive.  ARGV: value, grant in ms, "leave" to leave the queue, too.
-// Answers 1 or {1, p, more}: freed; {0, p, more}: somebody else's; {-1, p, more}: nobody's; p = 1 unless publishing is
+// Answers 1 or {1, p, more}: freed; {0, p, more}: another owner's; {-1, p, more}: free; p = 1 unless publishing is
 // forbidden to us; more = 1 if the lock waits to be handed on and one call could not remove all dead waiters: ask
 // again.
 [[nodiscard]] const Script& release_script(Space space = Space::lock, bool sharded = false) noexcept;
@@ -38,7 +38,7 @@ namespace dlock::redis {
 [[nodiscard]] const Script& inspect_script(Space space = Space::lock) noexcept;
 
 // KEYS: lock, queue, fence.  ARGV: how old the last token is to be, in microseconds.
-// Removes the record of the last token if nobody holds the lock or waits for it. Answers 1: removed; 0: not.
+// Removes the record of the last token if the lock is free and has no waiters. Answers 1: removed; 0: not.
 [[nodiscard]] const Script& forget_script(Space space = Space::lock) noexcept;
 
 }  // namespace dlock::redis

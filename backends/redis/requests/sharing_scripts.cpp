@@ -3,21 +3,21 @@
 #include "backends/redis/requests/script_text.hpp"
 
 // Scripts of one weighted queue, by the rules of scripts.cpp: a reader or a permit enters beside others while there is
-// room, a writer alone, and nobody before those who came earlier. So neighbouring readers enter together.
+// room, a writer alone, and none before those that came earlier. So neighbouring readers enter together.
 //
 // The lock is a sorted set of the holders' values by the server's time (ms) until which each holds it: everyone's lease
-// is its own. It expires some time after the last lease, so that who finds a lease that has run out can tell whose it
-// was. In it and in the queue, a score with a half belongs to one who shares; a writer's is a whole number.
+// is its own. It expires some time after the last lease, so that the owner of an expired lease is still known. In it
+// and in the queue, a score with a half belongs to one who shares; a writer's is a whole number.
 //
 // The record of tokens is a hash: "last", the last token; "permits", as it is used now (0: a read-write lock); each
 // holder's value, its token and the holder for people; "mark", until when and whose a waiting writer's mark is. A set
-// of holders without such a record is somebody else's data.
+// of holders without such a record is another program's data.
 
 namespace dlock::redis {
 
 namespace {
 
-// hold(): from now on for so long, or for so long anew. A millisecond more, because the beginning is rounded down.
+// hold(): from now on for so long, or again for so long. A millisecond more, because the beginning is rounded down.
 constexpr char holding_text[] = R"lua(
 local call, value, time = redis.call, ARGV[1], redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -29,7 +29,7 @@ local function hold(who, ms, shared)
 end
 )lua";
 
-// end_holds(): removes those whose time has run out.
+// end_holds(): removes those that have expired.
 // look(): how many hold it (`used`), and whether it is a writer (`whole`).
 constexpr char holders_text[] = R"lua(
 local permits = tonumber(call('HGET', KEYS[4], 'permits') or nil)
@@ -65,14 +65,15 @@ end
 )lua";
 
 // admit(): lets in, in their order, those living waiters who fit, for `grant` ms within which they have to confirm, and
-// removes dead ones on the way. Answers "me": it is the turn of `me`, who fits; "nobody": nobody waits; nil: somebody
-// waits who does not fit, or there is more to do than one call does (`more`). The last one who was let in is `last_in`.
+// removes dead ones on the way. Answers "me": it is the turn of `me`, who fits; "nobody": there are no waiters; nil:
+// the next waiter does not fit, or there is more to do than one call does (`more`). The last one who was let in is
+// `last_in`.
 //
 // Bounds, channels, silent clients and their marks are those of hand_on(). A waiter is found to be silent when it was
 // let in and is not among the holders any more, although it did not say that it leaves.
 //
-// A writer who waits while others read keeps readers out who may hold the lock for ever. So a reader who asks has the
-// first one in line probed, by a message that it may look: one whose channel nobody hears is gone.
+// A writer that waits while others read keeps readers out that may hold the lock for ever. So a reader who asks has the
+// first one in line probed, by a message that it may look: one whose channel has no subscriber is gone.
 constexpr char admit_text[] = R"lua(
 local deaf, asked, forbidden, more, last_in = {}, 0, nil, nil, nil
 local function tell(waiter, text)
@@ -248,7 +249,7 @@ constexpr auto sharing_acquire_whole =
 constexpr Script sharing_acquire_definition = {"acquire", text_of(sharing_acquire_whole),
                                                "58b210e4f168cf2f285e95b0a8ee64b765bf63a2"};
 
-// What has run out is not revived, though nobody has removed it yet.
+// What has expired is not revived, though it was not removed yet.
 constexpr char sharing_renew_text[] = R"lua(
 local till = call('ZSCORE', KEYS[1], value)
 if not till or tonumber(till) <= now then return 0 end

@@ -7,13 +7,13 @@
 namespace dlock::redis {
 
 // ARGV goes on: permits (0: a read-write lock), 1 if held with others.
-// mode "mark": as "try", and a writer who finds it busy keeps readers who do not queue out for the next `alive` ms.
+// mode "mark": as "try", and a writer that finds it busy keeps readers that do not queue out for the next `alive` ms.
 // Also answers {2, permits}: others use the semaphore with another number of them.
 [[nodiscard]] const Script& sharing_acquire_script() noexcept;
 
 [[nodiscard]] const Script& sharing_renew_script() noexcept;
 
-// KEYS goes on: fence.  Lets in whoever fits then. What is not ours is nobody's: -1.
+// KEYS goes on: fence.  Lets in those that fit then. What is not ours has no owner: -1.
 [[nodiscard]] const Script& sharing_release_script() noexcept;
 
 // Answers {permits, last token or nil, length of the queue, holders}, each holder as remaining ms, 1 if held with

@@ -1,7 +1,7 @@
-// Asks Redis Sentinels where the master of a service is, and hears of it when another server becomes the master.
+// Asks Redis Sentinels where the master of a service is, and learns when another server becomes the master.
 //
 // The sentinels are asked one after the other, each with half a second. An answer of an earlier epoch than one that was
-// seen comes from a sentinel that has not heard of the last failover, and counts for nothing; only a later epoch moves
+// seen comes from a sentinel that does not know of the last failover, and is ignored; only a later epoch moves
 // connections that stand. Sentinels that one of them knows are learnt.
 //
 // A client of a master that was merely forgotten (it was cut off, another took its place, it came back) hears nothing
@@ -56,7 +56,7 @@ class Sentinels final : public Subscriptions::Listener {
   Sentinels(Executor& executor, Options options, WireFactory wires);
   ~Sentinels();
 
-  // Asks for the master's address; who asks while others do shares their answer. The handler is called once, never
+  // Asks for the master's address; callers that ask meanwhile share the answer. The handler is called once, never
   // inside the call, and not when this has gone.
   void locate(Handler done);
   // As long as it follows, it is told.
@@ -122,7 +122,7 @@ class Sentinels final : public Subscriptions::Listener {
   std::vector<std::unique_ptr<Sentinel>> gone_sentinels_;
   std::vector<std::unique_ptr<CommandClient>> gone_;
   std::size_t first_ = 0;      // the one to ask first
-  std::size_t next_look_ = 0;  // the one to ask where nobody waits for the answer
+  std::size_t next_look_ = 0;  // the one to ask where no caller waits for the answer
   TimePoint located_at_ = TimePoint::min();
 
   // The question under way.

@@ -34,7 +34,7 @@ struct SentinelId {
 };
 // The reply to SENTINEL SENTINELS. What makes no sense is left out.
 [[nodiscard]] std::vector<SentinelId> read_sentinels(const Reply& reply);
-// Who is the master now, if that is what a message on +switch-master says about that service.
+// The new master, if a message on +switch-master names it for that service.
 [[nodiscard]] std::optional<common::Host> switched_to(std::string_view message, std::string_view service);
 
 }  // namespace dlock::redis

@@ -27,7 +27,7 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
   return contention;
 }
 
-// Whoever writes to our channel without knowing what belongs there is ignored.
+// Messages in our channel that are not dlock's are ignored.
 void QueueClient::told(std::string_view text) {
   const auto message = wake_up_in(text, client_);
   if (!message) return;
@@ -196,7 +196,7 @@ void QueueContention::answered(Result<AcquireAnswer> answer, TimePoint sent) {
   const TimePoint now = client_.executor_.now();
   if (!answer.ok()) return follow(machine_.failed(answer.failure(), now), answer.failure());
   if (!answer.value().granted) client_.subscriptions_.subscribe(hearing_.channel());
-  // We lost our place: perhaps nobody hears us where others publish, or those who release the lock may not.
+  // We lost our place: perhaps we do not hear where others publish, or those that release the lock may not publish.
   if (answer.value().joined && machine_.maybe_known()) {
     if (ticket_ > 0 && !claimed_) overlooked_ = true;
     hearing_.check();

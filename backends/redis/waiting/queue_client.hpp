@@ -36,7 +36,7 @@ class QueueClient {
   [[nodiscard]] bool listens_to(const std::string& channel) const { return channels_.contains(channel); }
   // It is subscribed to from now on. False: it is none of ours.
   bool subscribed(const std::string& channel);
-  // It is not any more, so whoever waits looks for itself.
+  // It is not any more, so each waiter looks for itself.
   void lost(const std::string& channel);
   // None of them is.
   void unsubscribed();
@@ -102,7 +102,7 @@ class QueueContention final : public Contention {
   std::uint64_t subscription_ = 0;
   std::uint64_t asked_in_ = 0;  // while which the question under way was asked
   bool claimed_ = false;        // by the question under way
-  bool overlooked_ = false;     // we lost our place though we are heard: whoever releases the lock does not tell us
+  bool overlooked_ = false;     // we lost our place though we are heard: releases do not tell us
   bool over_ = false;           // reported for good
   bool granted_ = false;
   Timer timer_;

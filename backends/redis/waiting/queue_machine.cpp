@@ -27,7 +27,7 @@ QueueMachine::Step QueueMachine::answered(const AcquireAnswer& answer, bool hear
     return {.report = Report::granted};
   }
   maybe_known_ = true;
-  // Who is behind all others is not the one to look any more.
+  // The last one in line is not the one to look any more.
   if (answer.joined) watching_ = false;
   backoff_ = first_backoff;
   Step step;
@@ -89,8 +89,8 @@ TimePoint QueueMachine::next_look(const AcquireAnswer& answer, bool heard, TimeP
   TimePoint wake = saturating_add(now, between(poll * 3 / 4, poll));
   if (rarely) wake = std::max(now, TimePoint(wake.time_since_epoch() / poll_beat * poll_beat));
   if (!answer.free_in) return wake;
-  // A lock that runs out tells nobody. Whoever watches it looks first, the others later the further back they are. And
-  // whoever is told that it is free already, behind dead waiters, asks at once.
+  // A lock that expires sends no message. The waiter that watches it looks first, the others later the further back
+  // they are. And a waiter that is told that it is free already, behind dead waiters, asks at once.
   const bool watches = rank == 0 || watching_ || answer.more;
   const nanoseconds free_in = std::min<nanoseconds>(*answer.free_in, longest_poll);
   return std::min(wake, saturating_add(now, little_after(watches ? free_in : free_in + behind)));

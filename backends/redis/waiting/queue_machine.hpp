@@ -25,7 +25,7 @@ class QueueMachine {
     std::optional<TimePoint> wake = std::nullopt;  // call timer() then
   };
 
-  // strangers: lockers may use the same key that tell nobody of their releases.
+  // strangers: other lockers may use the same key that do not announce their releases.
   QueueMachine(std::function<std::uint64_t()> random, bool strangers)
       : random_(std::move(random)), strangers_(strangers) {}
 

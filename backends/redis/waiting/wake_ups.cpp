@@ -21,7 +21,7 @@ void WakeUps::message(const std::string& channel, const std::string& text) {
   ours ? queue_->told(text) : watchers_.tell_all(channel);
 }
 
-// Whoever watches is told when it is subscribed to again.
+// Watchers are told when it is subscribed to again.
 void WakeUps::lost(const std::string& channel) {
   queue_->lost(channel);
 }
