@@ -22,7 +22,7 @@ namespace dlock::zookeeper {
 enum class Strategy {
   sequential,       // in a queue; each watches the one before it
   sequential_herd,  // in a queue; each watches all of it
-  ephemeral,        // one node; all watch it, whoever is first creates it next
+  ephemeral,        // one node; all watch it, the fastest creates it next
 };
 
 // Whose names the nodes of the queue have; clients of one layout do not see those of the other.

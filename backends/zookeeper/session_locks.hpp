@@ -56,7 +56,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
 
-  // --- Its session, for whoever has several ---
+  // --- Its session, for a client that has several ---
   // Connects, before the first acquire does.
   void want() { session_.want(); }
   // Only while unused(): gives up the session until it is needed again. Nothing is reported.
@@ -64,10 +64,10 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
   [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
-  // Somebody waits for the name in a queue, or asks for it.
+  // An acquire waits for the name in a queue, or asks for it.
   [[nodiscard]] bool contends(const std::string& name) const { return sequential_.contends(name); }
   [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
-  // Nobody holds or waits for anything in the session, and nothing is to be removed.
+  // The session has no holder and no waiter, and nothing is to be removed.
   [[nodiscard]] bool unused() const noexcept;
 
  private:

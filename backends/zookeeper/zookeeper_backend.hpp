@@ -3,7 +3,7 @@
 //
 //   member  | session
 //   --------+------------------------------------------------------------------------------------------------
-//   first   | as long as the client lives; the observer hears of its connection, and questions go through it
+//   first   | as long as the client lives; its connection is reported to the observer, and questions use it
 //   further | opened, or woken, when acquires go on finding many writes under way in all that are ready; rests when it
 //           | was not used for a while, so that it costs the servers neither a connection nor heartbeats
 //

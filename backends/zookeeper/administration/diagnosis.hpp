@@ -17,7 +17,7 @@
 
 namespace dlock::zookeeper {
 
-// Asks a server about itself; whoever drops what is returned does not want the answer any more. Tests have their own.
+// Asks a server about itself; destroying what is returned gives up the answer. Tests have their own.
 using ServerAsker =
     std::function<std::shared_ptr<void>(const Host& host, TimePoint deadline, FourLetterQuestion::Handler done)>;
 [[nodiscard]] ServerAsker ask_over_tcp(Executor& executor);

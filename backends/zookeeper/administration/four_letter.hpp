@@ -15,7 +15,7 @@
 
 namespace dlock::zookeeper {
 
-// A question under way. Destroying it means that nobody wants the answer. In tasks only.
+// A question under way. Destroying it means that the answer is not wanted. In tasks only.
 class FourLetterQuestion final : private common::Stream::Events {
  public:
   using Handler = std::function<void(Result<std::string>)>;

@@ -54,7 +54,7 @@ class Inspection {
     std::vector<Holder> holders;
     std::size_t members = 0;
     std::uint32_t permits = 0;     // of those who hold it or wait
-    bool looks_like_data = false;  // of somebody's own
+    bool looks_like_data = false;  // of another program
     [[nodiscard]] bool held() const noexcept { return !holders.empty(); }
   };
   // How old an answer may be: of_session where something of this session has been answered since the question was

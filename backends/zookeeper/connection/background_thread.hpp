@@ -1,4 +1,4 @@
-// Threads for what a library does blocking, and nobody waits for.
+// Detached threads for blocking calls of a library.
 #pragma once
 
 #include <pthread.h>

@@ -99,7 +99,7 @@ void on_session_event(zhandle_t* library, int type, int state, const char* /*pat
   static_cast<LibraryChannel*>(channel)->put(arrival);
 }
 
-// Watches hear of the session, too, and are not used up by that.
+// Watches get events of the session, too, and are not used up by that.
 void on_watch(zhandle_t* library, int type, int /*state*/, const char* /*path*/, void* id) {
   if (type == ZOO_SESSION_EVENT) return;
   auto* const channel = static_cast<LibraryChannel*>(const_cast<void*>(zoo_get_context(library)));

@@ -71,9 +71,9 @@ class LibraryChannel final : public std::enable_shared_from_this<LibraryChannel>
   // Runs the task unless the receiver is gone. Any thread.
   void post(Executor::Task task);
 
-  // The one who opens hands the library over. False: nobody wants it any more.
+  // The thread that opens hands the library over. False: it is not wanted any more.
   [[nodiscard]] bool hand_over(zhandle_t* library);
-  // nullptr: it was not opened, or is not yet; then whoever opens it will find that nobody wants it.
+  // nullptr: it was not opened, or is not yet; then the opening thread will find that it is not wanted.
   [[nodiscard]] zhandle_t* take_for_closing();
   [[nodiscard]] zhandle_t* library();
 

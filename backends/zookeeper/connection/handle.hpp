@@ -1,5 +1,5 @@
 // One session with a ZooKeeper ensemble, as the rest of the backend sees it: requests, their answers, and events. The
-// real one is over libzookeeper_mt (c_handle.hpp); tests have their own.
+// real one uses libzookeeper_mt (c_handle.hpp); tests have their own.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace dlock::zookeeper {
 
-// What an error code means for whoever asked.
+// What an error code means for the request.
 enum class Problem {
   none,
   no_node,
@@ -62,7 +62,7 @@ class Handle {
   enum class Event {
     connected,     // a session stands, or stands again
     disconnected,  // the connection broke; the client library looks for a server
-    expired,       // the session is over; the handle is of no further use
+    expired,       // the session expired; the handle is of no further use
     auth_failed,   // the server refused what the URL said; as expired
     failed,        // the client library could not begin, because no host has an address for instance; as expired
   };

@@ -1,4 +1,4 @@
-// A session of the client: one at a time, kept alive, judged by our own clock, and replaced when it is over.
+// A session of the client: one at a time, kept alive, judged by our own clock, and replaced when it has ended.
 //
 //   idle --want()--> connecting --> ready <--> suspended
 //                        ^            |            |
@@ -15,8 +15,8 @@
 // only a new handle leaves it before two thirds of the session timeout. A handle whose session may hold locks stays:
 // the library cannot close it without ending that session, should it stand again at that moment.
 //
-// Once our deadline has passed the session is over for us, even should the server still know it: its locks have been
-// reported as lost and somebody else may count on them. So the session is closed, and with it go the nodes that it
+// Once our deadline has passed the session has ended for us, even if the server still knows it: its locks have been
+// reported as lost and another client may count on them. So the session is closed, and with it go the nodes that it
 // still has; then there is a new one.
 #pragma once
 
@@ -53,14 +53,14 @@ class Session final : private Handle::Listener {
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    // A session stands (again). `fresh`: it is a new one, everything of the one before is over.
+    // A session stands (again). `fresh`: it is a new one, and nothing of the one before is left.
     virtual void session_ready(bool fresh) = 0;
-    // The server was heard of: ephemeral nodes are safe until then.
+    // The server answered: ephemeral nodes are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
-    // Not connected just now; the nodes may be there until session_alive()'s last time. Also: no session could be had.
+    // Not connected just now; the nodes may be there until session_alive()'s last time. Also: no session could be made.
     // Attempts go on by themselves, unless the reason is errc::access_denied: then only after the next want().
     virtual void session_suspended(const Failure& why) = 0;
-    // The session's nodes can no longer be relied on: it expired, or was not heard of in time. Its watches fire.
+    // The session's nodes can no longer be relied on: it expired, or was not confirmed in time. Its watches fire.
     // The reason is errc::lost.
     virtual void session_lost(const Failure& why) = 0;
 
@@ -84,10 +84,10 @@ class Session final : private Handle::Listener {
   Session(Executor& executor, const Options& options, HandleFactory handles, User& user);
   ~Session();
 
-  // Somebody needs it: connects if there is no connection and none is being made. Once wanted, a session is kept up
+  // It is needed: connects if there is no connection and none is being made. Once wanted, a session is kept up
   // until close() or rest().
   void want();
-  // Nobody needs it for now: what there is of it is closed in the background, and nothing is tried any more until the
+  // It is not needed for now: what there is of it is closed in the background, and nothing is tried any more until the
   // next want(). Its watches fire; the user is told nothing.
   void rest();
   // It was not wanted yet, or not since rest().
@@ -108,7 +108,7 @@ class Session final : private Handle::Listener {
   // Why it is not ready.
   [[nodiscard]] Failure problem() const;
 
-  // `changed` is called at most once, as a task. Watches of a session that is over fire.
+  // `changed` is called at most once, as a task. Watches of a session that has ended fire.
   [[nodiscard]] std::unique_ptr<Watch> watch(std::function<void()> changed);
   // A create or a remove was answered by a server (no problem, no_node or node_exists): the session lived when it was
   // carried out, after `sent`. Reads and syncs say nothing: a server that has lost the ensemble answers them for a

@@ -47,7 +47,7 @@ class Watches {
   struct Entry;
   using Key = std::string;  // the kind and the path
 
-  void fire(Key key);  // by value: whoever calls may own it
+  void fire(Key key);  // by value: the caller may own it
   void erase(const Key& key);
   void erase_unless_needed(const Key& key, const Entry& entry);
   [[nodiscard]] std::function<void(Problem)> asked(const Key& key);
@@ -69,8 +69,8 @@ class Watches::Interest {
   ~Interest();
 
   // The get or the list that sets the watch is sent with this id, and answered through counted(): what the server has
-  // stays there and counts until it fires, whether or not anybody is interested in it still. Where the node is not
-  // there, nothing will fire unless its presence is watched, and all who are interested are told.
+  // stays there and counts until it fires, even if no handler is left for it. Where the node is not
+  // there, nothing will fire unless its presence is watched, and all its handlers are told.
   [[nodiscard]] Handle::WatchId id() const noexcept { return id_; }
   template <class T>
   [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {

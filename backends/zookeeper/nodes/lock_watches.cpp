@@ -11,7 +11,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// Where no watch can be had.
+// Where no watch can be set.
 constexpr std::chrono::nanoseconds unwatched_min = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds unwatched_max = std::chrono::seconds(2);
 
@@ -36,7 +36,7 @@ class LockWatches::LockWatch final : public Watch {
   void answered(const Outcome& outcome);
   void tell_and_set();
   void set_later(std::chrono::nanoseconds pause);
-  // A watch in place of the one before; false: none can be had, and it is tried again later.
+  // A watch in place of the one before; false: none can be set, and it is tried again later.
   [[nodiscard]] bool new_interest(Watches::Kind kind);
   template <class F>
   [[nodiscard]] auto guarded(F f) {
@@ -105,7 +105,7 @@ void LockWatches::LockWatch::answered(const Outcome& outcome) {
       backoff_.reset();
       return;
     case Problem::no_node:
-      // Nobody is there now. Whoever tries will find out; should it not help, not again at once.
+      // No node is there now. A try will find out; should it not help, not again at once.
       interest_.reset();
       set_later(backoff_.next(all_.executor_));
       return changed_();
@@ -115,8 +115,8 @@ void LockWatches::LockWatch::answered(const Outcome& outcome) {
   }
 }
 
-// Whoever waits for the node to go tries first: what comes of it is what is watched next. Whoever wants to know of
-// every change asks behind the new watch.
+// A waiter for the node to go tries first: the watch that follows is on the result. A watcher of every change asks
+// behind the new watch.
 void LockWatches::LockWatch::tell_and_set() {
   if (what_ != What::node) {
     set();

@@ -227,7 +227,7 @@ QueueNode parse_queue_node(Layout layout, std::string_view name, Space space) no
   if (name.size() == 32 && all_hex(name)) {
     return {.kind = QueueNode::Kind::foreign, .layout = "kazoo's semaphore (32 hexadecimal digits)"};
   }
-  // Not a lock's for certain, but nobody else numbers nodes there.
+  // Not certainly a lock's, but no other program numbers nodes there.
   if (ends_in_sequence(name)) {
     return {.kind = QueueNode::Kind::foreign, .layout = "of nodes that the server numbered for an unknown program"};
   }

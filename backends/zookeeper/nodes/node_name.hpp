@@ -2,7 +2,7 @@
 // Pure.
 //
 //   /dlock/orders%2F42                                                           the lock "orders/42"
-//   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   somebody who holds it or waits
+//   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   a holder or a waiter
 //   /dlock.rw/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-__READ__0000000017     the same of a read-write lock
 //   /dlock.sem/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-permit-of-8-0000000017   and of a semaphore
 #pragma once
@@ -30,7 +30,7 @@ namespace dlock::zookeeper {
 [[nodiscard]] std::optional<std::string> decode_name(std::string_view component);
 
 // The node below which the locks of a kind are: each has its own, beside the prefix, which is "" or "/a/b". Below the
-// root all kinds are in one place, and whoever asks for that keeps their names apart.
+// root all kinds are in one place, and the user keeps their names apart.
 [[nodiscard]] std::string space_path(std::string_view prefix, Space space);
 // The lock's node.
 [[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, Space space = Space::lock);
@@ -38,7 +38,7 @@ namespace dlock::zookeeper {
 
 // --- Children of a lock's node ---------------------------------------------------------------------------------------
 
-// 128 random bits as the layout writes them. Of a node's name, it is what nobody else's has.
+// 128 random bits as the layout writes them. It makes the node's name unique.
 [[nodiscard]] std::string guid_text(Layout layout, const OwnerId& random);
 
 // What a node in a queue is there for, as its name says.
@@ -69,7 +69,8 @@ struct QueueNode {
 // A node in the queue of a lock of that kind.
 [[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name, Space space = Space::lock) noexcept;
 
-// Whoever wants a lease of Curator's semaphore has a node below the first, then below both, then below the second.
+// A client that wants a lease of Curator's semaphore has a node below the first, then below both, then below the
+// second.
 inline constexpr std::array<std::string_view, 2> semaphore_children = {"locks", "leases"};
 inline constexpr std::string_view semaphore_layout = "Curator's semaphore (a node below locks or leases)";
 
@@ -79,7 +80,7 @@ inline constexpr std::string_view semaphore_layout = "Curator's semaphore (a nod
   return sequence < 0 || sequence >= (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
 }
 
-// Who is before whom: by number, and where two have the same by the transaction that created them.
+// The order: by number, and where two have the same by the transaction that created them.
 struct QueuePosition {
   std::int64_t sequence = 0;
   std::int64_t created = 0;  // czxid

@@ -32,7 +32,7 @@ class Parents {
   // ready; not answered when that ends.
   void make(const std::string& path, Handler done);
   // What make() made is not needed after all: the server removes only containers that something was in. No effect where
-  // somebody else has put something into it, nor on plain nodes.
+  // another client has put something into it, nor on plain nodes.
   void withdraw(const std::string& path);
 
  private:

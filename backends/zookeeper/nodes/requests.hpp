@@ -16,8 +16,8 @@
 
 namespace dlock::zookeeper {
 
-// In tasks only, and only while ready(). Handlers are not called once the session's handle is destroyed, so whoever
-// waits for one also listens for the end of the session.
+// In tasks only, and only while ready(). Handlers are not called once the session's handle is destroyed, so a caller
+// that waits for one also listens for the end of the session.
 class Requests {
  public:
   explicit Requests(Session& session) noexcept : session_(session) {}
@@ -54,7 +54,7 @@ class Requests {
   void children(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
     session_.handle().children(path, 0, std::move(done));
   }
-  // The same, setting a watch; nullptr: none can be had.
+  // The same, setting a watch; nullptr: none can be set.
   void get(const std::string& path, Watches::Interest* watch, Handle::Handler<Handle::Node> done) {
     if (watch == nullptr) return get(path, std::move(done));
     session_.handle().get(path, watch->id(), watch->counted(std::move(done)));
@@ -82,9 +82,9 @@ class Requests {
     session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
   }
 
-  // Which of Curator's semaphore_children of the lock's node somebody is below; "": nobody is in a semaphore there. On
+  // Which of Curator's semaphore_children of the lock's node has children; "": there is no semaphore in use. On
   // their way in others go from the first to the second, and are below both for a moment, so that asking in this order
-  // misses nobody who came before.
+  // misses none that came before.
   void occupied_semaphore(const std::string& lock_path, Handle::Handler<std::string_view> done) {
     struct Seen {
       Outcome trouble;

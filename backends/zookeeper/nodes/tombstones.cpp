@@ -94,7 +94,7 @@ void Tombstones::attempt(Id id) {
   Entry& entry = *entries_.at(id);
   if (entry.awaiting || entry.under_way || !requests_.ready()) return;
   if (entry.node.is_this && entry.node.epoch != requests_.session().epoch()) {
-    // Removing it now could hit whoever creates the same node right after the server has ended that session.
+    // Removing it now could hit a client that creates the same node right after the server has ended that session.
     return ended(id, End::gone);
   }
   entry.timer.disarm();
@@ -150,7 +150,7 @@ void Tombstones::compare(Id id, const Entry& entry) {
     send_removal(id, *found);
   };
   // What was answered, every server that we come to knows. A create or a removal that was not may be known to another
-  // one only: then a node that is seen here may be gone, and the next removal would hit whoever comes after it.
+  // one only: then a node that is seen here may be gone, and the next removal would hit its successor.
   if (entry.node.created != 0 && !entry.unknown) {
     requests_.get(entry.node.path, answered);
   } else {
@@ -170,7 +170,7 @@ void Tombstones::removal_answered(Id id, const Outcome& outcome) {
     case Problem::none:
       return ended(id, End::removed);
     case Problem::no_node: {
-      // While its session lives, nobody but ourselves is likely to have removed it.
+      // While its session lives, most likely only we have removed it.
       const bool by_us = entry.unknown && entry.node.epoch == requests_.session().epoch();
       return ended(id, by_us ? End::removed : End::gone);
     }
@@ -212,7 +212,7 @@ void Tombstones::ended(Id id, End end) {
 void Tombstones::session_ready(bool fresh) {
   if (fresh) {
     // The granted timeout of the new session stands for that of the old; twice, because servers round it up and begin
-    // anew when their leader changes.
+    // again when their leader changes.
     const TimePoint moot = saturating_add(executor_.now(), 2 * requests_.session().granted_timeout());
     for (const auto& [id, entry] : entries_) {
       if (entry->node.epoch != requests_.session().epoch()) entry->moot = std::min(entry->moot, moot);

@@ -74,7 +74,7 @@ class Ephemeral {
   Holds& holds_;
   AttemptId next_id_ = 0;
   std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;
-  // Owners whose create was not answered: a node of our session that nobody else claims is theirs.
+  // Owners whose create was not answered: a node of our session that no other owner claims is theirs.
   std::set<OwnerId> unresolved_;
   RecentNames busy_;
 };

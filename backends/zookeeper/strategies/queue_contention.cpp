@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 
 // Whether a watch still stands is asked rarely, at random, so that a long queue does not ask all at once; where no
-// watch can be had, that is how a change is noticed.
+// watch can be set, that is how a change is noticed.
 constexpr std::chrono::nanoseconds check_min = seconds(20);
 constexpr std::chrono::nanoseconds check_max = seconds(40);
 constexpr std::chrono::nanoseconds poll_min = seconds(1);
@@ -43,7 +43,7 @@ QueueContention::~QueueContention() {
 void QueueContention::start() {
   if (client_.requests_.ready()) return begin();
   wait_for_session();
-  // Whoever waits is to know; a final reason may be out of date, and is tried again.
+  // A waiter is told; a final reason may be out of date, and is tried again.
   if (client_.trouble_.code && request_.wait) sink_.unreachable(client_.trouble_);
 }
 
@@ -173,7 +173,7 @@ void QueueContention::listed(const Outcome& outcome, const std::vector<std::stri
   follow(std::move(step));
 }
 
-// Goes on where nobody is in a semaphore at the lock's node.
+// Goes on if no semaphore at the lock's node is in use.
 void QueueContention::outside_semaphore(std::function<void()> go_on) {
   if (!can_ask()) return;
   client_.requests_.occupied_semaphore(
@@ -305,7 +305,7 @@ Watches::Interest* QueueContention::new_watch(Watches::Kind kind, const std::str
 
 void QueueContention::grant() {
   Session& session = client_.requests_.session();
-  // If it was heard while the connection broke, ask again, or begin anew with the next session.
+  // If it was heard while the connection broke, ask again, or start again with the next session.
   if (!can_ask()) return;
   if (client_.host_.executor().now() >= session.valid_until()) return retry_later();
   const Grant grant{.name = request_.name,
@@ -321,8 +321,8 @@ void QueueContention::grant() {
   sink_.granted(grant);
 }
 
-// Because of what is in the queue. Whoever comes later looks before it joins, so that asking again and again uses up no
-// numbers, and is in nobody's way.
+// Because of what is in the queue. A later attempt looks before it joins, so that repeated attempts use up no numbers
+// and block no other client.
 void QueueContention::refuse(Failure why) {
   client_.refused_.add(lock_path_);
   fail(std::move(why));
@@ -342,7 +342,7 @@ void QueueContention::busy() {
   sink_.busy();
 }
 
-// Somebody removed our node.
+// Our node was removed.
 void QueueContention::start_over() {
   place_.removed();
   retry_later();

@@ -77,7 +77,7 @@ class QueueContention final : public Contention {
   void leave(Stage stage);
   [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
   [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
-  // The watch for the next request, in place of the one before; nullptr where none can be had.
+  // The watch for the next request, in place of the one before; nullptr where none can be set.
   [[nodiscard]] Watches::Interest* new_watch(Watches::Kind kind, const std::string& path);
 
   // Calls the member function with the answer, unless this is gone or has moved on.

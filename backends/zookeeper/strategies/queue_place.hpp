@@ -56,7 +56,7 @@ class QueuePlace {
 
   // What there may be of it is removed, if need be later. Afterwards there is none.
   void give_up();
-  // Somebody else has removed it.
+  // Another client has removed it.
   void removed() noexcept { state_ = State::none; }
   // It becomes a hold's, which looks after it from now on.
   [[nodiscard]] OwnNode hand_over();

@@ -25,13 +25,13 @@ struct Queue {
   };
   std::vector<Member> members;  // in no particular order
   std::string_view unknown;     // a child that is no lock's, if there is one
-  bool semaphore = false;       // children of Curator's semaphore; whether anybody is in it is still to be asked
+  bool semaphore = false;       // children of Curator's semaphore; whether it is in use is still to be asked
   // Why this queue must not be used: a lock of another layout or kind is in it, or its numbers are used up.
   std::optional<Failure> problem;
 
   // Those who hold the lock by now, or will as soon as they look, the first one first.
   [[nodiscard]] std::vector<Member> holders() const;
-  // Of the smallest number; nullptr: nobody is in it.
+  // Of the smallest number; nullptr: it is empty.
   [[nodiscard]] const Member* first() const;
 };
 
@@ -48,20 +48,20 @@ struct Queue {
 //   writer   | all before it         | the nearest of them
 //   reader   | all writers before it | the nearest of them
 //   permit   | as many as are before | the first in line, behind as many as there are permits: all children. Others:
-//            | it to be fewer than   | the data of the nearest before it, into which whoever enters says so
+//            | it to be fewer than   | the data of the nearest before it, into which the one that enters says so
 //            | there are permits     |
 //
 // A waiter asks for the list once, then watches the node before it, because new nodes only come behind. When that one
 // changes and was the only one to wait for, it and our own node are all there is to look at, however long the queue is
 // behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
 // well, and finding that out one by one would cost a request for each. So does a writer in any case: one who held
-// Curator's lock to write goes on to read it by a new node with the old number. Whoever only makes sure that nothing
-// was missed looks at the one before us, or a long queue that stands still would be listed by everybody in it.
+// Curator's lock to write goes on to read it by a new node with the old number. A check that nothing was missed looks
+// only at the one before us, or every waiter would list a long queue in which nothing changes.
 //
-// Of those who wait for permits, the one behind somebody who enters may have seen that one wait. So whoever finds its
-// turn come and others behind it says so in its node before it takes the turn.
+// Of those who wait for permits, the one behind a client that enters may have seen that one wait. So a waiter whose
+// turn has come, with others behind it, says so in its node before it takes the turn.
 //
-// How many permits there are is said by whoever came first. Others with another number will be refused as soon as they
+// The first in line says how many permits there are. Others with another number will be refused as soon as they
 // look, unless the first ones go before: so until such a one has gone, or says that it is in, those behind it wait.
 class QueueWalk {
  public:
@@ -69,7 +69,7 @@ class QueueWalk {
     list,        // the children
     watch_list,  // the same, with a watch
     watch,       // `node`, which is before us
-    weigh,       // ask for `node`: it has our number, and its transaction says who is first
+    weigh,       // ask for `node`: it has our number, and its transaction decides which is first
     verify,      // `node`, again with a watch, and our own
     confirm,     // our own node, which must still be there
     wait,        // for a change of what is watched
@@ -84,7 +84,7 @@ class QueueWalk {
     std::uint32_t permits = 0;
   };
 
-  // herd: whoever waits watches all children, for the sake of it.
+  // herd: every waiter watches all children.
   explicit QueueWalk(const Claim& claim = {}, bool herd = false) noexcept : claim_(claim), herd_(herd) {}
 
   // Our node stands.
@@ -92,7 +92,7 @@ class QueueWalk {
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
   [[nodiscard]] std::int64_t created() const noexcept { return position_.created; }
 
-  // Of a queue that may be used: what whoever came behind all would find. grant, wait or refuse.
+  // Of a queue that may be used: what a new last member would find. grant, wait or refuse.
   [[nodiscard]] Step behind(const Queue& queue) const;
   // The same as our node finds it. watched: the list was asked for with a watch.
   [[nodiscard]] Step listed(const Queue& queue, bool watched = false);
@@ -117,7 +117,7 @@ class QueueWalk {
   // Whether we wait for it, if it comes before us.
   [[nodiscard]] bool blocks(Mode mode) const noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept { return claim_.space == Space::semaphore ? claim_.permits : 1; }
-  // That the node before us is all that we wait for, and that nobody else can come before us.
+  // That the node before us is all that we wait for, and that no other can come before us.
   [[nodiscard]] bool only_one_before() const noexcept;
   [[nodiscard]] Step list_again(std::size_t before) const;
   [[nodiscard]] Step decide();

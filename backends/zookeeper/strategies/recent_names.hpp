@@ -1,6 +1,6 @@
 // Names of locks about which something was found out lately. An acquire begins with the create, so that a free lock is
-// one round trip; a try of a name that somebody else held looks first, so that trying a busy lock again and again costs
-// no writes, and so does every acquire of a name whose queue must not be joined.
+// one round trip; a try of a name that another client held looks first, so that trying a busy lock again and again
+// costs no writes, and so does every acquire of a name whose queue must not be joined.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class RecentNames {
   [[nodiscard]] bool contains(const std::string& name) const { return names_.contains(name); }
 
  private:
-  // Whoever uses more names than that writes a little more.
+  // A client that uses more names than that writes a little more.
   static constexpr std::size_t most = 1000;
 
   std::set<std::string> names_;
