@@ -38,7 +38,7 @@ enum class Durability {
 enum class Pooler {
   detect,       // found out when connecting
   session,      // the user vouches: what looks like a pooler keeps a session for each client
-  transaction,  // one that lends its sessions to whoever has a transaction
+  transaction,  // one that lends its sessions for single transactions
 };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;

@@ -27,7 +27,7 @@ class Dialler final {
     Events& operator=(const Events&) = delete;
     // Logged in.
     virtual void dialled(PgHandle connection) = 0;
-    // There is nobody left to try.
+    // There is no host left to try.
     virtual void dialling_failed(const Failure& why) = 0;
 
    protected:
@@ -39,7 +39,7 @@ class Dialler final {
   void start(TimePoint deadline);
   // What was dialled is of no use: goes on with the next.
   void refuse(Failure why);
-  // Nobody wants a connection any more.
+  // No connection is wanted any more.
   void stop();
   // Until when the present address has to prove itself.
   [[nodiscard]] TimePoint share_ends() const noexcept { return share_ends_; }

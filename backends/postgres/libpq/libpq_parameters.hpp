@@ -11,7 +11,7 @@
 namespace dlock::postgres {
 
 // Takes them out of the URL. Throws Error(invalid_argument) naming the parameter that has a bad value, or that dlock
-// does not hand on, and why. What nobody knows is left in the URL.
+// does not hand on, and why. Unknown parameters are left in the URL.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url);
 
 }  // namespace dlock::postgres

@@ -116,7 +116,7 @@ class Pipeline final {
   bool taking_input_ = false;  // what is asked meanwhile goes out in one piece
   bool writing_posted_ = false;
   bool result_ends_ = false;                   // the next thing is the end of a step
-  bool answered_ = false;                      // a query, since anybody looked
+  bool answered_ = false;                      // a query, since the last look
   std::optional<std::uint64_t> counted_from_;  // bytes received when it was first seen that nothing was answered
   std::optional<Failure> ended_;               // the server said so
   std::string sqlstate_of_end_;                // if it did

@@ -1,7 +1,7 @@
 // Those whose answers come together have to wake up before they ask again, and seldom do so in the same turn. A query
 // that goes out as soon as the first of them asks leaves the others to the one after it, and then two groups take
 // turns, each with a query, a round trip and a commit of its own. So a query may wait for a part of a round trip for as
-// many as came back the last times, and for nobody where they do not come back.
+// many as came back the last times, and not at all where none come back.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // strategy=optimistic: for how long the versions of locks that others hold have stood still, by our own clock. The idea
-// is that of Amazon's DynamoDB lock client: a lease is over when nobody has renewed it for as long as it was to last.
+// is that of Amazon's DynamoDB lock client: a lease has expired when it was not renewed for as long as it was to last.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace dlock::postgres {
 // In tasks only.
 class ObservedVersions {
  public:
-  // An answer that has arrived now shows the lock held. Tells for how long it has to stand still yet.
+  // An answer that has arrived now shows the lock held. Tells for how long it must still stay unchanged.
   [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const ObservedVersion& seen,
                                               std::chrono::nanoseconds lease, TimePoint now);
   // What stood still for long enough to be taken over; nothing otherwise.
@@ -34,7 +34,7 @@ class ObservedVersions {
   void make_room(TimePoint now);
 
   std::unordered_map<std::string, Entry> seen_;
-  std::size_t room_ = 0;  // as many as this, and those are dropped that nobody has asked about for long
+  std::size_t room_ = 0;  // beyond this, those not asked about for long are dropped
 };
 
 }  // namespace dlock::postgres

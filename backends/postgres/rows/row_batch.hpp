@@ -67,7 +67,7 @@ class RowBatch {
   bool scheduled_ = false;
   BatchWindow window_;
   Timer window_timer_;
-  TimePoint quiet_until_ = TimePoint::min();  // nobody can be notified
+  TimePoint quiet_until_ = TimePoint::min();  // no notifications until then
   TimePoint armed_for_ = TimePoint::max();
   Timer timer_;
   Lifetime lifetime_;

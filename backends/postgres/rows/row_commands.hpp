@@ -16,7 +16,7 @@ class RowCommands {
   // What is different about the statements.
   struct Variant {
     bool optimistic = false;
-    bool announces = false;  // grants, and not only releases, are told to those who listen
+    bool announces = false;  // grants, and not only releases, send notifications
     bool sharing = false;    // several may hold a lock, and all that is asked of its row is one statement
   };
   using Requests = std::vector<const RowRequest*>;
@@ -25,7 +25,7 @@ class RowCommands {
   RowCommands(const RowSql& sql, Variant variant, std::string channel)
       : sql_(sql), variant_(variant), channel_(std::move(channel)) {}
 
-  // Requests of one kind. quiet: nobody is notified.
+  // Requests of one kind. quiet: no client is notified.
   [[nodiscard]] Command of(const Requests& requests, bool quiet) const;
   // Of any kinds, where several may hold a lock: all that is asked of a row at once is worked out together, for a
   // statement changes a row only once.

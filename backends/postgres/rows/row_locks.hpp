@@ -1,4 +1,4 @@
-// strategy=table and strategy=optimistic: a lock is a row that says who has it. Every lock has a lease of its own, and
+// strategy=table and strategy=optimistic: a lock is a row that names its holder. Every lock has a lease of its own, and
 // each kind of locks a table and a channel.
 #pragma once
 
@@ -49,7 +49,7 @@ class RowLocks final : public TryBackend {
   void note_held(const OwnerId& owner, TimePoint until);
   [[nodiscard]] bool holds_any() const;
   void renew(const std::shared_ptr<Renewal>& renewal);
-  // Somebody was changing the row the last so many times. False: enough of that.
+  // Another client was changing the row the last so many times. False: enough of that.
   [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
   void ask_release(const RowRequest& row, int changing, Releases::Answer done);
 

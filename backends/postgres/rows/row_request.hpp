@@ -27,7 +27,7 @@ struct RowRequest {
   ObservedVersion stood_still = {};  // may be taken over
   bool may_be_held = false;          // by this very owner
   std::chrono::nanoseconds lease{};  // and of a renewal
-  bool patient = false;              // as Request's: for somebody who waits
+  bool patient = false;              // as Request's: for a waiter
   bool gave_up = false;              // of a release: the owner does not know whether it has the lock
   // Of an acquire of what several may hold: how many permits of how many, and for how long it is to keep out those who
   // want fewer than all while it waits.
@@ -40,7 +40,7 @@ struct RowAnswer {
   enum class Status {
     yes,    // granted, renewed, released
     no,     // busy; lost; not the owner's
-    again,  // somebody is changing the row just now; of an acquire, only of what several may hold
+    again,  // another client is changing the row; of an acquire, only of what several may hold
     failed,
   };
   Status status = Status::failed;
@@ -49,7 +49,7 @@ struct RowAnswer {
   // Of an acquire.
   FencingToken token = {};
   ObservedVersion seen = {};
-  // Until the lease runs out (table); of how long it is (optimistic). Not known while the row is being changed.
+  // Until the lease expires (table); or how long it is (optimistic). Not known while the row is being changed.
   std::optional<std::chrono::nanoseconds> lease = std::nullopt;
   std::optional<std::int64_t> other_permits = std::nullopt;  // others use this number of them
 };

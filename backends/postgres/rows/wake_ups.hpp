@@ -2,15 +2,15 @@
 // that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
 //
 // A row knows in which order clients have marked it, and a release names the first one, which looks at once; the others
-// look a few milliseconds later, unless they hear of the next release by then. That is a matter of courtesy: a lock is
-// taken by whoever finds it free.
+// look a few milliseconds later, unless they hear of the next release by then. That is a matter of courtesy: the first
+// client that finds a lock free takes it.
 //
-// What is no plain lock may be entered by several at once, and is observed by some who do not want to enter: there, all
-// are told, and look.
+// What is no plain lock may be entered by several at once, and is observed by some that do not want to enter: there,
+// all are told, and look.
 //
-// A mark runs out by itself and is renewed while somebody waits. Notifications can be lost with the connection, and a
-// lease that runs out notifies nobody; so whoever waits asks again from time to time. And has to do with that where the
-// server is full: then the connection that listens is the first one to go.
+// A mark expires by itself and is renewed while there are waiters. Notifications can be lost with the connection, and
+// an expiry sends none; so each waiter asks again from time to time. And has to do with that where the server is full:
+// then the connection that listens is the first one to go.
 #pragma once
 
 #include <functional>
@@ -34,25 +34,25 @@ namespace dlock::postgres {
 // In tasks only.
 class WakeUps final : private Session::User {
  public:
-  // All outlive it. deaf: called once, when it turns out that nobody can be woken here.
+  // All outlive it. deaf: called once, when it turns out that waiters cannot be woken here.
   WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Space space, std::string channel,
           std::function<void(Failure)> deaf);
   ~WakeUps();
 
   // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
-  // longest; of what is no plain lock for all of them, also when the mark has come into effect. nullptr: nobody can be
-  // woken.
+  // longest; of what is no plain lock for all of them, also when the mark has come into effect. nullptr: waiters cannot
+  // be woken.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   // It was given to one of those who wait here, so the others need not look.
   void taken(const std::string& name) { watchers_.taken(name); }
 
  private:
   using Due = std::multimap<TimePoint, std::string>;
-  // When the lock is to be marked that somebody waits for.
+  // When the lock that has waiters is to be marked.
   struct Mark {
     int missed = 0;       // times in a row that it could not be marked
     bool queues = false;  // this client stands in the queue, as far as it knows
-    bool good = false;    // whoever releases notifies, and this client hears it
+    bool good = false;    // releases notify, and this client hears them
     std::optional<Due::iterator> due;
     std::optional<Due::iterator> look = std::nullopt;  // when to look, although another client was to look first
     TimePoint named_others_since = {};                 // while there is such a look
@@ -98,7 +98,7 @@ class WakeUps final : private Session::User {
   bool given_up_ = false;
   std::optional<Session> session_;
   Timer linger_;
-  Timer come_back_;  // armed: the server was full, and nobody listens meanwhile
+  Timer come_back_;  // armed: the server was full, and we do not listen meanwhile
   Lifetime lifetime_;
 };
 

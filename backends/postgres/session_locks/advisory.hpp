@@ -22,7 +22,7 @@ class AdvisoryLocks final : public Backend {
  public:
   struct Limits {
     WaitSlices slices = {};
-    // The server's table of locks has a fixed size, and when it is full nobody can even log in.
+    // The server's table of locks has a fixed size, and when it is full even logins fail.
     std::size_t locks = 1000;
     std::size_t sessions = 2;  // that locks are tried for in
   };

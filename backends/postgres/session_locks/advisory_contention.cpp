@@ -66,7 +66,7 @@ void AdvisoryContention::busy() {
   const Turns::Place place = common_.room.admit(*this);
   sink_.busy();
   if (place != Turns::Place::no_room) return;
-  // For the observer. The last word, when the wait is over, is what is known of the lock.
+  // For the observer. The last report, when the wait ends, is what is known of the lock.
   sink_.unreachable(common_.room.why_no_connection());
   sink_.busy();
 }

@@ -40,7 +40,7 @@ class ForUpdateLocks final : public Backend {
   [[nodiscard]] Turns& turns() noexcept { return turns_; }
   // As many locks are held as there may be connections.
   [[nodiscard]] bool all_hold() const noexcept { return holds_.size() >= services_.options.max_connections; }
-  // Somebody has applied for one, or a connection that would have come free stays taken.
+  // A request has applied for one, or a connection that would have come free stays taken.
   void connection_wanted();
   // The lock is ours, in the transaction of this connection.
   void hold(const Grant& grant, Transactions::Member member);

@@ -22,13 +22,13 @@ class ForUpdateLocks;
 //   ---------+-----------------------------------------------------------------------------------
 //   seeking  | none: all are taken, or the schema is being set up
 //   asking   | taken, perhaps still being made; one query is under way on it
-//   outside  | none: somebody else has the lock, and others of this client wait for it in the server, or for a turn to
+//   outside  | none: another client has the lock, and others of this client wait for it in the server, or for a turn to
 //   pausing  | none, until the timer runs
 //   over     | none: handed on with the lock, or ended
 //
-// The first query tries: NOWAIT, one round trip. Once that has found somebody else, and if the request waits, the
-// others stand in the server's queue, for a while each: whoever is blocked there keeps rows from being vacuumed. Turns
-// says who may do that; outside it the request tries now and then.
+// The first query tries: NOWAIT, one round trip. Once that has found another holder, and if the request waits, the
+// others stand in the server's queue, for a while each: a query that is blocked there keeps rows from being vacuumed.
+// Turns says who may do that; outside it the request tries now and then.
 class RowContention final : public Contention,
                             private Session::User,
                             private Transactions::Applicant,
@@ -90,10 +90,10 @@ class RowContention final : public Contention,
   Session::RequestId query_ = 0;  // under way
   bool blocked_ = false;          // and the server may keep it waiting
   bool open_ = false;             // there is a transaction, or what an error has left of it
-  bool contended_ = false;        // somebody else had the lock
+  bool contended_ = false;        // another client had the lock
   bool inside_ = false;           // may wait in the server
   bool set_up_ = false;           // the schema is no longer what is missing
-  int insertions_ = 0;            // of the row, with nobody else there
+  int insertions_ = 0;            // of the row, with no holder there
   FencingToken token_;
   std::uint64_t round_ = 0;  // answers of an earlier one are of no interest
   std::chrono::nanoseconds slice_{};

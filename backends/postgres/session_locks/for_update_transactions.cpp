@@ -7,7 +7,7 @@
 
 namespace dlock::postgres {
 
-// What is under way there is answered to whoever asked for it.
+// What is under way there is answered to its callers.
 struct Transactions::Ending final : Session::User {
   void session_ready() override {}
   void session_down(const Failure& /*why*/, bool /*was_ready*/) override {}
@@ -59,7 +59,7 @@ void Transactions::leave(Applicant& applicant) {
   (void)std::erase(applicants_, &applicant);
 }
 
-// As a task of its own, because whoever let go of a connection is in the middle of something.
+// As a task of its own, because the code that let go of a connection is in the middle of something.
 void Transactions::freed() {
   if (freed_) freed_();
   if (applicants_.empty() || std::exchange(serving_posted_, true)) return;

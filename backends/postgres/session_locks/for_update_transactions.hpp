@@ -1,5 +1,6 @@
-// The connections of strategy=for-update: one for each transaction that holds a lock or asks for one. Who finds all of
-// them taken waits here for the next that is free, and transactions that nobody needs any more are ended here.
+// The connections of strategy=for-update: one for each transaction that holds a lock or asks for one. A request that
+// finds all of them taken waits here for the next that is free, and transactions that are no longer needed are ended
+// here.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ class Transactions final {
   using Member = std::unique_ptr<Pool::Member>;
   using Ended = std::function<void(const Outcome&)>;
 
-  // Somebody who waits for a connection.
+  // A request that waits for a connection.
   class Applicant {
    public:
     Applicant() = default;
@@ -41,7 +42,7 @@ class Transactions final {
   Transactions(const Services& services, const Statement& rollback, std::function<void()> freed);
   ~Transactions();
 
-  // As Pool's. nullptr, too, where others have been waiting for one; and for whoever is patient where a client that
+  // As Pool's. nullptr, too, where others have been waiting for one; and for a patient request where a client that
   // makes room at a full server would have to open one more.
   [[nodiscard]] Member take(Session::User& user, bool patient);
   [[nodiscard]] Failure exhausted() const;
@@ -61,7 +62,7 @@ class Transactions final {
   // Ends the transaction as soon as the server has noticed.
   void close(Member member);
 
-  // For the observer: what those who use connections have heard of them.
+  // For the observer: what the users of connections have reported.
   void connected();
   void broken(const Failure& why);
 

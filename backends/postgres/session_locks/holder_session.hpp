@@ -1,6 +1,6 @@
 // strategy=advisory: a session on which locks are tried for, and where those stay that were free.
-// Nothing that is sent on it waits for anybody for longer than a small part of the lease, so its locks can always be
-// given back, and the server hears of it in time.
+// Nothing that is sent on it waits for others for longer than a small part of the lease, so its locks can always be
+// given back, and heartbeats are in time.
 //
 // What is asked while a query is under way goes out together, when that is answered. Unlocks go before tries: only what
 // was sent behind the unlock of a lock may ask for it again.
@@ -32,7 +32,7 @@ namespace dlock::postgres {
 // In tasks only.
 class HolderSession final : private Session::User {
  public:
-  // Who wants a lock. All but try_delayed() are final. None is called inside a call to the session.
+  // A request for a lock. All except try_delayed() are final. None is called inside a call to the session.
   class Asker {
    public:
     Asker() = default;
@@ -61,7 +61,7 @@ class HolderSession final : private Session::User {
                 Limit limit, common::ConnectionNews& news, std::function<void()> when_quiet);
   ~HolderSession();
 
-  // It is held here, and not to be shared: nobody need ask for it.
+  // It is held here, and not to be shared: tries for it are useless.
   [[nodiscard]] bool excludes(const LockKey& key) const;
   [[nodiscard]] TryId ask(const LockRequest& request, const LockKey& key, Asker& asker);
   // The asker is not told any more. What it is granted later is given back.
@@ -100,7 +100,7 @@ class HolderSession final : private Session::User {
   };
   struct Unlock {
     LockKey key;
-    ReleaseHandler done = nullptr;  // empty: nobody waits (any longer)
+    ReleaseHandler done = nullptr;  // empty: no caller waits (any longer)
     TimePoint due = TimePoint::max();
   };
   struct Flight {  // a query under way, of one kind
@@ -164,7 +164,7 @@ class HolderSession final : private Session::User {
   const Limit limit_;
   const std::function<void()> when_quiet_;
 
-  std::unordered_map<TryId, Try> tries_;  // that somebody waits for
+  std::unordered_map<TryId, Try> tries_;  // that have waiting callers
   std::set<TryId> pending_;               // of those, the ones that are not sent, in the order in which they were asked
   std::deque<Answer> answers_;
   std::vector<Unlock> unlocks_;         // not sent

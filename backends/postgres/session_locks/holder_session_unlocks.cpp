@@ -113,7 +113,7 @@ void HolderSession::unlocks_answered(FlightId id, const Outcome& outcome, const 
     if (life.over()) return;
   }
   if (outcome.problem == Problem::refused) {
-    // Nobody knows what the session still has; without it, nothing.
+    // What the session still has is unknown; without it, nothing.
     give_up({errc::unavailable, "an unlock was refused: " + outcome.failure.detail});
   } else if (outcome.problem == Problem::none && unlock_flights_ == 0 && refusal_) {
     give_up(Failure(*refusal_));

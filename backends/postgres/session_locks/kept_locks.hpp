@@ -1,4 +1,4 @@
-// The locks that live in one session: they are safe as long as it is heard of, and are lost with it.
+// The locks that live in one session: they are safe as long as the session is confirmed, and are lost with it.
 #pragma once
 
 #include <chrono>
@@ -17,15 +17,15 @@ namespace dlock::postgres {
 // In tasks only.
 class KeptLocks {
  public:
-  // lease: how long the session is safe after it was heard of.
+  // lease: how long the session is safe after it was confirmed.
   KeptLocks(BackendHost& host, std::chrono::nanoseconds lease) : host_(host), lease_(lease) {}
 
   void add(const Grant& grant, LockKey key);
-  // It is to be released: no more is told about it. nullopt: it is not, or no longer, here.
+  // It is to be released: nothing more is reported about it. nullopt: it is not, or no longer, here.
   [[nodiscard]] std::optional<LockKey> take(const OwnerId& owner);
 
-  // The session was heard of: it knew what was sent then. Those whose lease was over by now are lost, and answered:
-  // they have to be unlocked, since their holders take them for lost.
+  // The session was confirmed: it knew what was sent then. Those whose lease has expired by now are lost, and answered:
+  // they have to be unlocked, since their holders consider them lost.
   [[nodiscard]] std::vector<LockKey> session_alive(TimePoint sent);
   void lose_all(const Failure& why);
 

@@ -62,7 +62,7 @@ void MemberLock::waited(const Outcome& outcome, const Results& results) {
   const auto token = rows.number(0, 0);
   if (!token || *token <= 0 || rows.number(0, 1) != session().server().backend_pid) {
     const Failure why = other_session(session().server());
-    // Whoever it was that got the lock: perhaps the unlock comes to the same one.
+    // Whichever session got the lock: perhaps the unlock comes to the same one.
     fit_ = false;
     unlock(nullptr);
     return std::exchange(waiter_, nullptr)->member_failed(Remedy::final, why);
@@ -81,10 +81,10 @@ void MemberLock::refused(const Outcome& outcome) {
     unlock(nullptr);
     return std::exchange(waiter_, nullptr)->member_yielded();
   }
-  if (meaning.remedy == Remedy::busy) {  // the slice is over
+  if (meaning.remedy == Remedy::busy) {  // the slice has ended
     Query query{.commands = {{.statement = &common_.sql.of(key_).unlock, .params = {key_.parameter}}},
                 .done = [this](const Outcome& answer, const Results&) {
-                  // Then nobody knows what the session has.
+                  // Then it is unknown what the session has.
                   if (answer.problem == Problem::refused) fail(Remedy::reconnect, answer.failure);
                 }};
     (void)session().request(std::move(query), TimePoint::max());

@@ -30,7 +30,7 @@ class MemberLock final : private Session::User {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
     virtual void member_granted(const Grant& grant) = 0;
-    // Its slice is over, and others need the connection more.
+    // Its slice has ended, and others need the connection more.
     virtual void member_yielded() = 0;
     // Nothing is left held. Remedy::reconnect: the connection broke.
     virtual void member_failed(Remedy remedy, const Failure& why) = 0;
@@ -44,7 +44,7 @@ class MemberLock final : private Session::User {
     const Options& options;
     const AdvisorySql& sql;
     std::chrono::nanoseconds response_timeout{};
-    // How long it may wait in the server, and whether it may go on when that is over.
+    // How long it may wait in the server, and whether it may go on after that.
     std::function<std::chrono::nanoseconds(Waiter&)> slice;
     std::function<bool(Waiter&)> stays;
     // Nothing more comes of it: to be destroyed, though not inside this call.
@@ -68,7 +68,7 @@ class MemberLock final : private Session::User {
   [[nodiscard]] const OwnerId& owner() const noexcept { return request_.owner; }
   [[nodiscard]] const LockKey& key() const noexcept { return key_; }
   [[nodiscard]] bool holds() const noexcept { return !kept_.empty(); }
-  // Once it is over: for others to use, if there is anything left of it.
+  // Once it has ended: for others to use, if there is anything left of it.
   [[nodiscard]] std::unique_ptr<Pool::Member> take_member();
 
  private:

@@ -10,7 +10,7 @@
 
 namespace dlock::postgres {
 
-// Ends it in time to say what the trouble was. Whoever asked would otherwise only hear that no answer came.
+// Ends it in time to say what the trouble was. The caller would otherwise only hear that no answer came.
 class TryPatience {
  public:
   TryPatience(Executor& executor, std::chrono::nanoseconds response_timeout)

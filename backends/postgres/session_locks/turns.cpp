@@ -16,8 +16,7 @@ namespace {
 
 // While others wait for a connection.
 constexpr WaitSlices short_slices{.shortest = seconds(1), .longest = seconds(2)};
-// Then a slice that has lasted so long was begun when nobody else waited. There is no shorter end to it than that of
-// its connection.
+// Then a slice that has lasted so long was begun when no other waited. Only the end of its connection ends it sooner.
 constexpr nanoseconds longest_short_slice = seconds(4);
 // How often one of those outside tries: a lone one once or twice a second, all of them together so often at most.
 constexpr nanoseconds each_looks = seconds(1);
@@ -50,7 +49,7 @@ bool Turns::may_enter(const Line& line) const {
   return free_() > static_cast<std::int64_t>(line.inside.empty() ? spare().by_all : spare().by_others);
 }
 
-// Nobody waits inside for their lock.
+// No waiter for their lock is inside.
 bool Turns::wants_turn() const {
   return std::any_of(lines_outside_.begin(), lines_outside_.end(),
                      [this](const std::string& lock) { return lines_.at(lock).inside.empty(); });
@@ -146,7 +145,7 @@ void Turns::freed(const std::string& lock) {
   found->second.outside.front()->worth_a_try();
 }
 
-// As a task of its own, because whoever lets go of a connection is in the middle of something.
+// As a task of its own, because the code that lets go of a connection is in the middle of something.
 void Turns::room() {
   if (lines_outside_.empty() || std::exchange(serving_posted_, true)) return;
   executor_.post(lifetime_.guard([this] {
@@ -158,7 +157,7 @@ void Turns::room() {
 // One after the other: each takes a connection before it is asked whether there is another.
 void Turns::serve() {
   while (Waiter* const waiter = let_next_in()) waiter->turn_came();
-  // The first of a lock takes the place of somebody who is not.
+  // The first waiter of a lock takes the place of one that is not the first.
   if (!wants_turn()) return;
   if (Waiter* const other = dispensable()) {
     spare_more(more_.by_others);

@@ -1,6 +1,6 @@
 // Who of a client's waiters waits inside the server, on a connection of its own, and who in the client.
 //
-// Whoever waits inside keeps a connection from those that may need it more: a holder that wants another lock before it
+// A waiter inside keeps a connection from those that may need it more: a holder that wants another lock before it
 // gives the first one back. So a part of the connections stays free, the first waiter of each lock goes before the
 // others of the same lock, and where not even all the first ones have a connection they take turns. A waiter outside
 // is told now and then that a try may be worth it, and so gets a free lock all the same.
@@ -24,7 +24,7 @@
 namespace dlock::postgres {
 
 // How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
-// cleaning up after everybody else, in all tables; but whoever asks anew goes to the end of the server's queue.
+// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
 struct WaitSlices {
   std::chrono::nanoseconds shortest = std::chrono::seconds(30);
   std::chrono::nanoseconds longest = std::chrono::seconds(60);
@@ -54,7 +54,7 @@ class Turns {
   enum class Place {
     inside,
     behind_others,  // of the same lock; or a connection is about to come free
-    no_room,        // for the first waiter of a lock, and nobody is there who would make room
+    no_room,        // for the first waiter of a lock, and none is there that would make room
   };
 
   // How many connections stay free.
@@ -71,16 +71,16 @@ class Turns {
   [[nodiscard]] Place enter(const std::string& lock, Waiter& waiter);
   // Of one inside: how long it is to wait in the server.
   [[nodiscard]] std::chrono::nanoseconds slice(Waiter& waiter);
-  // Of one inside whose slice is over. False: it is outside now, because others have waited for its connection.
+  // Of one inside whose slice has ended. False: it is outside now, because others have waited for its connection.
   [[nodiscard]] bool stays(Waiter& waiter);
-  // It waits no longer. Whoever is unknown is ignored.
+  // It waits no longer. An unknown one is ignored.
   void leave(Waiter& waiter);
 
   // This client has let go of the lock.
   void freed(const std::string& lock);
   // There may be more connections free than there were.
   void room();
-  // Somebody has to ask something and finds no connection. True: one of those inside gives its own up.
+  // A request finds no connection. True: one of those inside gives its own up.
   [[nodiscard]] bool make_room();
 
   [[nodiscard]] bool any_outside() const noexcept { return !lines_outside_.empty(); }
@@ -91,7 +91,7 @@ class Turns {
   [[nodiscard]] std::size_t connected() const;
 
  private:
-  // Those who wait for one lock, in the order in which they came: whoever is inside came before whoever is outside.
+  // Those who wait for one lock, in the order in which they came: those inside came before those outside.
   struct Line {
     std::vector<Waiter*> inside;
     std::deque<Waiter*> outside;
@@ -124,7 +124,7 @@ class Turns {
 
   std::map<std::string, Line> lines_;
   std::unordered_map<Waiter*, Standing> standings_;
-  std::list<std::string> lines_outside_;  // those with somebody outside; the one whose turn is next first
+  std::list<std::string> lines_outside_;  // those with waiters outside; the one whose turn is next first
   std::string last_look_;                 // which of the locks outside was tried for last
   std::size_t inside_ = 0;
   Spare more_;  // since that has turned out to be too little, for a while

@@ -44,7 +44,7 @@ class WaitingRoom final {
   // One whose turn has come.
   void give_connection(Waiter& waiter);
   [[nodiscard]] Failure why_no_connection() const;
-  // It waits no longer. Whoever does not wait here is ignored.
+  // It waits no longer. One that does not wait here is ignored.
   void leave(Waiter& waiter) { turns_.leave(waiter); }
 
   // False: that lock is not, or no longer, here.

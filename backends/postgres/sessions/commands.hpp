@@ -1,4 +1,4 @@
-// The connection for statements that wait for nobody, shared by everything that asks the server: locks of the row
+// The connection for statements that wait for no lock, shared by everything that asks the server: locks of the row
 // strategies, questions, administration.
 #pragma once
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr nanoseconds keeps_away_first = seconds(1);
 constexpr nanoseconds keeps_away_longest = seconds(10);
-// A server that has refused nobody for so long has room again.
+// A server that has refused no client for so long has room again.
 constexpr nanoseconds remembers_for = seconds(30);
 static_assert(remembers_for > 2 * keeps_away_longest);
 

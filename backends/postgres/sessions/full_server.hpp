@@ -1,6 +1,6 @@
-// A server that refuses connections because it has no more (SQLSTATE 53300), as one client deals with it. A client
-// that holds a lock needs a connection soon, or its lock runs out; a client that only waits for one makes room: it
-// tries to connect every few seconds only, and closes the connections that it can do without.
+// A server that refuses connections because it has no more (SQLSTATE 53300), as one client deals with it. A client that
+// holds a lock needs a connection soon, or its lock expires; a client that only waits for one makes room: it tries to
+// connect every few seconds only, and closes the connections that it can do without.
 #pragma once
 
 #include <algorithm>

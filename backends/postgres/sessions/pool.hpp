@@ -31,7 +31,7 @@ class Pool final {
 
     // May be ready already when it is taken; then session_ready() is not called. Requests may be made at once.
     [[nodiscard]] Session& session() noexcept { return session_; }
-    // Somebody else is to be told from now on.
+    // Another user is to be told from now on.
     void hand_over(Session::User& user) noexcept { user_ = &user; }
 
    private:
@@ -42,7 +42,7 @@ class Pool final {
     void session_ending(const Failure& why) override;
 
     Pool& pool_;
-    Session::User* user_;  // nullptr: nobody has taken it
+    Session::User* user_;  // nullptr: it is not taken
     TimePoint idle_since_;
     Session session_;
   };

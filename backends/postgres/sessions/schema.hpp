@@ -21,7 +21,7 @@ namespace dlock::postgres {
 // Options::durability says.
 class Schema {
  public:
-  // Why it cannot be used, or nothing. errc::access_denied: this role may not make it, somebody else has to.
+  // Why it cannot be used, or nothing. errc::access_denied: this role may not make it, another one has to.
   // errc::unsupported, errc::invalid_argument: what is there is another version's, or not dlock's.
   using Handler = std::function<void(std::optional<Failure> why_not)>;
 

@@ -93,7 +93,7 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
   if (!life.over()) rest_if_idle();
 }
 
-// As a task of its own: whoever was answered may ask more, and it is the connection that has called us.
+// As a task of its own: a handler may ask more, and it is the connection that has called us.
 void Session::rest_if_idle() {
   if (!link_.may_rest() || !idle()) return;
   executor_.post(lifetime_.guard([this] {

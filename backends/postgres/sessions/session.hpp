@@ -28,8 +28,7 @@ struct Request {
   // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
   // is still there meanwhile. Nothing else should be under way on it.
   bool blocks = false;
-  // Nobody holds anything that depends on it: at a full server it waits for the connection for as long as this client
-  // keeps away.
+  // No holder depends on it: at a full server it waits for the connection for as long as this client keeps away.
   bool patient = false;
 };
 
@@ -37,7 +36,7 @@ struct Request {
 struct SessionRequest {
   Request request;  // without its query, once that is sent
   bool heartbeat = false;
-  Handler done;  // empty: nobody waits for the answer any more
+  Handler done;  // empty: the answer is not wanted any more
 };
 
 // In tasks only.
@@ -52,13 +51,13 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
     // A connection stands: a new one, with nothing of the one before. server() says what it leads to. What waits is
     // sent right after.
     virtual void session_ready() = 0;
-    // It broke, or could not be made; what had been sent has been answered. Unless the session is over, the next one is
-    // made by itself - but after a final refusal (any reason but errc::unavailable and errc::ambiguous) only when
-    // somebody wants it.
+    // It broke, or could not be made; what had been sent has been answered. Unless the session has ended, the next one
+    // is made by itself - but after a final refusal (any reason but errc::unavailable and errc::ambiguous) only when it
+    // is wanted.
     virtual void session_down(const Failure& why, bool was_ready) = 0;
     // The server answered something that was sent then, so it knew the session after that.
     virtual void session_alive(TimePoint /*sent*/) {}
-    // It is about to be given up, and the server has not noticed: whoever relies on its locks is to be told first.
+    // It is about to be given up, and the server has not noticed: the holders of its locks are to be told first.
     virtual void session_ending(const Failure& /*why*/) {}
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
 
@@ -85,13 +84,13 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   [[nodiscard]] bool idle() const noexcept;
 
   // The handler is called once, never inside the call. Where there is no connection the request waits for it; when none
-  // can be had it is not_sent.
+  // can be made it is not_sent.
   RequestId request(Request request);
   RequestId request(Query query, TimePoint deadline) {
     return request(Request{.query = std::move(query), .deadline = deadline});
   }
-  // Nobody wants the answer any more: the handler is not called. True: it was not sent and never will be. An unknown id
-  // is ignored.
+  // The answer is not wanted any more: the handler is not called. True: it was not sent and never will be. An unknown
+  // id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
   // Something is wrong with this connection: give it up and, if it is kept up, make another.
@@ -121,7 +120,7 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   const Dialling& dialling_;
   User& user_;
   const std::chrono::nanoseconds session_lease_;
-  const std::chrono::nanoseconds silence_;  // as long as this, and we ask whether somebody is there
+  const std::chrono::nanoseconds silence_;  // as long as this, and we probe the server
 
   Requests requests_;
   std::uint64_t epoch_ = 0;

@@ -13,7 +13,7 @@ namespace {
 using KeySpace = AdvisoryKey::KeySpace;
 
 // How to get the lock is column "ok" of a, and {granted} says whether it was got. What follows happens after that, so
-// that the order of tokens is that of the grants. Whoever has the lock is alone with the row.
+// that the order of tokens is that of the grants. The holder is alone with the row.
 constexpr std::string_view fenced = R"sql(
   WITH {a}
   INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
@@ -84,7 +84,7 @@ constexpr std::string_view whose =
     "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, "
     "'^([a-z]+[.])?dlock:{purpose}), '')";
 
-// The row is about the last lease of ours; somebody else may have the lock now.
+// The row is about our last lease; another client may have the lock now.
 constexpr std::string_view who = R"sql(
   h.key IS NOT NULL,
   CASE WHEN h.key IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder ELSE {whose} END,
@@ -142,7 +142,7 @@ constexpr std::string_view break_lock = R"sql(
     AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR l.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
-// Whoever has the lock is alone with the row, here to the end of the transaction. CASE sees to it that only locks of
+// The holder is alone with the row, here to the end of the transaction. CASE sees to it that only locks of
 // rows in question are tried, before the row is looked at for good.
 constexpr std::string_view forget = R"sql(
   WITH a AS MATERIALIZED (

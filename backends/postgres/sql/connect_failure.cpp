@@ -9,7 +9,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// More than that nobody reads; a server may send a hundred megabytes of it.
+// More than that is no use; a server may send a hundred megabytes of it.
 constexpr std::size_t longest_text = 2000;
 
 bool is_sqlstate(std::string_view text) {

@@ -1,5 +1,5 @@
 // One connection to PostgreSQL as the rest of the backend sees it: queries go out, answers come back in order. The real
-// one is over libpq (libpq_connection.hpp); tests have their own.
+// one uses libpq (libpq_connection.hpp); tests have their own.
 //
 //   connection.send({.commands = {{.statement = &statements.renew, .params = {name, owner, "30000"}}},
 //                    .done = [](const Outcome& outcome, const Results& results) { ... }});
@@ -83,7 +83,7 @@ using Handler = std::function<void(const Outcome& outcome, const Results& result
 // but the next query is. A transaction left open by BEGIN and a later error wants a ROLLBACK.
 struct Query {
   std::vector<Command> commands = {};
-  Handler done = {};  // may be empty: nobody waits for the answer
+  Handler done = {};  // may be empty: the answer is not wanted
 };
 
 // What a connection is for. It decides on what the server is asked to do about it.
@@ -92,7 +92,7 @@ struct Purpose {
   // Locks live and die with this session: the server ends it when it was not heard of for so long, and the network is
   // watched at least as closely. Zero: no lock does.
   std::chrono::nanoseconds session_lease{};
-  // No statement waits longer for a lock that somebody else has in the server, on a row or on a table. Zero: as long as
+  // No statement waits longer for another client's lock in the server, on a row or on a table. Zero: as long as
   // that takes.
   std::chrono::nanoseconds lock_patience{};
 };

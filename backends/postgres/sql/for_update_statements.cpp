@@ -19,7 +19,7 @@ constexpr std::string_view set_patience = R"sql(
   SELECT pg_catalog.set_config('statement_timeout', $1::{text}, true)
 )sql";
 
-// Whoever has the row is alone with its token, too.
+// The holder of the row is alone with its token, too.
 constexpr std::string_view lock = R"sql(
   WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE{how})
   INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l
@@ -29,7 +29,7 @@ constexpr std::string_view lock = R"sql(
     pg_catalog.set_config('statement_timeout', '0', true){commit}
 )sql";
 
-// Inside the caller's transaction. Always one row, so that whoever did not get the lock is told why and the caller's
+// Inside the caller's transaction. Always one row, so that a caller that did not get the lock is told why and its
 // lock_timeout is put back; it is looked at after everything else.
 constexpr std::string_view try_in_transaction = R"sql(
   WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE SKIP LOCKED), {fenced}
@@ -109,8 +109,8 @@ constexpr std::string_view break_lock = R"sql(
   WHERE r.name {=} $1::{text} AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR p.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
-// Whoever has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a token
-// is left of a holder that died, or somebody is about to lock it for the first time: it goes only by its name.
+// The one that has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a
+// token is left of a holder that died, or a client is about to lock it for the first time: it goes only by its name.
 constexpr std::string_view forget = R"sql(
   WITH l AS MATERIALIZED (
     SELECT r.name, t.name IS NOT NULL AS fenced

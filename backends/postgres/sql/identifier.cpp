@@ -14,7 +14,7 @@ std::optional<std::string> problem_with_identifier(std::string_view identifier) 
     return util::quoted(identifier) + " is " + std::to_string(identifier.size()) +
            " bytes long; PostgreSQL keeps only " + std::to_string(max_identifier_bytes);
   }
-  // The rules for names of locks are the same but for the length.
+  // The rules for names of locks are the same except for the length.
   constexpr std::string_view subject = "lock name ";
   auto problem = util::problem_with_name(identifier);
   if (problem && problem->starts_with(subject)) problem->erase(0, subject.size());

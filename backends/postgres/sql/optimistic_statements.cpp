@@ -6,7 +6,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// In each of them f locks the rows that may be changed and passes over those that somebody else has locked; see
+// In each of them f locks the rows that may be changed and passes over those that another client has locked; see
 // table_statements.cpp.
 constexpr std::string_view acquire = R"sql(
   WITH f AS MATERIALIZED (
@@ -135,7 +135,7 @@ constexpr std::string_view break_lock = R"sql(
     WHERE name {=} $1::{text} AND owner IS NOT NULL AND NOT EXISTS (SELECT FROM r)
 )sql";
 
-// A row whose holder has died has an owner, until somebody takes the lock over or breaks it.
+// A row whose holder has died has an owner, until a client takes the lock over or breaks it.
 constexpr std::string_view forget = R"sql(
   WITH f AS MATERIALIZED (
     SELECT name FROM {optimistic}

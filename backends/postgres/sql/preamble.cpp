@@ -76,7 +76,7 @@ Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
   if (facts.version >= version_14) {
     session_limit_ = commands_.size();
     set("idle_session_timeout", lease);
-    // Somebody who waits in the server and is gone is to leave the queue. In milliseconds.
+    // A waiter whose client is gone is to leave the server's queue. In milliseconds.
     set("client_connection_check_interval", "500");
   }
   if (facts.version >= version_17) set("transaction_timeout", "0");

@@ -1,6 +1,6 @@
 // What is said first on each connection: who is at the other end, and how it is to treat us. No I/O.
 //
-// Behind a pooler that hands its server connections to whoever has a transaction, settings would be other people's, so
+// Behind a pooler that lends its server connections for single transactions, settings would be other clients', so
 // each of them is made only where the process that answers is the one that this connection was made to. Then all of it
 // can be said in one round trip. None but the first question has to succeed: a server that does not know a setting, or
 // allows no change of it, still keeps locks.

@@ -18,7 +18,7 @@ constexpr std::string_view notify = R"sql(
     THEN pg_catalog.pg_notify({channel}::{text}, coalesce(next {||} pg_catalog.chr(9), '') {||} name)::{text} END
 )sql";
 
-// Whoever was there when the last mark ran out waits no longer.
+// Those that were there when the last mark expired wait no longer.
 constexpr std::string_view enqueued = R"sql(
   , waiters = CASE WHEN l.waiting_until {<=} {now} THEN ARRAY[$4::{text}] WHEN {queues} THEN l.waiters
     ELSE pg_catalog.array_append(l.waiters, $4::{text}) END
@@ -33,7 +33,7 @@ constexpr std::string_view announce = R"sql(
 )sql";
 
 // Of what m does not mark, the other half looks at the row as it was when the statement began. If that was marked for
-// long enough, whoever has released it since has notified.
+// long enough, every release since then has notified.
 constexpr std::string_view mark_many = R"sql(
   WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
   f AS MATERIALIZED (

@@ -9,7 +9,7 @@
 namespace dlock::postgres {
 
 // Templates. {notify}, where `name` and `waiting_until` are a row's and `next` is the first of its waiters, or NULL,
-// tells those who wait for it, over the channel that the statement is given, or nobody where that is ''. {first},
+// tells those that wait for it, over the channel that the statement is given, or none where that is ''. {first},
 // {pop}: the first of the waiters, and that it is removed. {enqueue}: the client of parameter $4 is put behind the
 // waiters of row l; {queues}: it is among them already. {each}, where q has names, is q and their rows l. {announce},
 // for the end of a list of columns of a row that was granted, and {announce_l}, where that is row l: those who wait for

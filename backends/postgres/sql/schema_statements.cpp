@@ -9,7 +9,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// Whoever creates or changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg".
+// A client that creates or changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg".
 constexpr std::string_view creation_lock = "7236281174065180775";
 constexpr std::string_view creation_patience_ms = "5000";
 constexpr std::string_view extension_patience_ms = "250";
@@ -70,9 +70,9 @@ constexpr std::string_view rights = R"sql(
   FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
 )sql";
 
-// Whoever owns a table has its triggers run with the rights of those who use it, and whoever owns the schema may put
-// another table in its place. To be trusted with that: a role whose rights we have anyway, and one that the database or
-// the schema was given to; by a superuser, only superusers.
+// The triggers of a table's owner run with the rights of those that use it, and the owner of the schema can put another
+// table in its place. To be trusted with that: a role whose rights we have anyway, and one that the database or the
+// schema was given to; by a superuser, only superusers.
 constexpr std::string_view tables = R"sql(
   SELECT c.relname,
     (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a

@@ -21,7 +21,7 @@ inline constexpr int schema_version = 1;
 struct TableDefinition {
   std::string_view name;
   std::string_view columns;  // their names in order, separated by commas
-  std::string_view body;     // how they are declared, but for "name"; a template, see fill()
+  std::string_view body;     // how they are declared, without "name"; a template, see fill()
   bool locks = true;         // false: only says what the schema is
   // The last one and how it is declared, where the first dlock had none such: added to tables that exist.
   std::string_view added = {};
@@ -37,9 +37,8 @@ struct TableDefinition {
 // How to create what is missing, one transaction, each a statement of its own and in this order: BEGIN first and COMMIT
 // last. In between it is to be seen whose the tables are: the end, which says that they are ours, runs their triggers.
 // Safe where several do it at once, and where all is there already (which takes the right to create all the
-// same). A role that may not create schemas, in a schema that somebody made for it, leaves out the statement for the
-// schema. 42P07, 42710 and 23505 mean that somebody who does not take the lock in it was faster: again from the
-// beginning.
+// same). A role that may not create schemas, in a schema that was made for it, leaves out the statement for the schema.
+// 42P07, 42710 and 23505 mean that a client that does not take the lock in it was faster: again from the beginning.
 [[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
 [[nodiscard]] std::vector<std::string> end_of_creation(std::string_view schema);
 // Adds to a table what an older dlock has not given it: a transaction, in one query. Everybody who uses the table waits

@@ -7,9 +7,9 @@ namespace dlock::postgres {
 namespace {
 
 // "holders" is an object: an owner's id, and of each
-//   [microseconds since 1970 when its lease is over, token, permits it has, holder]
-// Whoever changes anything of a row has locked it, looks at its newest version, and works out all of the new one from
-// that: a count of rows of their own would be of a snapshot, older than the wait for whoever added one.
+//   [microseconds since 1970 when its lease expires, token, permits it has, holder]
+// A statement that changes a row locks it, looks at its newest version, and works out all of the new one from that: a
+// count of rows of their own would be of a snapshot, older than the wait for a statement that added one.
 //
 //   q what is asked, g the same by name, f the rows that may change, locked in the order of names, t those and new
 //   ones, s without whom the time or a release has removed, a those who could enter alone, w those who do, b the writer
@@ -130,7 +130,7 @@ constexpr std::string_view used =
     "(SELECT coalesce(pg_catalog.sum((e.value {->>} 2)::{int8}), 0)::{int8} FROM pg_catalog.jsonb_each(l.holders) AS e "
     "(key, value) WHERE (e.value {->>} 0)::{int8} {>} {us})";
 
-// A row for each who holds it; where nobody does, one.
+// A row for each holder; without holders, one.
 constexpr std::string_view look = R"sql(
   SELECT l.name, e.value IS NOT NULL, coalesce(e.value {->>} 3, ''), l.token,
     greatest(((e.value {->>} 0)::{int8} {-} {us}) {/} 1000, 0), NULL::{int8}, l.permits, (e.value {->>} 2)::{int8},

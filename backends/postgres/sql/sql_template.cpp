@@ -71,7 +71,7 @@ Fillings common_fillings(std::string_view schema, std::optional<Durability> dura
       {"us", fill("(extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8}", {})},
       {"old", fill("{<=} ((extract(epoch FROM pg_catalog.clock_timestamp()) {*} 1000000)::{int8} {-} $2::{int8})", {})},
       {"ms", "pg_catalog.interval '1 millisecond'"},
-      // Whoever waits for somebody's transaction keeps renewals of other locks waiting behind it.
+      // A statement that waits for another transaction delays renewals of other locks behind it.
       {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},
       // Of the transaction that has the lock p, where it was prepared and so has no session; NULL otherwise. All locks
       // of a transaction, that on its own number among them, name it by the same virtual number.

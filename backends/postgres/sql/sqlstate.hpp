@@ -12,17 +12,18 @@ namespace dlock::postgres {
 
 // What to do about an error.
 enum class Remedy {
-  // Somebody has the lock, and we would have had to wait (longer) for it. Not an error.
+  // Another client has the lock, and we would have had to wait (longer) for it. Not an error.
   busy,
-  // Was rolled back and may succeed when it is tried again, within the deadline: a deadlock, a serialization failure,
-  // somebody cancelled it.
+  // Was rolled back and may succeed when it is tried again, within the deadline: a deadlock, a serialization failure, a
+  // cancelled query.
   retry,
   // The server lacks something just now: memory, disk, connections. Try again, but later.
   retry_later,
   // This connection, or this server, is of no use (any longer): a standby, a shutdown, a pooler that forgot what was
   // prepared. Set up another and try again.
   reconnect,
-  // There are no tables of dlock's, or others than ours. Trying again does not help until somebody runs "dlock init".
+  // There are no tables of dlock's, or others than ours. Trying again does not help until an administrator runs "dlock
+  // init".
   set_up,
   // Trying again does not help.
   final,
@@ -48,17 +49,17 @@ struct Meaning {
 // one. Never contains a password.
 [[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
 
-// A statement_timeout ended it, or somebody cancelled it.
+// A statement_timeout ended it, or another session cancelled it.
 [[nodiscard]] bool is_end_of_patience(const Outcome& outcome) noexcept;
 
 // The server ended the session instead of answering: what the session held is free, and not by this query.
 [[nodiscard]] bool is_end_of_session(const Outcome& outcome) noexcept;
 
-// The queue of notifications is full, because somebody who listens takes none (a session in an open transaction). What
+// The queue of notifications is full, because a listening session takes none (in an open transaction). What
 // notifies is rolled back as a whole.
 [[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;
 
-// Somebody else has created the same just then; look again.
+// Another client has created the same just then; look again.
 [[nodiscard]] bool is_creation_race(std::string_view sqlstate) noexcept;
 
 }  // namespace dlock::postgres

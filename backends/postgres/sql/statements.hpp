@@ -2,10 +2,10 @@
 // what changes from call to call is $1, $2, ... No I/O.
 //
 // What all of them keep to:
-//   - Times are the server's clock_timestamp(), looked at (again) after a wait for a row that somebody changes. now()
+//   - Times are the server's clock_timestamp(), looked at (again) after a wait for a changing row. now()
 //     would be the start of the transaction, and EXCLUDED or VALUES would be evaluated before the wait; both have been
-//     seen to hand out a smaller token after a greater one. After a wait for somebody who changed nothing in the end,
-//     what was worked out before stays, which does no harm: nobody was granted the lock meanwhile.
+//     seen to hand out a smaller token after a greater one. After a wait for a transaction that changed nothing,
+//     what was worked out before stays, which does no harm: no client was granted the lock meanwhile.
 //   - A token is the greater of the last one + 1 and the microseconds of the server's clock, so that tokens grow even
 //     where the last one was lost.
 //   - What finds a lock busy writes nothing.
@@ -15,7 +15,7 @@
 //   - They are right at READ COMMITTED. At any other isolation they fail with 40001 under contention and are to be
 //     repeated.
 //   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the
-//     row nobody else has had the lock since, so tokens and versions need not be compared as well.
+//     row no other owner has had the lock since, so tokens and versions need not be compared as well.
 //
 // Statements of many locks ("..._many") take arrays of equal length: text_array(), bigint_array(). Those of one client
 // must not run at the same time on two connections: two of them that lock the same rows could deadlock. Against other
@@ -42,15 +42,15 @@ namespace dlock::postgres {
 // All of inspect and list answer with rows of these columns:
 //   name, held (boolean), holder ('' where unknown), token (0 where unknown), remaining ms or NULL, waiters or NULL
 // All of forget take $1 name, or '' for all; $2 how old the last token is to be, in microseconds; $3 at most so many.
-// They delete what is left of locks that nobody has, passing over rows that somebody has locked, and answer the names.
+// They delete what is left of free locks, passing over rows that another client has locked, and answer the names.
 // What the newest version of a row says counts: a token that was handed out since the statement began keeps it.
 
 // strategy=table: an expiry lies in the row. strategy=optimistic: a version does, and moves with every grant, renewal
-// and release. Who sees it stand still for one lease - the holder's, which the answer tells - counted on its own clock
-// from when the answer that showed it had arrived, may take the lock over.
+// and release. A client that sees it unchanged for one lease - the holder's, which the answer tells - may take the lock
+// over. It counts on its own clock, from when the answer that showed it had arrived.
 //
-// None of them waits for a row that somebody else is changing: for acquire that is busy, for the others it is a reason
-// to ask again. For a row that somebody else is inserting acquire waits a moment, then fails with 55P03.
+// None of them waits for a row that another client is changing: for acquire that is busy, for the others it is a reason
+// to ask again. For a row that another client is inserting acquire waits a moment, then fails with 55P03.
 struct RowStatements {
   // Only of read-write locks and semaphores, and there in the place of the next five. Any number of requests at once:
   // $1 names, $2 owners, $3 what (-1: release of who gave up, 0: release, 1: renew, 2: acquire), $4 leases in ms, $5
@@ -66,24 +66,25 @@ struct RowStatements {
   //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
   //   NULL, owner, version, lease in ms: busy (optimistic)
   // or none: busy, and changing just now; if the owner has it already, nothing is said about that.
-  // Of an election, one parameter more: the channel, as for release. Whoever has marked it is told of a grant, too.
+  // Of an election, one parameter more: the channel, as for release. Those that have marked it are told of a grant,
+  // too.
   Statement acquire;
   // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
   Statement acquire_many;
-  // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, somebody is changing
-  // the row just now, ask again. Those missing have lost their locks. A lease that ran out by the server's clock
-  // (table) is not brought back to life, even where nobody else has taken the lock.
+  // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, another client is
+  // changing the row just now, ask again. Those missing have lost their locks. A lease that has expired by the server's
+  // clock (table) is not revived, even where no other client has taken the lock.
   Statement renew_many;
-  // $1 name, $2 owner, $3 1 if the owner gave up, so that an acquire of it may be what somebody who has locked the row
-  // is about to commit, $4 channel, or '' to notify nobody. Answers one row of owner and: true, it was the owner's
-  // until now, and those who wait are notified, if the row is marked: of the name, and where clients stand in the
-  // queue, of the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask
+  // $1 name, $2 owner, $3 1 if the owner gave up, so that the transaction that has locked the row may be about to
+  // commit an acquire of it, $4 channel, or '' to notify no client. Answers one row of owner and: true, it was the
+  // owner's until now, and those who wait are notified, if the row is marked: of the name, and where clients stand in
+  // the queue, of the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask
   // again. No row: it was not the owner's.
   Statement release;
   Statement release_many;  // $1 names (none twice), $2 owners, $3 who gave up, $4 channel
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
   // client, which is to look first when those that came before have had their turn. Answers rows of
-  // name and true: whoever releases in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
+  // name and true: a release in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
   // or changing just now; try again. What is no plain lock is marked whether it is held or not.
   Statement mark_many;
   Statement leave_many;  // $1 names (none twice), $2 this client: it stands in none of those queues any more
@@ -107,8 +108,8 @@ struct ForUpdateStatements {
   // before.
   Statement ensure;
   Statement begin;
-  // $1 ms, as text; not 0, which is for ever. Each statement that follows in this transaction ends with 57014 when it
-  // is over, until the lock is taken.
+  // $1 ms, as text; not 0, which is for ever. Each statement that follows in this transaction ends with 57014 after
+  // that time, until the lock is taken.
   Statement set_patience;
   // $1 name, $2 holder. Answers the token; no row: there is no row to lock. 55P03 when it is locked (try_lock), 57014
   // when it is still locked in the end (lock), and then the transaction wants its ROLLBACK.
@@ -118,11 +119,11 @@ struct ForUpdateStatements {
   Statement commit;
   Statement rollback;
   // In a transaction of the caller's. $1 name, $2 holder. Answers one row: the token, or NULL and whether there is a
-  // row to lock, which somebody else has then.
+  // row to lock, which another client has then.
   Statement try_in_transaction;
   // The same and $3 lock_timeout in ms, as text; 0 is for ever; $4 what limit_of_wait() answered, or ''. Answers one
-  // row: the token, or NULL where there is no row to lock. 55P03 or 57014 when the time was over. The timeouts are put
-  // back.
+  // row: the token, or NULL where there is no row to lock. 55P03 or 57014 when the time has passed. The timeouts are
+  // put back.
   Statement lock_in_transaction;
   // $1 name, $2 lock_timeout. Inserts the row as part of the caller's transaction, and waits for others that are about
   // to do the same. 55P03 and the lock_timeout as above.
@@ -140,12 +141,12 @@ struct ForUpdateStatements {
 // or try_many the session may hold the lock all the same; only unlock makes sure.
 struct AdvisoryStatements {
   // $1 key, $2 token_row(), $3 holder. Answers token, backend pid; no row: busy. A session that has the lock already
-  // gets it a second time, so it must not ask. 55P03: somebody else has locked the row or the table of the tokens, for
+  // gets it a second time, so it must not ask. 55P03: another client has locked the row or the table of the tokens, for
   // longer than the session's lock_timeout.
   Statement try_lock;
-  // The same, for a session that shares the lock already: no row where somebody waits for it.
+  // The same, for a session that shares the lock already: no row where a client waits for it.
   Statement join;
-  // As try_lock, and $4 lock_timeout in ms, as text; not 0. 55P03 when it was over, or somebody else has locked the
+  // As try_lock, and $4 lock_timeout in ms, as text; not 0. 55P03 when it has passed, or another client has locked the
   // row.
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.

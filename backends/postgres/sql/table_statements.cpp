@@ -5,12 +5,11 @@ namespace dlock::postgres {
 
 namespace {
 
-// In each of them f locks the rows that may be changed and passes over those that somebody else has locked. Locking
+// In each of them f locks the rows that may be changed and passes over those that another client has locked. Locking
 // looks at the newest version of a row, so what f has found holds until the end of the transaction. A row that was
-// inserted meanwhile is seen by no part of a statement.
-// A plan is kept, and one that was made for an empty table has to do for a full one. So no table is scanned (see
-// preamble.cpp), each of many names is looked for by itself ("each", LATERAL, OFFSET 0), and LIMIT, which cuts nothing
-// off, lets few rows be expected.
+// inserted meanwhile is seen by no part of a statement. A plan is kept, and one that was made for an empty table has to
+// do for a full one. So no table is scanned (see preamble.cpp), each of many names is looked for by itself ("each",
+// LATERAL, OFFSET 0), and LIMIT, which cuts nothing off, lets few rows be expected.
 constexpr std::string_view acquire = R"sql(
   WITH f AS MATERIALIZED (
     SELECT name FROM {lease} WHERE name {=} $1::{text} AND (expires_at {<=} {now} OR owner {=} $2::{text})
@@ -84,8 +83,8 @@ constexpr std::string_view renew_many = R"sql(
     WHERE l.owner {=} q.owner AND l.expires_at {>} {now} AND NOT EXISTS (SELECT FROM u WHERE u.owner {=} q.owner)
 )sql";
 
-// Not DELETE: that would lose the token. The mark stays, and runs out by itself. Of an owner who gave up it is not
-// known what becomes of the row while somebody else has locked it, which may be its own acquire over an earlier
+// Not DELETE: that would lose the token. The mark stays, and expires by itself. Of an owner that gave up it is not
+// known what becomes of the row while another client has locked it, which may be its own acquire over an earlier
 // connection.
 constexpr std::string_view release = R"sql(
   WITH f AS MATERIALIZED (
@@ -144,7 +143,7 @@ constexpr std::string_view break_lock = R"sql(
     WHERE name {=} $1::{text} AND expires_at {>} {now} AND NOT EXISTS (SELECT FROM r)
 )sql";
 
-// The mark outlives the lease that was waited for, so whoever waited has looked by the time that the row goes.
+// The mark outlives the lease that was waited for, so each waiter has looked by the time that the row goes.
 constexpr std::string_view forget = R"sql(
   WITH f AS MATERIALIZED (
     SELECT name FROM {lease}
