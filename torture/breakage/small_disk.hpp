@@ -22,7 +22,7 @@ class SmallDisk {
   explicit SmallDisk(std::string directory, std::size_t bytes = std::size_t{256} * 1024);
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
-  // Whoever still has files open there may go on using them.
+  // Processes that still have files open there may go on using them.
   ~SmallDisk();
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -53,7 +53,7 @@ UsedUpDescriptors::UsedUpDescriptors(pid_t process) : process_(process) {
 }
 
 UsedUpDescriptors::~UsedUpDescriptors() {
-  (void)::prlimit(process_, RLIMIT_NOFILE, &before_, nullptr);  // fails where the process is no more
+  (void)::prlimit(process_, RLIMIT_NOFILE, &before_, nullptr);  // fails if the process has ended
 }
 
 }  // namespace dlock::torture

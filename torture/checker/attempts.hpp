@@ -98,13 +98,13 @@ class Attempts {
   [[nodiscard]] TimePoint end() const;
 
   // Whether a granted acquire surely held the lock when the news of it came: it was found held later, which held()
-  // never is once it was not, or it was valid and its release found that it had been ours all the time. What ran out or
+  // never is once it was not, or it was valid and its release found that it had been ours all the time. What expired or
   // was lost meanwhile was perhaps never held.
   [[nodiscard]] bool surely_held(const Attempt& attempt) const;
-  // Whether the lease of a granted acquire had not run out when the news of it came.
+  // Whether the lease of a granted acquire had not expired when the news of it came.
   [[nodiscard]] bool valid_when_granted(const Attempt& attempt) const;
   // From when on the lock was free of the holder of a granted acquire: it had released it or tried to, the loss was
-  // signalled, it looked in vain, or its process was no more. TimePoint::max() where nothing is known.
+  // signalled, it found the lock not held, or its process had ended. TimePoint::max() where nothing is known.
   [[nodiscard]] TimePoint freed(const Attempt& attempt) const;
   // When it got the lock, ended without it, or its process was no more; TimePoint::max() where it did not end.
   [[nodiscard]] TimePoint ended(const Attempt& attempt) const;

@@ -29,10 +29,10 @@ enum class Rule : std::uint8_t {
   unique_tokens,   // no token was granted twice
   growing_tokens,  // who was granted the lock later has the greater token
   fencing,         // the resource took no older token after a newer one, and refused no newest one
-  honest_release,  // a release said "ours" once, only if it was not lost, and nobody else had been granted the lock
-  timely_loss,     // whoever found the lock not held was told of the loss at once, and never found it held again
+  honest_release,  // a release said "ours" once, only if it was not lost, and no other had been granted the lock
+  timely_loss,     // who found the lock not held was told of the loss at once, and never found it held again
   deadlines,       // each acquire ended once, by its deadline or when it was cancelled; each release ended
-  progress,        // once nothing is broken any more, no lock stays free that somebody waits for
+  progress,        // once nothing is broken any more, no lock with a waiter stays free
   hand_over,       // in sound times a lock that gets free goes to a waiter at once
   no_crash,        // no process ended that was not killed
   no_residue,      // nothing is left in the service when all have quit
@@ -42,14 +42,14 @@ inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens,
                                       Rule::hand_over,      Rule::no_crash,      Rule::no_residue};
 [[nodiscard]] std::string_view name_of(Rule rule) noexcept;
 
-// What a service is known not to promise: some faults take locks from their holders, who hear of it later. Whoever
-// overlaps with the next holder because of that breaks no rule, for a bounded time.
+// What a service is known not to promise: some faults take locks from their holders, which learn of it later. A holder
+// that overlaps with the next one because of that breaks no rule, for a bounded time.
 struct Hole {
   std::set<Rule> rules{};             // exclusion and growing tokens, which are about two acquires; empty: no hole
   std::set<std::string> strikes{};    // faults that take locks away while they are struck
   std::set<std::string> faults{};     // and those that may do so for as long as they last
   std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease, or more
-  // Its holder is told at once where its process does not stand still, no later than a loss may be signalled.
+  // Its holder is told at once unless its process is stopped, no later than a loss may be signalled.
   bool told_at_once = false;
 };
 
@@ -82,11 +82,11 @@ struct Counts {
   std::size_t losses = 0;                       // signalled
   std::size_t stale_writes = 0;                 // refused by the resource
   std::size_t writes = 0;                       // taken
-  std::size_t hand_overs = 0;                   // grants to somebody who had been waiting when the lock was released
+  std::size_t hand_overs = 0;                   // grants to a process that was waiting when the lock was released
   std::map<std::string, std::size_t> denied{};  // by what was said
   std::map<std::string, std::size_t> faults{};  // by kind
   std::chrono::nanoseconds longest_wait{};      // of a granted acquire
-  // The longest time that a lock was free though somebody waited for it, in all, and since everything was healed.
+  // The longest time that a lock with a waiter was free, in all, and since everything was healed.
   std::chrono::nanoseconds longest_stall{};
   std::chrono::nanoseconds longest_stall_after{};
 };
@@ -94,13 +94,13 @@ struct Counts {
 struct Verdict {
   std::vector<Violation> violations;    // in the order of the rules; at most max_of_a_rule of each
   std::map<Rule, std::size_t> found;    // how many there are
-  std::map<Rule, std::size_t> excused;  // how many there would be but for Rules::without and Rules::hole
+  std::map<Rule, std::size_t> excused;  // how many there would be without Rules::without and Rules::hole
   Counts counts;
 };
 inline constexpr std::size_t max_of_a_rule = 10;
 
 // The history must be in the order of time. Throws std::invalid_argument for one that no run can have written, such as
-// a grant that nobody asked for.
+// a grant without an acquire.
 [[nodiscard]] Verdict check(std::span<const Event> history, const Rules& rules);
 
 // The violation, and the events that show it with what was done to their processes meanwhile, for people.

@@ -27,7 +27,7 @@ class Findings {
   Verdict verdict_;
 };
 
-// A time in which a lock was free though somebody waited for it.
+// A time in which a lock with a waiter was free.
 struct Stall {
   TimePoint from;
   TimePoint to{};
@@ -40,7 +40,7 @@ struct Stall {
 // In the order of time. A read-write lock is free for readers while others read and no writer waits, a semaphore while
 // permits are left.
 [[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, Space space, const LockHistory& lock);
-// The times in which a read-write lock was held by nobody but readers who came later than a writer who waits: later by
+// The times in which a read-write lock was held only by readers who came later than a waiting writer: later by
 // more than `grace` than it, than any writer before it, and than the time at which times are sound.
 [[nodiscard]] std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock, TimePoint sound,
                                              std::chrono::nanoseconds grace);

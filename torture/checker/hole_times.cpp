@@ -33,7 +33,7 @@ bool HoleTimes::excuses(Rule rule, const Attempt& holder, TimePoint entered, Tim
   });
 }
 
-// The lock was taken at this time at the latest.
+// The lock was taken no later than this.
 bool HoleTimes::may_believe(const Attempt& holder, TimePoint taken, TimePoint believed) const {
   if (believed - taken > rules_.hole.belief) return false;
   if (!rules_.hole.told_at_once) return true;

@@ -14,8 +14,8 @@ class HoleTimes {
   // Both must outlive it.
   HoleTimes(const Attempts& attempts, const Rules& rules);
 
-  // Whether a fault may have taken the lock from `holder`, so that somebody else entered at that time though the holder
-  // believed in the lock up to `believed`. It was taken after the holder had asked for it, and before the other
+  // Whether a fault may have taken the lock from `holder`, so that another process entered at that time though the
+  // holder believed in the lock up to `believed`. It was taken after the holder had asked for it, and before the other
   // entered.
   [[nodiscard]] bool excuses(Rule rule, const Attempt& holder, TimePoint entered, TimePoint believed) const;
 

@@ -50,7 +50,7 @@ void report_crowd(const Attempts& attempts, const Attempt& next, const std::vect
   findings.add(Rule::exclusion, std::move(what), std::move(events));
 }
 
-// So many others as have no place beside it are a violation, but for those that are excused; so is another number of
+// So many others as have no place beside it are a violation, except those that are excused; so is another number of
 // places.
 void check_entry(const Attempts& attempts, const Attempt& next, const Believers& believers, const HoleTimes& hole,
                  Findings& findings) {
@@ -122,7 +122,7 @@ void check_growth(const Attempts& attempts, const Attempt& attempt, const Attemp
 }
 
 // A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
-// came earlier was given earlier, though it had run out by then; unless both may hold the lock together, as readers
+// came earlier was given earlier, though it had expired by then; unless both may hold the lock together, as readers
 // may. A permit's token tells it from the others, and no more.
 void check_tokens_of(const Attempts& attempts, Space space, const LockHistory& lock, const HoleTimes& hole,
                      Findings& findings) {

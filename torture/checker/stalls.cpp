@@ -21,8 +21,8 @@ struct Change {
   std::size_t attempt;
 };
 
-// A lock that somebody else surely holds is free of those who were granted it before and may not hold it together with
-// that one, though they have not noticed. Of permits nothing is known.
+// A lock that another process surely holds is free of those who were granted it before and may not hold it together
+// with that one, though they have not noticed. Of permits nothing is known.
 std::vector<TimePoint> superseded(const Attempts& attempts, Space space, const LockHistory& lock) {
   std::vector<TimePoint> times(lock.grants.size(), TimePoint::max());
   if (space == Space::semaphore) return times;
@@ -56,14 +56,14 @@ std::vector<Change> changes(const Attempts& attempts, Space space, const LockHis
     all.push_back({.at = granted, .holders = 1, .waiters = 0, .attempt = lock.grants[i]});
     if (freed != TimePoint::max()) all.push_back({.at = freed, .holders = -1, .waiters = 0, .attempt = lock.grants[i]});
   }
-  // Who holds comes before who goes: at one instant, a lock that is handed over is not free in between.
+  // Grants come before releases: at one instant, a lock that is handed over is not free in between.
   std::stable_sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
     return std::tuple(a.at, -a.holders) < std::tuple(b.at, -b.holders);
   });
   return all;
 }
 
-// Who holds a lock and who waits for it at one instant.
+// The holders of a lock and its waiters at one instant.
 class Standing {
  public:
   Standing(const Attempts& attempts, Space space) : attempts_(attempts), space_(space) {}
@@ -77,7 +77,7 @@ class Standing {
     if (change.holders < 0) leave(change, attempt);
   }
 
-  // Whether there is room for one who waits. A writer who waits keeps readers out.
+  // Whether there is room for a waiter. A waiting writer keeps readers out.
   [[nodiscard]] bool free_though_wanted() const {
     if (space_ == Space::semaphore) return !waiting_.empty() && holders() < attempts_[*waiting_.begin()].permits;
     if (holders_.empty() && readers_.empty()) return !waiting_.empty() || !waiting_readers_.empty();
@@ -88,7 +88,7 @@ class Standing {
     if (waiting_.empty()) return *waiting_readers_.begin();
     return waiting_readers_.empty() ? *waiting_.begin() : std::min(*waiting_.begin(), *waiting_readers_.begin());
   }
-  // Of those that wait to write; nullopt where somebody writes.
+  // Of those that wait to write; nullopt while one writes.
   [[nodiscard]] std::optional<std::size_t> first_to_write() const {
     return holders_.empty() && !waiting_.empty() ? std::optional(*waiting_.begin()) : std::nullopt;
   }
@@ -132,8 +132,8 @@ class Standing {
   std::set<std::size_t> waiting_;
   std::set<std::size_t> waiting_readers_;
   std::optional<std::size_t> last_;
-  // When the last one, by its mode, held the lock no longer of whom nobody knows until when the service keeps it.
-  // Whoever is in since then, and could not be beside it, shows that it is not.
+  // When the last one, by its mode, stopped holding the lock of whom it is unknown until when the service keeps it. A
+  // holder since then that could not be beside it shows that it is not kept.
   std::array<std::optional<TimePoint>, 2> doubts_{};
 };
 

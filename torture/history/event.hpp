@@ -41,12 +41,12 @@ enum class Kind : std::uint8_t {
   // --- Of the resource ---
   served,  // a write with `token` (a read, if shared) was taken (`yes`) or refused; the times are in that order
   // --- Of who breaks things ---
-  stopped,  // process `subject` stands still
+  stopped,  // process `subject` is stopped
   resumed,  // process `subject` goes on
-  killed,   // process `subject` is no more
-  crashed,  // process `subject` ended though nobody killed it; `word` says how
+  killed,   // process `subject` was killed
+  crashed,  // process `subject` ended without being killed; `word` says how
   struck,   // fault `word` begins; what is done to begin it, is done by `until`, if that is known
-  healed,   // fault `word` is over; "everything" when nothing is broken any more and nothing will be
+  healed,   // fault `word` has ended; "everything" when nothing is broken any more and nothing will be
   probed,   // a new process got the lock after everything was healed (`yes`), or not
   residue,  // what was left in the service when all had quit: `word`
 };

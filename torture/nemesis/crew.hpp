@@ -23,7 +23,7 @@ struct CrewConfig {
   std::filesystem::path plans{};      // a directory
   std::size_t workers = 4;
   std::function<void(pid_t)> ended = nullptr;  // told of each worker that was killed, or has crashed
-  Plan plan{};  // but for the number, the history and the seats, which each has its own of
+  Plan plan{};  // without the number, the history and the seats, of which each has its own
 };
 
 // One thread, which must live as long: see ChildProcess.

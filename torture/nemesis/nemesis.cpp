@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 // How often the crew is looked after.
 constexpr auto glance = 50ms;
-// Locks change hands where processes stand still or are no more; whatever else is broken, that is where it matters.
+// Locks change hands when processes are stopped or killed; whatever else is broken, that is where it matters.
 constexpr unsigned percent_of_pairs = 80;
 
 }  // namespace

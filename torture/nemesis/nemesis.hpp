@@ -24,10 +24,10 @@ using Heal = std::function<void()>;
 enum class Linger {
   briefly,       // it is the break that counts
   within_lease,  // up to about a lease
-  beyond_lease,  // longer than a lease, so that somebody else has the lock by then
+  beyond_lease,  // longer than a lease, so that another process has the lock by then
 };
 
-// When a fault makes a known hole of the service matter: locks are taken from holders who have yet to hear of it.
+// When a fault makes a known hole of the service matter: locks are taken from holders that do not know of it yet.
 enum class Opens {
   nothing,
   when_struck,     // as long as it takes to break it
@@ -52,7 +52,7 @@ class Nemesis {
   Nemesis(std::vector<Fault> faults, std::chrono::nanoseconds lease, std::uint64_t seed, Crew& crew,
           HistoryFile& notes);
 
-  // Until the time is over and everything that was broken is mended. False: a stop was requested.
+  // Until the time has passed and everything that was broken is mended. False: a stop was requested.
   bool rage(std::chrono::nanoseconds length, const std::stop_token& stop);
   // Breaks nothing for so long, but replaces workers that have ended. False: a stop was requested.
   bool wait(std::chrono::nanoseconds length, const std::stop_token& stop);

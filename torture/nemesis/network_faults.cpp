@@ -56,7 +56,7 @@ constexpr std::array troubles{
             [](Network&, TcpProxy& p) { p.set(Direction::to_server, {.mode = Traffic::Mode::hold}); }},
     Trouble{"answers held up", Linger::within_lease,
             [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
-    // The connection and what depends on it survive; whoever gives up meanwhile does not know what it has asked for.
+    // The connection and what depends on it survive; a request that gives up meanwhile has an unknown outcome.
     Trouble{"answers held up for a moment", Linger::briefly,
             [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
     Trouble{"peer stopped reading", Linger::within_lease,

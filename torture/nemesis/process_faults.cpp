@@ -16,14 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long to wait for somebody to step into a trap.
+// How long to wait for a process to step into a trap.
 constexpr auto patience = 500ms;
 
 class ProcessFaults {
  public:
   ProcessFaults(Crew& crew, const Board& board, std::uint64_t seed) : crew_(crew), board_(board), dice_(seed) {}
 
-  // Whoever comes to the step next stands still right there.
+  // The next process that comes to the step is stopped right there.
   Heal stop_at(Step step) {
     const auto member = catch_at(step);
     return member ? resuming(*member) : nullptr;

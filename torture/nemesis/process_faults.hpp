@@ -1,4 +1,4 @@
-// Faults of processes, aimed by the board: holders and waiters that stand still or are no more.
+// Faults of processes, aimed by the board: holders and waiters that are stopped or killed.
 #pragma once
 
 #include <cstdint>

@@ -39,8 +39,8 @@ class ChildProcess {
   [[nodiscard]] std::string output() const;
   // Waits until it has printed this text. False: it closed its output before, or the hang guard ended the wait.
   [[nodiscard]] bool wait_for_output(const std::string& text) const;
-  // Waits until the condition holds for all that it has printed. False: it closed its output before, the time is over,
-  // or a stop was requested.
+  // Waits until the condition holds for all that it has printed. False: it closed its output before, the time has
+  // passed, or a stop was requested.
   [[nodiscard]] bool wait_until(const Condition& condition, std::chrono::nanoseconds limit,
                                 const std::stop_token& stop = {}) const;
   [[nodiscard]] bool output_ended() const;
@@ -48,10 +48,10 @@ class ChildProcess {
   void wait_for_output_end() const;
 
   void signal(int number) const;
-  // Stops it with SIGSTOP and waits until it stands still; lets it go on.
+  // Stops it with SIGSTOP and waits until it has stopped; lets it go on.
   void freeze() const;
   void thaw() const;
-  // Whether it stands still.
+  // Whether it is stopped.
   [[nodiscard]] bool frozen() const;
 
   // Waits for its end, once. The status as a shell would say it: 128 + signal. Throws when the hang guard ends the

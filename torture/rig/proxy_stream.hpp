@@ -21,7 +21,7 @@ struct Traffic {
   } mode = Mode::forward;
   // Every byte is passed on so much later.
   std::chrono::nanoseconds delay{0};
-  // A slow drip: at most so many bytes at a time, with this interval in between. 0: no limit.
+  // A slow drip: at most this many bytes at a time, with this interval in between. 0: no limit.
   std::size_t drip_bytes = 0;
   std::chrono::nanoseconds drip_interval{0};
 };

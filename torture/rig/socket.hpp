@@ -27,7 +27,7 @@ struct Endpoint {
 // A connected, blocking socket. Throws std::system_error.
 [[nodiscard]] UniqueFd connect_to(const Endpoint& endpoint);
 
-// A port that can be closed and opened again without anybody taking it in between.
+// A port that can be closed and opened again without another process taking it in between.
 class Listener {
  public:
   // Of an IPv4 address. Port 0: the system picks one.
@@ -44,7 +44,7 @@ class Listener {
 
  private:
   Endpoint at_;
-  UniqueFd reserved_;  // keeps the port while nobody listens
+  UniqueFd reserved_;  // keeps the port while it is closed
   UniqueFd listening_;
 };
 

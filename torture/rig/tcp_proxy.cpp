@@ -198,7 +198,7 @@ void TcpProxy::on_loop(const std::function<void()>& change) const {
 
 void TcpProxy::run_changes() {
   std::uint64_t ignored = 0;
-  (void)!::read(wake_.get(), &ignored, sizeof(ignored));  // nothing there: somebody else woke us
+  (void)!::read(wake_.get(), &ignored, sizeof(ignored));  // nothing there: another event woke us
   std::vector<std::function<void()>> changes;
   {
     const std::scoped_lock lock(mutex_);

@@ -44,8 +44,8 @@ std::vector<std::string> shortfall(const Counts& counts, const std::map<std::str
   return missing;
 }
 
-// Where a lock ends with its process, whoever is stopped keeps it, and no write of its is ever stale. Who has a permit
-// writes nothing.
+// Where a lock ends with its process, a stopped holder keeps it, and no write of its is ever stale. Holders of permits
+// write nothing.
 Demands possible(Demands demands, const Capabilities& capabilities, Space space) {
   if (space == Space::semaphore) demands.stale_writes = 0;
   if (capabilities.lease_kind == LeaseKind::process) {
@@ -132,7 +132,7 @@ class Run {
     notes_.note(event);
   }
 
-  // Step by step, until the time is over or the run is to end.
+  // Step by step, until the time has passed or the run is to end.
   void spend(nanoseconds length, const std::function<void(nanoseconds)>& step) {
     const TimePoint end = saturating_add(LeaseClock::now(), length);
     for (nanoseconds left = length; left > 0ns && !over(); left = end - LeaseClock::now()) {

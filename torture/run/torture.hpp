@@ -57,7 +57,7 @@ struct Setup {
   bool fixed_leases = true;
   // For how long the workers go on in sound times, after the rules' `settled`.
   std::chrono::nanoseconds sound = std::chrono::seconds(4);
-  Rules rules{};  // but for the hole, which is known_hole
+  Rules rules{};  // without the hole, which is known_hole
   Demands demands{};
   KnownHole known_hole{};  // instead of that of the strategy
   // How often the breaking is repeated where too little has happened.
@@ -83,8 +83,8 @@ struct Outcome {
 // Told what is done now, for people.
 using Progress = std::function<void(const std::string&)>;
 
-// Blocks until all is over. A stop ends the breaking early. Throws std::exception when something of the run itself
-// fails, as when its files cannot be written. Call it on a thread that lives as long as the program, or the run.
+// Blocks until the run has ended. A stop ends the breaking early. Throws std::exception when something of the run
+// itself fails, as when its files cannot be written. Call it on a thread that lives as long as the program, or the run.
 [[nodiscard]] Outcome run(const Setup& setup, const Progress& progress = {}, const std::stop_token& stop = {});
 
 // The verdict, figures and excerpts, for people. Ends with a new line.

@@ -151,14 +151,14 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
   memory_.release(for_service(grant), std::move(done));
 }
 
-// By what was so when somebody asked last.
+// By what was so at the last request.
 bool SimulatedBackend::seems_free(const LockRequest& request) {
   if (request.space != Space::semaphore) return false;
   const std::size_t holders = service_.store->inspect(request.space, request.name, service_.clock).holders.size();
   return std::exchange(service_.counted[request.name], holders) < request.permits;
 }
 
-// Takes the lock back without a word to whoever has it.
+// Takes the lock back without telling its holder.
 void SimulatedBackend::revive(const Grant& grant) {
   if (grant.space == Space::semaphore) return;
   (void)take_over({.name = grant.name,

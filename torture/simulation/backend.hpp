@@ -71,7 +71,7 @@ class SimulatedBackend final : public Backend, private BackendHost {
   void revive(const Grant& grant);
   // For a mutation.
   [[nodiscard]] bool seems_free(const LockRequest& request);
-  // Whoever has the lock.
+  // The present holder.
   FencingToken take_over(const LockRequest& request);
 
   BackendHost& host_;

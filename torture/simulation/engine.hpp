@@ -18,7 +18,7 @@ class ProcessEngine final : public rig::QueuedEngine {
 
   // --- Engine ---
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
-  // Nobody in a simulation blocks: what can be done at once is done.
+  // Nothing in a simulation blocks: what can be done at once is done.
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> /*limit*/) override {
     if (!must_not_block()) run();
     return event.is_set();

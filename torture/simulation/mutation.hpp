@@ -13,22 +13,22 @@ enum class Mutation : std::uint8_t {
   token_of_wall_clock,      // tokens are what the client's wall clock shows, which may be stepped back
   blind_release,            // a release frees the lock without comparing the owner
   release_lies,             // a release of a lost lock says that it was still ours
-  release_waits_for_lease,  // a release reports success, but the lock stays until its lease runs out
-  renewal_revives,          // a renewal that finds the lock lost takes it back, whoever has it
+  release_waits_for_lease,  // a release reports success, but the lock stays until its lease expires
+  renewal_revives,          // a renewal that finds the lock lost takes it back from any holder
   lease_from_answer,        // a lease counts from the answer, not from before the request
   no_drift_margin,          // a lease counts in full, as if all clocks ran alike
   early_expiry,             // the service keeps locks for half of their lease
   two_holders,              // now and then a busy lock is granted, too
-  late_loss,                // the program hears of a loss a second after it
-  lost_wake_up,             // who waits is never told that its turn has come
+  late_loss,                // the program learns of a loss a second after it
+  lost_wake_up,             // a waiter is never told that its turn has come
   late_deadline,            // waits go on for three seconds after their deadline
   deaf_to_cancel,           // a cancelled wait goes on
-  residue_on_give_up,       // who gives up stays in the queue
+  residue_on_give_up,       // a waiter that gives up stays in the queue
   immortal_lease,           // the service keeps locks for an hour, whatever lease was asked for
   blind_resource,           // the resource takes every write
-  stale_count,              // who asks for a permit is told by how many were out when somebody asked before
+  stale_count,              // a request for a permit goes by the number taken at the request before
   permit_of_another,        // a release gives back a permit, whosever it is
-  writer_out_of_line,       // a writer who waits keeps no readers out
+  writer_out_of_line,       // a waiting writer keeps no readers out
   two_step_election,        // a candidate looks whether there is a leader, and then makes itself one
 };
 inline constexpr std::array<std::string_view, 22> mutation_names{"none",

@@ -47,7 +47,7 @@ std::chrono::nanoseconds Network::some_time() {
 int process_of(std::string_view holder) {
   const std::string_view label = holder.substr(holder.rfind(':') + 1);
   int number = 0;
-  (void)std::from_chars(label.data(), label.data() + label.size(), number);  // 0 is nobody
+  (void)std::from_chars(label.data(), label.data() + label.size(), number);  // 0 is none
   return number;
 }
 

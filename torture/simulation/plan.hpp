@@ -42,7 +42,7 @@ struct Plan {
   std::chrono::nanoseconds longest_rest;  // of a worker, between two acquires
 };
 
-// But for the kinds of the locks, `kinds` changes nothing: they are drawn by dice of their own.
+// `kinds` changes only the kinds of the locks: they are drawn by dice of their own.
 [[nodiscard]] Plan make_plan(std::uint64_t seed, Dice& dice, Kinds kinds);
 
 }  // namespace dlock::torture::simulation

@@ -1,5 +1,5 @@
 // A simulated process: a client with its engine and clock, and the threads that use it. It runs when it is told to, may
-// stand still, and may be no more from one moment to the next.
+// be stopped, and may die at any moment.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class SimulatedProcess {
   void quit();
   // Nothing of it runs any more, nor is any of it noted. The service does not know yet.
   void kill();
-  // The service finds the connection closed: it forgets what the process waited for. What it held runs out by itself.
+  // The service finds the connection closed: it forgets what the process waited for. What it held expires by itself.
   void bury();
 
   // --- Running it ---

@@ -18,7 +18,7 @@
 
 namespace dlock::torture::simulation {
 
-// A session of nobody, who hears nothing.
+// A session without an owner, which hears nothing.
 class Nobody final : public memory::Session {
  public:
   Nobody() : Session("nobody") {}
@@ -46,8 +46,8 @@ struct Service {
   const std::shared_ptr<memory::MemoryStore> store = std::make_shared<memory::MemoryStore>();
   const std::shared_ptr<Network> network;
   ServiceClock clock;
-  // For mutations: somebody else, the last token of each lock, how many held each when somebody last asked, who was
-  // granted each, and how often something could have gone wrong.
+  // For mutations: another owner, the last token of each lock, how many held each at the last request, who was granted
+  // each, and how often something could have gone wrong.
   Nobody nobody;
   std::map<std::string, FencingToken> last_token;
   std::map<std::string, std::size_t> counted;

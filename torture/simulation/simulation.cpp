@@ -128,8 +128,8 @@ void Simulation::probe() {
   run_until(world_.now() + longest_lease);
 }
 
-// What those who have quit may have left is over by the end of the longest lease. From then on the service must not
-// know of anybody who wants nothing of a lock.
+// What those who have quit may have left expires with the longest lease. From then on the service must not know of any
+// that want nothing of a lock.
 void Simulation::watch_for_residue(TimePoint end) {
   run_until(world_.now() + longest_lease + 1s);
   while (world_.now() < end) {
@@ -184,10 +184,10 @@ std::uint64_t simulation_seeds() {
 }
 
 Rules simulation_rules() {
-  // A lock may be free for as long as this after everything was healed. Whoever was not told that its turn had come
-  // asks by itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost
-  // has a bound). By then the leases are over of those who died, and of owners that nobody knew to hold the lock: they
-  // are shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
+  // A lock may be free for as long as this after everything was healed. A waiter that was not told of its turn asks by
+  // itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost has a
+  // bound). By then the leases of those who died have expired, and of owners not known to hold the lock: they are
+  // shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
   const nanoseconds healing = std::max(longest_check, longest_lease) + 1s;
   return {
       .slack = response_timeout + 100ms,

@@ -93,7 +93,7 @@ void Worker::answered(std::uint64_t attempt, bool tried, std::error_code ec, Lea
     return rest();
   }
   lease_ = std::move(lease);
-  // A client that is being closed gives back what it was granted before its program has heard of the grant.
+  // A client that is being closed releases what it was granted before its program learns of the grant.
   const TimePoint until = lease_.held() ? process_.clock().when(lease_.valid_until()) : world_.now();
   note(Kind::granted, attempt, {.token = lease_.token(), .until = until});
   on_lost_.emplace(lease_.lost(), [this, attempt] { lost(attempt); });
@@ -126,7 +126,7 @@ void Worker::lost(std::uint64_t attempt) {
   tell();
 }
 
-// To the very end of the lease, unless that is renewed: so that whoever believes in it for too long is seen to.
+// To the very end of the lease, unless that is renewed: so that a worker that believes in it for too long is found.
 void Worker::hold_on() {
   const auto left = std::max(lease_.valid_until() - process_.clock().now(), std::chrono::nanoseconds(0));
   process_.later(left - std::min(left, world_.dice.up_to(10ms)), [this] { look(); });
@@ -141,7 +141,7 @@ void Worker::look() {
   note(Kind::looked, attempt_, {.yes = held});
 }
 
-// A write travels by itself: it may arrive when the process is no more, and the lock somebody else's.
+// A write travels by itself: it may arrive when the process has ended, and another has the lock.
 void Worker::write() {
   look();
   note(Kind::writing, attempt_, {.token = lease_.token()});

@@ -30,7 +30,7 @@ constexpr std::size_t most_seats = 1024;
 
 }  // namespace
 
-// All zero is a board where nobody sits.
+// All zero is an empty board.
 struct Board::Page {
   std::atomic<std::uint32_t> trap;
   std::atomic<std::uint32_t> over;
@@ -92,7 +92,7 @@ void Board::reach(std::size_t seat, Step step) const noexcept {
   page_->seats[seat].step.store(step);
   auto trap = static_cast<std::uint32_t>(step);
   if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, sprung_by(seat))) return;
-  // Whoever set the trap stops the process now. Stopping itself, it might do so once more after it was let go.
+  // The process that set the trap stops this one now. Stopping itself, it might do so once more after it was let go.
   while (page_->trap.load() == sprung_by(seat) && !day_is_over()) std::this_thread::yield();
 }
 

@@ -47,11 +47,11 @@ class Board {
   // --- For who breaks things ---
   // The next contender to come to this step does not go on until it is let go.
   void set_trap(Step step) const noexcept;
-  // The seat that was caught; the trap is no more then.
+  // The seat that was caught; then the trap is removed.
   [[nodiscard]] std::optional<std::size_t> caught() const noexcept;
-  // Nobody is to be caught any more. Whoever was, is answered.
+  // No process is to be caught any more. One that was is answered.
   std::optional<std::size_t> remove_trap() const noexcept;
-  // Whoever was caught goes on, unless its process stands still.
+  // The process that was caught goes on, unless it is stopped.
   void let_go() const noexcept;
   // The workers are to end in good order.
   void call_it_a_day() const noexcept;

@@ -16,11 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// Whoever finds the lock not held has been told of the loss, or is told so soon; if not, that is in the history.
+// A holder that finds the lock not held has been told of the loss, or is told so soon; if not, that is in the history.
 constexpr auto wait_for_loss = 3s;
-// How often a wait without a limit looks whether the day is over.
+// How often a wait without a limit checks whether the run has ended.
 constexpr auto look_at_day = 20ms;
-// After how long somebody gives up: as often before the service has answered as after a long wait.
+// After how long a wait is given up: as often before the service has answered as after a long wait.
 constexpr auto shortest_wait = 1ms;
 // So many of a hundred acquires of a read-write lock are to read.
 constexpr std::uint64_t readers = 60;

@@ -25,7 +25,7 @@ class Contender {
   Contender(const Plan& plan, const Client& client, const Board& board, HistoryFile& history, std::size_t seat,
             std::atomic<std::uint64_t>& attempts);
 
-  // Until the day is over.
+  // Until the run has ended.
   void run();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace dlock::torture {
 
-// Contends until the board says that the day is over. Throws what the library or the history's file throws: then the
+// Contends until the board says that the run has ended. Throws what the library or the history's file throws: then the
 // history is not complete.
 void work(const Plan& plan, const std::string& url);
 
