@@ -29,7 +29,7 @@ class Samples {
   [[nodiscard]] double longest() const { return percentile(1); }
   [[nodiscard]] double mean() const;
 
-  // The distribution, in at most so many points, which are samples; closer together towards the slow end.
+  // The distribution, in at most that many points, which are samples; closer together towards the slow end.
   [[nodiscard]] std::vector<CdfPoint> cdf(std::size_t points) const;
 
  private:

@@ -16,7 +16,7 @@ class Timeline {
   virtual void sleep_until(Clock::time_point time) = 0;
 };
 
-// Any thread. Does not oversleep as long as there is a processor to be had.
+// Any thread. Does not oversleep as long as a processor is free.
 [[nodiscard]] Timeline& real_time();
 
 }  // namespace dlock::bench

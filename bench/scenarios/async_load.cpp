@@ -107,8 +107,8 @@ Window AsyncLoad::measure(std::chrono::nanoseconds length, const std::stop_token
   const auto start = Clock::now();
   const auto failed = [this] { return !failure_.empty(); };
   (void)wait_until(start + length, stop, failed);
-  // The sample of a pair that began before is not a pair yet. Nobody says when there is one, because that would be all
-  // that the handlers do.
+  // The sample of a pair that began before is not a pair yet. When there is one is not signalled, because the handlers
+  // would do nothing else.
   const auto failed_or_sampled = [&] { return failed() || (!samples_.empty() && halves_ >= halves_before + 2); };
   while (!stop.stop_requested() && Clock::now() < start + length + patience &&
          !wait_until(Clock::now() + next_look, stop, failed_or_sampled)) {

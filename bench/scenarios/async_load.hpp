@@ -32,7 +32,7 @@ class AsyncLoad {
   // The following throw std::runtime_error if a call failed.
 
   // For that time, and until as many pairs of calls have ended as there are names, so that all connections are there
-  // and the first rush is over; but for a few seconds at most.
+  // and the first rush has passed, for a few seconds at most.
   void warm_up(std::chrono::nanoseconds length, const std::stop_token& stop);
   // As that of a crowd.
   [[nodiscard]] Window measure(std::chrono::nanoseconds length, const std::stop_token& stop);
@@ -50,7 +50,7 @@ class AsyncLoad {
   template <class Condition>
   bool wait_until(Clock::time_point time, const std::stop_token& stop, const Condition& condition);
 
-  mutable std::mutex mutex_;  // guards what follows, but for what is said below
+  mutable std::mutex mutex_;  // guards what follows, except as said below
   std::condition_variable_any changed_;
   bool stopping_ = false;
   std::size_t under_way_ = 0;

@@ -44,7 +44,7 @@ inline constexpr Quantity client_cpu_share{figure::client_cpu, "%", Better::lowe
 inline constexpr Quantity memory{figure::memory, "B", Better::lower};
 }  // namespace quantity
 
-// What is measured, apart from who is.
+// What is measured; the target is named elsewhere.
 struct Subject {
   const char* scenario;
   Parameters parameters = {};

@@ -14,7 +14,7 @@ namespace dlock::bench {
 
 namespace {
 
-// Long enough for whoever let go to be waiting again before it would be its turn.
+// Long enough for the one that let go to be waiting again before its turn would come.
 constexpr std::chrono::milliseconds hold{1};
 constexpr std::chrono::seconds longest_warm_up{3};
 

@@ -19,8 +19,8 @@ struct Runner {
   Crowd::MakeWork make;
 };
 
-// A turn of calls of which the first ones do not count: how quickly the machine wakes whoever sleeps depends on what it
-// did just before.
+// A turn of calls of which the first ones do not count: how quickly the machine wakes a sleeping thread depends on what
+// it did just before.
 std::optional<Window> closed_loop(const Crowd::MakeWork& make, const Plan& plan, const std::stop_token& stop) {
   Crowd crowd(1, make);
   crowd.gather(stop);

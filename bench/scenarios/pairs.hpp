@@ -22,7 +22,7 @@ namespace dlock::bench {
 // Throws std::runtime_error if the lease was lost before.
 void release(Lease& lease);
 
-// How long a lease the service grants to acquires with these options, in tenths of a second; 0 if it does not run out.
+// How long a lease the service grants to acquires with these options, in tenths of a second; 0 if it does not expire.
 // Takes and releases the lock of that name, and so connects the client.
 [[nodiscard]] std::chrono::milliseconds granted_lease(const Client& client, const std::string& name,
                                                       const AcquireOptions& options);

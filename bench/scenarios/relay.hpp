@@ -25,8 +25,8 @@ class Relay {
   [[nodiscard]] std::optional<Clock::duration> take(std::size_t contender, Clock::time_point now);
   // It is about to send its release. The number of the turn that ends.
   [[nodiscard]] std::uint64_t let_go(Clock::time_point now);
-  // Until somebody has had the lock after that turn, or a stop is requested. So whoever lets go does not take the lock
-  // right back from those who were there before.
+  // Until another one has had the lock after that turn, or a stop is requested. So the one that lets go does not take
+  // the lock right back from those who were there before.
   void await_successor(std::uint64_t turn, const std::stop_token& stop);
 
   // Turns that have begun.

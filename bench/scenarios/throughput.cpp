@@ -39,7 +39,7 @@ void add(Collector& collector, const Round& round) {
   if (round.operations) collector.add(quantity::operations, *round.operations);
 }
 
-// The service's operations are counted while nobody works, so that they belong to the pairs for certain.
+// The service's operations are counted while none works, so that they belong to the pairs for certain.
 Round run_round(Target& target, std::size_t callers, const Plan& plan, const Crowd::MakeWork& make,
                 const std::stop_token& stop) {
   Crowd crowd(callers, make);

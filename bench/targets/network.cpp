@@ -23,7 +23,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
 };
 
-// False: the time is over.
+// False: the time has passed.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
   for (;;) {
     pollfd source{.fd = fd, .events = events, .revents = 0};

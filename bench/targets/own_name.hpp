@@ -1,4 +1,4 @@
-// What the traces of one run are called in a service, so that they are nobody else's and can be removed.
+// What the traces of one run are called in a service, so that they are unique and can be removed.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ namespace dlock::bench {
 // What a service has counted since it was started.
 struct Operations {
   double carried_out = 0;          // requests of clients
-  std::optional<double> wake_ups;  // messages that nobody had asked for at that moment: watch events, publications
+  std::optional<double> wake_ups;  // messages without a request: watch events, publications
 };
 
 // What every name begins with that a scenario locks, so that clean_up() knows what is ours.
@@ -36,7 +36,7 @@ class Target {
   [[nodiscard]] const std::string& label() const noexcept { return info_.label; }
   void set_label(std::string label) { info_.label = std::move(label); }
   [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
-  // For connect(), password and all; for a client that holds, or waits for, at most so many locks at a time.
+  // For connect(), password and all; for a client that holds, or waits for, at most that many locks at a time.
   [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;
   [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const;
 

@@ -1,5 +1,5 @@
-// A lock by hand on a file, as dlock needs it: whoever locked it looks whether it is still the file of that name, reads
-// the last token, and writes the next one.
+// A lock by hand on a file, as dlock needs it: the holder checks that it is still the file of that name, reads the last
+// token, and writes the next one.
 #pragma once
 
 #include <sys/types.h>

@@ -10,7 +10,7 @@ namespace dlock::bench {
 
 namespace {
 
-// Nobody counts what is done there, and there is nothing to connect to.
+// What is done there is not counted, and there is nothing to connect to.
 class EmbeddedTarget : public ServiceTarget {
  public:
   [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }

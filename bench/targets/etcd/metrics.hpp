@@ -1,4 +1,4 @@
-// What a server says of itself to whoever measures it, in Prometheus' text format.
+// What a server says of itself for monitoring, in Prometheus' text format.
 #pragma once
 
 #include <optional>

@@ -95,7 +95,7 @@ std::unique_ptr<Floor> EtcdTarget::floor_at(const UrlText& url, Who /*who*/, con
   return std::make_unique<EtcdFloor>(url, floors_ + name);
 }
 
-// Where clients speak in plain text, servers tell it to whoever asks.
+// Where clients speak in plain text, servers tell it to any client.
 std::optional<Operations> EtcdTarget::operations() {
   Operations sum{.carried_out = 0, .wake_ups = 0.0};
   const std::vector<HostPort> hosts = hosts_for_proxies(given());

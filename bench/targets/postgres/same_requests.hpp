@@ -10,7 +10,7 @@
 
 namespace dlock::bench {
 
-// The tables have to be there. Throws std::runtime_error if there is no connection to be had, std::invalid_argument for
+// The tables have to be there. Throws std::runtime_error if it cannot connect, std::invalid_argument for
 // an unknown strategy.
 [[nodiscard]] std::unique_ptr<Floor> make_postgres_same_requests(const UrlText& url, std::string_view strategy,
                                                                  const std::string& schema, const std::string& name);

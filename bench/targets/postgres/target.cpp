@@ -21,7 +21,7 @@ namespace {
 // What a client works with besides the connections of locks and waiters.
 constexpr std::size_t working_connections = 6;
 constexpr std::size_t most_connections_of_a_client = 1000;
-// Of the connections that the server has left, those for the clients' own work and for whoever else comes.
+// Of the connections that the server has left, those for the clients' own work and for other users.
 constexpr std::size_t spare_connections = 40;
 
 constexpr const char* connections_left =
@@ -88,7 +88,7 @@ void PostgresTarget::prepare() {
     limit_connections(std::stoul(connection.value(connections_left)));
     statistics_.emplace(given());
   } catch (const std::exception&) {
-    // A server that dlock reaches and libpq by itself does not: there is a bit less to tell of it.
+    // A server that dlock reaches and libpq by itself does not: then fewer facts are known.
   }
   try {
     make(by_hand_, PostgresConnection(given()));
@@ -132,7 +132,7 @@ std::optional<Operations> PostgresTarget::operations() {
   }
 }
 
-// Where the user has a schema, what is in it need not be ours, but for the names that scenarios lock, and floors.
+// Where the user has a schema, what is in it need not be ours, except the names that scenarios lock, and floors.
 void PostgresTarget::clean_up() {
   const PostgresConnection connection(given());
   connection.run("SET lock_timeout = '10s'");

@@ -19,7 +19,7 @@ namespace {
 
 // A server's limit for connections from one address, unless it is configured.
 constexpr double usual_connections = 60;
-// Of these, those left for clients, and for whoever else is on this machine.
+// Of these, those left for clients, and for other programs on this machine.
 constexpr double spare_connections = 20;
 constexpr const char* counted_watches[] = {"zk_sum_node_created_watch_count", "zk_sum_node_deleted_watch_count",
                                            "zk_sum_node_changed_watch_count", "zk_sum_node_children_watch_count"};
