@@ -132,6 +132,8 @@ TEST_F(EtcdLoginTest, ATokenThatIsForgottenIsRenewedAndTheCallRepeatedWithoutNew
   EXPECT_FALSE(outcome->failure.code);
   EXPECT_EQ(etcd.users.size(), 2U);
   EXPECT_EQ(times_ready, 1);
+  engine.advance(10s);
+  EXPECT_TRUE(downs.empty());
 }
 
 TEST_F(EtcdLoginTest, ACallIsRepeatedOnlyOnce) {

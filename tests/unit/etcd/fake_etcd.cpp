@@ -84,13 +84,15 @@ class FakeEtcd::FakeMember final : public Member {
     return last_;
   }
   void send(CallId call, std::string_view message, bool last) override {
-    later([this, call, request = std::string(message), last] {
+    out_.push_back([this, call, request = std::string(message), last] {
       if (!methods_.contains(call) || etcd_.silent) return;
       last ? unary(call, request) : stream(call, request);
     });
   }
   void cancel(CallId call) override { methods_.erase(call); }
-  void flush() override {}
+  void flush() override {
+    for (auto& each : std::exchange(out_, {})) later(std::move(each));
+  }
   void receive() override {}
   void discard() noexcept override {}
 
@@ -103,7 +105,7 @@ class FakeEtcd::FakeMember final : public Member {
       if (!methods_.contains(call)) return;
       const Lifetime::Watch life = lifetime_.watch();
       events_.member_said(call, message);
-      if (!life.over()) events_.member_drained();
+      if (!life.over()) drained();
     });
   }
   void end_keep_alives() {
@@ -143,7 +145,13 @@ class FakeEtcd::FakeMember final : public Member {
     const Lifetime::Watch life = lifetime_.watch();
     if (!answer.empty()) events_.member_said(call, answer);
     if (!life.over()) events_.member_ended(call, status);
-    if (!life.over()) events_.member_drained();
+    if (!life.over()) drained();
+  }
+  // What was asked meanwhile goes out.
+  void drained() {
+    const Lifetime::Watch life = lifetime_.watch();
+    events_.member_drained();
+    if (!life.over()) flush();
   }
 
   void stream(CallId call, const std::string& request) {
@@ -174,6 +182,7 @@ class FakeEtcd::FakeMember final : public Member {
   Member::Events& events_;
   CallId last_ = -1;
   std::map<CallId, std::string_view> methods_;
+  std::vector<std::function<void()>> out_;  // until it is flushed
   Lifetime lifetime_;
 };
 
