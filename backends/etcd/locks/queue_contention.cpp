@@ -137,8 +137,8 @@ void QueueContention::enqueued(const TransactionAnswer& answer) {
 }
 
 void QueueContention::not_enqueued(const TransactionAnswer& answer) {
-  if (!answer.steps.front().keys.empty()) {  // by an earlier request, which was not answered
-    state_ = Key::there;
+  if (!answer.steps.front().keys.empty()) {
+    state_ = Key::there;  // by an earlier request, which was not answered
     created_ = answer.steps.front().keys.front().created;
     waited_ = true;
     return look();
@@ -221,7 +221,7 @@ void QueueContention::announce() {
 
 void QueueContention::announced(const TransactionAnswer& answer) {
   if (answer.held) return grant();
-  state_ = Key::none;  // it was removed
+  state_ = Key::none;  // it is gone
   resume();
 }
 
