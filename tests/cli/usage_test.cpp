@@ -148,7 +148,7 @@ TEST_F(Usage, WhatIsToBeForgottenIsSaidInOneWay) {
   expect_refused({"forget", "--url", url()}, "either names or --idle");
   expect_refused({"forget", "--url", url(), "job", "--idle", "30d"}, "either names or --idle");
   expect_refused({"forget", "--url", url(), "--idle", "30"}, "--idle: \"30\" is not a time");
-  expect_refused({"forget", "--url", url(), "--idle", "59s"}, "a minute");
+  expect_refused({"forget", "--url", url(), "--idle", "59s"}, "one minute");
   expect_refused({"forget", "--url", url(), "good", "bad\nname"}, "name");
 }
 
