@@ -145,15 +145,14 @@ make_database() {
   psql app -q -c 'CREATE TABLE orders (id int, state text)' -c 'INSERT INTO orders VALUES (42, 0)'
 }
 
-# Those of an etcd that a page has started, for the next one to have the ports. There are no processes but ours here.
+# The one that a page or a scene has started, for the next one to have the ports. There are no processes but ours here.
 end_etcd() {
   local process
-  for process in /proc/[0-9]*; do
-    [[ $(cat "$process/comm" 2> /dev/null) != etcd ]] || kill "${process#/proc/}"
-  done
-  await eval '! : < /dev/tcp/127.0.0.1/2379'
-  await eval '! : < /dev/tcp/127.0.0.1/2380'  # from other members, which it gives up later
+  for process in $(etcd_processes); do kill "$process"; done
+  await eval '[[ -z $(etcd_processes) ]]'
 }
+# A zombie holds no port.
+etcd_processes() { sed -n 's/^\([0-9]*\) (etcd) [^Z].*/\1/p' /proc/[0-9]*/stat 2> /dev/null || true; }
 
 start_etcd() { # DATA [OPTION...]
   setsid etcd --data-dir "$1" "${@:2}" > "$1.log" 2>&1 &
