@@ -12,7 +12,7 @@ namespace dlock::bench {
 struct Advice {
   std::string question;  // "Many wait for one lock"
   std::string answer;    // "redis queue"
-  std::string why;       // "hand-off 92.1 us (p50) with 256 waiters"
+  std::string why;       // "hand-off 92.1 µs (p50) with 256 waiters"
 };
 
 // Services that cannot be told apart within the noise are named together. Never advises "memory", which no two

@@ -44,6 +44,7 @@ class Comparer {
     for (const std::string& each : labels) compare_service(each);
     if (!any_change_) add_line("\nNothing changed beyond the noise.");
     list_lonely();
+    result_.text = plain_units(std::move(result_.text));
     return std::move(result_);
   }
 

@@ -14,6 +14,10 @@ std::string_view setting_of(const ServiceInfo& service, std::string_view name) {
   return found == service.settings.end() ? std::string_view() : std::string_view(found->second);
 }
 
+bool has_parameter(const ServiceInfo& service, std::string_view parameter) {
+  return service.url.find(parameter) != std::string::npos;
+}
+
 Durability of_redis(const ServiceInfo& service) {
   const auto appends = setting_of(service, "appendonly");
   if (appends == "no") return Durability::forgotten;
@@ -33,12 +37,40 @@ Durability of_zookeeper(const ServiceInfo& service) {
 Durability of_postgresql(const ServiceInfo& service) {
   if (service.strategy == "advisory" || service.strategy == "for-update") return Durability::forgotten;
   const auto syncs = setting_of(service, "fsync");
-  if (service.url.find("durability=unlogged") != std::string::npos) return Durability::forgotten;
-  if (service.url.find("durability=async") != std::string::npos || syncs == "off") return Durability::last_moments;
+  if (has_parameter(service, "durability=unlogged")) return Durability::forgotten;
+  if (has_parameter(service, "durability=async") || syncs == "off") return Durability::last_moments;
   return syncs == "on" ? Durability::everything : Durability::unknown;
 }
 
 }  // namespace
+
+// ZooKeeper and etcd: a majority of the servers has a grant, and one of them takes over.
+Durability failover_of(const ServiceInfo& service) {
+  if (service.backend == "zookeeper" || service.backend == "etcd") return Durability::everything;
+  if (service.backend == "postgresql") {
+    const bool in_tables = service.strategy != "advisory" && service.strategy != "for-update";
+    return in_tables && !has_parameter(service, "durability=unlogged") ? Durability::last_moments
+                                                                       : Durability::forgotten;
+  }
+  if (!service.backend.starts_with("redis")) return Durability::unknown;
+  const bool all_have_it =
+      service.backend.find("sentinel") != std::string::npos && has_parameter(service, "replicas_ack=all");
+  return all_have_it ? Durability::everything : Durability::last_moments;
+}
+
+const char* lost_text(Durability durability) noexcept {
+  switch (durability) {
+    case Durability::forgotten:
+      return "all locks";
+    case Durability::last_moments:
+      return "the last grants";
+    case Durability::everything:
+      return "nothing";
+    case Durability::unknown:
+      break;
+  }
+  return "not known";
+}
 
 Durability durability_of(const ServiceInfo& service) {
   if (service.backend.starts_with("redis")) return of_redis(service);

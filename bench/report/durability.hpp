@@ -15,6 +15,12 @@ enum class Durability {
 // Of services that several machines share: not "memory" and not "file".
 [[nodiscard]] Durability durability_of(const ServiceInfo& service);
 
+// The same of a failover: another server takes over from one that failed.
+[[nodiscard]] Durability failover_of(const ServiceInfo& service);
+
+// What is lost, in a few words: "the last grants"
+[[nodiscard]] const char* lost_text(Durability durability) noexcept;
+
 // "grants are on disk before they are answered"
 [[nodiscard]] const char* to_string(Durability durability) noexcept;
 

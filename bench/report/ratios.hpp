@@ -34,9 +34,9 @@ struct Ratios {
 // hand were measured, with the processor time of a pair of them.
 [[nodiscard]] Ratios ratios_of(const Report& report, Who floor);
 
-// "1.34", "13.3 us"
+// "1.34", "13.3 µs"
 [[nodiscard]] std::string ratio_text(const Ratio& ratio);
-// "<= 1.35", ">= 1.50", "<= 7.00 us"
+// "<= 1.35", ">= 1.50", "<= 7.00 µs"
 [[nodiscard]] std::string budget_text(const Budget& budget);
 
 }  // namespace dlock::bench

@@ -116,7 +116,7 @@ std::string to_text(const Report& report) {
                      ratios_text(report, Who::same_requests, "to same requests") + problems_text(report);
   if (report.quick) text += "\nA quick run: few and short repeats.\n";
   if (!report.complete) text += "\nInterrupted: not everything was measured.\n";
-  return text;
+  return plain_units(std::move(text));
 }
 
 }  // namespace dlock::bench

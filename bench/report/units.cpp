@@ -15,7 +15,7 @@ struct Unit {
   const char* name;
 };
 
-constexpr std::array times = {Unit{1, "us"}, Unit{1e3, "ms"}, Unit{1e6, "s"}};
+constexpr std::array times = {Unit{1, "µs"}, Unit{1e3, "ms"}, Unit{1e6, "s"}};
 constexpr std::array rates = {Unit{1, "/s"}, Unit{1e3, "k/s"}, Unit{1e6, "M/s"}};
 constexpr std::array sizes = {Unit{1, "B"}, Unit{1e3, "kB"}, Unit{1e6, "MB"}};
 
@@ -55,6 +55,13 @@ std::string quantity_text(double value, std::string_view unit) {
 
 std::string round_text(double value, std::string_view unit) {
   return with_unit(value, unit, [](double each) { return fmt::format("{:.6g}", each); });
+}
+
+std::string plain_units(std::string text) {
+  constexpr std::string_view micro = "µs";
+  for (auto at = text.find(micro); at != std::string::npos; at = text.find(micro, at))
+    text.replace(at, micro.size(), "us");
+  return text;
 }
 
 std::string count_text(double count, std::string_view noun) {

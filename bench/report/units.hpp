@@ -13,7 +13,7 @@ inline constexpr const char* not_measured = "-";
 // Three digits that count: "0.123", "1.23", "12.3", "123", "1234".
 [[nodiscard]] std::string number_text(double value);
 
-// "45.1 us", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with any other unit, or none, the
+// "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with any other unit, or none, the
 // number and the unit.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);
 
@@ -21,8 +21,11 @@ inline constexpr const char* not_measured = "-";
   return value ? quantity_text(*value, unit) : not_measured;
 }
 
-// Of a round value: "200 us", "1 ms", "50 k/s".
+// Of a round value: "200 µs", "1 ms", "50 k/s".
 [[nodiscard]] std::string round_text(double value, std::string_view unit);
+
+// "us" in place of "µs", for terminals that have no such letter, and for scripts.
+[[nodiscard]] std::string plain_units(std::string text);
 
 // "1 waiter", "256 waiters", "10 000 callers".
 [[nodiscard]] std::string count_text(double count, std::string_view noun);

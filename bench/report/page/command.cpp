@@ -1,6 +1,7 @@
 #include "bench/report/page/command.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace dlock::bench {
@@ -75,9 +76,10 @@ std::string whole_command(const Report& report) {
   return with_urls(report.command, report);
 }
 
-std::string command_for(const Report& report, std::string_view scenario) {
-  return with_urls(without_scenarios(report.command), report) + " " + std::string(scenario_option) + " " +
-         std::string(scenario);
+std::string command_for(const Report& report, const std::vector<std::string>& scenarios) {
+  std::string command = with_urls(without_scenarios(report.command), report);
+  for (const std::string& each : scenarios) command += " " + std::string(scenario_option) + " " + each;
+  return command;
 }
 
 }  // namespace dlock::bench

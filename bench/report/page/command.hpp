@@ -2,7 +2,7 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "bench/report/result.hpp"
 
@@ -11,7 +11,7 @@ namespace dlock::bench {
 // The command of the report, with the services that it measured, for a shell.
 [[nodiscard]] std::string whole_command(const Report& report);
 
-// The same for that scenario alone.
-[[nodiscard]] std::string command_for(const Report& report, std::string_view scenario);
+// The same for these scenarios alone.
+[[nodiscard]] std::string command_for(const Report& report, const std::vector<std::string>& scenarios);
 
 }  // namespace dlock::bench

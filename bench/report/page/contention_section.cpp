@@ -13,13 +13,11 @@ Markup numbers(const Report& report, const std::vector<Group>& groups, std::vect
                const std::vector<const char*>& figures, std::string_view name) {
   head.insert(head.begin(), {"service", "waiters"});
   HtmlTable table(std::move(head));
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      for (const Point& each : points_of(report, scenario::contention, member.label, Who::dlock, parameter::waiters)) {
-        std::vector<Markup> cells = {markup("{}", count_text(each.x, ""))};
-        for (const char* figure : figures) cells.push_back(figure_cell(each.measurement, figure));
-        table.add(member.label, std::move(cells));
-      }
+  for (const Member& member : together(groups).members) {
+    for (const Point& each : points_of(report, scenario::contention, member.label, Who::dlock, parameter::waiters)) {
+      std::vector<Markup> cells = {markup("{}", count_text(each.x, ""))};
+      for (const char* figure : figures) cells.push_back(figure_cell(each.measurement, figure));
+      table.add(member.label, std::move(cells));
     }
   }
   return table.scrolling(name);

@@ -94,12 +94,10 @@ Markup numbers(const Report& report, const std::vector<Group>& groups, double wa
     }
     table.add(member.label, std::move(cells));
   };
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      add(member, "acquire and release", Who::dlock, {});
-      add(member, "the same by hand", Who::by_hand, {});
-      if (waiters > 0) add(member, "hand-off", Who::dlock, {{parameter::waiters, waiters}});
-    }
+  for (const Member& member : together(groups).members) {
+    add(member, "acquire and release", Who::dlock, {});
+    add(member, "the same by hand", Who::by_hand, {});
+    if (waiters > 0) add(member, "hand-off", Who::dlock, {{parameter::waiters, waiters}});
   }
   return table.scrolling("Distance");
 }
@@ -119,8 +117,9 @@ Section distance_section(const Report& whole) {
           .shows =
               "What becomes of latency and hand-off when requests and answers take longer, through a proxy that "
               "delays them: on one machine nothing shows how often a client and its service talk. The steeper a "
-              "line, the more round trips an operation takes; the table has their number. dlock has marks, a "
-              "lock by hand is dashed. Pictures of the same figure have the same axes.",
+              "line, the more round trips an operation takes; the table has their number. dlock has marks, what is "
+              "by hand, a hand-written client of the same service, is dashed. Pictures of the same figure have the "
+              "same axes.",
           .charts = std::move(charts),
           .numbers = numbers(report, groups, most)};
 }

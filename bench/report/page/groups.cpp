@@ -1,6 +1,7 @@
 #include "bench/report/page/groups.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "bench/report/selection.hpp"
 #include "bench/report/text_table.hpp"
@@ -25,9 +26,22 @@ std::vector<Group> groups_of(const Report& report) {
         {.label = label,
          .name = shortened(label.starts_with(start) ? label.substr(start.size()) : label, most_of_a_name),
          .series = group->members.size(),
+         .colour = group->members.size(),
          .baseline = backend == "memory"});
   }
   return groups;
+}
+
+Group together(const std::vector<Group>& groups) {
+  Group all{.id = "all", .backend = "all services", .members = {}};
+  for (std::size_t colour = 0; colour < groups.size(); ++colour) {
+    for (Member member : groups[colour].members) {
+      member.name = shortened(member.label, most_of_a_name);
+      member.colour = colour;
+      all.members.push_back(std::move(member));
+    }
+  }
+  return all;
 }
 
 }  // namespace dlock::bench

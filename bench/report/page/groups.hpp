@@ -12,8 +12,9 @@ namespace dlock::bench {
 struct Member {
   std::string label;
   std::string name;        // without the backend, where there is a strategy; not too long for a picture
-  std::size_t series = 0;  // its colour and mark, the same in all charts
-  bool baseline = false;   // shown for comparison only
+  std::size_t series = 0;  // its mark, the same in all pictures
+  std::size_t colour = 0;
+  bool baseline = false;  // shown for comparison only
 };
 
 struct Group {
@@ -22,6 +23,9 @@ struct Group {
   std::vector<Member> members;
 };
 
+// A colour for each service of a backend.
 [[nodiscard]] std::vector<Group> groups_of(const Report& report);
+// All in one, with a colour for each backend.
+[[nodiscard]] Group together(const std::vector<Group>& groups);
 
 }  // namespace dlock::bench

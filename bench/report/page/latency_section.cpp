@@ -24,8 +24,12 @@ std::string words_for(const Report& report, const Member& member) {
   return text + ". ";
 }
 
-Line line_of(const Measurement& measurement, std::size_t series) {
-  Line line{.series = series, .dashed = measurement.who == Who::by_hand, .points = {}, .marked = {}};
+Line line_of(const Measurement& measurement, const Member& member) {
+  Line line{.series = member.series,
+            .colour = member.colour,
+            .dashed = measurement.who == Who::by_hand,
+            .points = {},
+            .marked = {}};
   double marked = 0;
   for (const CdfPoint& each : measurement.cdf) {
     if (!std::isfinite(each.microseconds) || each.share > Axis::most_share()) continue;
@@ -48,7 +52,7 @@ Markup distribution(const Report& report, const Group& group) {
     for (const Who who : {Who::dlock, Who::by_hand}) {
       const Measurement* measurement = latency_of(report, member.label, who);
       if (measurement == nullptr || measurement->cdf.empty()) continue;
-      lines.push_back(line_of(*measurement, member.series));
+      lines.push_back(line_of(*measurement, member));
       for (const Place& each : lines.back().points) values.push_back(each.x);
       if (who == Who::dlock) {
         legend.series.push_back(member);
@@ -72,17 +76,15 @@ Markup distribution(const Report& report, const Group& group) {
 Markup numbers(const Report& report, const std::vector<Group>& groups) {
   HtmlTable table({"service", "p50", "p90", "p99", "p99.9", "max", "context switches", "by hand p50", "ratio",
                    "same requests p50"});
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      const Measurement* dlock = latency_of(report, member.label, Who::dlock);
-      if (dlock == nullptr) continue;
-      table.add(member.label, {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90),
-                               figure_cell(dlock, figure::p99), figure_cell(dlock, figure::p999),
-                               figure_cell(dlock, figure::longest), figure_cell(dlock, figure::context_switches),
-                               figure_cell(latency_of(report, member.label, Who::by_hand), figure::p50),
-                               ratio_cell(report, *dlock, figure::p50),
-                               figure_cell(latency_of(report, member.label, Who::same_requests), figure::p50)});
-    }
+  for (const Member& member : together(groups).members) {
+    const Measurement* dlock = latency_of(report, member.label, Who::dlock);
+    if (dlock == nullptr) continue;
+    table.add(member.label, {figure_cell(dlock, figure::p50), figure_cell(dlock, figure::p90),
+                             figure_cell(dlock, figure::p99), figure_cell(dlock, figure::p999),
+                             figure_cell(dlock, figure::longest), figure_cell(dlock, figure::context_switches),
+                             figure_cell(latency_of(report, member.label, Who::by_hand), figure::p50),
+                             ratio_cell(report, *dlock, figure::p50),
+                             figure_cell(latency_of(report, member.label, Who::same_requests), figure::p50)});
   }
   return table.scrolling("Latency");
 }
@@ -91,24 +93,28 @@ Markup numbers(const Report& report, const std::vector<Group>& groups) {
 
 Section latency_section(const Report& report) {
   const std::vector<Group> groups = groups_of(report);
-  Markup charts = draw(SpreadPanel{.id = "latency-all",
-                                   .heading = "all services: p50 / p99",
-                                   .scenario = scenario::latency,
-                                   .x_title = "acquire and release"},
+  Markup charts = draw(RowPanel{.id = "latency-all",
+                                .heading = "all services: p50 / p99",
+                                .scenario = scenario::latency,
+                                .x_title = "acquire and release",
+                                .row = spread()},
                        report, groups);
   for (const Group& each : groups) charts += distribution(report, each);
-  return {.id = "latency",
-          .scenario = scenario::latency,
-          .title = "A free lock: latency",
-          .shows =
+  return {
+      .id = "latency",
+      .scenario = scenario::latency,
+      .title = "A free lock: latency",
+      .shows =
+          std::string(
               "How long one caller needs to acquire and release a lock that nobody else wants. In the first picture "
               "the dot is the median, the line reaches to the 99th percentile, and the upright stroke is the "
-              "median of a lock by hand on the service's C client. In the others, each point of a "
-              "line says which share of all calls took no longer; further left is faster, and a line that stays "
+              "median by hand. In the others, a dashed line is by hand; each point of a line says which share of all "
+              "calls took no longer; further left is faster, and a line that stays "
               "steep to the top has no slow exceptions. Each picture has its own time axis, which is logarithmic; the "
-              "other axis gives the slowest calls the most room.",
-          .charts = std::move(charts),
-          .numbers = numbers(report, groups)};
+              "other axis gives the slowest calls the most room. ") +
+          floors_text,
+      .charts = std::move(charts),
+      .numbers = numbers(report, groups)};
 }
 
 }  // namespace dlock::bench

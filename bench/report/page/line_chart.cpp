@@ -6,21 +6,25 @@ namespace {
 
 // As wide as a column of the page, so that letters have the size that they were given.
 constexpr double width = 340;
-constexpr double height = 236;
 constexpr double left = 56;
 constexpr double right = 318;
 constexpr double top = 24;
-constexpr double bottom = 196;
+constexpr double below = 40;  // for the axis
+
+double bottom_of(const LineChart& chart) {
+  return chart.height == Height::one_line ? 196 : 440;
+}
 
 double x_of(const Axis& axis, double value) {
   return left + axis.share(value) * (right - left);
 }
 
-double y_of(const Axis& axis, double value) {
-  return bottom - axis.share(value) * (bottom - top);
+double y_of(const LineChart& chart, double value) {
+  return bottom_of(chart) - chart.y.share(value) * (bottom_of(chart) - top);
 }
 
 void draw_axes(Svg& svg, const LineChart& chart) {
+  const double bottom = bottom_of(chart);
   for (const Tick& tick : chart.y.ticks()) {
     const double y = bottom - tick.share * (bottom - top);
     svg.line({left, y}, {right, y}, "grid");
@@ -39,26 +43,26 @@ void draw_axes(Svg& svg, const LineChart& chart) {
 }  // namespace
 
 Markup draw(const LineChart& chart) {
-  Svg svg(width, height);
+  Svg svg(width, bottom_of(chart) + below);
   draw_axes(svg, chart);
   for (const Line& line : chart.lines) {
     std::vector<Place> way;
     way.reserve(line.points.size());
-    for (const Place& each : line.points) way.push_back({x_of(chart.x, each.x), y_of(chart.y, each.y)});
-    svg.begin_series(line.series);
+    for (const Place& each : line.points) way.push_back({x_of(chart.x, each.x), y_of(chart, each.y)});
+    svg.begin_colour(line.colour);
     svg.path(way, line.dashed ? "line dashed" : "line");
-    for (const Place& each : line.marked) svg.mark({x_of(chart.x, each.x), y_of(chart.y, each.y)}, line.series);
-    svg.end_series();
+    for (const Place& each : line.marked) svg.mark({x_of(chart.x, each.x), y_of(chart, each.y)}, line.series);
+    svg.end_colour();
   }
   return svg.finish(chart.id, chart.title, chart.description);
 }
 
-Markup draw_key(std::size_t series) {
+Markup draw_key(std::size_t series, std::size_t colour) {
   Svg svg(30, 12);
-  svg.begin_series(series);
+  svg.begin_colour(colour);
   svg.path({{1, 6}, {29, 6}}, "line");
   svg.mark({15, 6}, series);
-  svg.end_series();
+  svg.end_colour();
   return svg.finish_hidden();
 }
 

@@ -11,7 +11,8 @@
 namespace dlock::bench {
 
 struct Line {
-  std::size_t series;  // its colour and mark
+  std::size_t series;  // its mark
+  std::size_t colour;
   bool dashed = false;
   std::vector<Place> points;  // values, not places in the picture
   std::vector<Place> marked;  // the mark is drawn at these
@@ -24,12 +25,13 @@ struct LineChart {
   Axis x;
   Axis y;
   std::vector<Line> lines;
+  Height height = Height::one_line;
 };
 
 [[nodiscard]] Markup draw(const LineChart& chart);
 
 // What the lines of a series look like, and dashed lines whatever their series.
-[[nodiscard]] Markup draw_key(std::size_t series);
+[[nodiscard]] Markup draw_key(std::size_t series, std::size_t colour);
 [[nodiscard]] Markup draw_dashed_key();
 
 }  // namespace dlock::bench

@@ -31,20 +31,23 @@ std::string words_for(const LinePanels& panels, const std::string& name, const s
   return text + " ";
 }
 
-Markup draw_group(const LinePanels& panels, const Report& report, const Group& group, const Axis& x, const Axis& y) {
+Markup draw_group(const LinePanels& panels, const Report& report, const Group& group, const Axis& x, const Axis& y,
+                  Height height = Height::one_line) {
   LineChart chart{.id = panels.id + "-" + group.id,
                   .title = panels.title + ", " + group.backend,
                   .description = {},
                   .x = x,
                   .y = y,
-                  .lines = {}};
+                  .lines = {},
+                  .height = height};
   Legend legend;
   for (const Member& member : group.members) {
     for (const Curve& curve : panels.curves) {
       std::vector<Place> places = places_of(panels, report, member, curve);
       if (places.empty()) continue;
       chart.description += words_for(panels, member.name + (curve.dashed ? ", " : "") + curve.name, places);
-      chart.lines.push_back({.series = member.series, .dashed = curve.dashed, .points = places, .marked = {}});
+      chart.lines.push_back(
+          {.series = member.series, .colour = member.colour, .dashed = curve.dashed, .points = places, .marked = {}});
       if (!curve.dashed) chart.lines.back().marked = std::move(places);
       if (curve.dashed) {
         legend.dashed = curve.name;
@@ -54,7 +57,7 @@ Markup draw_group(const LinePanels& panels, const Report& report, const Group& g
     }
   }
   if (chart.lines.empty()) return {};
-  return panel(group.backend + panels.heading, draw(chart), legend);
+  return panel(group.backend + panels.heading, draw(chart), legend, height);
 }
 
 }  // namespace
@@ -62,13 +65,12 @@ Markup draw_group(const LinePanels& panels, const Report& report, const Group& g
 Markup draw(const LinePanels& panels, const Report& report, const std::vector<Group>& groups) {
   std::vector<double> all_x;
   std::vector<double> all_y;
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      for (const Curve& curve : panels.curves) {
-        for (const Place& each : places_of(panels, report, member, curve)) {
-          all_x.push_back(each.x);
-          all_y.push_back(each.y);
-        }
+  const Group all = together(groups);
+  for (const Member& member : all.members) {
+    for (const Curve& curve : panels.curves) {
+      for (const Place& each : places_of(panels, report, member, curve)) {
+        all_x.push_back(each.x);
+        all_y.push_back(each.y);
       }
     }
   }
@@ -77,6 +79,11 @@ Markup draw(const LinePanels& panels, const Report& report, const std::vector<Gr
   const Axis y = panels.spacing == Spacing::linear ? Axis::from_zero(all_y, panels.y_title, panels.unit)
                                                    : Axis::logarithmic(all_y, panels.y_title, panels.unit);
   Markup result;
+  if (panels.together && groups.size() > 1) {
+    LinePanels without_floors = panels;
+    std::erase_if(without_floors.curves, [](const Curve& each) { return each.dashed; });
+    result += draw_group(without_floors, report, all, x, y, Height::two_lines);
+  }
   for (const Group& each : groups) result += draw_group(panels, report, each, x, y);
   return result;
 }

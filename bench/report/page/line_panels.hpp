@@ -31,6 +31,7 @@ struct LinePanels {
   std::string y_title;
   const char* unit;
   Spacing spacing = Spacing::logarithmic;  // linear: both axes begin at 0
+  bool together = false;                   // begins with a picture of all services
 };
 
 // Nothing where nothing was measured.

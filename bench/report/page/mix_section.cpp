@@ -12,29 +12,28 @@ Section mix_section(const Report& report) {
   Markup charts = draw(RowPanel{.id = "mix-throughput",
                                 .heading = "throughput",
                                 .scenario = scenario::mix,
-                                .figure = figure::throughput,
+                                .x_title = "acquire, hold and release, a second",
                                 .unit = "1/s",
-                                .x_title = "acquire, hold and release, a second"},
+                                .row = bar_of(figure::throughput, "1/s")},
                        report, groups);
-  charts += draw(SpreadPanel{.id = "mix-waits",
-                             .heading = "wait for the lock: p50 / p99",
-                             .scenario = scenario::mix,
-                             .x_title = "time until it was held"},
+  charts += draw(RowPanel{.id = "mix-waits",
+                          .heading = "wait for the lock: p50 / p99",
+                          .scenario = scenario::mix,
+                          .x_title = "time until it was held",
+                          .row = spread()},
                  report, groups);
   HtmlTable table({"service", "callers", "names", "held for", "throughput", "p50", "p99", "max", "fairness"});
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      const Measurement* each = only_one_of(report, scenario::mix, member.label);
-      if (each == nullptr) continue;
-      const auto count = [&](const char* name) {
-        return markup("{}", count_text(parameter_of(*each, name).value_or(0), ""));
-      };
-      table.add(member.label,
-                {count(parameter::callers), count(parameter::names),
-                 markup("{}", quantity_text(parameter_of(*each, parameter::hold_us), "us")),
-                 figure_cell(each, figure::throughput), figure_cell(each, figure::p50), figure_cell(each, figure::p99),
-                 figure_cell(each, figure::longest), figure_cell(each, figure::fairness)});
-    }
+  for (const Member& member : together(groups).members) {
+    const Measurement* each = only_one_of(report, scenario::mix, member.label);
+    if (each == nullptr) continue;
+    const auto count = [&](const char* name) {
+      return markup("{}", count_text(parameter_of(*each, name).value_or(0), ""));
+    };
+    table.add(member.label,
+              {count(parameter::callers), count(parameter::names),
+               markup("{}", quantity_text(parameter_of(*each, parameter::hold_us), "us")),
+               figure_cell(each, figure::throughput), figure_cell(each, figure::p50), figure_cell(each, figure::p99),
+               figure_cell(each, figure::longest), figure_cell(each, figure::fairness)});
   }
   return {.id = "mix",
           .scenario = scenario::mix,

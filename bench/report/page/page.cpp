@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "bench/report/advice.hpp"
+#include "bench/report/durability.hpp"
 #include "bench/report/overview.hpp"
 #include "bench/report/page/command.hpp"
 #include "bench/report/page/html_table.hpp"
@@ -13,6 +16,7 @@
 #include "bench/report/page/style.hpp"
 #include "bench/report/ratios.hpp"
 #include "bench/report/report.hpp"
+#include "bench/report/selection.hpp"
 #include "bench/report/units.hpp"
 
 namespace dlock::bench {
@@ -70,8 +74,8 @@ Markup summary_of(const Report& report) {
   } else {
     summary += Markup(
         "<p>What these measurements say. Services that cannot be told apart within the noise are named "
-        "together. What each of them guarantees when something fails is at least as important, and is in "
-        "dlock's documentation.</p>\n");
+        "together. <a href=\"#safety\">What each of them forgets</a> when something fails is at least as "
+        "important.</p>\n");
     summary += markup("<dl class=\"advice\">{}</dl>\n", boxes);
   }
   summary += herds_text(report);
@@ -89,27 +93,85 @@ std::string column_of(double count, const std::string& noun) {
   return count == 0 ? noun + "s" : count_text(count, noun);
 }
 
+struct OverviewColumn {
+  std::string name;
+  const char* unit;
+  Better better;
+  double usual;  // number of callers or waiters
+  std::optional<Counted> (*cell)(const OverviewRow& row);
+};
+
+std::optional<Counted> counted(const std::optional<double>& figure) {
+  return figure ? std::optional(Counted{0, *figure}) : std::nullopt;
+}
+
+std::vector<OverviewColumn> overview_columns(const Overview& overview) {
+  using Row = OverviewRow;
+  return {{"free lock, p50", "us", Better::lower, 0, [](const Row& row) { return counted(row.p50); }},
+          {"free lock, p99", "us", Better::lower, 0, [](const Row& row) { return counted(row.p99); }},
+          {"throughput, " + column_of(overview.callers, "caller"), "1/s", Better::higher, overview.callers,
+           [](const Row& row) { return row.throughput; }},
+          {"hand-off, " + column_of(overview.few, "waiter"), "us", Better::lower, overview.few,
+           [](const Row& row) { return row.hand_off_few; }},
+          {"hand-off, " + column_of(overview.many, "waiter"), "us", Better::lower, overview.many,
+           [](const Row& row) { return row.hand_off_many; }},
+          {"operations a hand-off", "", Better::lower, overview.many, [](const Row& row) { return row.operations; }},
+          {"fairness", "", Better::higher, 0, [](const Row& row) { return counted(row.fairness); }},
+          {"recovery", "us", Better::lower, 0, [](const Row& row) { return counted(row.recovery); }}};
+}
+
+Markup safety_cell(const ServiceInfo* service) {
+  if (service == nullptr) return Markup(not_measured);
+  if (!between_machines(*service)) return Markup("<a href=\"#safety\">no server</a>");
+  return markup("<a href=\"#safety\">crash: {}<br/>failover: {}</a>", lost_text(durability_of(*service)),
+                lost_text(failover_of(*service)));
+}
+
+constexpr const char* safety_text =
+    "<h3 id=\"safety\">Safety: what a service forgets</h3>\n<p>When a service forgets a lock, it grants it again while "
+    "the first holder still works. The last column says what may be forgotten with the settings that were measured: in "
+    "a crash of the server or of its machine, and in a failover, when another server takes over. The last grants are "
+    "those of the moments before. A failover of PostgreSQL to a synchronous standby forgets nothing of what is in its "
+    "tables. Without a server, the kernel or the process keeps the locks, and a crash ends their holders as well. "
+    "<code>docs/guarantees.md</code> and <code>docs/choosing-a-backend.md</code> of dlock say what follows from that."
+    "</p>\n";
+
 Markup overview_table(const Report& report) {
   const Overview overview = overview_of(report);
-  HtmlTable table({"service", "free lock, p50", "free lock, p99",
-                   "throughput, " + column_of(overview.callers, "caller"),
-                   "hand-off, " + column_of(overview.few, "waiter"), "hand-off, " + column_of(overview.many, "waiter"),
-                   "operations a hand-off", "fairness", "recovery"});
+  if (overview.rows.empty()) return {};
+  const std::vector<OverviewColumn> columns = overview_columns(overview);
+  std::vector<std::string> head = {"service"};
+  for (const OverviewColumn& each : columns) head.push_back(each.name);
+  head.emplace_back("safety: what is lost");
+  HtmlTable table(std::move(head));
   for (const OverviewRow& row : overview.rows) {
-    table.add(row.service,
-              {markup("{}", quantity_text(row.p50, "us")), markup("{}", quantity_text(row.p99, "us")),
-               markup("{}", counted_text(row.throughput, "1/s", overview.callers)),
-               markup("{}", counted_text(row.hand_off_few, "us", overview.few)),
-               markup("{}", counted_text(row.hand_off_many, "us", overview.many)),
-               markup("{}", counted_text(row.operations, "", overview.many)),
-               markup("{}", quantity_text(row.fairness, "")), markup("{}", quantity_text(row.recovery, "us"))});
+    std::vector<Markup> cells;
+    for (const OverviewColumn& each : columns) {
+      cells.push_back(markup("{}", counted_text(each.cell(row), each.unit, each.usual)));
+    }
+    cells.push_back(safety_cell(service_of(report, row.service)));
+    table.add(row.service, std::move(cells));
   }
-  if (table.empty()) return {};
+  const bool shared = std::any_of(report.services.begin(), report.services.end(), between_machines);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::vector<HtmlTable::Rated> values;
+    for (const OverviewRow& row : overview.rows) {
+      const auto cell = columns[i].cell(row);
+      const ServiceInfo* service = service_of(report, row.service);
+      const bool takes_part =
+          service != nullptr && (shared ? between_machines(*service) : service->backend != "memory");
+      values.push_back(
+          {cell ? std::optional(cell->value) : std::nullopt, takes_part && cell && cell->count == columns[i].usual});
+    }
+    table.rate(i, values, columns[i].better);
+  }
   return markup(
-      "<h2 id=\"overview\">At a glance</h2>\n<p>Medians of all repeats. A number after @ is that of the callers "
-      "or waiters, where the service took fewer than the column says. Operations and fairness are with the "
-      "most waiters.</p>\n{}",
-      table.stacking("At a glance"));
+             "<h2 id=\"overview\">At a glance</h2>\n<p>Medians of all repeats. ★ is the best of a column{}; a bar is "
+             "as "
+             "long as the value is large. A number after @ is that of the callers or waiters, where the service took "
+             "fewer than the column says. Operations and fairness are with the most waiters.</p>\n{}",
+             shared ? ", among services that several machines can share" : "", table.stacking("At a glance")) +
+         Markup(safety_text);
 }
 
 Markup ratio_cell(const std::optional<Ratio>& cell) {
@@ -136,25 +198,26 @@ HtmlTable ratios_table(const Report& report, Who floor) {
 }
 
 Markup ratios_text(const Report& report) {
-  Markup part("<h2 id=\"ratios\">Against a lock by hand</h2>\n");
+  Markup part("<h2 id=\"ratios\">Against the floors</h2>\n");
   const HtmlTable by_hand = ratios_table(report, Who::by_hand);
   const HtmlTable same_requests = ratios_table(report, Who::same_requests);
   if (by_hand.empty() && same_requests.empty()) return part + Markup("<p>No floor was measured.</p>\n");
+  part += markup(
+      "<p>dlock's figure divided by that of a floor, which is measured in turns with dlock. For latency, which is the "
+      "median of one caller, lower is better; for throughput higher. {}{}</p>\n",
+      floors_text, file_floor_text(report));
   if (!by_hand.empty()) {
     part += Markup(
-        "<p>dlock's figure divided by that of a lock by hand: what a user would write on the service's own client "
-        "library, blocking, with a connection for each caller, measured in turns with dlock. For latency, which is the "
-        "median of one caller, lower is better; for throughput higher. Asynchronous calls of one client are compared "
-        "with as many callers by hand; "
-        "beside them is the client's processor time for each acquire and release. Where dlock has set itself a budget, "
-        "it is below the figure.</p>\n");
-    part += by_hand.stacking("Against a lock by hand");
+        "<h3>By hand: a hand-written client of the same service</h3>\n<p>Asynchronous calls of one client are compared "
+        "with as many callers by hand; beside them is the client's processor time for each acquire and release. Where "
+        "dlock has set itself a budget, it is below the figure.</p>\n");
+    part += by_hand.stacking("By hand");
   }
   if (!same_requests.empty()) {
     part += Markup(
-        "<h3>What dlock itself costs</h3>\n<p>The same, against a program that sends the same requests as dlock. "
-        "Where a lock by hand sends these as well, it is measured once, for the table above.</p>\n");
-    part += same_requests.stacking("Against the same requests");
+        "<h3>Same requests, over a bare connection: what dlock itself costs</h3>\n<p>Where a client by hand sends the "
+        "requests that dlock sends, it is measured once, for the table above.</p>\n");
+    part += same_requests.stacking("Same requests");
   }
   return part;
 }
@@ -171,18 +234,32 @@ Markup command_markup(std::string_view command) {
 }
 
 Markup section_text(const Section& section, const Report& report) {
-  Markup text = markup("<section>\n<h2 id=\"{}\">{}</h2>\n", section.id, section.title);
-  if (section.charts.empty()) {
-    text += markup("<p>Not measured in this run.</p>\n");
-  } else {
-    text += markup("<p>{}</p>\n<div class=\"charts\">\n{}</div>\n", section.shows, section.charts);
-    text += markup(
-        "<details><summary>The numbers</summary><p class=\"soft\">Medians of the repeats; ± is how far off the most "
-        "deviant one is.</p>{}</details>\n",
-        section.numbers);
+  return markup(
+      "<section>\n<h2 id=\"{}\">{}</h2>\n<p>{}</p>\n<div class=\"charts\">\n{}</div>\n<details><summary>The "
+      "numbers</summary><p class=\"soft\">Medians of the repeats; ± is how far off the most deviant one is.</p>{}"
+      "</details>\n<p class=\"repeat\">To measure it again: {}</p>\n</section>\n",
+      section.id, section.title, section.shows, section.charts, section.numbers,
+      command_markup(command_for(report, {section.scenario})));
+}
+
+// A service may have no such figure though the scenario was measured.
+Markup missing_text(const std::vector<Section>& missing, const Report& report) {
+  if (missing.empty()) return {};
+  std::string titles;
+  std::vector<std::string> scenarios;
+  for (const Section& each : missing) {
+    titles += (titles.empty() ? "" : "; ") + each.title;
+    const bool measured = std::any_of(report.measurements.begin(), report.measurements.end(),
+                                      [&](const Measurement& other) { return other.scenario == each.scenario; });
+    const bool named = std::find(scenarios.begin(), scenarios.end(), each.scenario) != scenarios.end();
+    if (!measured && !named) scenarios.push_back(each.scenario);
   }
-  return text + markup("<p class=\"repeat\">To measure it{}: {}</p>\n</section>\n",
-                       section.charts.empty() ? "" : " again", command_markup(command_for(report, section.scenario)));
+  Markup text = markup("<p id=\"missing\"><strong>Without figures in this run:</strong> {}.", titles);
+  if (!scenarios.empty()) {
+    text += markup("<span class=\"repeat\"> To measure what is missing: {}</span>",
+                   command_markup(command_for(report, scenarios)));
+  }
+  return text + Markup("</p>\n");
 }
 
 Markup problems_text(const Report& report) {
@@ -217,20 +294,33 @@ Markup environment_text(const Report& report) {
          markup("</div>\n<p class=\"repeat\">The whole run again: {}</p>\n", command_markup(whole_command(report)));
 }
 
-Markup navigation(const std::vector<Section>& sections) {
-  Markup links("<nav aria-label=\"Parts of this page\">");
-  for (const Section& each : sections) links += markup("<a href=\"#{}\">{}</a>", each.id, each.title);
-  return links + Markup(
-                     "<a href=\"#ratios\">Against a lock by hand</a><a href=\"#environment\">Where it was measured</a>"
-                     "</nav>\n");
+Markup navigation(const std::vector<Section>& sections, const Report& report) {
+  Markup links;
+  const auto add = [&](const std::string& id, const std::string& title) {
+    links += markup("<a href=\"#{}\">{}</a>", id, title);
+  };
+  add("summary", "Which one, for what");
+  if (!labels_of(report).empty()) {
+    add("overview", "At a glance");
+    add("safety", "Safety");
+  }
+  for (const Section& each : sections) add(each.id, each.title);
+  add("ratios", "Against the floors");
+  if (!report.problems.empty()) add("problems", "What could not be measured");
+  add("environment", "Where it was measured");
+  return markup("<nav aria-label=\"Contents\">{}</nav>\n", links);
 }
 
 }  // namespace
 
 std::string to_html(const Report& report) {
-  const std::vector<Section> sections = {latency_section(report),  throughput_section(report), hand_off_section(report),
-                                         herd_section(report),     recovery_section(report),   holding_section(report),
-                                         distance_section(report), mix_section(report),        sharing_section(report)};
+  std::vector<Section> sections = {latency_section(report),  throughput_section(report), hand_off_section(report),
+                                   herd_section(report),     recovery_section(report),   holding_section(report),
+                                   distance_section(report), mix_section(report),        sharing_section(report)};
+  const auto first_missing =
+      std::stable_partition(sections.begin(), sections.end(), [](const Section& each) { return !each.charts.empty(); });
+  const std::vector<Section> missing(first_missing, sections.end());
+  sections.erase(first_missing, sections.end());
   Markup page(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
@@ -238,10 +328,11 @@ std::string to_html(const Report& report) {
   page += page_style();
   page += Markup("</head>\n<body>\n<main>\n");
   page += head_of(report);
+  page += navigation(sections, report);
   page += summary_of(report);
   page += overview_table(report);
-  page += navigation(sections);
   for (const Section& each : sections) page += section_text(each, report);
+  page += missing_text(missing, report);
   page += ratios_text(report);
   page += problems_text(report);
   page += environment_text(report);

@@ -17,15 +17,13 @@ std::string lease_text(const Measurement& measurement) {
   return *lease > 0 ? quantity_text(*lease * 1000, "us") : "none";
 }
 
-Row row_of(const Measurement& measurement, const Member& member) {
+std::optional<Row> row_of(const Measurement& measurement, const Measurement* /*by_hand*/) {
+  if (!median_of(&measurement, figure::p50)) return std::nullopt;
   const Figure& figure = *measurement.figure(figure::p50);
-  Row row;
-  row.label = label_of(member);
-  row.text = quantity_text(figure.median(), "us");
-  row.series = member.series;
-  row.muted = member.baseline;
-  row.range = std::pair(figure.lowest(), figure.highest());
-  row.dots = {figure.median()};
+  Row row{.text = quantity_text(figure.median(), "us"),
+          .range = std::pair(figure.lowest(), figure.highest()),
+          .dots = {figure.median()}};
+  row.words = fmt::format("{}, lease {}", row.text, lease_text(measurement));
   const double lease = parameter_of(measurement, parameter::lease_ms).value_or(0);
   if (lease > 0) row.strokes = {lease * 1000};
   return row;
@@ -34,30 +32,13 @@ Row row_of(const Measurement& measurement, const Member& member) {
 }  // namespace
 
 Section recovery_section(const Report& report) {
-  std::vector<double> values;
-  std::vector<Row> rows;
-  std::string description;
+  const std::vector<Group> groups = groups_of(report);
   HtmlTable table({"service", "lease", "p50", "max"});
-  for (const Group& group : groups_of(report)) {
-    for (const Member& member : group.members) {
-      const Measurement* measurement = only_one_of(report, scenario::recovery, member.label);
-      if (!median_of(measurement, figure::p50)) continue;
-      rows.push_back(row_of(*measurement, member));
-      const Row& row = rows.back();
-      values.insert(values.end(), {row.range->first, row.range->second});
-      values.insert(values.end(), row.strokes.begin(), row.strokes.end());
-      description += fmt::format("{}: {}, lease {}. ", member.label, row.text, lease_text(*measurement));
-      table.add(member.label, {markup("{}", lease_text(*measurement)), figure_cell(measurement, figure::p50),
-                               figure_cell(measurement, figure::longest)});
-    }
-  }
-  Markup charts;
-  if (!rows.empty()) {
-    charts = panel_of("all services", RowChart{.id = "recovery",
-                                               .title = "Recovery time",
-                                               .description = description,
-                                               .x = Axis::logarithmic(values, "kill to next holder", "us"),
-                                               .rows = std::move(rows)});
+  for (const Member& member : together(groups).members) {
+    const Measurement* measurement = only_one_of(report, scenario::recovery, member.label);
+    if (!median_of(measurement, figure::p50)) continue;
+    table.add(member.label, {markup("{}", lease_text(*measurement)), figure_cell(measurement, figure::p50),
+                             figure_cell(measurement, figure::longest)});
   }
   return {.id = "recovery",
           .scenario = scenario::recovery,
@@ -68,7 +49,12 @@ Section recovery_section(const Report& report) {
               "Without a stroke there is none: the kernel or the server notices that the process is gone. "
               "A shorter lease recovers sooner, and loses locks sooner when the network stalls. The axis is "
               "logarithmic.",
-          .charts = std::move(charts),
+          .charts = draw(RowPanel{.id = "recovery",
+                                  .heading = "all services: time to the next holder",
+                                  .scenario = scenario::recovery,
+                                  .x_title = "kill to next holder",
+                                  .row = row_of},
+                         report, groups),
           .numbers = table.scrolling("Recovery")};
 }
 

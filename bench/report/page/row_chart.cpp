@@ -16,34 +16,29 @@ constexpr double label_height = 16;
 constexpr double row_height = 15;
 constexpr double axis_height = 40;
 
-double height_of(const Row& row) {
-  return row_height + (row.label.empty() ? 0 : label_height);
-}
-
 double x_of(const Axis& axis, double value) {
   return left + axis.share(value) * (right - left);
 }
 
 // The middle of the row.
 void draw_row(Svg& svg, const Axis& axis, const Row& row, double y) {
-  svg.begin_series(row.series);
+  svg.begin_colour(row.colour);
   if (row.bar) {
     const double length = std::max(x_of(axis, *row.bar) - left, 1.0);
-    svg.rectangle({left, y - 5}, length, 10, row.hollow ? "hollow" : row.muted ? "muted bar" : "bar");
+    svg.rectangle({left, y - 5}, length, 10, row.muted ? "muted bar" : "bar");
   }
   if (row.range) svg.line({x_of(axis, row.range->first), y}, {x_of(axis, row.range->second), y}, "line");
   for (const double each : row.strokes) {
     svg.line({x_of(axis, each), y - 6}, {x_of(axis, each), y + 6}, "stroke");
   }
   for (const double each : row.dots) svg.mark({x_of(axis, each), y}, 0);
-  svg.end_series();
+  svg.end_colour();
 }
 
 }  // namespace
 
 Markup draw(const RowChart& chart) {
-  double bottom = top;
-  for (const Row& each : chart.rows) bottom += height_of(each);
+  const double bottom = top + (label_height + row_height) * static_cast<double>(chart.rows.size());
   Svg svg(width, bottom + axis_height);
   for (const Tick& tick : chart.x.ticks()) {
     const double x = left + tick.share * (right - left);
@@ -53,11 +48,9 @@ Markup draw(const RowChart& chart) {
   }
   double y = top;
   for (const Row& row : chart.rows) {
-    if (!row.label.empty()) {
-      svg.text({left, y + 12}, Anchor::start, row.label, row.muted ? "muted label" : "label");
-      svg.text({right, y + 12}, Anchor::end, row.text, "value");
-      y += label_height;
-    }
+    svg.text({left, y + 12}, Anchor::start, row.label, row.muted ? "muted label" : "label");
+    svg.text({right, y + 12}, Anchor::end, row.text, "value");
+    y += label_height;
     draw_row(svg, chart.x, row, y + row_height / 2 - 1);
     y += row_height;
   }

@@ -12,15 +12,15 @@
 namespace dlock::bench {
 
 struct Row {
-  std::string label;  // empty: another line of the service above
-  std::string text;   // the value, in words
-  std::size_t series = 0;
-  bool muted = false;                              // is there for comparison only
-  std::optional<double> bar;                       // from the start of the axis
-  bool hollow = false;                             // the bar is of a lock by hand
-  std::optional<std::pair<double, double>> range;  // a thin line
-  std::vector<double> dots;
-  std::vector<double> strokes;  // short upright lines
+  std::string label = {};
+  std::string text;        // the value
+  std::string words = {};  // for those who do not see the picture; empty: the value says it all
+  std::size_t colour = 0;
+  bool muted = false;                                   // is there for comparison only
+  std::optional<double> bar = {};                       // from the start of the axis
+  std::optional<std::pair<double, double>> range = {};  // a thin line
+  std::vector<double> dots = {};
+  std::vector<double> strokes = {};  // short upright lines
 };
 
 struct RowChart {

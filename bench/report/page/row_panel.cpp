@@ -1,5 +1,7 @@
 #include "bench/report/page/row_panel.hpp"
 
+#include <utility>
+
 #include <fmt/core.h>
 
 #include "bench/report/figures.hpp"
@@ -11,79 +13,73 @@ namespace dlock::bench {
 
 namespace {
 
-Row row_of(const Member& member) {
-  Row row;
-  row.label = label_of(member);
-  row.series = member.series;
-  row.muted = member.baseline;
-  return row;
+const Measurement* measurement_of(const RowPanel& panel, const Report& report, const std::string& service, Who who) {
+  return panel.parameters ? report.find(panel.scenario, service, who, *panel.parameters)
+                          : only_one_of(report, panel.scenario, service, who);
+}
+
+void add_values(std::vector<double>& values, const Row& row) {
+  if (row.bar) values.push_back(*row.bar);
+  if (row.range) values.insert(values.end(), {row.range->first, row.range->second});
+  values.insert(values.end(), row.dots.begin(), row.dots.end());
+  values.insert(values.end(), row.strokes.begin(), row.strokes.end());
 }
 
 }  // namespace
-
-Markup panel_of(std::string_view heading, const RowChart& chart) {
-  constexpr std::size_t as_high_as_others = 8;  // rows
-  if (chart.rows.size() <= as_high_as_others) return panel(heading, draw(chart));
-  return markup("<figure class=\"tall\"><figcaption><h3>{}</h3></figcaption>{}</figure>\n", heading, draw(chart));
-}
 
 Markup draw(const RowPanel& panel, const Report& report, const std::vector<Group>& groups) {
   std::vector<double> values;
   std::vector<Row> rows;
   std::string description;
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      const auto value = median_of(only_one_of(report, panel.scenario, member.label), panel.figure);
-      if (!value) continue;
-      values.push_back(*value);
-      Row row = row_of(member);
-      row.text = quantity_text(*value, panel.unit);
-      row.bar = *value;
-      description += fmt::format("{}: {}. ", member.label, row.text);
-      rows.push_back(std::move(row));
-    }
+  for (const Member& member : together(groups).members) {
+    const Measurement* dlock = measurement_of(panel, report, member.label, Who::dlock);
+    if (dlock == nullptr) continue;
+    std::optional<Row> row = panel.row(*dlock, measurement_of(panel, report, member.label, Who::by_hand));
+    if (!row) continue;
+    row->label = label_of(member);
+    row->colour = member.colour;
+    row->muted = member.baseline;
+    add_values(values, *row);
+    description += fmt::format("{}: {}. ", member.label, row->words.empty() ? row->text : row->words);
+    rows.push_back(std::move(*row));
   }
   if (rows.empty()) return {};
-  return panel_of(panel.heading, RowChart{.id = panel.id,
-                                          .title = panel.heading,
-                                          .description = description,
-                                          .x = Axis::from_zero(values, panel.x_title, panel.unit),
-                                          .rows = std::move(rows)});
+  constexpr std::size_t as_high_as_others = 8;  // rows
+  const Height height = rows.size() > as_high_as_others ? Height::two_lines : Height::one_line;
+  Axis x = rows.front().bar ? Axis::from_zero(values, panel.x_title, panel.unit)
+                            : Axis::logarithmic(values, panel.x_title, panel.unit);
+  return bench::panel(panel.heading,
+                      draw(RowChart{.id = panel.id,
+                                    .title = panel.heading,
+                                    .description = std::move(description),
+                                    .x = std::move(x),
+                                    .rows = std::move(rows)}),
+                      {}, height);
 }
 
-Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Group>& groups) {
-  std::vector<double> values;
-  std::vector<Row> rows;
-  std::string description;
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      const Measurement* measurement = only_one_of(report, panel.scenario, member.label);
-      const auto p50 = median_of(measurement, figure::p50);
-      if (!p50) continue;
-      const double p99 = median_of(measurement, figure::p99).value_or(*p50);
-      Row row = row_of(member);
-      row.text = fmt::format("{} / {}", quantity_text(*p50, "us"), quantity_text(p99, "us"));
-      row.range = std::pair(*p50, p99);
-      row.dots = {*p50};
-      values.insert(values.end(), {*p50, p99});
-      description +=
-          fmt::format("{}: p50 {}, p99 {}", member.label, quantity_text(*p50, "us"), quantity_text(p99, "us"));
-      const auto by_hand = median_of(only_one_of(report, panel.scenario, member.label, Who::by_hand), figure::p50);
-      if (by_hand) {
-        row.strokes = {*by_hand};
-        values.push_back(*by_hand);
-        description += ", by hand p50 " + quantity_text(*by_hand, "us");
-      }
-      description += ". ";
-      rows.push_back(std::move(row));
+RowOf bar_of(const char* figure, const char* unit) {
+  return [=](const Measurement& dlock, const Measurement* /*by_hand*/) -> std::optional<Row> {
+    const auto value = median_of(&dlock, figure);
+    if (!value) return std::nullopt;
+    return Row{.text = quantity_text(*value, unit), .bar = *value};
+  };
+}
+
+RowOf spread() {
+  return [](const Measurement& dlock, const Measurement* by_hand) -> std::optional<Row> {
+    const auto p50 = median_of(&dlock, figure::p50);
+    if (!p50) return std::nullopt;
+    const double p99 = median_of(&dlock, figure::p99).value_or(*p50);
+    Row row{.text = fmt::format("{} / {}", quantity_text(*p50, "us"), quantity_text(p99, "us")),
+            .words = fmt::format("p50 {}, p99 {}", quantity_text(*p50, "us"), quantity_text(p99, "us")),
+            .range = std::pair(*p50, p99),
+            .dots = {*p50}};
+    if (const auto floor = median_of(by_hand, figure::p50)) {
+      row.strokes = {*floor};
+      row.words += ", by hand p50 " + quantity_text(*floor, "us");
     }
-  }
-  if (rows.empty()) return {};
-  return panel_of(panel.heading, RowChart{.id = panel.id,
-                                          .title = panel.heading,
-                                          .description = description,
-                                          .x = Axis::logarithmic(values, panel.x_title, "us"),
-                                          .rows = std::move(rows)});
+    return row;
+  };
 }
 
 }  // namespace dlock::bench

@@ -1,6 +1,8 @@
 // All services in one picture, a line each.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,29 +13,25 @@
 
 namespace dlock::bench {
 
-// A picture with a heading; a high one stands beside two others.
-[[nodiscard]] Markup panel_of(std::string_view heading, const RowChart& chart);
+// What is shown of a measurement, but for the name of the service. Absent: it has no such figure.
+using RowOf = std::function<std::optional<Row>(const Measurement& dlock, const Measurement* by_hand)>;
 
 struct RowPanel {
   std::string id;
   std::string heading;
-  const char* scenario;  // of which each service has one measurement
-  const char* figure;
-  const char* unit;
+  const char* scenario;
+  std::optional<Parameters> parameters = {};  // absent: each service has one measurement
   std::string x_title;
+  const char* unit = "us";
+  RowOf row;
 };
 
-// A bar for the figure. Nothing where nothing was measured.
+// Bars are on a linear axis, all else is on a logarithmic one. Nothing where nothing was measured.
 [[nodiscard]] Markup draw(const RowPanel& panel, const Report& report, const std::vector<Group>& groups);
 
-struct SpreadPanel {
-  std::string id;
-  std::string heading;
-  const char* scenario;  // of which each service has one measurement
-  std::string x_title;
-};
-
-// From p50 to p99 on a logarithmic axis, with a stroke for the p50 by hand. Nothing where nothing was measured.
-[[nodiscard]] Markup draw(const SpreadPanel& panel, const Report& report, const std::vector<Group>& groups);
+// A bar for that figure.
+[[nodiscard]] RowOf bar_of(const char* figure, const char* unit);
+// From p50 to p99, with a stroke for the p50 by hand.
+[[nodiscard]] RowOf spread();
 
 }  // namespace dlock::bench

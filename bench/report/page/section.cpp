@@ -12,12 +12,14 @@
 
 namespace dlock::bench {
 
-Markup panel(std::string_view heading, const Markup& picture, const Legend& legend) {
+Markup panel(std::string_view heading, const Markup& picture, const Legend& legend, Height height) {
   Markup keys;
-  for (const Member& each : legend.series) keys += markup("<li>{}{}</li>", draw_key(each.series), each.name);
+  for (const Member& each : legend.series)
+    keys += markup("<li>{}{}</li>", draw_key(each.series, each.colour), each.name);
   if (!legend.dashed.empty()) keys += markup("<li>{}{}</li>", draw_dashed_key(), legend.dashed);
   if (!keys.empty()) keys = markup(R"(<ul class="legend">{}</ul>)", keys);
-  return markup("<figure><figcaption><h3>{}</h3></figcaption>{}{}</figure>\n", heading, picture, keys);
+  return markup("<figure{}><figcaption><h3>{}</h3></figcaption>{}{}</figure>\n",
+                Markup(height == Height::two_lines ? R"( class="tall")" : ""), heading, picture, keys);
 }
 
 Markup figure_cell(const Measurement* measurement, std::string_view figure) {
@@ -33,6 +35,19 @@ Markup figure_cell(const Measurement* measurement, std::string_view figure) {
 Markup ratio_cell(const Report& report, const Measurement& measurement, std::string_view figure) {
   const double ratio = ratio_to_floor(report, measurement, Who::by_hand, figure);
   return markup("{}", ratio > 0 ? fmt::format("{:.2f}", ratio) : not_measured);
+}
+
+std::string file_floor_text(const Report& report) {
+  const bool measured =
+      std::any_of(report.measurements.begin(), report.measurements.end(), [&](const Measurement& each) {
+        const ServiceInfo* service = service_of(report, each.service);
+        return each.who == Who::by_hand && service != nullptr && service->backend == "file";
+      });
+  if (!measured) return {};
+  return " The floor of file is the fastest, because no server takes part: each caller by hand makes a few system "
+         "calls "
+         "by itself, on all processors at the same time. dlock's own work shows beside them in full, and one thread of "
+         "its client makes all asynchronous calls; so a throughput far below the floor's is expected there.";
 }
 
 std::string label_of(const Member& member) {

@@ -10,32 +10,22 @@ namespace dlock::bench {
 
 namespace {
 
-// A picture is of what a service has one measurement of.
-Report only(const Report& whole, const Parameters& parameters) {
-  Report report;
-  for (const Measurement& each : whole.measurements) {
-    if (each.scenario == scenario::sharing && each.parameters == parameters) report.measurements.push_back(each);
-  }
-  return report;
-}
-
 Markup picture(const Report& report, const std::vector<Group>& groups, const SharingColumn& column,
                const std::string& id) {
-  if (column.figure == std::string_view(figure::throughput)) {
-    return draw(RowPanel{.id = id,
-                         .heading = column.what + ", " + column.who,
-                         .scenario = scenario::sharing,
-                         .figure = column.figure,
-                         .unit = column.unit,
-                         .x_title = "acquire and release, a second"},
-                only(report, column.parameters), groups);
+  RowPanel panel{.id = id,
+                 .heading = column.what + ", " + column.who,
+                 .scenario = scenario::sharing,
+                 .parameters = column.parameters,
+                 .x_title = "acquire and release, a second",
+                 .unit = column.unit,
+                 .row = bar_of(column.figure, column.unit)};
+  if (column.figure == std::string_view(figure::p99)) return {};  // one picture shows both
+  if (column.figure == std::string_view(figure::p50)) {
+    panel.heading = "wait of a writer, " + column.who + ": p50 / p99";
+    panel.x_title = "time until it was held";
+    panel.row = spread();
   }
-  if (column.figure != std::string_view(figure::p50)) return {};  // one picture shows both
-  return draw(SpreadPanel{.id = id,
-                          .heading = "wait of a writer, " + column.who + ": p50 / p99",
-                          .scenario = scenario::sharing,
-                          .x_title = "time until it was held"},
-              only(report, column.parameters), groups);
+  return draw(panel, report, groups);
 }
 
 }  // namespace
@@ -50,16 +40,14 @@ Section sharing_section(const Report& report) {
     head.push_back(each.what + ", " + each.who);
   }
   HtmlTable table(std::move(head));
-  for (const Group& group : groups) {
-    for (const Member& member : group.members) {
-      if (only_one_of(report, scenario::sharing, member.label) == nullptr) continue;
-      std::vector<Markup> cells;
-      cells.reserve(columns.size());
-      for (const SharingColumn& each : columns) {
-        cells.push_back(figure_cell(measurement_of(report, member.label, each), each.figure));
-      }
-      table.add(member.label, std::move(cells));
+  for (const Member& member : together(groups).members) {
+    if (only_one_of(report, scenario::sharing, member.label) == nullptr) continue;
+    std::vector<Markup> cells;
+    cells.reserve(columns.size());
+    for (const SharingColumn& each : columns) {
+      cells.push_back(figure_cell(measurement_of(report, member.label, each), each.figure));
     }
+    table.add(member.label, std::move(cells));
   }
   return {.id = "sharing",
           .scenario = scenario::sharing,

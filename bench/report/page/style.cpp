@@ -11,13 +11,13 @@ constexpr const char* rules = R"(<style>
   color-scheme: light dark;
   --page: #ffffff; --box: #f4f5f7; --text: #1c2024; --soft: #555d66; --grid: #dfe2e6; --axis: #7b848e;
   --good: #00644a; --bad: #a63b00; --link: #0059a0;
-  --s0: #0072b2; --s1: #c24e00; --s2: #00805c; --s3: #b0518a;
+  --s0: #0072b2; --s1: #c24e00; --s2: #00805c; --s3: #b0518a; --s4: #6a5acd; --s5: #7a6a00; --light: #9db8cc;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171a; --box: #1e2327; --text: #e8eaed; --soft: #a9b1ba; --grid: #30363c; --axis: #7b848e;
     --good: #4fd0a5; --bad: #ff9a5c; --link: #7cc0f0;
-    --s0: #56b4e9; --s1: #e69f00; --s2: #1fbf91; --s3: #e08fbe;
+    --s0: #56b4e9; --s1: #e69f00; --s2: #1fbf91; --s3: #e08fbe; --s4: #a79bf0; --s5: #d6c94a; --light: #4d6b80;
   }
 }
 * { box-sizing: border-box; }
@@ -64,12 +64,12 @@ svg .value { fill: var(--text); }
 svg .grid { stroke: var(--grid); }
 svg .axis { stroke: var(--axis); }
 svg .s0 { color: var(--s0); } svg .s1 { color: var(--s1); } svg .s2 { color: var(--s2); } svg .s3 { color: var(--s3); }
+svg .s4 { color: var(--s4); } svg .s5 { color: var(--s5); }
 svg .line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
 svg .dashed { stroke-dasharray: 5 4; stroke-width: 1.5; }
 svg .mark { fill: currentColor; stroke: currentColor; stroke-width: 1.5; }
 svg .stroke { stroke: currentColor; stroke-width: 2; }
 svg .bar { fill: currentColor; }
-svg .hollow { fill: none; stroke: currentColor; }
 svg .muted { opacity: 0.6; }
 svg .muted.label { opacity: 1; fill: var(--soft); font-weight: 400; }
 .scroll { overflow-x: auto; }
@@ -81,6 +81,7 @@ th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--grid); text-alig
 th { font-weight: 600; }
 thead th { color: var(--soft); }
 th:first-child, td:first-child, .words td, .words th { text-align: left; }
+td { background: linear-gradient(var(--light), var(--light)) no-repeat left bottom / var(--bar, 0) 4px; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--link); padding: 0.25rem 0; }
 @media (max-width: 46rem) {

@@ -6,7 +6,7 @@ namespace dlock::bench {
 
 namespace {
 
-constexpr std::size_t colours = 4;
+constexpr std::size_t colours = 6;
 constexpr std::size_t shapes = 5;  // not a multiple of the colours, so that twenty series differ
 
 std::string_view to_string(Anchor anchor) {
@@ -60,11 +60,11 @@ void Svg::mark(Place place, std::size_t shape) {
   }
 }
 
-void Svg::begin_series(std::size_t number) {
+void Svg::begin_colour(std::size_t number) {
   content_ += markup(R"(<g class="s{}">)", number % colours);
 }
 
-void Svg::end_series() {
+void Svg::end_colour() {
   content_ += Markup("</g>");
 }
 

@@ -14,6 +14,9 @@ struct Place {
   double y;
 };
 
+// Of a picture among others in lines of three.
+enum class Height { one_line, two_lines };
+
 enum class Anchor { start, middle, end };
 
 // Lines and marks take the colour of the group that they are in: see style.cpp.
@@ -27,9 +30,8 @@ class Svg {
   void text(Place place, Anchor anchor, std::string_view text, std::string_view css_class = {});
   // A circle, square, triangle, diamond or cross, by number.
   void mark(Place place, std::size_t shape);
-  // Of one series: its colour.
-  void begin_series(std::size_t number);
-  void end_series();
+  void begin_colour(std::size_t number);
+  void end_colour();
 
   // The id must be unique in the page. The description is for those who do not see the picture.
   [[nodiscard]] Markup finish(std::string_view id, std::string_view title, std::string_view description) const;

@@ -61,7 +61,7 @@ TEST(Advice, TheFastestDependsOnWhatACrashMayForget) {
                                    latency("memory queue", {1}), latency("file", {9})});
   const Advice forgets = advice_for(report, "The lock is mostly free; a crash of the server may forget all locks");
   EXPECT_EQ(forgets.answer, "redis queue");
-  EXPECT_EQ(forgets.why, "acquire and release take 60.0 us (p50)");
+  EXPECT_EQ(forgets.why, "acquire and release take 60.0 µs (p50)");
   EXPECT_EQ(advice_for(report, "The lock is mostly free; grants are on disk before they are answered").answer,
             "zookeeper sequential");
 }

@@ -44,6 +44,37 @@ TEST(Durability, OfPostgresqlDependsOnTheUrl) {
   EXPECT_EQ(durability_of(table), Durability::forgotten);
 }
 
+TEST(Durability, AFailoverForgetsNothingWhereAMajorityKnows) {
+  EXPECT_EQ(failover_of(service("zookeeper", "sequential")), Durability::everything);
+  EXPECT_EQ(failover_of(service("etcd", "")), Durability::everything);
+}
+
+TEST(Durability, AFailoverOfRedisForgetsTheLastGrantsUnlessAllReplicasHaveThem) {
+  EXPECT_EQ(failover_of(service("redis", "queue")), Durability::last_moments);
+  EXPECT_EQ(failover_of(service("redis-cluster", "queue")), Durability::last_moments);
+  ServiceInfo sentinel = service("redis-sentinel", "queue");
+  EXPECT_EQ(failover_of(sentinel), Durability::last_moments);
+  sentinel.url = "redis-sentinel://s1,s2?service_name=mymaster&replicas_ack=all";
+  EXPECT_EQ(failover_of(sentinel), Durability::everything);
+}
+
+TEST(Durability, AFailoverOfPostgresqlKnowsWhatIsInReplicatedTables) {
+  EXPECT_EQ(failover_of(service("postgresql", "table")), Durability::last_moments);
+  EXPECT_EQ(failover_of(service("postgresql", "optimistic")), Durability::last_moments);
+  EXPECT_EQ(failover_of(service("postgresql", "advisory")), Durability::forgotten);
+  EXPECT_EQ(failover_of(service("postgresql", "for-update")), Durability::forgotten);
+  ServiceInfo unlogged = service("postgresql", "table");
+  unlogged.url = "postgresql://host/db?durability=unlogged";
+  EXPECT_EQ(failover_of(unlogged), Durability::forgotten);
+}
+
+TEST(Durability, SaysWhatIsLost) {
+  EXPECT_STREQ(lost_text(Durability::everything), "nothing");
+  EXPECT_STREQ(lost_text(Durability::last_moments), "the last grants");
+  EXPECT_STREQ(lost_text(Durability::forgotten), "all locks");
+  EXPECT_STREQ(lost_text(failover_of(service("file", ""))), "not known");
+}
+
 TEST(Durability, EmbeddedServicesAreNotBetweenMachines) {
   EXPECT_FALSE(between_machines(service("memory", "queue")));
   EXPECT_FALSE(between_machines(service("file", "")));

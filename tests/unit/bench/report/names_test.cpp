@@ -16,7 +16,7 @@ TEST(Names, SayTheScenarioAndItsParameters) {
   EXPECT_EQ(name_of(measurement("distance", "file", {{"round_trip_ms", 5}, {"waiters", 8}}, {})),
             "distance, 5 ms round trip, 8 waiters");
   EXPECT_EQ(name_of(measurement("mix", "file", {{"callers", 64}, {"names", 1000}, {"hold_us", 500}}, {})),
-            "mix, 64 callers, held for 500 us, 1000 names");
+            "mix, 64 callers, held for 500 µs, 1000 names");
   EXPECT_EQ(name_of(sharing("file", 95, 8, {})), "sharing, 8 callers, 95 % reads");
   EXPECT_EQ(name_of(writers_wait("file", {}, {})), "sharing, a writer among 8 readers");
   EXPECT_EQ(name_of(permits("file", 4, 64, {})), "sharing, 64 callers, 4 permits");

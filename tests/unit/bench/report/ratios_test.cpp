@@ -56,7 +56,7 @@ TEST(Ratios, AsynchronousCallsHaveOneToAsManyCallersByHandAndTheirProcessorTime)
   const auto& redis = ratios.rows[0].cells;
   EXPECT_EQ(ratio_text(redis[3].value()), "1.50");
   EXPECT_TRUE(redis[3]->missed());
-  EXPECT_EQ(ratio_text(redis[4].value()), "6.00 us");
+  EXPECT_EQ(ratio_text(redis[4].value()), "6.00 µs");
   EXPECT_FALSE(redis[4]->missed());
   EXPECT_FALSE(ratios.rows[1].cells[3]) << "without such a floor";
   EXPECT_FALSE(ratios.rows[1].cells[4]);
@@ -81,7 +81,7 @@ TEST(Ratios, MissesABudgetInItsDirection) {
 TEST(Ratios, SaysTheBudget) {
   EXPECT_EQ(budget_text({Better::lower, 0.9}), "<= 0.90");
   EXPECT_EQ(budget_text({Better::higher, 1.7}), ">= 1.70");
-  EXPECT_EQ(budget_text({Better::lower, 7, "us"}), "<= 7.00 us");
+  EXPECT_EQ(budget_text({Better::lower, 7, "us"}), "<= 7.00 µs");
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ TEST(Units, NumbersHaveThreeDigits) {
 }
 
 TEST(Units, TimesHaveTheUnitThatFits) {
-  EXPECT_EQ(quantity_text(0.5, "us"), "0.500 us");
-  EXPECT_EQ(quantity_text(45.12, "us"), "45.1 us");
-  EXPECT_EQ(quantity_text(999.4, "us"), "999 us");
+  EXPECT_EQ(quantity_text(0.5, "us"), "0.500 µs");
+  EXPECT_EQ(quantity_text(45.12, "us"), "45.1 µs");
+  EXPECT_EQ(quantity_text(999.4, "us"), "999 µs");
   EXPECT_EQ(quantity_text(999.7, "us"), "1.00 ms");
   EXPECT_EQ(quantity_text(1304, "us"), "1.30 ms");
   EXPECT_EQ(quantity_text(2e6, "us"), "2.00 s");
@@ -45,10 +45,14 @@ TEST(Units, WhatWasNotMeasuredIsADash) {
 }
 
 TEST(Units, RoundValuesHaveNoZerosBehindThePoint) {
-  EXPECT_EQ(round_text(200, "us"), "200 us");
+  EXPECT_EQ(round_text(200, "us"), "200 µs");
   EXPECT_EQ(round_text(1000, "us"), "1 ms");
-  EXPECT_EQ(round_text(0.5, "us"), "0.5 us");
+  EXPECT_EQ(round_text(0.5, "us"), "0.5 µs");
   EXPECT_EQ(round_text(50'000, "1/s"), "50 k/s");
+}
+
+TEST(Units, ArePlainForTerminals) {
+  EXPECT_EQ(plain_units("p50 45.1 µs  p99 1.30 ms  max 9.00 µs"), "p50 45.1 us  p99 1.30 ms  max 9.00 us");
 }
 
 TEST(Units, Counts) {

@@ -25,13 +25,13 @@ TEST(Axis, FromZeroEndsAtARoundNumber) {
 
 TEST(Axis, LogarithmicHasPowersOfTen) {
   const Axis axis = Axis::logarithmic({1, 1e6}, "time", "us");
-  EXPECT_EQ(labels(axis), (Labels{"1 us", "10 us", "100 us", "1 ms", "10 ms", "100 ms", "1 s"}));
+  EXPECT_EQ(labels(axis), (Labels{"1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"}));
   EXPECT_DOUBLE_EQ(axis.share(1000), 0.5);
 }
 
 TEST(Axis, LogarithmicOverLittleHasMoreTicks) {
   const Axis axis = Axis::logarithmic({45, 180}, "time", "us");
-  EXPECT_EQ(labels(axis), (Labels{"20 us", "50 us", "100 us", "200 us"}));
+  EXPECT_EQ(labels(axis), (Labels{"20 µs", "50 µs", "100 µs", "200 µs"}));
 }
 
 TEST(Axis, LogarithmicOverManyPowersLeavesSomeOut) {

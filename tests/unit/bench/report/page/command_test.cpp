@@ -10,7 +10,7 @@ namespace {
 std::string command(const std::string& whole) {
   Report report;
   report.command = whole;
-  return command_for(report, "mix");
+  return command_for(report, {"mix"});
 }
 
 TEST(Command, AsksForThatScenario) {
@@ -21,6 +21,10 @@ TEST(Command, AsksForNoOther) {
   EXPECT_EQ(command("dlock bench --scenario latency --quick --scenario=mix --url file://"),
             "dlock bench --quick --url file:// --scenario mix");
   EXPECT_EQ(command("dlock bench --scenario"), "dlock bench --scenario mix");
+}
+
+TEST(Command, AsksForSeveralScenarios) {
+  EXPECT_EQ(command_for({}, {"mix", "holding"}), "dlock bench --scenario mix --scenario holding");
 }
 
 TEST(Command, IsThereWithoutOneInTheReport) {
