@@ -63,7 +63,7 @@ const char* lost_text(Durability durability) noexcept {
     case Durability::forgotten:
       return "all locks";
     case Durability::last_moments:
-      return "the last grants";
+      return "last grants";
     case Durability::everything:
       return "nothing";
     case Durability::unknown:

@@ -18,7 +18,7 @@ enum class Durability {
 // The same of a failover: another server takes over from one that failed.
 [[nodiscard]] Durability failover_of(const ServiceInfo& service);
 
-// What is lost, in a few words: "the last grants"
+// What is lost, in a few words: "last grants"
 [[nodiscard]] const char* lost_text(Durability durability) noexcept;
 
 // "grants are on disk before they are answered"

@@ -100,21 +100,19 @@ Section latency_section(const Report& report) {
                                 .row = spread()},
                        report, groups);
   for (const Group& each : groups) charts += distribution(report, each);
-  return {
-      .id = "latency",
-      .scenario = scenario::latency,
-      .title = "A free lock: latency",
-      .shows =
-          std::string(
+  return {.id = "latency",
+          .scenario = scenario::latency,
+          .title = "A free lock: latency",
+          .shows =
               "How long one caller needs to acquire and release a lock that nobody else wants. In the first picture "
               "the dot is the median, the line reaches to the 99th percentile, and the upright stroke is the "
               "median by hand. In the others, a dashed line is by hand; each point of a line says which share of all "
               "calls took no longer; further left is faster, and a line that stays "
               "steep to the top has no slow exceptions. Each picture has its own time axis, which is logarithmic; the "
-              "other axis gives the slowest calls the most room. ") +
-          floors_text,
-      .charts = std::move(charts),
-      .numbers = numbers(report, groups)};
+              "other axis gives the slowest calls the most room.",
+          .note = floors_text,
+          .charts = std::move(charts),
+          .numbers = numbers(report, groups)};
 }
 
 }  // namespace dlock::bench

@@ -235,11 +235,12 @@ Markup command_markup(std::string_view command) {
 
 Markup section_text(const Section& section, const Report& report) {
   return markup(
-      "<section>\n<h2 id=\"{}\">{}</h2>\n<p>{}</p>\n<div class=\"charts\">\n{}</div>\n<details><summary>The "
+      "<section>\n<h2 id=\"{}\">{}</h2>\n<p>{}</p>\n{}<div class=\"charts\">\n{}</div>\n<details><summary>The "
       "numbers</summary><p class=\"soft\">Medians of the repeats; ± is how far off the most deviant one is.</p>{}"
       "</details>\n<p class=\"repeat\">To measure it again: {}</p>\n</section>\n",
-      section.id, section.title, section.shows, section.charts, section.numbers,
-      command_markup(command_for(report, {section.scenario})));
+      section.id, section.title, section.shows,
+      section.note.empty() ? Markup() : markup("<p class=\"soft\">{}</p>\n", section.note), section.charts,
+      section.numbers, command_markup(command_for(report, {section.scenario})));
 }
 
 // A service may have no such figure though the scenario was measured.

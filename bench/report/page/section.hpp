@@ -17,8 +17,9 @@ struct Section {
   std::string id;
   std::string scenario;
   std::string title;
-  std::string shows;  // what is to be seen, and how to read it
-  Markup charts;      // empty: there is no data for it
+  std::string shows;      // what is to be seen, and how to read it
+  std::string note = {};  // what else is to be known
+  Markup charts;          // empty: there is no data for it
   Markup numbers;
 };
 

@@ -22,7 +22,7 @@ constexpr const char* rules = R"(<style>
 }
 * { box-sizing: border-box; }
 body {
-  margin: 0 auto; padding: 1rem; max-width: 72rem; background: var(--page); color: var(--text);
+  margin: 0 auto; padding: 1rem; max-width: 78rem; background: var(--page); color: var(--text);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif;
   overflow-wrap: break-word;
 }
@@ -78,17 +78,18 @@ table { border-collapse: collapse; font-size: 0.875rem; font-variant-numeric: ta
 td, tbody th { white-space: nowrap; }
 .words td { white-space: normal; overflow-wrap: anywhere; }
 th, td { padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--grid); text-align: right; vertical-align: top; }
+.stack th, .stack td { padding: 0.3rem 0.4rem; }
 th { font-weight: 600; }
 thead th { color: var(--soft); }
 th:first-child, td:first-child, .words td, .words th { text-align: left; }
-td { background: linear-gradient(var(--light), var(--light)) no-repeat left bottom / var(--bar, 0) 4px; }
+td { background: linear-gradient(var(--light), var(--light)) no-repeat left bottom / calc(var(--bar, 0%) * 0.9) 4px; }
 details { margin: 0.5rem 0; }
 summary { cursor: pointer; color: var(--link); padding: 0.25rem 0; }
 @media (max-width: 46rem) {
   .stack thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .stack, .stack tbody, .stack tr, .stack th, .stack td { display: block; }
   .stack tr { background: var(--box); border-radius: 0.5rem; padding: 0.5rem 0.75rem; margin: 0.5rem 0; }
-  .stack th, .stack td { border: 0; padding: 0.1rem 0; }
+  .stack th, .stack td { border: 0; padding: 0.1rem 0 0.35rem; }
   .stack tbody th { position: static; background: none; }
   .stack th { white-space: normal; overflow-wrap: anywhere; }
   .stack td { white-space: normal; display: flex; justify-content: space-between; gap: 1rem; text-align: right; }

@@ -60,19 +60,17 @@ Section throughput_section(const Report& report) {
     add_lines(table, report, member, parameter::callers, "");
     add_lines(table, report, member, parameter::outstanding, " async.");
   }
-  return {
-      .id = "throughput",
-      .scenario = scenario::throughput,
-      .title = "Many locks at the same time: throughput",
-      .shows =
-          std::string(
+  return {.id = "throughput",
+          .scenario = scenario::throughput,
+          .title = "Many locks at the same time: throughput",
+          .shows =
               "How many times a second so many callers, each with a name of its own, acquire and release. Higher is "
               "better. The first picture has all services, each backend in a colour of its own; in the others a dashed "
               "line is by hand. All of them have the same axes, which are logarithmic. The last picture is of "
-              "asynchronous calls. ") +
-          floors_text + file_floor_text(report),
-      .charts = std::move(charts),
-      .numbers = table.scrolling("Throughput")};
+              "asynchronous calls.",
+          .note = floors_text + file_floor_text(report),
+          .charts = std::move(charts),
+          .numbers = table.scrolling("Throughput")};
 }
 
 }  // namespace dlock::bench

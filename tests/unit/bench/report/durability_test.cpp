@@ -70,7 +70,7 @@ TEST(Durability, AFailoverOfPostgresqlKnowsWhatIsInReplicatedTables) {
 
 TEST(Durability, SaysWhatIsLost) {
   EXPECT_STREQ(lost_text(Durability::everything), "nothing");
-  EXPECT_STREQ(lost_text(Durability::last_moments), "the last grants");
+  EXPECT_STREQ(lost_text(Durability::last_moments), "last grants");
   EXPECT_STREQ(lost_text(Durability::forgotten), "all locks");
   EXPECT_STREQ(lost_text(failover_of(service("file", ""))), "not known");
 }
