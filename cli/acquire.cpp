@@ -58,9 +58,9 @@ std::string obstacle(const Arguments& arguments, const std::string& them) {
   if (arguments.space == Space::semaphore) {
     return fmt::format("all {} permits of {} are taken, or others wait for one", arguments.permits, them);
   }
-  if (arguments.space == Space::election) return fmt::format("somebody else leads {}", them);
-  if (arguments.mode == Mode::shared) return fmt::format("somebody else holds {} exclusively, or waits to", them);
-  return fmt::format("somebody else holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
+  if (arguments.space == Space::election) return fmt::format("another client leads {}", them);
+  if (arguments.mode == Mode::shared) return fmt::format("another client holds {} exclusively, or waits to", them);
+  return fmt::format("another client holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
 }
 
 // A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.

@@ -66,7 +66,7 @@ std::string problem_with_scenario(const std::string& text) {
 }
 
 std::string problem_with_workers(const std::string& text) {
-  constexpr int least = 2;  // one alone has nobody to contend with
+  constexpr int least = 2;  // one alone has no other to contend with
   constexpr int most = 64;  // each is a process
   int number = 0;
   const char* const end = text.data() + text.size();

@@ -15,7 +15,7 @@ enum class ExitCode : int {
   internal = 70,       // the service answered nonsense, or dlock failed
   system = 71,         // the operating system refused something (fork, descriptors)
   output = 74,         // standard output could not be written
-  busy = 75,           // somebody else holds the lock (--try), or a name is in use (forget)
+  busy = 75,           // another client holds the lock (--try), or a name is in use (forget)
   timed_out = 76,      // somebody else held the lock for the whole --wait
   access_denied = 77,  // the service refused the credentials, or a permission is missing
   unsupported = 78,    // this backend cannot do that

@@ -93,7 +93,7 @@ TEST_F(AccountTest, SaysThatAnotherClientHoldsTheLock) {
   EXPECT_EQ(run(run_with_books({"--quiet", "--try", "job", "--", "true"})).status, 75);
   json found = account();
   EXPECT_EQ(found.at("result"), "conflict");
-  EXPECT_EQ(found.at("reason"), "somebody else holds \"job\"");
+  EXPECT_EQ(found.at("reason"), "another client holds \"job\"");
   EXPECT_EQ(found.at("status"), 75);
   for (const char* none : {"token", "command_status", "held_seconds"}) EXPECT_EQ(found.at(none), nullptr) << none;
   EXPECT_EQ(run(run_with_books({"--quiet", "--wait", "10ms", "job", "--", "true"})).status, 76);

@@ -60,10 +60,10 @@ TEST_F(Elections, OneOfManyLeads) {
   const Finished tried = run(elect_probe({"wait"}, {"--try"}));
   EXPECT_EQ(tried.status, 75);
   EXPECT_EQ(tried.out, "");
-  EXPECT_EQ(tried.err, "dlock: somebody else leads \"post\"\n");
+  EXPECT_EQ(tried.err, "dlock: another client leads \"post\"\n");
   const Finished waited = run(elect_probe({"wait"}, {"--wait", "20ms"}));
   EXPECT_EQ(waited.status, 76);
-  EXPECT_EQ(waited.err, "dlock: timed out waiting for \"post\": somebody else leads it\n");
+  EXPECT_EQ(waited.err, "dlock: timed out waiting for \"post\": another client leads it\n");
 }
 
 TEST_F(Elections, ACandidateLeadsWhenTheLeaderIsKilledAndAFollowerSeesIt) {

@@ -94,7 +94,7 @@ TEST_F(Exclusion, TryExitsWith75WhenSomebodyElseHolds) {
   const Finished tried = run(run_probe({"environment", "X"}, {"--try"}));
   EXPECT_EQ(tried.status, 75);
   EXPECT_EQ(tried.out, "") << "the command must not have run";
-  EXPECT_EQ(tried.err, "dlock: somebody else holds \"job\"\n");
+  EXPECT_EQ(tried.err, "dlock: another client holds \"job\"\n");
 }
 
 TEST_F(Exclusion, AWaitOfZeroIsATry) {

@@ -41,7 +41,7 @@ TEST_F(Kinds, SeveralLocksAreTakenAsOne) {
   const Process holder = holder_of({"b"});
   const Finished busy = tried({"a", "b", "c"});
   EXPECT_EQ(busy.status, 75);
-  EXPECT_EQ(busy.err, "dlock: somebody else holds one of \"a\", \"b\" and \"c\"\n");
+  EXPECT_EQ(busy.err, "dlock: another client holds one of \"a\", \"b\" and \"c\"\n");
   EXPECT_EQ(tried({"a", "c"}).status, 0) << "what it had got was not given back";
 }
 
@@ -50,7 +50,7 @@ TEST_F(Kinds, SeveralLocksAreWaitedFor) {
   const Finished late = run(dlock("run", {"--wait", "20ms", "b", "a", "--", "echo", "ran"}));
   EXPECT_EQ(late.status, 76);
   EXPECT_EQ(late.out, "");
-  EXPECT_EQ(late.err, "dlock: timed out waiting for \"b\" and \"a\": somebody else holds one of them\n");
+  EXPECT_EQ(late.err, "dlock: timed out waiting for \"b\" and \"a\": another client holds one of them\n");
   EXPECT_EQ(tried({"a"}).status, 0);
   Process waiter(dlock("run", {"b", "a", "--", "echo", "ran"}));
   holder.signal(SIGTERM);
@@ -145,7 +145,7 @@ TEST_F(Kinds, ManyShareAReadWriteLockOrOneHasItAlone) {
   const Process second = holder_of({"--shared", "job"});
   const Finished writer = tried({"--exclusive", "job"});
   EXPECT_EQ(writer.status, 75);
-  EXPECT_EQ(writer.err, "dlock: somebody else holds \"job\"\n");
+  EXPECT_EQ(writer.err, "dlock: another client holds \"job\"\n");
   const Json status = Json::parse(run(dlock("status", {"--json", "--kind", "read-write", "job"})).out);
   ASSERT_EQ(status["holders"].size(), 2U);
   EXPECT_EQ(status["holders"][0]["mode"], "shared");
@@ -158,10 +158,10 @@ TEST_F(Kinds, ReadersAreKeptOutByAWriter) {
   Process writer = holder_of({"--exclusive", "job"});
   const Finished reader = tried({"--shared", "job"});
   EXPECT_EQ(reader.status, 75);
-  EXPECT_EQ(reader.err, "dlock: somebody else holds \"job\" exclusively, or waits to\n");
+  EXPECT_EQ(reader.err, "dlock: another client holds \"job\" exclusively, or waits to\n");
   const Finished late = run(dlock("run", {"--shared", "--wait", "20ms", "job", "--", "echo", "ran"}));
   EXPECT_EQ(late.status, 76);
-  EXPECT_EQ(late.err, "dlock: timed out waiting for \"job\": somebody else holds it exclusively, or waits to\n");
+  EXPECT_EQ(late.err, "dlock: timed out waiting for \"job\": another client holds it exclusively, or waits to\n");
   Process waiter(dlock("run", {"--shared", "job", "--", "echo", "ran"}));
   writer.signal(SIGKILL);
   EXPECT_EQ(waiter.finish().out, "ran\n");
