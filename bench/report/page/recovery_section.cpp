@@ -17,7 +17,7 @@ std::string lease_text(const Measurement& measurement) {
   return *lease > 0 ? quantity_text(*lease * 1000, "us") : "none";
 }
 
-std::optional<Row> row_of(const Measurement& measurement, const Measurement* /*by_hand*/) {
+std::optional<Row> recovery_row(const Measurement& measurement, const Measurement* /*by_hand*/) {
   if (!median_of(&measurement, figure::p50)) return std::nullopt;
   const Figure& figure = *measurement.figure(figure::p50);
   Row row{.text = quantity_text(figure.median(), "us"),
@@ -53,7 +53,7 @@ Section recovery_section(const Report& report) {
                                   .heading = "all services: time to the next holder",
                                   .scenario = scenario::recovery,
                                   .x_title = "kill to next holder",
-                                  .row = row_of},
+                                  .row = recovery_row},
                          report, groups),
           .numbers = table.scrolling("Recovery")};
 }
