@@ -233,6 +233,63 @@ TEST(Documents, CommandsAreInBlocksThatAreRun) {
   }
 }
 
+// Without code: blocks and quotations of a page, all but the comments of a header.
+std::string prose_of(const fs::path& file) {
+  const bool page = file.extension() == ".md";
+  const std::regex quotation("`[^`]*`");
+  std::string prose;
+  bool block = false;
+  std::istringstream lines(contents(file));
+  for (std::string line; std::getline(lines, line);) {
+    if (page && line.starts_with("```")) block = !block;
+    if (block) continue;
+    const auto begin = page ? 0 : std::min(line.find("//"), line.size());
+    prose += std::regex_replace(line.substr(begin), quotation, "``") + '\n';
+  }
+  return prose;
+}
+
+// In small letters, with one blank around each word.
+std::string words_of(const std::string& text) {
+  std::string words = " ";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalpha(byte) != 0 || c == '`') {
+      words += static_cast<char>(std::tolower(byte));
+    } else if (words.back() != ' ') {
+      words += ' ';
+    }
+  }
+  return words + ' ';
+}
+
+std::vector<fs::path> files_in_plain_words() {
+  std::vector<fs::path> files{kProject / "README.md"};
+  for (const char* folder : {"docs", "include"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kProject / folder)) files.push_back(entry.path());
+  }
+  std::erase_if(files, [](const fs::path& path) {
+    return (path.extension() != ".md" && path.extension() != ".hpp") || path.filename() == "evidence.md";
+  });
+  return files;
+}
+
+// Words that hide the actor, or that people who are not native speakers stumble over.
+TEST(Documents, AreInPlainWords) {
+  const auto files = files_in_plain_words();
+  EXPECT_GT(files.size(), 50U);
+  for (const fs::path& file : files) {
+    const std::string words = words_of(prose_of(file));
+    for (const std::string refused :
+         {"anybody",          "anyone",         "became of",         "becomes of",     "but for",    "everybody",
+          "likewise",         "nothing but",    "of its own accord", "save for",       "so long as", "somebody",
+          "someone",          "taken for over", "tells of",          "told the truth", "upon",       "want of",
+          "when it was over", "whoever",        "whosever"}) {
+      EXPECT_EQ(words.find(' ' + refused + ' '), std::string::npos) << file << ": " << refused;
+    }
+  }
+}
+
 // The blocks of a page that begin with these words, and whose files are to be installed.
 TEST(RecipesPage, ShowsTheFilesAsTheyAre) {
   std::string files;
