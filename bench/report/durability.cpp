@@ -34,10 +34,15 @@ Durability of_zookeeper(const ServiceInfo& service) {
 }
 
 // dlock's own statements are committed synchronously, whatever synchronous_commit is, unless the URL says otherwise.
+// PostgreSQL keeps these locks with a connection, or in a table that it does not log.
+bool end_with_the_server(const ServiceInfo& service) {
+  return service.strategy == "advisory" || service.strategy == "for-update" ||
+         has_parameter(service, "durability=unlogged");
+}
+
 Durability of_postgresql(const ServiceInfo& service) {
-  if (service.strategy == "advisory" || service.strategy == "for-update") return Durability::forgotten;
+  if (end_with_the_server(service)) return Durability::forgotten;
   const auto syncs = setting_of(service, "fsync");
-  if (has_parameter(service, "durability=unlogged")) return Durability::forgotten;
   if (has_parameter(service, "durability=async") || syncs == "off") return Durability::last_moments;
   return syncs == "on" ? Durability::everything : Durability::unknown;
 }
@@ -48,9 +53,7 @@ Durability of_postgresql(const ServiceInfo& service) {
 Durability failover_of(const ServiceInfo& service) {
   if (service.backend == "zookeeper" || service.backend == "etcd") return Durability::everything;
   if (service.backend == "postgresql") {
-    const bool in_tables = service.strategy != "advisory" && service.strategy != "for-update";
-    return in_tables && !has_parameter(service, "durability=unlogged") ? Durability::last_moments
-                                                                       : Durability::forgotten;
+    return end_with_the_server(service) ? Durability::forgotten : Durability::last_moments;
   }
   if (!service.backend.starts_with("redis")) return Durability::unknown;
   const bool all_have_it =
