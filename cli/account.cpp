@@ -39,12 +39,7 @@ std::string_view to_string(Account::Result result) noexcept {
 }
 
 Json to_json(const Account& account, const std::vector<std::string>& names, Space space) {
-  Json json;
-  if (names.size() == 1) {
-    json = {{"name", names.front()}, {"token", account.tokens.empty() ? Json() : Json(account.tokens.front())}};
-  } else {
-    json = {{"names", names}, {"tokens", account.tokens}};
-  }
+  Json json = names_and_tokens(names, account.tokens);
   json["kind"] = kind_word(space);
   json["result"] = to_string(account.result);
   json["reason"] = account.reason.empty() ? Json() : Json(account.reason);

@@ -1,10 +1,8 @@
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,13 +30,7 @@ namespace dlock::cli {
 namespace {
 
 Json to_json(const Held& held, const Arguments& arguments, const Client& client) {
-  const std::vector<std::uint64_t> tokens = held.tokens();
-  Json json;
-  if (arguments.names.size() == 1) {
-    json = {{"name", arguments.name()}, {"token", tokens.front()}};
-  } else {
-    json = {{"names", arguments.names}, {"tokens", tokens}};
-  }
+  Json json = names_and_tokens(arguments.names, held.tokens());
   json["kind"] = kind_word(arguments.space);
   json["holder"] = client.holder();
   json["url"] = client.url();

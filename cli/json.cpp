@@ -49,6 +49,11 @@ Json to_json(const HolderInfo& holder) {
 
 }  // namespace
 
+Json names_and_tokens(const std::vector<std::string>& names, const std::vector<std::uint64_t>& tokens) {
+  if (names.size() > 1) return {{"names", names}, {"tokens", tokens}};
+  return {{"name", names.front()}, {"token", tokens.empty() ? Json() : Json(tokens.front())}};
+}
+
 Json to_json(const LockInfo& info) {
   Json json = {{"name", info.name}, {"kind", kind_word(info.space)}, {"held", info.held}};
   json["holder"] = text_or_null(info.holder);

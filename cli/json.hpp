@@ -1,9 +1,11 @@
 // JSON output.
 #pragma once
 
-#include <dlock/info.hpp>
-
+#include <cstdint>
 #include <string>
+#include <vector>
+
+#include <dlock/info.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -16,6 +18,8 @@ using Json = nlohmann::ordered_json;
 // The same on standard output.
 void print_json(const Json& value);
 
+// What was taken: name and token of one lock, null if it was not got; else names and tokens.
+[[nodiscard]] Json names_and_tokens(const std::vector<std::string>& names, const std::vector<std::uint64_t>& tokens);
 [[nodiscard]] Json to_json(const LockInfo& info);
 [[nodiscard]] Json to_json(const Finding& finding);
 

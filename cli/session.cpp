@@ -22,9 +22,6 @@ namespace {
 constexpr std::size_t longest_label = 64;
 // A session is not asked to be shorter, however short the lease: it would end with the first delay of the network.
 constexpr std::chrono::seconds shortest_session{1};
-}  // namespace
-
-namespace {
 
 // Whether the URL says by this parameter how long a session lives. Throws UsageError where that is another time than
 // the lease.
