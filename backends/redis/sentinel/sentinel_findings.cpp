@@ -112,9 +112,9 @@ void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentine
     (void)commands.request(
         {"CONFIG", "GET", "min-replicas-*"}, deadline,
         [&commands, sentinels, done, findings = std::move(server.value())](const Result<Reply>& reply, TimePoint) {
-          const Reply said = reply.ok() ? reply.value() : Reply{};
-          const ReplicaSettings settings{number_in(said, "min-replicas-to-write"),
-                                         number_in(said, "min-replicas-max-lag")};
+          const Reply answer = reply.ok() ? reply.value() : Reply{};
+          const ReplicaSettings settings{number_in(answer, "min-replicas-to-write"),
+                                         number_in(answer, "min-replicas-max-lag")};
           sentinels->survey(
               [&commands, sentinels, done, findings, settings](const std::vector<Sentinels::Said>& said) mutable {
                 judge_all_encryption(commands.options(), sentinels->master(), findings);
