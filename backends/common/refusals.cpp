@@ -17,10 +17,6 @@ std::unique_ptr<Contention> refuse(GrantSink& sink, Failure why) {
   return std::make_unique<NoContention>();
 }
 
-void refuse_renewal(const Backend::RenewHandler& done) {
-  done({.status = RenewOutcome::Status::failed, .failure = {errc::unsupported, "the session renews this lease"}});
-}
-
 std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease, std::chrono::nanoseconds default_lease,
                                           std::chrono::nanoseconds session, const std::string& parameter) {
   if (lease <= session || lease == default_lease) return std::nullopt;

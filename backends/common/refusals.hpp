@@ -13,9 +13,6 @@ namespace dlock::common {
 // Of an acquire.
 [[nodiscard]] std::unique_ptr<Contention> refuse(GrantSink& sink, Failure why);
 
-// Of a renewal, where the session is the lease.
-void refuse_renewal(const Backend::RenewHandler& done);
-
 // What is wrong with a lease where sessions live for so long without their client, as that parameter of the URL says.
 // The default lease is accepted as it is: the parameter is meant for all locks.
 [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease,

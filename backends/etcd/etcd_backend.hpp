@@ -14,7 +14,6 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
-#include "backends/common/refusals.hpp"
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
 #include "backends/etcd/connection/watches.hpp"
@@ -34,7 +33,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
                                                             GrantSink& sink) override;
   // The session does it.
-  void renew(const Grant& /*grant*/, RenewHandler done) override { common::refuse_renewal(done); }
   void release(const Grant& grant, ReleaseHandler done) override { queue_.release(grant, std::move(done)); }
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;

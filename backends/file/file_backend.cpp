@@ -102,15 +102,6 @@ std::unique_ptr<Watch> FileBackend::watch(Space space, const std::string& name, 
   }
 }
 
-void FileBackend::renew(const Grant& grant, RenewHandler done) {
-  const auto& locks = spaces_[static_cast<std::size_t>(grant.space)];
-  if (locks && locks->holds(grant)) {
-    done({.status = RenewOutcome::Status::renewed, .valid_until = TimePoint::max()});
-  } else {
-    done({.status = RenewOutcome::Status::lost, .failure = {errc::lost, "the lock is no longer ours"}});
-  }
-}
-
 void FileBackend::release(const Grant& grant, ReleaseHandler done) {
   const auto& locks = spaces_[static_cast<std::size_t>(grant.space)];
   const bool ours = locks && locks->release(grant);

@@ -37,7 +37,6 @@ class FileBackend final : public TryBackend {
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
-  void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
   void list(Space space, Handler<std::vector<LockInfo>> done) override;

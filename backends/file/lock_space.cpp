@@ -209,11 +209,6 @@ std::optional<Failure> LockSpace::follow_directory() {
 
 // --- Release ---
 
-bool LockSpace::holds(const Grant& grant) {
-  NameState* const state = find(encode_file_name(grant.name));
-  return state != nullptr && state->leases.find(grant.owner) != nullptr;
-}
-
 bool LockSpace::release(const Grant& grant) {
   NameState* const state = find(encode_file_name(grant.name));
   HeldLock* const lease = state != nullptr ? state->leases.find(grant.owner) : nullptr;

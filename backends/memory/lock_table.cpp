@@ -168,7 +168,10 @@ void LockTable::watch(const std::string& name, std::uint64_t watch, Session& ses
 void LockTable::unwatch(const std::string& name, std::uint64_t watch) {
   const util::MutexLock guard(mutex_);
   const auto lock = locks_.find(name);
-  if (lock != locks_.end()) lock->second.watches.erase(watch);
+  if (lock == locks_.end()) return;
+  lock->second.watches.erase(watch);
+  // An acquire forgets idle names, but no acquire may follow where clients only watch.
+  if (lock->second.idle() && lock->second.token == FencingToken()) locks_.erase(lock);
 }
 
 std::size_t LockTable::residue(const std::string& name, const Clock& clock) {

@@ -103,11 +103,6 @@ void SessionLocks::abandon(const LockRequest& request) {
   ephemeral_.abandon(request);
 }
 
-// The session does it.
-void SessionLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  common::refuse_renewal(done);
-}
-
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   auto node = holds_.take(grant.owner);

@@ -46,7 +46,6 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
-  void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
   void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;

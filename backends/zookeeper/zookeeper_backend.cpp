@@ -129,10 +129,6 @@ void ZookeeperBackend::open_another(TimePoint now) {
   if (!timer_.armed()) timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
 }
 
-void ZookeeperBackend::renew(const Grant& grant, RenewHandler done) {
-  first_.renew(grant, std::move(done));
-}
-
 void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
   for (std::size_t i = 1; i < members_.size(); ++i) {
     Member& member = *members_[i];

@@ -40,7 +40,6 @@ class ZookeeperBackend final : public Backend {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
                                              std::function<void()> changed) override;

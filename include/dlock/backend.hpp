@@ -54,7 +54,7 @@ struct Grant {
   OwnerId owner;
   FencingToken token;
   // Until when the lock is safe: lease_valid_until() of the time just before the request was sent; TimePoint::max() if
-  // the lease does not expire.
+  // the lease does not expire. renew() and release() get the end of the last renewal.
   TimePoint valid_until;
   std::chrono::nanoseconds lease{};
   Space space = Space::lock;  // this and the mode as in the request
@@ -190,7 +190,8 @@ class Backend {
   // Extends the lease by grant.lease from now, if grant.owner still owns the lock; must never acquire it again or
   // revive it. Called only if capabilities().lease_kind is per_lock, one at a time for each grant. Must answer within
   // BackendConfig::response_timeout or a quarter of the lease, whichever is shorter, so that there is time for a retry.
-  virtual void renew(const Grant& grant, RenewHandler done) = 0;
+  // Default: errc::unsupported, for backends whose leases are those of a session.
+  virtual void renew(const Grant& grant, RenewHandler done);
 
   // Frees the lock if grant.owner still owns it. Called at most once for each grant; a renewal may be in progress. Must
   // answer within BackendConfig::response_timeout.

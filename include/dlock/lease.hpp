@@ -66,7 +66,8 @@ class [[nodiscard]] Lease {
   // released or empty already; the release does not touch another holder. Blocks for one round trip, at most a quarter
   // longer than ClientOptions::response_timeout. held() is false from the start of the call. Throws Error (unavailable,
   // ambiguous) if the service did not confirm. dlock then retries in the background, and the service frees the lock
-  // when the lease expires. On the engine thread, where nothing may block, it throws
+  // when the lease expires. Also ambiguous: the answer was lost, and by the time of the retry the lease had expired, so
+  // that its release and its expiry cannot be told apart. On the engine thread, where nothing may block, it throws
   // std::errc::resource_deadlock_would_occur unless the backend answers at once; use async_release() there.
   bool release();
   bool release(std::error_code& ec) noexcept;

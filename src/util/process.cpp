@@ -7,6 +7,8 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -57,7 +59,10 @@ int process_id() noexcept {
   return getpid();
 }
 
-std::uint64_t kernel_random() {
+namespace {
+
+// No value: the kernel refuses, and errno says why.
+std::optional<std::uint64_t> draw() noexcept {
   // A child made by fork() must not hand out what its parent hands out, so there is a generation.
   struct Pool {
     std::array<std::uint64_t, 32> bits;  // 256 bytes: the most that getrandom() never cuts short
@@ -70,13 +75,33 @@ std::uint64_t kernel_random() {
     do {
       got = getrandom(pool.bits.data(), sizeof pool.bits, 0);
     } while (got < 0 && errno == EINTR);
-    if (got != static_cast<ssize_t>(sizeof pool.bits)) {
-      throw Error(errc::unavailable, "the kernel gave no random numbers: " + std::system_category().message(errno));
-    }
+    if (got != static_cast<ssize_t>(sizeof pool.bits)) return std::nullopt;
     pool.used = 0;
     pool.generation = fork_generation();
   }
   return pool.bits[pool.used++];
+}
+
+// The output function of splitmix64 (S. Vigna).
+constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+
+}  // namespace
+
+std::uint64_t kernel_random() {
+  if (const auto bits = draw()) return *bits;
+  throw Error(errc::unavailable, "the kernel gave no random numbers: " + std::system_category().message(errno));
+}
+
+std::function<std::uint64_t()> kernel_random_or_derived() {
+  return [first = kernel_random(), second = kernel_random(),
+          count = std::make_shared<std::atomic<std::uint64_t>>(0)]() -> std::uint64_t {
+    if (const auto bits = draw()) return *bits;
+    return mixed(mixed(first + 0x9e3779b97f4a7c15U * ++*count) ^ second);
+  };
 }
 
 }  // namespace dlock::util

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace dlock::util {
@@ -15,7 +16,12 @@ namespace dlock::util {
 [[nodiscard]] std::string program_name();
 [[nodiscard]] int process_id() noexcept;
 
-// 64 bits from the kernel's random number generator. Any thread.
+// 64 bits from the kernel's random number generator. Any thread. Throws Error(unavailable) if the kernel refuses, as
+// under a filter of system calls.
 [[nodiscard]] std::uint64_t kernel_random();
+
+// The same as a function for one client, which never throws: if the kernel refuses later, its numbers follow from what
+// the kernel gave in this call. Throws Error(unavailable) if the kernel gives nothing now.
+[[nodiscard]] std::function<std::uint64_t()> kernel_random_or_derived();
 
 }  // namespace dlock::util

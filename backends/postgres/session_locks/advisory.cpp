@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "backends/common/refusals.hpp"
 #include "util/duration_text.hpp"
 
 namespace dlock::postgres {
@@ -77,11 +76,6 @@ std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, G
       common_, request, lock_key(options_, request.name, request.space, request.mode), sink);
   contention->start();
   return contention;
-}
-
-// The sessions do it.
-void AdvisoryLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  common::refuse_renewal(done);
 }
 
 void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {

@@ -35,7 +35,6 @@ class AdvisoryLocks final : public Backend {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   void close(std::function<void()> done) override;
 

@@ -6,7 +6,6 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/common/refusals.hpp"
 #include "backends/postgres/session_locks/for_update_contention.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 #include "util/duration_text.hpp"
@@ -114,11 +113,6 @@ std::unique_ptr<Contention> ForUpdateLocks::contend(const LockRequest& request, 
   auto contention = std::make_unique<RowContention>(*this, request, sink);
   contention->start();
   return contention;
-}
-
-// The session does it.
-void ForUpdateLocks::renew(const Grant& /*grant*/, RenewHandler done) {
-  common::refuse_renewal(done);
 }
 
 void ForUpdateLocks::hold(const Grant& grant, Transactions::Member member) {

@@ -24,7 +24,6 @@ class ForUpdateLocks final : public Backend {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
   // How many acquires of that name wait in this client, and not in the server.

@@ -4,18 +4,28 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
+#include <iterator>
+#include <list>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 namespace dlock::zookeeper {
 
 class RecentNames {
  public:
   void add(const std::string& name) {
-    if (names_.insert(name).second && names_.size() > most) names_.erase(names_.begin());
+    remove(name);
+    by_age_.push_back(name);
+    names_.emplace(by_age_.back(), std::prev(by_age_.end()));
+    if (names_.size() > most) remove(std::string(by_age_.front()));
   }
   void remove(const std::string& name) {
-    if (!names_.empty()) names_.erase(name);
+    const auto found = names_.find(name);
+    if (found == names_.end()) return;
+    const auto place = found->second;
+    names_.erase(found);
+    by_age_.erase(place);
   }
   [[nodiscard]] bool contains(const std::string& name) const { return names_.contains(name); }
 
@@ -23,7 +33,8 @@ class RecentNames {
   // A client that uses more names than that writes a little more.
   static constexpr std::size_t most = 1000;
 
-  std::set<std::string> names_;
+  std::list<std::string> by_age_;  // the oldest first
+  std::unordered_map<std::string_view, std::list<std::string>::iterator> names_;
 };
 
 }  // namespace dlock::zookeeper

@@ -37,7 +37,7 @@ void complete(ClientOptions& options) {
   require_positive(options.connect_timeout, "connect_timeout");
   require_positive(options.close_timeout, "close_timeout");
   if (!options.clock) options.clock = boottime_clock();
-  if (!options.random) options.random = util::kernel_random;
+  if (!options.random) options.random = util::kernel_random_or_derived();
 }
 
 // The default lease must suit the backend, so that the mistake shows here and not at the first acquire.

@@ -113,7 +113,8 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
       return;
     case RenewOutcome::Status::failed:
       add(shard_.counters().renew_failed);
-      warn_once(outcome.failure);
+      // An unanswered renewal leaves nothing in doubt that matters: the next one decides.
+      warn_once(unanswered_question(outcome.failure));
       follow(keeper_.renewal_failed(
           now, may_pass(outcome.failure.code) ? LeaseKeeper::Retry::soon : LeaseKeeper::Retry::seldom));
       return;

@@ -88,8 +88,12 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
 
   // --- In tasks ---
 
+  // With the present valid_until.
   [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
-  void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
+  void extend(TimePoint valid_until) noexcept {
+    grant_.valid_until = valid_until;
+    valid_until_.store(valid_until, std::memory_order_release);
+  }
   void set_gone() noexcept { phase_.store(Phase::gone, std::memory_order_release); }
   // Tells what came of release(). Once, after set_gone().
   void answer_release(Failure failure, bool was_ours);
@@ -104,9 +108,9 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   }
 
   const std::shared_ptr<Shard> shard_;
-  const Grant grant_;
+  Grant grant_;  // valid_until in tasks only; the rest never changes
   const TimePoint granted_at_;
-  std::atomic<TimePoint> valid_until_;
+  std::atomic<TimePoint> valid_until_;  // grant_'s, for the program
   std::atomic<Phase> phase_{Phase::held};
   std::stop_source lost_;
   std::stop_source signal_of_all_{std::nostopstate};  // written once, before joined_

@@ -27,6 +27,10 @@ std::unique_ptr<Contention> Backend::contend_for_all(const std::vector<LockReque
   return nullptr;
 }
 
+void Backend::renew(const Grant& /*grant*/, RenewHandler done) {
+  done({.status = RenewOutcome::Status::failed, .failure = unsupported(*this, "renew a lease")});
+}
+
 Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
   return {errc::invalid_argument, "semaphore " + util::quoted(request.name) + " is in use with " +
                                       std::to_string(theirs) + " permits, but the request says " +

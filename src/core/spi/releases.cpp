@@ -45,9 +45,14 @@ void Releases::attempt(std::shared_ptr<Attempt> attempt) {
     using Status = ReleaseOutcome::Status;
     const TimePoint now = executor_.now();
     if (answer.ok()) {
-      // No other client can hold the lock before the lease expires, unless an earlier attempt freed it.
-      const bool freed_before = attempt->ambiguous && now < attempt->grant.valid_until;
-      return attempt->done({.status = answer.value() || freed_before ? Status::released : Status::not_owner});
+      if (answer.value()) return attempt->done({.status = Status::released});
+      if (!attempt->ambiguous) return attempt->done({.status = Status::not_owner});
+      // An earlier attempt freed the lock, as no other client can have it before the lease ends; or the lease ended.
+      if (now < attempt->grant.valid_until) return attempt->done({.status = Status::released});
+      return attempt->done({.status = Status::failed,
+                            .failure = {errc::ambiguous,
+                                        "the answer to the release was lost, and the lease has ended "
+                                        "since; the lock is free"}});
     }
     const Failure& why = answer.failure();
     if (why.code == errc::ambiguous) {

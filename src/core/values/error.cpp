@@ -23,7 +23,7 @@ class Category final : public std::error_category {
       case errc::unavailable:
         return "the lock service is unavailable";
       case errc::ambiguous:
-        return "the lock service did not answer; the outcome is unknown and is being cleaned up";
+        return "the lock service did not answer; the outcome is unknown";
       case errc::access_denied:
         return "access denied";
       case errc::invalid_argument:

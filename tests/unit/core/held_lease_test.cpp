@@ -113,6 +113,16 @@ TEST_F(HeldLeaseTest, AFailedRenewalIsRetriedAndWarnedOf) {
   EXPECT_TRUE(lease.held());
 }
 
+TEST_F(HeldLeaseTest, AWarning_OfAnUnansweredRenewal_SaysThatTheServiceIsUnavailable) {
+  service_->on_renew = [](auto& renewal) {
+    renewal.done({.status = RenewStatus::failed, .failure = {errc::ambiguous, "no answer"}});
+  };
+  const Lease lease = hold();
+  engine_->advance(12s);
+  EXPECT_EQ(observer_->last_warning.reason.code, errc::unavailable) << "nothing of a renewal is cleaned up";
+  EXPECT_EQ(observer_->last_warning.reason.detail, "no answer");
+}
+
 TEST_F(HeldLeaseTest, ARenewalThatIsRefusedForGoodIsTriedAFewTimesMore) {
   for (const errc code : {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol}) {
     const auto refused_before = stats().renew_failed;
@@ -145,7 +155,7 @@ TEST_F(HeldLeaseTest, ARenewalThatWasRefusedIsSavedWhenTheRefusalEnds) {
 TEST_F(HeldLeaseTest, EachKindOfTroubleWithRenewalsIsWarnedOfOnceUntilItIsOver) {
   errc code = errc::unavailable;
   service_->on_renew = [&](auto& renewal) {
-    code = code == errc::unavailable ? errc::ambiguous : errc::unavailable;
+    code = code == errc::unavailable ? errc::timed_out : errc::unavailable;
     renewal.done({.status = RenewStatus::failed, .failure = {code, "blip"}});
   };
   const Lease lease = hold();

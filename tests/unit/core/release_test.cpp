@@ -42,6 +42,18 @@ TEST_F(ReleaseTest, ReleasingAHeldLeaseIsConfirmed) {
   EXPECT_EQ(service_->renewals_asked, 0U);
 }
 
+// A backend judges by it whether a lock that is gone can have been released by a request whose answer was lost.
+TEST_F(ReleaseTest, ARelease_AfterARenewal_HasTheRenewedEnd) {
+  Lease lease = hold();
+  engine_->advance(12s);
+  const TimePoint renewed_until = now() + 29s;
+  answer_renewal({.status = RenewStatus::renewed, .valid_until = renewed_until});
+  ASSERT_EQ(lease.valid_until(), renewed_until);
+  (void)release(lease);
+  ASSERT_EQ(service_->released.size(), 1U);
+  EXPECT_EQ(service_->released[0].valid_until, renewed_until);
+}
+
 TEST_F(ReleaseTest, ASecondReleaseAnswersFalse) {
   Lease lease = hold();
   const auto first = release(lease);

@@ -126,13 +126,15 @@ TEST_F(ReleasesTest, ALockThatIsGoneAfterAnUnansweredReleaseWasReleasedByIt) {
   EXPECT_EQ(outcomes.at(0).status, Status::released);
 }
 
-TEST_F(ReleasesTest, WhatIsGoneAfterItsLeaseWasNotNecessarilyReleasedByIt) {
+TEST_F(ReleasesTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
   const Grant short_lived = grant(1s);
   release(short_lived);
   engine.advance(short_lived.valid_until - engine.now());
   reply(ambiguous);
   reply(false);
-  EXPECT_EQ(outcomes.at(0).status, Status::not_owner);
+  EXPECT_EQ(outcomes.at(0).status, Status::failed);
+  EXPECT_EQ(outcomes.at(0).failure.code, errc::ambiguous);
+  EXPECT_EQ(asked.size(), 2U) << "the service has nothing of it any more";
 }
 
 TEST_F(ReleasesTest, ConnectionsThatBreakEachTimeAreNotTriedForEver) {

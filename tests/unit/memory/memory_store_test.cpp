@@ -334,5 +334,14 @@ TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
   EXPECT_THAT(store.forget({.name = {}, .idle = 1h}, clock), ElementsAre("lock"));
 }
 
+TEST_F(MemoryStoreTest, Names_ThatWereOnlyWatched_AreForgottenWithTheirLastWatch) {
+  const auto first = store.watch(Space::election, "seen", a);
+  const auto second = store.watch(Space::election, "seen", b);
+  store.unwatch(Space::election, "seen", first);
+  EXPECT_EQ(store.size(), 1U);
+  store.unwatch(Space::election, "seen", second);
+  EXPECT_EQ(store.size(), 0U);
+}
+
 }  // namespace
 }  // namespace dlock::memory

@@ -8,18 +8,17 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// Of one client that tries many names in turn, again and again, as good as all are remembered.
-TEST(RecentNamesTest, TooManyAreForgottenOneByOne) {
+TEST(RecentNamesTest, RecentNames_BeyondTheirLimit_ForgetTheOldestNames) {
   RecentNames names;
-  int forgotten = 0;
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 1001; ++i) {
-      const std::string name = std::to_string(i);
-      if (round > 0 && !names.contains(name)) ++forgotten;
-      names.add(name);
-    }
-  }
-  EXPECT_LE(forgotten, 10);
+  // The oldest names are not those that come first or last in the alphabet.
+  const auto name = [](int i) { return std::to_string(i * 7919 % 2003); };
+  for (int i = 0; i < 1500; ++i) names.add(name(i));
+  names.add(name(500));
+  names.add(name(1500));
+  for (int i = 0; i < 500; ++i) EXPECT_FALSE(names.contains(name(i))) << i;
+  EXPECT_TRUE(names.contains(name(500))) << "added again";
+  EXPECT_FALSE(names.contains(name(501)));
+  for (int i = 502; i <= 1500; ++i) EXPECT_TRUE(names.contains(name(i))) << i;
 }
 
 TEST(RecentNamesTest, WhatIsRemovedIsForgotten) {
