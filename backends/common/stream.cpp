@@ -181,6 +181,11 @@ void Stream::wait_writable() {
   });
 }
 
+std::size_t Stream::refuse_peer() {
+  if (address_ && peer_.hint != nullptr) peer_.hint->refuse(*address_);
+  return dial_ ? dial_->addresses() : 0;
+}
+
 void Stream::close(Failure why, bool orderly) {
   open_ = false;
   descriptor_.reset();

@@ -61,6 +61,9 @@ class Stream {
   void receive();
   // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
   void discard() noexcept { discard_ = true; }
+  // The server at this address is the wrong one: new streams with this hint try the other addresses of the host first.
+  // Returns how many addresses the host has.
+  std::size_t refuse_peer();
   // Connected, and the server has not said anything in the TLS handshake yet.
   [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_; }
   // How many of the bytes written the network has not taken.

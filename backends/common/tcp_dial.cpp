@@ -33,7 +33,17 @@ void set_options(int socket) noexcept {
   (void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
+// Of names whose addresses change.
+constexpr std::size_t most_refused = 16;
+
 }  // namespace
+
+void PeerHint::refuse(const util::Address& address) {
+  std::erase_if(refused, [&](const auto& each) { return same(each, address); });
+  refused.push_back(address);
+  if (refused.size() > most_refused) refused.erase(refused.begin());
+  if (const auto standing = peer.lock(); standing && same(*standing, address)) peer.reset();
+}
 
 std::string describe_errno(int error) {
   return std::system_category().message(error);
@@ -60,6 +70,12 @@ TcpDial::~TcpDial() = default;
 void TcpDial::resolved(Result<std::vector<util::Address>> answer) {
   if (!answer.ok()) return finish(answer.failure());
   addresses_ = std::move(answer.value());
+  if (hint_ != nullptr) {
+    for (const util::Address& refused : hint_->refused) {
+      std::stable_partition(addresses_.begin(), addresses_.end(),
+                            [&](const auto& each) { return !same(each, refused); });
+    }
+  }
   if (const auto peer = hint_ != nullptr ? hint_->peer.lock() : nullptr) {
     std::stable_partition(addresses_.begin(), addresses_.end(), [&](const auto& each) { return same(each, *peer); });
   }

@@ -22,6 +22,9 @@ namespace dlock::common {
 // to the same server although its name has several.
 struct PeerHint {
   std::weak_ptr<const util::Address> peer;
+  std::vector<util::Address> refused;  // tried after all others; the latest last
+
+  void refuse(const util::Address& address);
 };
 
 // One attempt. Destroying it ends it. In tasks only.
@@ -42,6 +45,9 @@ class TcpDial {
   TcpDial(const TcpDial&) = delete;
   TcpDial& operator=(const TcpDial&) = delete;
   ~TcpDial();
+
+  // How many the host has, once it is resolved.
+  [[nodiscard]] std::size_t addresses() const noexcept { return addresses_.size(); }
 
  private:
   TcpDial(Executor& executor, TimePoint deadline, PeerHint* hint, Handler done);

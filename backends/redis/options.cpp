@@ -113,6 +113,7 @@ Options parse_options(const BackendConfig& config) {
           "nodes of a cluster");
     }
     options.host = common::hosts_of(url, options.host.port, 1).front();
+    options.any_role = url.take_choice("allow_replica", {{"1", true}, {"0", false}}, false);
   }
   if (url.user() && !url.user()->empty()) options.user = url.user();
   options.password = url.password();

@@ -1,9 +1,9 @@
 // What a redis:// or rediss:// URL says, or one of Sentinel's or of a cluster's.
 //
-//   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&tls_ca=...]
+//   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&allow_replica=1&tls_ca=...]
 //   redis[s]-sentinel://[[user]:password@]host[:26379][,host[:26379]...][/db]?service_name=...
 //       [&sentinel_user=...&sentinel_password=...&sentinel_tls=on|off&replicas_ack=n|all&replicas_min=n, and as above]
-//   redis[s]-cluster://[[user]:password@]host[:6379][,host[:6379]...][?as the first]
+//   redis[s]-cluster://[[user]:password@]host[:6379][,host[:6379]...][?as the first, without allow_replica]
 #pragma once
 
 #include <chrono>
@@ -62,6 +62,8 @@ struct Options {
   std::optional<common::TlsOptions> tls;
   std::optional<SentinelOptions> sentinel;
   std::optional<ClusterOptions> cluster;  // host is the first of them, or the node that a connection leads to
+  // Any server may grant locks, a replica, too. Also of connections to sentinels.
+  bool any_role = false;
 
   std::string client_name;  // for CLIENT LIST
   std::string holder;
@@ -69,6 +71,8 @@ struct Options {
   std::chrono::nanoseconds response_timeout{};
   std::chrono::nanoseconds connect_timeout{};
 
+  // Each connection verifies that its server is a master. (A replica in a cluster grants nothing: it redirects.)
+  [[nodiscard]] bool needs_master() const noexcept { return !any_role && !cluster; }
   // "host:port", or the service's name, for messages.
   [[nodiscard]] std::string endpoint() const { return sentinel ? sentinel->service : host.to_string(); }
 };

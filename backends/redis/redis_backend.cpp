@@ -198,7 +198,8 @@ void RedisBackend::server_connected(Server& server, bool acquires) {
       if (there != nullptr && !queue_.look(*there)) wake_ups_.look();
     }));
   }
-  if (!std::exchange(eviction_checked_, true)) check_eviction(server);
+  if (acquires) warn_of_unknown_role(server);
+  if (acquires && !eviction_warned_) check_eviction(server);
 }
 
 // A waiter is heard only where others publish, so the subscriber's connection is made again, too, when a command was
@@ -238,10 +239,19 @@ void RedisBackend::check_eviction(Server& server) {
   (void)server.commands().request({"INFO", "memory"}, servers_.answer_by(), [this](Result<Reply> reply, TimePoint) {
     // Without the right to ask there is nothing to tell; `diagnose` says so.
     if (!reply.ok() || !reply.value().is(Reply::Type::string)) return;
-    if (auto danger = eviction_danger(reply.value().text)) {
+    if (auto danger = eviction_danger(reply.value().text); danger && !std::exchange(eviction_warned_, true)) {
       host().warn({.name = "", .reason = {errc::unavailable, *std::move(danger)}});
     }
   });
+}
+
+void RedisBackend::warn_of_unknown_role(Server& server) {
+  if (!options_.needs_master() || server.line(Line::acquires).knows_role() || std::exchange(role_warned_, true)) return;
+  host().warn(
+      {.name = "",
+       .reason = {errc::access_denied,
+                  "this user may run neither ROLE nor INFO, so a replica that accepts writes is not recognised: "
+                  "two clients could hold the same lock, one there, one at the master"}});
 }
 
 void RedisBackend::publish_forbidden() {

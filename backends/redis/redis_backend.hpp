@@ -65,6 +65,7 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   [[nodiscard]] Cluster::User& user() noexcept { return *this; }
   void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
   void check_eviction(Server& server);
+  void warn_of_unknown_role(Server& server);
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);
   [[nodiscard]] std::optional<Failure> problem_with(Space space, const std::string& name) const;
@@ -85,7 +86,8 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   Renewals renewals_;
   ReleasesOfKinds releases_;
   QueueClient queue_;
-  bool eviction_checked_ = false;
+  bool eviction_warned_ = false;
+  bool role_warned_ = false;
   bool publish_warned_ = false;
   Lifetime lifetime_;
 };

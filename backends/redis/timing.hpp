@@ -27,6 +27,9 @@ inline constexpr std::chrono::milliseconds mark_for = 4 * poll_max;
 // What worked for so long counts as whole: the next time that it breaks, it is tried again at once.
 inline constexpr std::chrono::seconds proof_time{2};
 
+// A connected server is asked so often whether it still is the master, also by a client that is busy.
+inline constexpr std::chrono::seconds role_beat{2};
+
 static_assert(head_poll < grant_for && longest_blind_poll < grant_for && grant_for < alive_for &&
               longest_poll * 2 < alive_for);
 

@@ -21,7 +21,7 @@ class WrongService : public testing::Test {
 TEST_F(WrongService, ASentinelIsNoServerThatLocksAreIn) {
   const RedisServer server;
   const RedisSentinel sentinel({.services = {{.master = server.port()}}});
-  const std::string hint = "perhaps this is a sentinel; use redis-sentinel://";
+  const std::string hint = "this is a sentinel; use redis-sentinel://";
   EXPECT_THAT(ask(at("redis", sentinel.port())).err, HasSubstr(hint));
   EXPECT_THAT(ask(at("redis-cluster", sentinel.port())).err, HasSubstr(hint));
   const Finished doctor = run({dlock_path(), "doctor", "--url", at("redis", sentinel.port())});

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,9 +49,20 @@ void await(const std::string& what, Condition condition) {
   }
 }
 
-// Until the lease counts for longer than it does now.
+// Until the lease counts for longer than it does now; throws when it is lost.
 inline void await_renewal(const Lease& lease) {
-  await("a lease is not renewed", [&lease, before = lease.valid_until()] { return lease.valid_until() > before; });
+  await("a lease is not renewed", [&lease, before = lease.valid_until()] {
+    if (lease.lost().stop_requested()) throw std::runtime_error("a lease is lost, and not renewed");
+    return lease.valid_until() > before;
+  });
+}
+
+// Until so many more renewals were reported; throws when a loss is.
+inline void await_renewals(const EventLog& log, std::size_t more) {
+  await("leases are not renewed", [&log, enough = log.renewals.count() + more] {
+    if (log.losses.happened()) throw std::runtime_error("a lease is lost, and not renewed");
+    return log.renewals.count() >= enough;
+  });
 }
 
 // What an acquire or a release may say that the service did not answer.

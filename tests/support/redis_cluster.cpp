@@ -176,6 +176,9 @@ std::string RedisCluster::unsettled() {
     if (info("role") == "slave" && at_port(info("master_port")).info("replication", "role") != "master") {
       return name + ": its master is none";
     }
+    if (info("role") == "master" && !each->replicated_to(config_.replicas)) {
+      return name + ": its replicas do not acknowledge";
+    }
   }
   return {};
 }

@@ -80,6 +80,9 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   for (std::size_t i = 0; i < config.replicas; ++i) {
     await_output(servers_[i + 1]->process(), "MASTER <-> REPLICA sync: Finished with success", 1);
   }
+  test::await_settled("the service", [&]() -> std::string {
+    return servers_.front()->replicated_to(config.replicas) ? "" : "the replicas do not acknowledge";
+  });
   const RedisSentinel::Service service{.master = servers_.front()->port(), .password = config.server.password};
   for (std::size_t i = 0; i < config.sentinels; ++i) {
     sentinels_.push_back(
@@ -151,6 +154,7 @@ std::string SentinelService::unsettled() {
     if (std::to_string(server->port()) == port) {
       if (info("role") != "master") return name + " is to be the master, and is " + info("role");
       if (info("connected_slaves") != others) return name + " has " + info("connected_slaves") + " replicas";
+      if (!server->replicated_to(servers_.size() - 1)) return name + ": its replicas do not acknowledge";
     } else if (info("master_port") != port || info("master_link_status") != "up") {
       return name + " is a replica of " + info("master_port") + ", link " + info("master_link_status");
     }

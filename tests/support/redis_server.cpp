@@ -20,9 +20,9 @@ void expect_ok(const RedisReply& reply, const std::string& what) {
 }  // namespace
 
 std::vector<std::string> RedisUser::redis_rights() {
-  return {"+set",     "+get",     "+del",       "+pexpire",     "+pttl",   "+time",
-          "+zadd",    "+zrem",    "+zrange",    "+zrank",       "+zscore", "+eval",
-          "+evalsha", "+publish", "+subscribe", "+unsubscribe", "+ping",   "+client|setname"};
+  return {"+set",       "+get",         "+del",   "+pexpire",        "+pttl", "+time",    "+zadd",
+          "+zrem",      "+zrange",      "+zrank", "+zscore",         "+eval", "+evalsha", "+publish",
+          "+subscribe", "+unsubscribe", "+ping",  "+client|setname", "+role"};
 }
 
 std::vector<std::string> RedisUser::sharing_rights() {
@@ -141,6 +141,14 @@ std::string RedisServer::info(const std::string& section, const std::string& fie
   if (found == std::string::npos) return {};
   const auto from = found + start.size();
   return text.substr(from, text.find('\r', from) - from);
+}
+
+// WAIT is about the last write of its connection, so there has to be one: one without a key, for the nodes of a
+// cluster.
+bool RedisServer::replicated_to(std::size_t replicas) {
+  if (replicas == 0) return true;
+  (void)command({"FUNCTION", "FLUSH"});
+  return command({"WAIT", std::to_string(replicas), "1000"}).integer >= static_cast<std::int64_t>(replicas);
 }
 
 // From INFO commandstats: "cmdstat_evalsha:calls=12,usec=340,...".

@@ -6,6 +6,7 @@
 //   server.start();                              // same port, same data
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -75,6 +76,10 @@ class RedisServer {
   RedisReply command(const std::vector<std::string>& words);
   // A field of INFO; empty if there is none.
   [[nodiscard]] std::string info(const std::string& section, const std::string& field);
+  // Whether so many replicas have all that was written until now; waits for them for a second. A replica whose link is
+  // up may get nothing for that long: a master ignores what a replica acknowledges before it has ended its child
+  // process for the synchronisation, and sends it nothing until it acknowledges again.
+  [[nodiscard]] bool replicated_to(std::size_t replicas);
   // How often it was told to do these since it started or the counts were reset: by clients, and by scripts of theirs.
   [[nodiscard]] std::int64_t calls_of(std::initializer_list<std::string> commands);
   void reset_counts() { (void)command({"CONFIG", "RESETSTAT"}); }

@@ -10,6 +10,7 @@
 #include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "util/duration_text.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
 
@@ -104,8 +105,11 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   }
 
   void check_role(std::string_view info) {
-    if (info_field(info, "role").value_or("") == "slave") {
-      return add(Severity::error, "role", "a replica; locks need the master");
+    if (const auto role = info_field(info, "role"); role && *role != "master") {
+      const bool allowed = commands_.options().any_role;
+      return add(
+          allowed ? Severity::warning : Severity::error, "role",
+          "not a master (role " + util::quoted(*role) + "); two clients could hold the same lock, one at the master");
     }
     const auto replicas = info_number(info, "connected_slaves").value_or(0);
     const auto wanted = commands_.options().replicas_ack;

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 
@@ -12,6 +14,7 @@ CommandClient::CommandClient(Executor& executor, const Options& options, WireFac
       options_(options),
       observer_(observer),
       requests_(executor, *this),
+      role_timer_(executor),
       link_(executor, options, std::move(wires), *this) {}
 
 CommandClient::~CommandClient() = default;
@@ -112,6 +115,7 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
 
 void CommandClient::link_ready() {
   delivering_ = true;  // until link_drained(), which follows
+  if (knows_role()) role_timer_.arm(saturating_add(executor_.now(), role_beat), [this] { check_role(); });
   if (observer_ != nullptr) observer_->connected();
   for (auto& entry : requests_.take_waiting()) send(std::move(entry));
 }
@@ -130,6 +134,7 @@ void CommandClient::link_drained() {
 
 void CommandClient::link_down(const Failure& why, bool was_ready) {
   delivering_ = false;
+  role_timer_.disarm();
   const std::uint64_t sent = link_.sent();
   introduced_.clear();
   const auto under_way = requests_.take_sent();
@@ -149,7 +154,19 @@ void CommandClient::link_down(const Failure& why, bool was_ready) {
 
 void CommandClient::link_silent() {
   if (!requests_.under_way().empty()) return;  // their answers are as good
+  if (knows_role()) return check_role();
   (void)request({"PING"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {});
+}
+
+// A master can be demoted and keep its connections; as a replica it may go on taking writes.
+void CommandClient::check_role() {
+  role_timer_.arm(saturating_add(executor_.now(), role_beat), [this] { check_role(); });
+  (void)request(question_for(link_.role_question()), TimePoint::max(), [this](const Result<Reply>& reply, TimePoint) {
+    const auto role = reply.ok() ? role_in(reply.value()) : std::nullopt;
+    if (!role || *role == "master") return;
+    const Failure why = not_master(options_, *role);
+    link_.break_off({errc::unavailable, options_.endpoint() + ": " + why.detail});
+  });
 }
 
 void CommandClient::reconnect(Failure why) {
@@ -173,6 +190,7 @@ void CommandClient::stop() {
   for (auto& entry : requests_.take_waiting()) {
     if (entry.payload.at_the_end == AtTheEnd::sent) append_bytes(bytes, entry.payload);
   }
+  role_timer_.disarm();
   link_.stop(bytes);
   requests_.clear();
   last_words_.clear();

@@ -66,6 +66,8 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool idle() const noexcept { return requests_.waiting().empty() && requests_.under_way().empty(); }
+  // Whether this connection, while it stands, can ask its server for its role.
+  [[nodiscard]] bool knows_role() const noexcept { return link_.role_question() != RoleQuestion::none; }
   // The server of this connection does what clients need: it takes writes.
   void proven() noexcept { link_.proven(); }
   // The connection, if it stands, leads to the wrong server, or may: makes another.
@@ -87,6 +89,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   void send(Requests::Entry entry);
   void schedule_flush();
   void answered(Requests::Entry entry, Reply reply);
+  void check_role();
 
   void link_ready() override;
   void link_received(Reply reply) override;
@@ -107,6 +110,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   std::set<const Script*> introduced_;  // to the server, on this connection
   bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
   bool flush_posted_ = false;
+  Timer role_timer_;
   Link link_;
   Lifetime lifetime_;
 };

@@ -1,15 +1,33 @@
 #include "backends/redis/connection/handshake.hpp"
 
-#include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "util/names.hpp"
 
 namespace dlock::redis {
+
+Command question_for(RoleQuestion question) {
+  return question == RoleQuestion::role ? Command{"ROLE"} : Command{"INFO", "replication"};
+}
+
+Failure not_master(const Options& options, std::string_view role) {
+  if (role == "sentinel") return {errc::unsupported, "this is a sentinel; use redis-sentinel://"};
+  const std::string shown = "role " + util::quoted(role);
+  if (options.sentinel) {
+    return {errc::unavailable,
+            "the sentinels name it as the master, but it says that it is not (not yet, or no longer): " + shown};
+  }
+  return {errc::unavailable, "this server is not the master (" + shown +
+                                 "): two clients could hold the same lock, one here, one at the master"};
+}
 
 Handshake::Handshake(const Options& options) : options_(options) {
   if (options.password) steps_.push_back(Step::auth);
   if (options.db != 0) steps_.push_back(Step::select);
-  if (options.sentinel) steps_.insert(steps_.end(), {Step::role, Step::info});
+  if (options.needs_master()) {
+    if (!options.sentinel) steps_.push_back(Step::cluster);
+    steps_.insert(steps_.end(), {Step::role, Step::info});
+  }
   // Always last, and always there: its reply is the proof that a Redis is at the other end.
   steps_.push_back(Step::set_name);
 }
@@ -28,11 +46,14 @@ std::string Handshake::commands() const {
       case Step::select:
         Command{"SELECT", std::to_string(options_.db)}.append_to(out);
         break;
-      case Step::role:
-        Command{"ROLE"}.append_to(out);
+      case Step::cluster:
+        Command{"INFO", "cluster"}.append_to(out);
         break;
-      case Step::info:  // for those who may not run ROLE
-        Command{"INFO", "replication"}.append_to(out);
+      case Step::role:
+        question_for(RoleQuestion::role).append_to(out);
+        break;
+      case Step::info:  // for users that may not run ROLE
+        question_for(RoleQuestion::info).append_to(out);
         break;
       case Step::set_name:
         Command{"CLIENT", "SETNAME", options_.client_name}.append_to(out);
@@ -45,28 +66,41 @@ std::string Handshake::commands() const {
 std::optional<Failure> Handshake::replied(const Reply& reply) {
   const Step step = steps_[next_++];
   Failure why = judge(step, reply);
+  // An unknown error: no request about a lock was sent.
+  if (why.code == errc::ambiguous) why.code = errc::unavailable;
   if (why.code || next_ == steps_.size()) return why;
   return std::nullopt;
 }
 
 Failure Handshake::judge_role(Step step, const Reply& reply) {
-  // A server in protected mode says DENIED to whatever comes first, and hangs up.
-  const bool denied = reply.is(Reply::Type::error) && classify(reply.text) == ServerError::no_permission &&
-                      !reply.text.starts_with("DENIED");
-  if (step == Step::role && denied) return {};
-  if (step == Step::info && is_master_) return {};
-  if (denied)
+  if (role_question_ != RoleQuestion::none) return {};  // answered by the step before
+  if (reply.is(Reply::Type::error)) {
+    // A server in protected mode says DENIED to whatever comes first, and hangs up.
+    const ServerError error = classify(reply.text);
+    const bool may_not = error == ServerError::no_permission && !reply.text.starts_with("DENIED");
+    if (!may_not && error != ServerError::unknown_command && error != ServerError::other) return to_failure(reply.text);
+    denied_ = denied_ || may_not;
+  }
+  const auto role = role_in(reply);
+  if (role) {
+    role_question_ = step == Step::role ? RoleQuestion::role : RoleQuestion::info;
+    if (*role == "master") return {};
+    other_role_ = true;
+    if (in_cluster_) return {errc::unsupported, "this is a replica in a cluster; use redis-cluster://"};
+    return not_master(options_, *role);
+  }
+  if (step == Step::role || !options_.sentinel) return {};
+  if (denied_)
     return {errc::access_denied, "this user may run neither ROLE nor INFO, which tell a master from a replica"};
-  if (reply.is(Reply::Type::error)) return to_failure(reply.text);
-  const auto& fields = reply.elements;
-  is_master_ = step == Step::role ? !fields.empty() && fields.front().text == "master"
-                                  : info_field(reply.text, "role").value_or("") == "master";
-  if (is_master_) return {};
-  return {errc::unavailable, "the sentinels name it as the master, but it says that it is not (not yet, or no longer)"};
+  return not_master(options_, "unknown");
 }
 
 Failure Handshake::judge(Step step, const Reply& reply) {
   if (step == Step::role || step == Step::info) return judge_role(step, reply);
+  if (step == Step::cluster) {
+    in_cluster_ = reply.is(Reply::Type::string) && info_number(reply.text, "cluster_enabled") == 1;
+    return {};
+  }
   if (reply.is(Reply::Type::status)) return {};
   if (!reply.is(Reply::Type::error)) return unexpected("the handshake", reply);
   const ServerError error = classify(reply.text);

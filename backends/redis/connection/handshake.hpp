@@ -1,19 +1,28 @@
-// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. Where it was
-// sentinels who named the server, it has to say itself that it is a master. All commands are sent at once; the replies
-// come back in order. No I/O.
+// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. The server has to
+// say that it is a master: a replica that takes writes would grant what its master grants. All commands are sent at
+// once; the replies come back in order. No I/O.
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/error.hpp>
 
+#include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
+
+// The command whose reply names the server's role to this user; none: no command does.
+enum class RoleQuestion { none, role, info };
+[[nodiscard]] Command question_for(RoleQuestion question);
+
+// Why a server with this role, which is not "master", grants no locks.
+[[nodiscard]] Failure not_master(const Options& options, std::string_view role);
 
 class Handshake {
  public:
@@ -25,15 +34,22 @@ class Handshake {
   // Takes the next reply. nullopt: there are more to come. Otherwise the verdict: no code means that the connection is
   // ready for use.
   [[nodiscard]] std::optional<Failure> replied(const Reply& reply);
+  // As the replies tell.
+  [[nodiscard]] RoleQuestion role_question() const noexcept { return role_question_; }
+  // The verdict: another server may be the master.
+  [[nodiscard]] bool refused_role() const noexcept { return other_role_; }
 
  private:
-  enum class Step { auth, select, role, info, set_name };
+  enum class Step { auth, select, cluster, role, info, set_name };
 
   [[nodiscard]] Failure judge(Step step, const Reply& reply);
   [[nodiscard]] Failure judge_role(Step step, const Reply& reply);
 
   const Options& options_;
-  bool is_master_ = false;
+  bool in_cluster_ = false;
+  bool denied_ = false;
+  bool other_role_ = false;
+  RoleQuestion role_question_ = RoleQuestion::none;
   std::vector<Step> steps_;
   std::size_t next_ = 0;
 };

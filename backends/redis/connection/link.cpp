@@ -21,11 +21,16 @@ Link::~Link() = default;
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
 void Link::connect() {
-  const TimePoint deadline = saturating_add(executor_.now(), options_.connect_timeout);
+  connect_by_ = saturating_add(executor_.now(), options_.connect_timeout);
+  refused_addresses_ = 0;
+  connect_timer_.arm(connect_by_, [this] { down(no_connection("no connection within the connect timeout")); });
+  open();
+}
+
+void Link::open() {
   written_ = sent_ = 0;
-  connect_timer_.arm(deadline, [this] { down(no_connection("no connection within the connect timeout")); });
   wire_ = wires_(executor_, options_, *this);
-  wire_->open(deadline);
+  wire_->open(connect_by_);
 }
 
 Failure Link::no_connection(std::string why) const {
@@ -48,7 +53,16 @@ void Link::received(Reply reply) {
   if (ready()) return user_.link_received(std::move(reply));
   const auto verdict = handshake_->replied(reply);
   if (!verdict) return;
-  if (verdict->code) return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
+  if (verdict->code) {
+    // The name may have several addresses, one of them the master's.
+    if (handshake_->refused_role() && ++refused_addresses_ < wire_->refuse_peer()) {
+      handshake_.reset();
+      const auto gone = std::move(wire_);  // it is what called us
+      return open();
+    }
+    return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
+  }
+  role_question_ = handshake_->role_question();
   handshake_.reset();
   connect_timer_.disarm();
   reconnect_.ready();

@@ -2,6 +2,7 @@
 // (Handshake), and watched over (common::Health).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,9 @@ class Link final : private Wire::Events, private common::Health::User {
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
 
+  // How to ask this server for its role; only while ready.
+  [[nodiscard]] RoleQuestion role_question() const noexcept { return role_question_; }
+
   // This connection is of use: if it breaks, the next one is made without a pause.
   void proven() noexcept { reconnect_.proven(); }
 
@@ -68,6 +72,7 @@ class Link final : private Wire::Events, private common::Health::User {
 
  private:
   void connect();
+  void open();
   [[nodiscard]] Failure no_connection(std::string why) const;
   void down(Failure why);
   void drop_wire();
@@ -88,6 +93,9 @@ class Link final : private Wire::Events, private common::Health::User {
 
   std::unique_ptr<Wire> wire_;
   std::optional<Handshake> handshake_;  // while it is under way
+  RoleQuestion role_question_ = RoleQuestion::none;
+  TimePoint connect_by_;
+  std::size_t refused_addresses_ = 0;  // in this attempt
   std::uint64_t written_ = 0;
   std::uint64_t sent_ = 0;  // of the last connection, once it is gone
   common::Reconnect reconnect_;

@@ -20,6 +20,8 @@ constexpr std::array known_codes = {
     Code{"LOADING", ServerError::loading},
     Code{"BUSY", ServerError::busy},
     Code{"READONLY", ServerError::read_only},
+    Code{"REDIRECT", ServerError::read_only},  // Valkey
+    Code{"UNBLOCKED", ServerError::interrupted},
     Code{"MASTERDOWN", ServerError::master_down},
     Code{"NOREPLICAS", ServerError::no_replicas},
     Code{"OOM", ServerError::out_of_memory},
@@ -43,7 +45,8 @@ constexpr std::array known_sentences = {
     Code{"AUTH <password> called without any password", ServerError::wrong_password},
     Code{"invalid password", ServerError::wrong_password},
     Code{"operation not permitted", ServerError::no_auth},
-    Code{"max number of clients reached", ServerError::too_many_clients},
+    Code{"WAIT cannot be used with replica instances", ServerError::read_only},
+    Code{"max number of clients", ServerError::too_many_clients},
     Code{"DB index is out of range", ServerError::no_such_db},
     Code{"invalid DB index", ServerError::no_such_db},
     Code{"SELECT is not allowed in cluster mode", ServerError::cluster},
@@ -74,6 +77,7 @@ errc code_of(ServerError error) noexcept {
     case ServerError::out_of_memory:
     case ServerError::misconfigured:
     case ServerError::too_many_clients:
+    case ServerError::interrupted:
       return errc::unavailable;
     case ServerError::no_auth:
     case ServerError::wrong_password:
@@ -90,10 +94,11 @@ errc code_of(ServerError error) noexcept {
     case ServerError::no_such_db:
       return errc::invalid_argument;
     case ServerError::wrong_type:
+      return errc::protocol;
     case ServerError::other:
       break;
   }
-  return errc::protocol;
+  return errc::ambiguous;
 }
 
 std::string_view explanation(ServerError error) noexcept {

@@ -15,12 +15,13 @@ enum class ServerError {
   no_script,    // NOSCRIPT: the server does not have the script (any more); send it whole
   loading,      // LOADING: it has just started
   busy,         // BUSY: a script has been running for too long
-  read_only,    // READONLY: a replica, or a master that was demoted
+  read_only,    // READONLY, REDIRECT: a replica, or a master that was demoted
   master_down,  // MASTERDOWN: a replica without its master
   no_replicas,  // NOREPLICAS: fewer than min-replicas-to-write
   out_of_memory,
   misconfigured,  // MISCONF: it cannot save to disk and therefore refuses to write
   too_many_clients,
+  interrupted,      // UNBLOCKED: the server became a replica during WAIT, or an administrator ended it
   no_auth,          // NOAUTH: it wants a password
   wrong_password,   // WRONGPASS, and AUTH where there is no password
   no_permission,    // NOPERM, DENIED, and the same inside a script
@@ -38,7 +39,9 @@ enum class ServerError {
 
 [[nodiscard]] ServerError classify(std::string_view text) noexcept;
 
-// For the caller: every one of these means that the command was not applied, except `other`, of which nothing is known.
+// For the caller. Errors that an administrator can end, of the server or its data, are errc::unavailable. Each known
+// error means that the command was not applied. An unknown one (`other`) is errc::ambiguous: it may have been applied,
+// and the error may pass, so a try fails, and a wait repeats the request.
 [[nodiscard]] Failure to_failure(std::string_view text);
 
 // For the caller: a reply that is not what it should be, an error or anything else.

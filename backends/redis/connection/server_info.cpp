@@ -34,6 +34,13 @@ std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name
   return util::parse_number<std::uint32_t>(field_in(reply, name));
 }
 
+std::optional<std::string_view> role_in(const Reply& reply) {
+  if (reply.is(Reply::Type::string)) return info_field(reply.text, "role");
+  if (!reply.is(Reply::Type::array) || reply.elements.empty()) return std::nullopt;
+  const Reply& first = reply.elements.front();
+  return first.is(Reply::Type::string) ? std::optional<std::string_view>(first.text) : std::nullopt;
+}
+
 std::optional<std::string> eviction_danger(std::string_view info) {
   const auto policy = info_field(info, "maxmemory_policy");
   if (!policy || *policy == "noeviction") return std::nullopt;

@@ -19,6 +19,10 @@ namespace dlock::redis {
 [[nodiscard]] std::string_view field_in(const Reply& reply, std::string_view name);
 [[nodiscard]] std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name);
 
+// The role that a server names in its reply to ROLE or INFO: "master", "slave", "active-replica" (KeyDB), "sentinel".
+// nullopt: it names none.
+[[nodiscard]] std::optional<std::string_view> role_in(const Reply& reply);
+
 // What to tell a person if a server with this memory section may throw away locks.
 [[nodiscard]] std::optional<std::string> eviction_danger(std::string_view info);
 

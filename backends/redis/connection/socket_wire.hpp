@@ -26,6 +26,7 @@ class SocketWire final : public Wire, private common::Stream::Events {
   void receive() override { stream_.receive(); }
   void discard() noexcept override { stream_.discard(); }
   [[nodiscard]] bool tls_unanswered() const noexcept override { return stream_.tls_unanswered(); }
+  std::size_t refuse_peer() override { return stream_.refuse_peer(); }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return stream_.sent(); }
 
  private:

@@ -2,6 +2,7 @@
 // one with a scripted server at the other end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,9 @@ class Wire {
   virtual void discard() noexcept = 0;
   // Connected, and the server has not said anything in the TLS handshake yet.
   [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }
+  // The server at this address is the wrong one: new connections try the other addresses of its name first. Returns how
+  // many addresses the name has.
+  virtual std::size_t refuse_peer() { return 1; }
   // How many of the bytes written may have reached the server.
   [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
 };

@@ -28,6 +28,7 @@ class SentinelWire final : public Wire, private Sentinels::Follower {
   void receive() override { wire_->receive(); }
   void discard() noexcept override;
   [[nodiscard]] bool tls_unanswered() const noexcept override { return wire_ && wire_->tls_unanswered(); }
+  std::size_t refuse_peer() override { return wire_ ? wire_->refuse_peer() : 1; }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return wire_ ? wire_->sent() : 0; }
 
  private:

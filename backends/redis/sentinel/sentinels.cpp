@@ -26,6 +26,7 @@ Options options_at(const Options& of_client, const common::Host& host) {
   Options options = of_client;
   const SentinelOptions sentinel = *std::move(options.sentinel);
   options.sentinel.reset();
+  options.any_role = true;
   options.host = host;
   options.user = sentinel.user;
   options.password = sentinel.password;

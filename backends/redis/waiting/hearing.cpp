@@ -9,7 +9,8 @@ namespace dlock::redis {
 
 namespace {
 
-// Then we are not heard for as long as the connections stand, and poll.
+// Then we are not heard for as long as the connections stand, and poll. Connections that are made again because of a
+// failed check do not begin a new count.
 constexpr int most_failed_checks = 5;
 
 }  // namespace
@@ -23,6 +24,10 @@ Hearing::Hearing(Servers& servers, Subscriptions& subscriptions, std::string cha
 
 void Hearing::subscribed() {
   unsubscribed();
+  if (!std::exchange(reconnecting_, false)) {
+    failed_checks_ = 0;
+    check_backoff_.reset();
+  }
   check();
 }
 
@@ -66,6 +71,7 @@ void Hearing::checked(const Server* server, const Result<Reply>& reply) {
         // leads those of others.
         Server* const asked = elsewhere ? servers_.master_at(*elsewhere) : nullptr;
         if (asked != nullptr) {
+          reconnecting_ = !servers_.are_a_cluster();
           const std::string name = asked->options().endpoint();
           servers_.mistook(*asked, {errc::unavailable, name + ": not the server that the subscriber is connected to"});
         }

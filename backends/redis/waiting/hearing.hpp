@@ -44,7 +44,8 @@ class Hearing {
   bool heard_ = false;
   std::uint64_t subscription_ = 0;
   bool checking_ = false;
-  int failed_checks_ = 0;  // in a row
+  int failed_checks_ = 0;      // in a row
+  bool reconnecting_ = false;  // because of them
   Backoff check_backoff_{std::chrono::seconds(5)};
   Timer check_timer_;
   Lifetime lifetime_;

@@ -43,6 +43,7 @@ class ClusterTest : public ::testing::Test {
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(master_of("held"), "held", 1);
+    await("the replica does not have the lock", [&] { return master_of("held").replicated_to(1); });
     trouble();
     await_renewal(lease);
     await_waiters(master_of("held"), "held", 1);
@@ -325,7 +326,7 @@ TEST_F(TwoReplicasTest, OfManyLeasesNoneIsForgottenWhenTheirMasterIsLeft) {
   RedisServer& master = master_of("{tag}");
   master.freeze();
   await("no replica takes its place", [&] { return &master_of("{tag}") != &master; });
-  log->renewals.wait("they are renewed there, twice each", log->renewals.count() + 2 * leases.size());
+  await_renewals(*log, 2 * leases.size());  // twice each
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_EQ(log->losses.count(), 0U);
   master.thaw();

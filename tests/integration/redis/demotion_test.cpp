@@ -11,9 +11,7 @@ namespace {
 // those that stand stay.
 void fail_over(RedisServer& from, RedisServer& to, rig::TcpProxy& proxy) {
   await("the replica does not connect", [&] { return to.info("replication", "master_link_status") == "up"; });
-  // A write after all others, which it has when it acknowledges this one.
-  (void)from.command({"SET", "the-last-write", ""});
-  (void)from.command({"WAIT", "1", "0"});
+  await("the replica does not acknowledge", [&] { return from.replicated_to(1); });
   (void)to.command({"REPLICAOF", "NO", "ONE"});
   (void)from.command({"REPLICAOF", "127.0.0.1", std::to_string(to.port())});
   proxy.retarget(rig::Endpoint::loopback(to.port()));
@@ -89,7 +87,7 @@ TEST_P(DemotedMasterTest, AHolderAndAWaiterGoOnAtTheNewOne) {
   DistributedLock another = client.lock("another");
   std::error_code error;
   await("nobody finds the new master", [&] { return another.try_acquire({}, error).has_value(); });
-  log->renewals.wait("nothing is renewed at the new master", log->renewals.count() + 1);
+  await_renewals(*log, 1);
   (void)promoted.command({"DEL", keys("waited-for").lock});
   EXPECT_TRUE(waiting.lease().held());
   EXPECT_TRUE(kept.held());

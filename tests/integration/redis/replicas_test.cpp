@@ -7,9 +7,11 @@ namespace {
 
 class ReplicasTest : public RedisTest {
  protected:
-  // Waits until the replica has caught up.
-  [[nodiscard]] static bool attached(const RedisServer& replica) {
-    return replica.process().wait_for_output("MASTER <-> REPLICA sync: Finished with success");
+  // Waits until the replica gets what is written.
+  [[nodiscard]] bool attached(const RedisServer& replica) {
+    if (!replica.process().wait_for_output("MASTER <-> REPLICA sync: Finished with success")) return false;
+    await("it acknowledges nothing", [&] { return server.replicated_to(1); });
+    return true;
   }
   void expect_failure_without_residue(const Client& client, errc expected) {
     DistributedLock lock = client.lock("replicated");
@@ -70,8 +72,7 @@ TEST_F(ReplicasTest, ALeaseThatNoReplicaRenewsIsLostInItsTime) {
   const Client client = steady({}, "replicas_ack=1");
   DistributedLock lock = client.lock("replicated");
   Lease lease = take(lock, {.lease = 2s});
-  const TimePoint first = lease.valid_until();
-  await("it is not renewed", [&] { return lease.valid_until() > first; });
+  await_renewal(lease);
   replica.freeze();
   const TimePoint last = lease.valid_until();
   await("it is renewed without the replica", [&] { return lease.lost().stop_requested(); });
@@ -93,7 +94,7 @@ TEST_F(ReplicasTest, ManyLeasesAreRenewedWithAcknowledgement) {
   std::vector<TimePoint> first;
   for (const Lease& lease : leases) first.push_back(lease.valid_until());
   for (std::size_t i = 0; i < leases.size(); ++i) {
-    await("one is not renewed", [&] { return leases[i].valid_until() > saturating_add(first[i], 2s); });
+    while (leases[i].valid_until() <= saturating_add(first[i], 2s)) await_renewal(leases[i]);
     EXPECT_TRUE(leases[i].held());
   }
 }
@@ -106,6 +107,51 @@ TEST_F(ReplicasTest, AReplicaIsNoPlaceForLocks) {
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
+}
+
+TEST_F(ReplicasTest, AReplicaThatTakesWritesGrantsNothingUnlessTheUrlAllowsIt) {
+  const RedisServer replica({.primary = server.port(), .lines = {"replica-read-only no"}});
+  for (const char* strategy : {"strategy=queue", "strategy=broadcast", "strategy=poll", "replicas_ack=1"}) {
+    const Client client = connect_patiently(replica.url(strategy), impatient());
+    DistributedLock lock = client.lock("replicated");
+    std::error_code error;
+    EXPECT_FALSE(lock.acquire({.wait = 200ms}, error).has_value()) << strategy;
+    EXPECT_EQ(error, errc::unavailable) << error.message();
+  }
+  const Client allowed = connect_patiently(replica.url("allow_replica=1"), impatient());
+  DistributedLock lock = allowed.lock("replicated");
+  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(mentions(allowed.diagnose(), Finding::Severity::warning, "not a master"));
+}
+
+// A client that asks for locks all the time hears from the server all the time, so it never probes a silent connection.
+TEST_F(ReplicasTest, AMasterThatIsDemotedAndTakesWritesIsLeftByAnIdleClientAndABusyOne) {
+  (void)server.command({"CONFIG", "SET", "replica-read-only", "no"});
+  const auto log = std::make_shared<EventLog>();
+  const Client idle = steady({.observer = log});
+  const Client busy = steady(impatient());
+  DistributedLock held = idle.lock("held");
+  const Lease lease = take(held, {.lease = 1s});
+  const LossEvent loss(lease);
+  DistributedLock lock = busy.lock("asked-for");
+  EXPECT_TRUE(take(lock).release());
+  (void)server.command({"REPLICAOF", "127.0.0.1", "1"});
+  std::error_code error;
+  await("it goes on there", [&] {
+    (void)lock.try_acquire({}, error);
+    return error == errc::unavailable;
+  });
+  log->reconnecting.wait("the idle one stays");
+  loss.event().wait("the lease is renewed there");
+}
+
+// A master that seldom looks whether its child process has ended ignores what the replica acknowledges first.
+TEST_F(ReplicasTest, AReplicaCountsAsAttachedOnceItGetsWhatIsWritten) {
+  (void)server.command({"CONFIG", "SET", "hz", "1"});
+  RedisServer replica({.primary = server.port()});
+  ASSERT_TRUE(attached(replica));
+  (void)server.command({"SET", "x", "1"});
+  EXPECT_EQ(server.command({"WAIT", "1", "100"}).integer, 1);
 }
 
 TEST_F(ReplicasTest, AServerThatWantsMoreReplicasIsUnavailable) {

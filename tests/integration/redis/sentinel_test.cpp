@@ -42,6 +42,7 @@ class SentinelTest : public ::testing::Test {
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(*service.servers().front(), "held", 1);
+    await("the replicas do not have the lock", [&] { return service.server(0).replicated_to(2); });
     trouble();
     RedisServer& master = service.master();
     EXPECT_FALSE(&master == service.servers().front().get());

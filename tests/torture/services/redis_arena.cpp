@@ -7,6 +7,7 @@
 #include "tests/support/redis_cluster.hpp"
 #include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
+#include "tests/support/settling.hpp"
 
 namespace dlock::torture {
 
@@ -91,6 +92,9 @@ class RedisFailoverArena final : public Arena {
     return [this] {
       replica_->start();
       (void)replica_->command({"REPLICAOF", "127.0.0.1", std::to_string(primary_->port())});
+      test::await_settled("the replica", [this]() -> std::string {
+        return primary_->replicated_to(1) ? "" : "it does not acknowledge";
+      });
     };
   }
 

@@ -153,6 +153,22 @@ TEST_F(TcpDialTest, WhereOthersOfTheClientLeadComesFirst) {
   EXPECT_EQ(connect({first.address(), second.address()}, 10s), 1U);
 }
 
+TEST_F(TcpDialTest, AddressesOfWrongServersComeLastInTheOrderInWhichTheyWereRefused) {
+  const Listening first("127.0.0.1");
+  const Listening second("127.0.0.1");
+  const Listening third("127.0.0.1");
+  const std::vector all = {first.address(), second.address(), third.address()};
+  const auto there = std::make_shared<const util::Address>(second.address());
+  hint_.peer = there;
+  hint_.refuse(second.address());
+  EXPECT_EQ(connect(all, 10s), 0U) << "it is the only one refused";
+  hint_.refuse(first.address());
+  EXPECT_EQ(connect(all, 10s), 2U);
+  hint_.refuse(third.address());
+  EXPECT_EQ(connect(all, 10s), 1U) << "it was refused first";
+  EXPECT_EQ(hint_.refused.size(), 3U);
+}
+
 }  // namespace
 
 }  // namespace dlock::common

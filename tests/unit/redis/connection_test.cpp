@@ -210,12 +210,123 @@ TEST_F(ConnectionTest, AReplicaIsLeftForAnotherLookAtTheName) {
   EXPECT_EQ(host.connections.back(), State::reconnecting);
 }
 
+// A replica that takes writes grants what its master grants.
+TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
+  set({.acquire = granted(7)});
+  for (const std::string name : {"slave", "replica", "active-replica", "sentinel"}) {
+    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+      if (command.front() == "ROLE") return role(name);
+      return script_in(command) != nullptr ? granted(7) : "";
+    };
+    backend = make();
+    const auto attempt = contend(false);
+    ASSERT_TRUE(failed(*attempt, name == "sentinel" ? errc::unsupported : errc::unavailable,
+                       name == "sentinel" ? "redis-sentinel://" : "not the master (role \"" + name + "\")"));
+    EXPECT_TRUE(server.commands.empty()) << "nothing was asked of it";
+    backend = make("redis://localhost?allow_replica=1");
+    EXPECT_TRUE(contend(false)->grant);
+    server.commands.clear();
+  }
+}
+
+TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
+  server.addresses = 3;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "ROLE") return role(server.dialled < 3 ? "slave" : "master");
+    return script_in(command) != nullptr ? granted(7) : "";
+  };
+  EXPECT_TRUE(contend(false)->grant);
+  EXPECT_EQ(server.dialled, 3);
+}
+
+TEST_F(ConnectionTest, EachAddressIsTriedOncePerAttempt) {
+  server.addresses = 3;
+  server.answer = [&](FakeWire&, const Words& command) { return command.front() == "ROLE" ? role("slave") : ""; };
+  ASSERT_TRUE(failed(*contend(false), errc::unavailable));
+  EXPECT_EQ(server.dialled, 3);
+}
+
+TEST_F(ConnectionTest, AReplicaInAClusterIsNoServerByItself) {
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "ROLE") return role("slave");
+    return command.front() == "INFO" ? bulk("# Cluster\r\ncluster_enabled:1\r\n") : "";
+  };
+  ASSERT_TRUE(failed(*contend(true), errc::unsupported, "redis-cluster://"));
+}
+
+// Whichever command this user may run; with neither, a warning.
+TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
+  const std::string denied = "-NOPERM this user has no permissions to run this command\r\n";
+  const std::string unknown = "-ERR unknown command 'ROLE', with args beginning with: \r\n";
+  struct Case {
+    std::string role;
+    std::string info;
+    bool granted;
+    std::size_t warnings;
+  };
+  for (const Case& each :
+       {Case{denied, bulk("role:master\r\n"), true, 0}, Case{denied, bulk("role:slave\r\n"), false, 0},
+        Case{unknown, bulk("role:slave\r\n"), false, 0}, Case{role("master"), denied, true, 0},
+        Case{denied, denied, true, 1}, Case{"+OK\r\n", "+OK\r\n", true, 1}}) {
+    host.warnings.clear();
+    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+      if (command.front() == "ROLE") return each.role;
+      if (command.front() == "INFO") return each.info;
+      return script_in(command) != nullptr ? granted(7) : "";
+    };
+    backend = make();
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(contend(false)->grant.has_value(), each.granted) << each.role << each.info;
+      server.cut();
+      engine.advance(100ms);
+    }
+    EXPECT_EQ(host.warnings.size(), each.warnings) << each.role << each.info;
+  }
+}
+
+TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
+  for (const bool busy : {false, true}) {
+    std::string name = "master";
+    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+      if (command.front() == "ROLE") return role(name);
+      if (command.front() == "PING") return "+PONG\r\n";
+      return script_in(command) != nullptr ? granted(7) : "";
+    };
+    backend = make();
+    ASSERT_TRUE(contend(false)->grant);
+    name = "active-replica";
+    for (int i = 0; i < 50; ++i) {
+      engine.advance(50ms);
+      if (busy) (void)contend(false);
+    }
+    EXPECT_EQ(host.connections.back(), State::reconnecting) << busy;
+    const auto attempt = contend(false);
+    engine.advance(100ms);
+    ASSERT_TRUE(failed(*attempt, errc::unavailable, "active-replica"));
+  }
+}
+
+TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
+  set({.acquire = "-ERR something new\r\n"});
+  ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    set({.acquire = "-ERR something new\r\n"});
+    backend = make("redis://localhost?strategy=" + strategy);
+    const auto waiting = contend(true);
+    engine.advance(1min);
+    EXPECT_FALSE(waiting->failure);
+    set({.acquire = granted(7)});
+    engine.advance(2s);
+    EXPECT_TRUE(waiting->grant) << strategy;
+  }
+}
+
 TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
   set({.acquire = granted(7)});
   (void)contend(false);
   engine.advance(1min);
   EXPECT_EQ(server.dialled, 1) << "the server answers PING";
-  server.answer = nullptr;
+  server.takes_bytes = false;
   engine.advance(5s);
   EXPECT_EQ(host.connections.at(1), State::reconnecting);
 }

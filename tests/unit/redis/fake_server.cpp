@@ -52,11 +52,12 @@ void FakeServer::take(FakeWire& from, const Words& command) {
     const std::string reply = answer ? answer(from, command) : "";
     return from.reply(reply.empty() ? "+OK\r\n" : reply);
   }
-  if (verb != "INFO" && verb != "PING" && verb != "PUBLISH") commands.push_back(command);
+  if (verb != "ROLE" && verb != "INFO" && verb != "PING" && verb != "PUBLISH") commands.push_back(command);
   if (verb == "SUBSCRIBE") from.subscribed_ = true;
   std::string reply = answer ? answer(from, command) : "";
   // How many hear it, which is what a client asks that subscribed.
   if (verb == "PUBLISH" && reply.empty()) reply = number(subscribers());
+  if (verb == "ROLE" && reply.empty()) reply = role("master");
   if (verb == "INFO" && reply.empty()) reply = "-NOPERM this user has no permissions to run the 'info' command\r\n";
   if (!reply.empty()) from.reply(reply);
 }
@@ -100,7 +101,11 @@ void FakeWire::flush() {
 
 void FakeWire::reply(const std::string& bytes) {
   arrived_ += bytes;
-  later([this] { receive(); });
+  if (std::exchange(receives_, true)) return;
+  later([this] {
+    receives_ = false;
+    receive();
+  });
 }
 
 void FakeWire::receive() {
@@ -118,6 +123,9 @@ void FakeWire::close(Failure why) {
   later([this, why = std::move(why)] { events_.closed(why); });
 }
 
+std::string role(const std::string& name) {
+  return "*1\r\n" + bulk(name);
+}
 std::string bulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }

@@ -1,6 +1,7 @@
 // The other end of a client's connections, played by the test: no sockets, no time but the manual engine's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,8 +24,8 @@ class FakeWire;
 // Which script a command runs, by its text or by its hash; nullptr for none.
 [[nodiscard]] const Script* script_in(const Words& command);
 
-// By default: accepts connections, says yes to the handshake, counts subscribers, tells nothing about itself, and keeps
-// silent to everything else.
+// By default: accepts connections, says yes to the handshake, is a master, counts subscribers, tells nothing else about
+// itself, and keeps silent to everything else.
 class FakeServer {
  public:
   enum class Dialling { accept, refuse, silence };
@@ -34,7 +35,8 @@ class FakeServer {
   // The reply to a command, in Redis's protocol; empty for none now.
   std::function<std::string(FakeWire& from, const Words& command)> answer;
   Dialling dialling = Dialling::accept;
-  bool takes_bytes = true;  // false: the network takes nothing that is written from now on
+  std::size_t addresses = 1;  // of the server's name
+  bool takes_bytes = true;    // false: the network takes nothing that is written from now on
 
   // Every command that arrived, over all connections, but for the handshake and what asks about the server and about
   // who listens.
@@ -66,6 +68,7 @@ class FakeWire final : public Wire {
   void flush() override;
   void receive() override;
   void discard() noexcept override {}
+  std::size_t refuse_peer() override { return server_.addresses; }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
 
   // Lets bytes arrive at the client, as a task.
@@ -84,6 +87,7 @@ class FakeWire final : public Wire {
   ReplyReader commands_;  // a command looks like a reply
   ReplyReader replies_;
   bool subscribed_ = false;
+  bool receives_ = false;  // soon
   std::string unsent_;
   std::string arrived_;
   std::uint64_t sent_ = 0;
@@ -91,6 +95,7 @@ class FakeWire final : public Wire {
 };
 
 // Replies.
+[[nodiscard]] std::string role(const std::string& name);
 [[nodiscard]] std::string bulk(const std::string& text);
 [[nodiscard]] std::string about_channel(const std::string& kind, const std::string& channel);  // "subscribe", ...
 [[nodiscard]] std::string published(const std::string& channel, const std::string& text);

@@ -681,7 +681,8 @@ TEST(SentinelHandshake, AsksTheServerWhetherItIsAMaster) {
   EXPECT_EQ(verdict_on(array_of({"master"}), denied)->code, std::error_code());
   EXPECT_EQ(verdict_on(denied, master_info)->code, std::error_code());
   EXPECT_EQ(verdict_on(array_of({"slave"}), slave_info)->code, errc::unavailable);
-  EXPECT_EQ(verdict_on(array_of({}), master_info)->code, errc::unavailable);
+  EXPECT_EQ(verdict_on(array_of({}), master_info)->code, std::error_code());
+  EXPECT_EQ(verdict_on(array_of({}), array_of({}))->code, errc::unavailable);
   EXPECT_EQ(verdict_on(denied, slave_info)->code, errc::unavailable);
   EXPECT_EQ(verdict_on(denied, denied)->code, errc::access_denied);
   const auto closed_to_us =

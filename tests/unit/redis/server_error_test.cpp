@@ -36,6 +36,16 @@ const Case cases[] = {
     {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
      ServerError::misconfigured, errc::unavailable},
     {"ERR max number of clients reached", ServerError::too_many_clients, errc::unavailable},
+    {"ERR max number of clients + cluster connections reached", ServerError::too_many_clients, errc::unavailable},
+    {"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+     ServerError::interrupted, errc::unavailable},
+    {"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured "
+     "to be writable (which is not the default) writes to replicas are just local and are not propagated.",
+     ServerError::read_only, errc::unavailable},
+    // Valkey
+    {"REDIRECT 127.0.0.1:6380", ServerError::read_only, errc::unavailable},
+    {"MISCONF Errors writing to the AOF file: No space left on device", ServerError::misconfigured, errc::unavailable},
+    {"BUSY Valkey is busy running a module command.", ServerError::busy, errc::unavailable},
     {"NOAUTH Authentication required.", ServerError::no_auth, errc::access_denied},
     {"WRONGPASS invalid username-password pair or user is disabled.", ServerError::wrong_password, errc::access_denied},
     {"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
@@ -64,9 +74,10 @@ const Case cases[] = {
     {"ERR This instance has cluster support disabled", ServerError::no_cluster, errc::unsupported},
     {"ERR DB index is out of range", ServerError::no_such_db, errc::invalid_argument},
     {"ERR unknown command 'EVALSHA', with args beginning with: 'x' ", ServerError::unknown_command, errc::unsupported},
-    {"ERR something new", ServerError::other, errc::protocol},
-    {"BUSYGROUP Consumer Group name already exists", ServerError::other, errc::protocol},
-    {"", ServerError::other, errc::protocol},
+    {"ERR something new", ServerError::other, errc::ambiguous},
+    {"ERR Script killed by user with SCRIPT KILL.", ServerError::other, errc::ambiguous},
+    {"BUSYGROUP Consumer Group name already exists", ServerError::other, errc::ambiguous},
+    {"", ServerError::other, errc::ambiguous},
 };
 
 TEST(ServerError, IsToldByItsCodeWhereverThatStands) {

@@ -292,6 +292,23 @@ TEST_F(RedisWaitingTest, WhereConnectionsNeverLeadToOneServerItPollsAndLeavesThe
   EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
 }
 
+TEST_F(RedisWaitingTest, NewConnectionsGetAsManyChecksWhetherAWaiterIsHeardAsTheFirstOnes) {
+  int elsewhere = 1000;
+  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
+    if (command.front() == "PUBLISH" && elsewhere-- > 0) return number(0);
+    if (command.front() == "PING") return "+PONG\r\n";
+    return script_in(command) != nullptr ? busy() : "";
+  };
+  const auto attempt = contend(true);
+  engine.advance(1min);
+  ASSERT_EQ(mode_in(server.calls("acquire").back()), "blind");
+  elsewhere = 2;
+  server.cut();
+  engine.advance(1min);
+  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+}
+
 TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
   int dialled = 0;
   bool lost_its_place = true;
