@@ -155,8 +155,10 @@ void Session::leave_silent_host() {
 }
 
 void Session::could_not_connect_in_time() {
-  problem_ = {errc::unavailable, options_.endpoint() + ": no " + (proving_ ? "answer to a request" : "session") +
-                                     " within the connect timeout of " + text(options_.connect_timeout)};
+  problem_ = {errc::unavailable, options_.endpoint() +
+                                     (proving_ ? ": no answer to a request within the connect timeout of "
+                                               : ": no session within the connect timeout of ") +
+                                     text(options_.connect_timeout)};
   const Failure why = problem_;
   user_.session_suspended(why);
 }
