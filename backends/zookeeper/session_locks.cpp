@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/common/reconnect.hpp"
 #include "backends/common/refusals.hpp"
 #include "util/duration_text.hpp"
 #include "util/names.hpp"
@@ -164,6 +165,7 @@ bool SessionLocks::unused() const noexcept {
 
 void SessionLocks::rest() {
   connected_ = false;
+  broken_ = {};
   session_.rest();
   // Nothing is lost, but what was known of the session is outdated.
   tombstones_.session_lost();
@@ -171,8 +173,6 @@ void SessionLocks::rest() {
 }
 
 void SessionLocks::session_ready(bool fresh) {
-  connected_ = true;
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
   if (fresh) warn_of_short_session();
   tombstones_.session_ready(fresh);  // what must go goes before what comes
   sequential_.session_ready();
@@ -180,6 +180,12 @@ void SessionLocks::session_ready(bool fresh) {
   lock_watches_.session_ready();
   inspection_.session_ready();
   diagnosis_.session_ready();
+}
+
+void SessionLocks::session_good() {
+  if (std::exchange(connected_, true)) return;
+  broken_ = {};
+  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
 }
 
 void SessionLocks::session_alive(TimePoint valid_until) {
@@ -190,6 +196,9 @@ void SessionLocks::session_suspended(const Failure& why) {
   broken(why);
   sequential_.session_suspended(why);
   ephemeral_.session_suspended(why);
+  if (!common::is_final_refusal(why)) return;
+  inspection_.session_refused(why);
+  diagnosis_.session_refused(why);
 }
 
 void SessionLocks::session_lost(const Failure& why) {
@@ -200,8 +209,12 @@ void SessionLocks::session_lost(const Failure& why) {
   ephemeral_.session_lost(why);
 }
 
+// Once, and again where the reason is another one.
 void SessionLocks::broken(const Failure& why) {
-  if (!std::exchange(connected_, false)) return;
+  const bool known = why.code == broken_.code && why.detail == broken_.detail;
+  if (!connected_ && (known || !broken_.code)) return;
+  connected_ = false;
+  broken_ = why;
   host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 

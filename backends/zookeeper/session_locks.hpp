@@ -71,6 +71,7 @@ class SessionLocks final : public TryBackend, private Session::User {
 
  private:
   void session_ready(bool fresh) override;
+  void session_good() override;
   void session_alive(TimePoint valid_until) override;
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
@@ -96,7 +97,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   Ephemeral ephemeral_;
   Inspection inspection_;
   Diagnosis diagnosis_;
-  bool connected_ = false;
+  bool connected_ = false;  // what the host was told last
+  Failure broken_;          // and why not
   bool warned_of_short_session_ = false;
   Lifetime lifetime_;
 };

@@ -29,11 +29,12 @@ void Chroot::make(Handler done) {
   if (waiting_.size() > 1) return;  // joins the first
   missing_ = {path_};
   made_.clear();
+  trouble_ = {};
   unsure_ = false;
   backoff_.reset();
   deadline_.arm(saturating_add(executor_.now(), options_.response_timeout), [this] {
-    Failure why = session_.problem();
-    if (session_.ready() || !why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
+    Failure why = session_.ready() ? trouble_ : session_.problem();
+    if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
     finish(std::move(why));
   });
   if (session_.ready()) return create();  // of one who has just been answered
@@ -44,6 +45,7 @@ void Chroot::make(Handler done) {
 void Chroot::create() {
   if (waiting_.empty() || !session_.ready()) return;  // session_ready() goes on
   pause_.disarm();
+  session_.asked(Session::Kind::create);
   session_.handle().create(missing_.back(), {}, NodeKind::persistent,
                            lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Created&) {
                              if (round == round_) created(outcome);
@@ -51,6 +53,7 @@ void Chroot::create() {
 }
 
 void Chroot::created(const Outcome& outcome) {
+  session_.answered(Session::Kind::create, outcome);
   switch (outcome.problem) {
     case Problem::none:
       return there(true);
@@ -66,9 +69,9 @@ void Chroot::created(const Outcome& outcome) {
     case Problem::unknown_outcome:
     case Problem::session_over:
       unsure_ = true;
-      return again_later();
+      return again_later(outcome.failure);
     case Problem::not_executed:
-      return again_later();
+      return again_later(outcome.failure);
     case Problem::no_rights:
       return look(outcome.failure);
     case Problem::other:
@@ -86,7 +89,7 @@ void Chroot::look(const Failure& why) {
                             return there(false);
                           if (outcome.problem == Problem::no_node || outcome.problem == Problem::other)
                             return finish(why);
-                          again_later();
+                          again_later(outcome.failure);
                         }));
 }
 
@@ -98,7 +101,8 @@ void Chroot::there(bool by_us) {
   create();
 }
 
-void Chroot::again_later() {
+void Chroot::again_later(const Failure& why) {
+  trouble_ = unanswered_question(why);
   pause_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { create(); });
 }
 

@@ -36,6 +36,12 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   void session_ready() {
     if (!session_begun_) examine_session();
   }
+  void session_refused(const Failure& why) {
+    if (std::exchange(session_begun_, true)) return;
+    session_finished_ = true;
+    add(Severity::error, "session", why.detail);
+    finish_if_complete();
+  }
 
  private:
   struct Server {
@@ -228,6 +234,11 @@ void Diagnosis::run(Backend::Handler<std::vector<Finding>> done) {
 void Diagnosis::session_ready() {
   const auto running = running_;
   for (const auto& examination : running) examination->session_ready();
+}
+
+void Diagnosis::session_refused(const Failure& why) {
+  const auto running = running_;
+  for (const auto& examination : running) examination->session_refused(why);
 }
 
 }  // namespace dlock::zookeeper

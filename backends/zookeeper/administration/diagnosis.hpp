@@ -33,6 +33,7 @@ class Diagnosis {
   void run(Backend::Handler<std::vector<Finding>> done);
   // To be called by the session's user.
   void session_ready();
+  void session_refused(const Failure& why);
 
  private:
   class Examination;

@@ -27,6 +27,7 @@ class Inspection::AnyQuestion {
   AnyQuestion(const AnyQuestion&) = delete;
   AnyQuestion& operator=(const AnyQuestion&) = delete;
   virtual ~AnyQuestion() = default;
+  virtual void fail(const Failure& why) = 0;
   // The inspection is destroyed: no answer will come, and the caller is not told.
   virtual void drop() { timer_.disarm(); }
 
@@ -60,6 +61,7 @@ class Inspection::Question final : public AnyQuestion, public std::enable_shared
   }
   [[nodiscard]] bool answered() const noexcept { return !done_; }
 
+  void fail(const Failure& why) override { answer(why); }
   void drop() override {
     AnyQuestion::drop();
     done_ = nullptr;
@@ -92,6 +94,12 @@ void Inspection::when_ready(const AnyQuestion& question, std::function<void()> a
 
 void Inspection::session_ready() {
   for (const auto& [question, ask] : std::exchange(waiting_, {})) when_ready(*question, ask);
+}
+
+void Inspection::session_refused(const Failure& why) {
+  for (const auto& question : std::set(open_)) {
+    if (open_.contains(question)) question->fail(why);
+  }
 }
 
 // --- One lock --------------------------------------------------------------------------------------------------------

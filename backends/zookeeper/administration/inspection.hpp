@@ -31,6 +31,8 @@ class Inspection {
   void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
   void session_ready();
+  // Trying again does not help.
+  void session_refused(const Failure& why);
 
  private:
   class AnyQuestion;

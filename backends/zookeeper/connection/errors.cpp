@@ -11,6 +11,11 @@ namespace dlock::zookeeper {
 
 namespace {
 
+// Codes that a server sends, and that this library has no name for.
+constexpr int unknown_session = -12;
+constexpr int request_timeout = -122;
+constexpr int quota_exceeded = -125;
+
 struct Code {
   int code;
   Problem problem;
@@ -31,30 +36,48 @@ constexpr std::array known_codes = {
     Code{ZRUNTIMEINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZRUNTIMEINCONSISTENCY"},
     Code{ZDATAINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZDATAINCONSISTENCY"},
     Code{ZMARSHALLINGERROR, Problem::unknown_outcome, errc::ambiguous, "ZMARSHALLINGERROR"},
+    Code{ZSSLCONNECTIONERROR, Problem::unknown_outcome, errc::ambiguous, "ZSSLCONNECTIONERROR"},
+    Code{request_timeout, Problem::unknown_outcome, errc::ambiguous, "REQUESTTIMEOUT"},
 
     Code{ZSESSIONEXPIRED, Problem::session_over, errc::unavailable, "ZSESSIONEXPIRED"},
     Code{ZINVALIDSTATE, Problem::session_over, errc::unavailable, "ZINVALIDSTATE"},
+    Code{unknown_session, Problem::session_over, errc::unavailable, "UNKNOWNSESSION"},
     Code{ZAUTHFAILED, Problem::session_over, errc::access_denied, "ZAUTHFAILED"},
     Code{ZSESSIONCLOSEDREQUIRESASLAUTH, Problem::session_over, errc::access_denied, "ZSESSIONCLOSEDREQUIRESASLAUTH"},
 
     Code{ZTHROTTLEDOP, Problem::not_executed, errc::unavailable, "ZTHROTTLEDOP"},
     Code{ZSESSIONMOVED, Problem::not_executed, errc::unavailable, "ZSESSIONMOVED"},
     Code{ZNOTREADONLY, Problem::not_executed, errc::unavailable, "ZNOTREADONLY"},
+    Code{ZNEWCONFIGNOQUORUM, Problem::not_executed, errc::unavailable, "ZNEWCONFIGNOQUORUM"},
+    Code{ZRECONFIGINPROGRESS, Problem::not_executed, errc::unavailable, "ZRECONFIGINPROGRESS"},
+    // Until an operator raises the quota, or nodes go.
+    Code{quota_exceeded, Problem::not_executed, errc::unavailable, "QUOTAEXCEEDED"},
 
     Code{ZNOAUTH, Problem::no_rights, errc::access_denied, "ZNOAUTH"},
     Code{ZINVALIDACL, Problem::no_rights, errc::access_denied, "ZINVALIDACL"},
 
+    // These follow from the request, from an old server, or from what another program has put there.
     Code{ZBADARGUMENTS, Problem::other, errc::invalid_argument, "ZBADARGUMENTS"},
+    Code{ZINVALIDCALLBACK, Problem::other, errc::invalid_argument, "ZINVALIDCALLBACK"},
     Code{ZUNIMPLEMENTED, Problem::other, errc::unsupported, "ZUNIMPLEMENTED"},
     Code{ZEPHEMERALONLOCALSESSION, Problem::other, errc::unsupported, "ZEPHEMERALONLOCALSESSION"},
+    Code{ZRECONFIGDISABLED, Problem::other, errc::unsupported, "ZRECONFIGDISABLED"},
     Code{ZNOCHILDRENFOREPHEMERALS, Problem::other, errc::protocol, "ZNOCHILDRENFOREPHEMERALS"},
     Code{ZNOTEMPTY, Problem::other, errc::protocol, "ZNOTEMPTY"},
+    Code{ZBADVERSION, Problem::other, errc::protocol, "ZBADVERSION"},
+    Code{ZNOWATCHER, Problem::other, errc::protocol, "ZNOWATCHER"},
 };
 
-const Code* find(int code) noexcept {
+// A code of a later server's: it refused the request for now. A code of the library's, which are greater than
+// ZAPIERROR, says nothing about the request. Both end a try, not a wait.
+constexpr Code unknown_refusal{0, Problem::not_executed, errc::unavailable, {}};
+constexpr Code unknown_trouble{0, Problem::unknown_outcome, errc::ambiguous, {}};
+
+const Code& find(int code) noexcept {
   const auto* const found =
       std::find_if(known_codes.begin(), known_codes.end(), [&](const Code& known) { return known.code == code; });
-  return found == known_codes.end() ? nullptr : found;
+  if (found != known_codes.end()) return *found;
+  return code < ZAPIERROR ? unknown_refusal : unknown_trouble;
 }
 
 // The library has one text, "(not error) ...", for several of these.
@@ -69,7 +92,17 @@ std::string_view explanation(int code) noexcept {
     case ZNOCHILDRENFOREPHEMERALS:
       return "the parent is an ephemeral node, which has no children; another program uses this path";
     case ZSESSIONCLOSEDREQUIRESASLAUTH:
-      return "the server requires SASL, which dlock does not support";
+      return "the server requires an identity that it accepts (auth= in the URL), or SASL, which dlock does not "
+             "support";
+    case quota_exceeded:
+      return "the quota of this node or of one above it is used up; raise it (setquota), or remove nodes";
+    case unknown_session:
+      return "the server does not know the session";
+    case request_timeout:
+      return "the server did not carry out the request in time";
+    case ZNEWCONFIGNOQUORUM:
+    case ZRECONFIGINPROGRESS:
+      return "the ensemble is being reconfigured";
     case ZTHROTTLEDOP:
       return "the server is overloaded and did not carry out the request";
     default:
@@ -80,22 +113,20 @@ std::string_view explanation(int code) noexcept {
 }  // namespace
 
 Problem problem_of(int code) noexcept {
-  const Code* const known = find(code);
-  // A code unknown to us is a server's refusal of something that will not change.
-  return known == nullptr ? Problem::other : known->problem;
+  return find(code).problem;
 }
 
 Failure failure_of(int code, std::string_view subject) {
   if (code == ZOK) return {};
-  const Code* const known = find(code);
+  const Code& known = find(code);
   std::string text = "ZooKeeper";
-  if (!subject.empty()) {
-    const std::string shown = util::quoted(subject);  // bounded, and free of control characters
+  if (!subject.empty() && known.problem != Problem::session_over) {  // what the request was about does not matter then
+    const std::string shown = util::quoted(subject);                 // bounded, and free of control characters
     text += ": " + shown.substr(1, shown.size() - 2);
   }
   text += ": " + std::string(explanation(code)) + " (" +
-          (known == nullptr ? std::to_string(code) : std::string(known->name)) + ")";
-  return {known == nullptr ? errc::protocol : known->for_caller, text};
+          (known.name.empty() ? std::to_string(code) : std::string(known.name)) + ")";
+  return {known.for_caller, text};
 }
 
 }  // namespace dlock::zookeeper

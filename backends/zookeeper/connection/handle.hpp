@@ -23,7 +23,7 @@ enum class Problem {
   node_exists,
   unknown_outcome,  // the connection broke, or the operation timed out: it may have been carried out, or may still be
   session_over,     // expired, or the handle is closed: every request of it ends like this
-  not_executed,     // the server refused just now; worth another try
+  not_executed,     // the server refused for now, which may end by itself or by an operator; worth another try
   no_rights,        // ACL or authentication
   other,            // wrong arguments, an unsupported operation: trying again does not help
 };

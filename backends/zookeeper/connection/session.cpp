@@ -36,6 +36,12 @@ constexpr milliseconds between_looks{1};  // at least
 // However short a session is asked for: servers grant more (minSessionTimeout), and some networks need it to connect.
 constexpr milliseconds longest_patience_at_least{1000};
 
+constexpr std::chrono::seconds longest_pause{2};
+// A server that stops breaks a connection or two. So many in a row that break upon a request are a refusal.
+constexpr std::size_t refused_from = 3;
+// A connection that stood for so long is good, although what broke the one before was not asked again.
+constexpr std::chrono::seconds lasting{10};
+
 std::string text(std::chrono::nanoseconds duration) {
   return util::to_text(std::chrono::duration_cast<milliseconds>(duration));
 }
@@ -47,8 +53,8 @@ Session::Session(Executor& executor, const Options& options, HandleFactory handl
       options_(options),
       handles_(std::move(handles)),
       user_(user),
-      reconnect_(executor, {.longest_pause = std::chrono::seconds(2), .lasting = forever.value()},
-                 [this] { connect(); }),
+      reconnect_(executor, {.longest_pause = longest_pause, .lasting = forever.value()}, [this] { connect(); }),
+      until_used_(longest_pause),
       attempt_timer_(executor),
       connect_timer_(executor),
       heartbeat_timer_(executor),
@@ -149,8 +155,10 @@ void Session::leave_silent_host() {
 }
 
 void Session::could_not_connect_in_time() {
-  problem_ = {errc::unavailable,
-              options_.endpoint() + ": no session within the connect timeout of " + text(options_.connect_timeout)};
+  problem_ = {errc::unavailable, options_.endpoint() +
+                                     (proving_ ? ": no answer to a request within the connect timeout of "
+                                               : ": no session within the connect timeout of ") +
+                                     text(options_.connect_timeout)};
   const Failure why = problem_;
   user_.session_suspended(why);
 }
@@ -182,7 +190,6 @@ void Session::connected() {
     return dial();
   }
   attempt_timer_.disarm();
-  connect_timer_.disarm();
   silent_hosts_ = 0;
   if (fresh) {
     ++epoch_;
@@ -199,12 +206,61 @@ void Session::connected() {
                    ", another one granted " + text(granted_),
                errc::unavailable);
   }
-  if (fresh) reconnect_.ready();
-  suspended_ = false;
-  problem_ = {};
+  ++connection_;
+  proving_ = true;
+  beating_ = false;
+  good_ = false;
+  under_way_ = {};
   await_deadline();
-  beat();
+  // Before a fresh one there was a pause.
+  if (fresh || hung_up_ < 2) return beat();
+  const auto pause = std::min<std::chrono::nanoseconds>(until_used_.next(executor_), granted_ / 8);
+  heartbeat_timer_.arm(saturating_add(now, pause), [this] { beat(); });
+}
+
+// The first request was answered.
+void Session::stands() {
+  const bool fresh = reconnect_.is_connecting();
+  if (executor_.now() >= deadline_) return;  // the timer is about to say so
+  proving_ = false;
+  suspended_ = false;
+  connect_timer_.disarm();
+  problem_ = {};
+  ready_since_ = executor_.now();
+  if (fresh) reconnect_.ready();
   user_.session_ready(fresh);
+  tell_alive();
+  if (asks_nothing() && hung_up_ == 0) good();
+}
+
+// The server refuses the client, and closes the connection. A session that stood may be accepted by another one.
+void Session::refused(const Failure& why) {
+  const Failure failure{why.code, options_.endpoint() + ": " + why.detail};
+  if (reconnect_.is_connecting()) return end(failure.detail, errc::access_denied);
+  problem_ = failure;
+  user_.session_suspended(failure);
+}
+
+void Session::answered(Kind kind, const Outcome& outcome) {
+  // Counts as under way until the connection is known to be broken.
+  if (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over) return;
+  const auto index = static_cast<std::size_t>(kind);
+  if (under_way_.at(index) > 0) --under_way_.at(index);
+  doubtful_.reset(index);
+  if (!good_ && doubtful_.none() && ready()) good();
+}
+
+bool Session::asks_nothing() const noexcept {
+  return std::ranges::all_of(under_way_, [](std::size_t count) { return count == 0; });
+}
+
+void Session::good() {
+  good_ = true;
+  hung_up_ = 0;
+  doubtful_.reset();
+  until_used_.reset();
+  reconnect_.proven();
+  user_.session_good();
 }
 
 // The session may be as old as its handle, and counts from then. A lease of it is extended for the first time a quarter
@@ -215,18 +271,34 @@ bool Session::came_too_late(milliseconds granted) const {
 }
 
 void Session::disconnected() {
-  if (suspended_) return;  // what came back came too late
+  if (suspended_ && !proving_) return;  // what came back came too late
+  if (proving_ || !asks_nothing()) ++hung_up_;
+  for (std::size_t kind = 0; kind < under_way_.size(); ++kind) {
+    if (under_way_.at(kind) > 0) doubtful_.set(kind);
+  }
+  const Failure why{errc::unavailable, options_.endpoint() + ": " + why_broken()};
+  if (reconnect_.is_connecting()) return end(why.detail, errc::unavailable);  // no request of the user's was sent
+  const bool refused = std::exchange(proving_, false) && problem_.code == errc::access_denied;
   suspended_ = true;
   heartbeat_timer_.disarm();
-  problem_ = {errc::unavailable, options_.endpoint() + ": " + handle_->problem().detail};
-  const Failure why = problem_;
+  if (refused) return;  // what is known says more
+  problem_ = why;
   user_.session_suspended(why);
+}
+
+std::string Session::why_broken() const {
+  if (hung_up_ < refused_from) return handle_->problem().detail;
+  if (proving_) {
+    return "the server closes each connection upon the first request; mostly it requires an identity (auth= in the "
+           "URL) or SASL, which dlock does not support";
+  }
+  return "the server closes each connection upon requests about locks; mostly a proxy does not let them pass";
 }
 
 // --- Life ------------------------------------------------------------------------------------------------------------
 
 void Session::heard(TimePoint sent) {
-  if (!reconnect_.is_ready()) return;
+  if (!reconnect_.is_ready() && !proving_) return;
   if (executor_.now() >= deadline_) return;  // nothing is brought back to life
   // What was carried out after `sent` shows that the session lived, but the leader may count from what it had heard
   // before: from requests that are so much older that it was told of them.
@@ -245,12 +317,17 @@ void Session::heard(TimePoint sent) {
 void Session::beat() {
   heartbeat_timer_.arm(saturating_add(executor_.now(), heartbeat_interval()), [this] { beat_due(); });
   if (std::exchange(beating_, true)) return;
-  agree([this, epoch = epoch_](const Outcome& outcome) {
-    if (epoch != epoch_) return;
+  agree([this, connection = connection_](const Outcome& outcome) {
+    if (connection != connection_) return;
     beating_ = false;
-    if (outcome.problem != Problem::none) return;  // the deadline judges
-    reconnect_.proven();
-    tell_alive();
+    if (outcome.problem == Problem::session_over && outcome.failure.code == errc::access_denied) {
+      return refused(outcome.failure);
+    }
+    if (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over) return;
+    if (proving_) return stands();
+    if (outcome.problem == Problem::none) tell_alive();  // else the deadline judges
+    const bool lasted = executor_.now() >= saturating_add(ready_since_, lasting);
+    if (!good_ && asks_nothing() && lasted && ready()) good();
   });
 }
 
@@ -281,7 +358,7 @@ void Session::tell_alive() {
 void Session::await_deadline() {
   deadline_timer_.arm(deadline_, [this] {
     if (executor_.now() < deadline_) return await_deadline();
-    end(overdue(), errc::unavailable);
+    end(problem_.code == errc::access_denied ? problem_.detail : overdue(), errc::unavailable);
   });
 }
 
@@ -322,6 +399,8 @@ void Session::rest() {
   if (reconnect_.is_idle() || reconnect_.is_over()) return;
   reconnect_.rest();
   held_back_ = false;
+  hung_up_ = 0;
+  doubtful_.reset();
   forget_times();
   problem_ = {};
   retire_handle();
@@ -329,6 +408,8 @@ void Session::rest() {
 }
 
 void Session::forget_times() {
+  ++connection_;
+  proving_ = false;
   attempt_timer_.disarm();  // there is none to look at
   connect_timer_.disarm();
   heartbeat_timer_.disarm();

@@ -1,11 +1,19 @@
 // A session of the client: one at a time, kept alive, judged by our own clock, and replaced when it has ended.
 //
-//   idle --want()--> connecting --> ready <--> suspended
-//                        ^            |            |
-//                        |            v            v
-//                        +------- pausing <-- expired, or the deadline has passed
+//   idle --want()--> connecting --> proving --> ready --> suspended --> proving
+//                        ^            |           |           |
+//                        |            v           v           v
+//                        +--------- pausing <-- expired, or the deadline has passed
 //
 // rest() leads from each of them back to idle; close() is the end.
+//
+// Proving: a connection stands, and its first request, a heartbeat, is not answered yet. Nothing else is sent before
+// that: a server that refuses the client answers the first request, and closes. If more had been sent, that answer
+// would mostly be lost.
+//
+// A connection is good once a request about locks was answered over it. Some servers and proxies close the connection
+// upon requests, or upon requests of one kind: then the next connection is good once a request of that kind was
+// answered, or after some time. Until one is good, there is a pause before each is used. The pauses grow.
 //
 // The heartbeat is a write, of nothing: the removal of a node that never exists. Servers that are cut off from the
 // ensemble go on answering reads and the client library's own pings from what they remember, and a leader that has lost
@@ -20,7 +28,10 @@
 // still has; then there is a new one.
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -30,6 +41,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dlock/backoff.hpp>
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
@@ -55,10 +67,13 @@ class Session final : private Handle::Listener {
     User& operator=(const User&) = delete;
     // A session stands (again). `fresh`: it is a new one, and nothing of the one before is left.
     virtual void session_ready(bool fresh) = 0;
+    // Behind that: the connection is good, or no request about locks was to be sent. May be called from answered().
+    virtual void session_good() {}
     // The server answered: ephemeral nodes are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
     // Not connected just now; the nodes may be there until session_alive()'s last time. Also: no session could be made.
-    // Attempts go on by themselves, unless the reason is errc::access_denied: then only after the next want().
+    // Repeated for each connection that breaks before it was ready. Attempts go on by themselves, unless no session
+    // stands and the reason is errc::access_denied: then only after the next want().
     virtual void session_suspended(const Failure& why) = 0;
     // The session's nodes can no longer be relied on: it expired, or was not confirmed in time. Its watches fire.
     // The reason is errc::lost.
@@ -114,6 +129,10 @@ class Session final : private Handle::Listener {
   // carried out, after `sent`. Reads and syncs say nothing: a server that has lost the ensemble answers them for a
   // while from what it remembers, and the session may have been ended by the others meanwhile.
   void heard(TimePoint sent);
+  // A request about locks is sent, and this is its outcome.
+  enum class Kind { create, set, remove, read };
+  void asked(Kind kind) noexcept { ++under_way_.at(static_cast<std::size_t>(kind)); }
+  void answered(Kind kind, const Outcome& outcome);
   // Sends a write of nothing, the heartbeat's. Once it is answered (no problem), what is read in this session is no
   // older than the call. Only while ready().
   void agree(Handle::DoneHandler done);
@@ -135,7 +154,12 @@ class Session final : private Handle::Listener {
   void could_not_connect_in_time();
   [[nodiscard]] bool came_too_late(std::chrono::milliseconds granted) const;
   void connected();
+  void stands();
+  void refused(const Failure& why);
+  void good();
+  [[nodiscard]] bool asks_nothing() const noexcept;
   void disconnected();
+  [[nodiscard]] std::string why_broken() const;
   void beat();
   void beat_due();
   void tell_alive();
@@ -156,7 +180,15 @@ class Session final : private Handle::Listener {
   User& user_;
   common::Reconnect reconnect_;  // ready: a session stands, or is suspended
   bool suspended_ = false;
-  bool held_back_ = false;  // a wish does not end the pause
+  std::uint64_t connection_ = 0;  // grows with each
+  bool proving_ = false;
+  bool good_ = false;
+  TimePoint ready_since_;
+  std::array<std::size_t, 4> under_way_{};  // requests about locks over this connection, of each kind
+  std::bitset<4> doubtful_;  // the kinds that were under way when a connection broke, and not answered since
+  std::size_t hung_up_ = 0;  // connections that broke upon a request since one was good
+  Backoff until_used_;       // after those
+  bool held_back_ = false;   // a wish does not end the pause
   std::unique_ptr<Handle> handle_;
   std::vector<std::unique_ptr<Handle>> closing_;
   std::function<void()> closed_;

@@ -66,7 +66,7 @@ void Parents::created(const std::shared_ptr<Work>& work, const Outcome& outcome)
     case Problem::unknown_outcome:
     case Problem::session_over:
     case Problem::not_executed:
-      return work->done({.status = Status::again, .failure = outcome.failure});
+      return work->done({.status = Status::again, .failure = requests_.reason_of(outcome.failure)});
     case Problem::no_rights:
     case Problem::other:
       return work->done({.status = Status::refused, .failure = outcome.failure});

@@ -19,67 +19,82 @@ namespace dlock::zookeeper {
 // In tasks only, and only while ready(). Handlers are not called once the session's handle is destroyed, so a caller
 // that waits for one also listens for the end of the session.
 class Requests {
+  using Kind = Session::Kind;
+  // Tells the session of a request about locks that is sent now, and of its answer before done.
+  template <class Done>
+  [[nodiscard]] auto answered(Kind kind, Done done) {
+    session_.asked(kind);
+    return [this, kind, done = std::move(done)](const Outcome& outcome, auto... answer) {
+      session_.answered(kind, outcome);
+      done(outcome, std::move(answer)...);
+    };
+  }
+
  public:
   explicit Requests(Session& session) noexcept : session_(session) {}
 
   [[nodiscard]] Session& session() const noexcept { return session_; }
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
+  // Why a request was not answered: while the session is not ready, that knows more.
+  [[nodiscard]] Failure reason_of(const Failure& why) const { return ready() ? why : session_.problem(); }
   // Creates and removes of the latest session that are not answered yet.
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return epoch_ == session_.epoch() ? writes_ : 0; }
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handle::Handler<Handle::Created> done) {
-    session_.handle().create(
-        path, data, kind,
-        [this, epoch = write(), done = std::move(done)](const Outcome& outcome, Handle::Created created) {
-          written(epoch);
-          heard(outcome);
-          done(outcome, std::move(created));
-        });
+    session_.handle().create(path, data, kind,
+                             answered(Kind::create, [this, epoch = write(), done = std::move(done)](
+                                                        const Outcome& outcome, Handle::Created created) {
+                               written(epoch);
+                               heard(outcome);
+                               done(outcome, std::move(created));
+                             }));
   }
   void set(const std::string& path, const std::string& data, Handle::DoneHandler done) {
-    session_.handle().set(path, data, written(std::move(done)));
+    session_.handle().set(path, data, written(Kind::set, std::move(done)));
   }
   void remove(const std::string& path, Handle::DoneHandler done) {
-    session_.handle().remove(path, written(std::move(done)));
+    session_.handle().remove(path, written(Kind::remove, std::move(done)));
   }
   void remove_childless(const std::string& path, Handle::DoneHandler done) {
-    session_.handle().remove_childless(path, written(std::move(done)));
+    session_.handle().remove_childless(path, written(Kind::remove, std::move(done)));
   }
 
   // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost the
   // others, and those end sessions.
   void get(const std::string& path, Handle::Handler<Handle::Node> done) {
-    session_.handle().get(path, 0, std::move(done));
+    session_.handle().get(path, 0, answered(Kind::read, std::move(done)));
   }
   void children(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
-    session_.handle().children(path, 0, std::move(done));
+    session_.handle().children(path, 0, answered(Kind::read, std::move(done)));
   }
   // The same, setting a watch; nullptr: none can be set.
   void get(const std::string& path, Watches::Interest* watch, Handle::Handler<Handle::Node> done) {
     if (watch == nullptr) return get(path, std::move(done));
-    session_.handle().get(path, watch->id(), watch->counted(std::move(done)));
+    session_.handle().get(path, watch->id(), answered(Kind::read, watch->counted(std::move(done))));
   }
   void exists(const std::string& path, Watches::Interest& watch, Handle::Handler<Stat> done) {
-    session_.handle().exists(path, watch.id(), watch.counted(std::move(done)));
+    session_.handle().exists(path, watch.id(), answered(Kind::read, watch.counted(std::move(done))));
   }
   void children(const std::string& path, Watches::Interest* watch, Handle::Handler<std::vector<std::string>> done) {
     if (watch == nullptr) return children(path, std::move(done));
-    session_.handle().children(path, watch->id(), watch->counted(std::move(done)));
+    session_.handle().children(path, watch->id(), answered(Kind::read, watch->counted(std::move(done))));
   }
 
   // The same, no older than the call, whatever server is asked: costs a write of nothing.
   void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
-    session_.handle().get(path, 0, behind_agreement<Handle::Node>(std::move(done)));
+    session_.handle().get(path, 0, answered(Kind::read, behind_agreement<Handle::Node>(std::move(done))));
   }
   void children_latest(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
-    session_.handle().children(path, 0, behind_agreement<std::vector<std::string>>(std::move(done)));
+    session_.handle().children(path, 0,
+                               answered(Kind::read, behind_agreement<std::vector<std::string>>(std::move(done))));
   }
   // The same without the write: older only where the leader has been deposed and does not know it yet.
   void get_synced(const std::string& path, Handle::Handler<Handle::Node> done) {
-    session_.handle().get(path, 0, behind_sync<Handle::Node>(path, std::move(done)));
+    session_.handle().get(path, 0, answered(Kind::read, behind_sync<Handle::Node>(path, std::move(done))));
   }
   void children_synced(const std::string& path, Handle::Handler<std::vector<std::string>> done) {
-    session_.handle().children(path, 0, behind_sync<std::vector<std::string>>(path, std::move(done)));
+    session_.handle().children(path, 0,
+                               answered(Kind::read, behind_sync<std::vector<std::string>>(path, std::move(done))));
   }
 
   // Which of Curator's semaphore_children of the lock's node has children; "": there is no semaphore in use. On
@@ -137,12 +152,12 @@ class Requests {
     ++writes_;
     return epoch_;
   }
-  [[nodiscard]] Handle::DoneHandler written(Handle::DoneHandler done) {
-    return [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
+  [[nodiscard]] Handle::DoneHandler written(Kind kind, Handle::DoneHandler done) {
+    return answered(kind, [this, epoch = write(), done = std::move(done)](const Outcome& outcome) {
       written(epoch);
       heard(outcome);
       done(outcome);
-    };
+    });
   }
   void written(std::uint64_t epoch) noexcept {
     if (epoch == epoch_) --writes_;

@@ -93,7 +93,7 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
       if (first) unresolved_.erase(attempt.request.owner);  // it is the latest
       return again(id);
     default:
-      return fail(id, outcome.failure);
+      return fail(id, {outcome.failure.code, requests_.reason_of(outcome.failure).detail});
   }
   if (node.stat.owner == 0) {
     // Not for us to remove: that would hit the lock of a faster client.
@@ -162,7 +162,11 @@ void Ephemeral::again(AttemptId id) {
 }
 
 bool Ephemeral::may_repeat(AttemptId id) {
-  if (requests_.ready() && ++find(id)->repeats <= max_repeats) return true;
+  if (!requests_.ready()) {
+    fail(id, {errc::unavailable, requests_.session().problem().detail});
+    return false;
+  }
+  if (++find(id)->repeats <= max_repeats) return true;
   fail(id, {errc::unavailable, "node " + util::quoted(find(id)->path) + " keeps appearing and disappearing"});
   return false;
 }
@@ -172,7 +176,7 @@ bool Ephemeral::may_repeat(AttemptId id) {
 void Ephemeral::grant(AttemptId id, const Stat& stat) {
   const Attempt& attempt = *find(id);
   Session& session = requests_.session();
-  if (!session.ready() || stat.owner != session.id() || host_.executor().now() >= session.valid_until()) {
+  if (!session.ready() || stat.owner != session.id() || may_be_over(session.valid_until(), host_.executor().now())) {
     return no_answer(id, {errc::ambiguous, "the session broke while the lock was granted"});
   }
   const Grant grant{.name = attempt.request.name,
@@ -205,7 +209,7 @@ void Ephemeral::no_answer(AttemptId id, const Failure& why) {
   const Attempt& attempt = *find(id);
   if (!attempt.creating && !unresolved_.contains(attempt.request.owner)) return fail(id, why);
   unresolved_.insert(attempt.request.owner);
-  fail(id, {errc::ambiguous, why.detail});
+  fail(id, {errc::ambiguous, requests_.reason_of(why).detail});
 }
 
 void Ephemeral::answer(AttemptId id, TryOutcome outcome) {

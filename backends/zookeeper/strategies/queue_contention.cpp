@@ -307,7 +307,7 @@ void QueueContention::grant() {
   Session& session = client_.requests_.session();
   // If it was heard while the connection broke, ask again, or start again with the next session.
   if (!can_ask()) return;
-  if (client_.host_.executor().now() >= session.valid_until()) return retry_later();
+  if (may_be_over(session.valid_until(), client_.host_.executor().now())) return retry_later();
   const Grant grant{.name = request_.name,
                     .owner = request_.owner,
                     .token = FencingToken(static_cast<std::uint64_t>(walk_.created())),
@@ -361,9 +361,10 @@ void QueueContention::retry_later() {
 }
 
 void QueueContention::pause(const Failure& why) {
-  if (!request_.wait) return fail(why);
+  const Failure reason = client_.requests_.reason_of(why);
+  if (!request_.wait) return fail({why.code, reason.detail});
   retry_later();
-  sink_.unreachable(why);
+  sink_.unreachable(reason);
 }
 
 void QueueContention::trouble(const Outcome& outcome) {

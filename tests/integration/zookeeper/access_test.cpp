@@ -1,4 +1,7 @@
 // What the server does not let us do.
+#include <functional>
+
+#include "tests/support/recording_observer.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
@@ -123,6 +126,71 @@ TEST_F(AccessTest, ALockWhoseNodeIsAnEphemeralOneOfSomebodyElseIsRefused) {
   std::error_code error;
   (void)lock.acquire({.wait = conformance::guard()}, error);
   EXPECT_EQ(error, errc::protocol) << error.message();
+}
+
+// A server that answers the first request of a client without an identity by a refusal, and closes the connection.
+class IdentityTest : public AccessTest {
+ protected:
+  IdentityTest()
+      : AccessTest({.properties = {"zookeeper.enforce.auth.enabled=true", "zookeeper.enforce.auth.schemes=digest"}}) {}
+};
+
+TEST_F(IdentityTest, AClientWithoutIdentity_IsRefusedWithTheReasonAndNeverReportedAsConnected) {
+  for (const std::string& strategy : tested_strategies()) {
+    const auto observer = std::make_shared<RecordingObserver>();
+    const Client client = steady({.observer = observer}, "strategy=" + strategy);
+    DistributedLock lock = client.lock("a");
+    const std::vector<std::function<void()>> calls = {
+        [&] { (void)lock.acquire({.wait = 0s}); },
+        [&] { (void)lock.acquire({.wait = conformance::guard()}); },
+        [&] { (void)client.inspect("a"); },
+    };
+    for (const auto& call : calls) {
+      try {
+        call();
+        ADD_FAILURE() << "it was not refused";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), errc::access_denied);
+        EXPECT_NE(e.detail().find("auth="), std::string::npos) << e.detail();
+      }
+    }
+    EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "auth="));
+    EXPECT_EQ(observer->count("connected") + observer->count("reconnecting"), 0U);
+  }
+  const Client known = steady({}, alice);
+  DistributedLock lock = known.lock("a");
+  EXPECT_TRUE(take(lock).release());
+}
+
+class QuotaTest : public AccessTest {
+ protected:
+  QuotaTest() : AccessTest({.properties = {"zookeeper.enforceQuota=true"}}) {}
+  // setquota -N of zkCli.sh.
+  void allow_nodes(int count) {
+    zk.create_all("/zookeeper/quota/dlock");
+    zk.create("/zookeeper/quota/dlock/zookeeper_limits",
+              "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=" + std::to_string(count));
+    zk.create("/zookeeper/quota/dlock/zookeeper_stats", "count=0,bytes=0");
+  }
+};
+
+TEST_F(QuotaTest, AWaiterWhileTheQuotaIsUsedUp_WaitsUntilItIsNot) {
+  const auto observer = std::make_shared<RecordingObserver>();
+  const Client client = steady({.observer = observer});
+  DistributedLock other = client.lock("other");
+  Lease lease = take(other);
+  DistributedLock lock = client.lock("a");
+  EXPECT_TRUE(take(lock).release());
+  allow_nodes(4);  // those of the two locks, and of the holder
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  Pending waiting(lock, {});
+  await("the waiter is refused", [&] { return observer->count("warning a") == 1; });
+  EXPECT_NE(observer->last_warning.reason.detail.find("QUOTAEXCEEDED"), std::string::npos);
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_EQ(observer->count("warning a"), 1U);
 }
 
 class ShortSessionsTest : public AccessTest {

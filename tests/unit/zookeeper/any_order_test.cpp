@@ -111,7 +111,7 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyOrderTest, testing::Values(Space::lock, Space::read_write, Space::semaphore),
-                         [](const auto& info) { return "kind" + std::to_string(static_cast<int>(info.param)); });
+                         [](const auto& kind) { return "kind" + std::to_string(static_cast<int>(kind.param)); });
 
 TEST_P(AnyOrderTest, NobodyIsForgottenAndNeverAreTooManyIn) {
   for (unsigned seed = 0; seed < 300 && !HasFailure(); ++seed) run(seed);

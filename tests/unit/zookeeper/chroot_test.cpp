@@ -72,7 +72,7 @@ TEST_F(ChrootTest, IsMadeOverTheNextConnectionWhereOneBreaks) {
   ensemble.disconnect();
   engine.run();
   ensemble.reconnect();
-  engine.run();
+  engine.advance(100ms);
   EXPECT_TRUE(ensemble.exists("/a/b"));
 }
 

@@ -37,8 +37,8 @@ class ElectionTest : public BackendTest, public testing::WithParamInterface<cons
 };
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ElectionTest, testing::Values("sequential", "sequential-herd", "ephemeral"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& strategy) {
+                           std::string name = strategy.param;
                            std::erase(name, '-');
                            return name;
                          });

@@ -333,6 +333,15 @@ TEST_F(EphemeralTest, ATryOfALockThatComesAndGoesEnds) {
   EXPECT_GT(times, 0);
 }
 
+TEST_F(EphemeralTest, ATryWhoseConnectionBreaksBetweenItsRequests_NamesThatReason) {
+  put_theirs();
+  break_behind([this](const FakeRequest& request) {
+    if (request.kind == Kind::get) ensemble.remove(parent);
+    return request.kind == Kind::get;
+  });
+  EXPECT_TRUE(failed(*contend(*backend, false), errc::unavailable, "disconnected"));
+}
+
 TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
   next(Kind::create, Fate::lose_answer);
   auto attempt = contend(*backend, false);
@@ -439,7 +448,7 @@ TEST_F(EphemeralTest, AReconnectionRepeatsNothingThatIsUnderWay) {
   ensemble.reconnect();
   engine.run();
   EXPECT_EQ(attempt->busy_reports, 1);
-  EXPECT_EQ(requests_since(before, Kind::get), 1U);
+  EXPECT_EQ(requests_since(before, Kind::create), 1U);
 }
 
 // Whoever holds it by now is not touched.

@@ -10,6 +10,8 @@ namespace dlock::zookeeper {
 
 namespace {
 
+constexpr int requires_auth = -124;
+
 // The library's code where it means one thing only.
 int code_of(Problem problem) {
   switch (problem) {
@@ -190,8 +192,9 @@ void FakeEnsemble::release_answers() {
 void FakeEnsemble::disconnect(std::int64_t session) {
   for (FakeHandle* handle : open_handles(session)) {
     if (!std::exchange(handle->connected_, false)) continue;
-    handle->fail_pending(Problem::unknown_outcome);
+    // As the client library.
     handle->tell(Handle::Event::disconnected, {errc::unavailable, "fake: disconnected"});
+    handle->fail_pending(Problem::unknown_outcome);
   }
 }
 
@@ -286,6 +289,7 @@ void FakeHandle::connect() {
     return tell(Event::expired, {errc::unavailable, "fake: session expired"});
   }
   connected_ = true;
+  shut_out_ = false;
   timeout_ = ensemble_.granted.value_or(asked_);
   tell(Event::connected, {});
   if (ensemble_.dialling == Dialling::refuse_auth) {
@@ -341,6 +345,9 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
     answer.unsent = carry_out;
   } else if (!connected_) {
     answer.problem = Problem::unknown_outcome;
+  } else if (ensemble_.dialling == FakeEnsemble::Dialling::require_auth) {
+    shut_out_ = true;
+    answer.problem = Problem::session_over;
   } else {
     const auto decide = ensemble_.fate;  // which may replace itself
     const Fate fate = decide ? decide(request) : Fate::answer;
@@ -353,10 +360,12 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
   }
   pending_.push_back(std::move(answer));
   post([this] { deliver(); });
+  if (shut_out_) post([this] { ensemble_.disconnect(session_); });
 }
 
 Outcome FakeHandle::outcome(Problem problem, TimePoint sent) const {
-  return {.problem = problem, .failure = failure_of(code_of(problem), "fake"), .sent = sent};
+  const int code = shut_out_ && problem == Problem::session_over ? requires_auth : code_of(problem);
+  return {.problem = problem, .failure = failure_of(code, "fake"), .sent = sent};
 }
 
 void FakeHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
@@ -461,6 +470,7 @@ void FakeHandle::sync(const std::string& path, DoneHandler done) {
 void FakeHandle::close(std::function<void()> done) {
   ++ensemble_.closed;
   listener_ = nullptr;
+  shut_out_ = false;
   const bool was_connected = std::exchange(connected_, false);
   over_ = true;
   fail_pending(Problem::session_over);

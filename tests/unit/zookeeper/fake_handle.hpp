@@ -63,7 +63,8 @@ class FakeEnsemble {
   [[nodiscard]] HandleFactory handles();
 
   // What becomes of the next handle, and of a reconnect().
-  enum class Dialling { accept, silence, refuse, fail, refuse_auth };  // refuse: nobody listens
+  // refuse: nobody listens. require_auth: the first request is answered with a refusal, and the connection closed.
+  enum class Dialling { accept, silence, refuse, fail, refuse_auth, require_auth };
   Dialling dialling = Dialling::accept;
   std::optional<std::chrono::milliseconds> granted;  // by default what was asked for
   // Hosts that accept connections and never answer. A handle goes to the first of its hosts.
@@ -198,6 +199,7 @@ class FakeHandle final : public Handle {
   bool waits_ = false;  // for a server that does not answer
   bool connected_ = false;
   bool over_ = false;  // expired, failed or closed
+  bool shut_out_ = false;
   std::deque<Answer> pending_;
   std::vector<WatchId> missed_;  // fired while not connected
   Lifetime lifetime_;

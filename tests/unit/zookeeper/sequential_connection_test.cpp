@@ -156,7 +156,7 @@ TEST_F(SequentialConnectionTest, AGrantIsValidWhenItIsTold) {
 
 // --- What is not asked twice -----------------------------------------------------------------------------------------
 
-TEST_F(SequentialConnectionTest, AReconnectionRepeatsNoSearchThatIsUnderWay) {
+TEST_F(SequentialConnectionTest, ASearchThatIsAnsweredBeforeTheSessionIsReadyIsRepeatedOnce) {
   next(Kind::create, Fate::lose_answer);
   const auto attempt = contend(*backend);
   const std::size_t before = ensemble.requests.size();
@@ -166,10 +166,10 @@ TEST_F(SequentialConnectionTest, AReconnectionRepeatsNoSearchThatIsUnderWay) {
   ensemble.reconnect();
   engine.run();
   EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(requests_since(before, Kind::children), 2U) << "the search, and the list once our node is found";
+  EXPECT_EQ(requests_since(before, Kind::children), 3U) << "the searches, and the list once our node is found";
 }
 
-TEST_F(SequentialConnectionTest, AReconnectionRepeatsNoFirstLookThatIsUnderWay) {
+TEST_F(SequentialConnectionTest, AFirstLookThatIsAnsweredBeforeTheSessionIsReadyIsRepeatedOnce) {
   const std::string holder = put_member();
   (void)contend(*backend, false);
   ensemble.remove(holder);
@@ -180,7 +180,7 @@ TEST_F(SequentialConnectionTest, AReconnectionRepeatsNoFirstLookThatIsUnderWay) 
   ensemble.reconnect();
   engine.run();
   EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(requests_since(before, Kind::children), 2U) << "the look, and the list behind the create";
+  EXPECT_EQ(requests_since(before, Kind::children), 3U) << "the looks, and the list behind the create";
 }
 
 TEST_F(SequentialConnectionTest, AReconnectionSaysNothingOfAQuestionThatIsUnderWay) {

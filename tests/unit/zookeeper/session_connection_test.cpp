@@ -74,7 +74,7 @@ TEST_F(SessionTest, AFactoryThatThrowsIsToldToTheUserLater) {
 TEST_F(SessionTest, RefusedCredentialsAreFinalUntilSomebodyWantsItAgain) {
   ensemble.dialling = Dialling::refuse_auth;
   connect();
-  EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
+  EXPECT_EQ(user.heard, Words{"suspended"});
   EXPECT_EQ(user.reasons.front().code, errc::access_denied);
   EXPECT_EQ(session.problem().code, errc::access_denied);
   engine.advance(1h);
@@ -82,6 +82,86 @@ TEST_F(SessionTest, RefusedCredentialsAreFinalUntilSomebodyWantsItAgain) {
   session.want();
   engine.advance(50ms);
   EXPECT_EQ(ensemble.dialled, 2);
+}
+
+// --- Servers that hang up ---
+
+TEST_F(SessionTest, AServerThatRequiresAuthentication_NamesTheReasonAndIsNotTriedAgain) {
+  ensemble.dialling = Dialling::require_auth;
+  connect();
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  EXPECT_EQ(user.reasons.front().code, errc::access_denied);
+  EXPECT_EQ(session.problem().code, errc::access_denied);
+  EXPECT_NE(session.problem().detail.find("SESSIONCLOSEDREQUIRESASLAUTH"), std::string::npos);
+  engine.advance(1h);
+  EXPECT_EQ(ensemble.dialled, 1);
+  EXPECT_EQ(ensemble.requests.size(), 1U) << "a second request would cost the answer to the first";
+  ensemble.dialling = Dialling::accept;
+  session.want();
+  engine.advance(50ms);
+  EXPECT_EQ(user.heard, (Words{"suspended", "new"}));
+}
+
+TEST_F(SessionTest, AServerThatClosesUponTheFirstRequest_IsTriedWithGrowingPausesAndNamesTheReasonOnce) {
+  hang_up();
+  connect();
+  engine.advance(60s);
+  EXPECT_GE(ensemble.dialled, 30);
+  EXPECT_LE(ensemble.dialled, 80);
+  EXPECT_EQ(user.heard, Words(user.heard.size(), "suspended"));
+  EXPECT_EQ(user.good, 0);
+  EXPECT_EQ(reasons().size(), 2U) << "one of a connection that broke, and one of a server that refuses";
+  EXPECT_NE(session.problem().detail.find("auth="), std::string::npos) << session.problem().detail;
+  ensemble.fate = nullptr;
+  engine.advance(2s);
+  EXPECT_TRUE(session.ready());
+  EXPECT_EQ(user.good, 0) << "nothing about locks was asked";
+  engine.advance(15s);
+  EXPECT_EQ(user.good, 1) << "but it lasts";
+}
+
+TEST_F(ReadySessionTest, AServerThatRequiresAuthenticationAtAReconnection_EndsNoLockBeforeItsTime) {
+  ensemble.disconnect();
+  ensemble.dialling = Dialling::require_auth;
+  ensemble.reconnect();
+  engine.run();
+  EXPECT_EQ(user.heard, (Words{"new", "suspended", "suspended"}));
+  EXPECT_EQ(user.reasons.back().code, errc::access_denied);
+  EXPECT_EQ(session.problem().code, errc::access_denied);
+  ensemble.dialling = Dialling::accept;  // of another one
+  ensemble.reconnect();
+  engine.advance(1s);
+  EXPECT_EQ(user.heard, (Words{"new", "suspended", "suspended", "again"}));
+  ensemble.disconnect();
+  ensemble.dialling = Dialling::require_auth;
+  ensemble.reconnect();
+  engine.advance(session.valid_until() - engine.now());
+  EXPECT_EQ(user.heard.back(), "lost");
+  EXPECT_NE(user.reasons.back().detail.find("SESSIONCLOSEDREQUIRESASLAUTH"), std::string::npos)
+      << user.reasons.back().detail;
+}
+
+TEST_F(ReadySessionTest, AServerThatClosesUponTheFirstRequestOfAReconnection_IsAskedWithGrowingPauses) {
+  hang_up();
+  ensemble.disconnect();
+  const auto before = ensemble.heartbeats();
+  for (int i = 0; i < 4000; ++i) {
+    ensemble.reconnect();  // as the client library does by itself
+    engine.advance(1ms);
+  }
+  EXPECT_LE(ensemble.heartbeats() - before, 12U);
+  EXPECT_EQ(reasons().size(), 2U);
+  ensemble.fate = nullptr;
+  engine.advance(2s);
+  EXPECT_EQ(user.heard.back(), "again");
+}
+
+TEST_F(SessionTest, AnUnansweredFirstRequest_IsNamedWhenTheConnectTimeoutIsOver) {
+  answer_with(Fate::hold_answer);
+  connect();
+  engine.advance(5s);
+  EXPECT_EQ(user.heard, Words{"suspended"});
+  EXPECT_NE(session.problem().detail.find("no answer to a request"), std::string::npos) << session.problem().detail;
 }
 
 // --- Watches ---

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ using Words = std::vector<std::string>;
 
 struct RecordingUser final : Session::User {
   void session_ready(bool fresh) override { heard.emplace_back(fresh ? "new" : "again"); }
+  void session_good() override { ++good; }
   void session_alive(TimePoint valid_until) override { alive.push_back(valid_until); }
   void session_suspended(const Failure& why) override {
     heard.emplace_back("suspended");
@@ -31,6 +33,7 @@ struct RecordingUser final : Session::User {
   }
   std::function<void()> when_lost;
   std::vector<std::string> heard;
+  int good = 0;
   std::vector<TimePoint> alive;
   std::vector<Failure> reasons;
 };
@@ -48,6 +51,18 @@ class SessionTest : public testing::Test {
   }
   void answer_with(Fate fate) {
     ensemble.fate = [fate](const FakeRequest&) { return fate; };
+  }
+  // Each request ends its connection, unanswered.
+  void hang_up() {
+    ensemble.fate = [this](const FakeRequest& request) {
+      ensemble.disconnect(request.session);
+      return Fate::lose_request;
+    };
+  }
+  [[nodiscard]] std::set<std::string> reasons() const {
+    std::set<std::string> all;
+    for (const Failure& why : user.reasons) all.insert(why.detail);
+    return all;
   }
   [[nodiscard]] TimePoint safe_after(TimePoint sent) const { return lease_valid_until(sent, 9s) - 2250ms; }
 

@@ -215,7 +215,7 @@ TEST_F(ReadySessionTest, AReconnectionAloneExtendsNothing) {
   engine.run();
   EXPECT_EQ(session.valid_until(), valid_until);
   engine.advance(valid_until - engine.now());
-  EXPECT_EQ(user.heard, (Words{"new", "suspended", "again", "lost"}));
+  EXPECT_EQ(user.heard, (Words{"new", "suspended", "lost"}));
 }
 
 // --- Lost ---
