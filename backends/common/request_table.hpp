@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -59,8 +60,8 @@ class RequestTable {
   [[nodiscard]] const std::map<Id, Entry>& waiting() const noexcept { return waiting_; }
   [[nodiscard]] const std::deque<Entry>& under_way() const noexcept { return sent_; }
 
-  // All that wait, in the order of their ids.
-  [[nodiscard]] std::vector<Entry> take_waiting();
+  // Those that wait, in the order of their ids; at most so many.
+  [[nodiscard]] std::vector<Entry> take_waiting(std::size_t most = std::numeric_limits<std::size_t>::max());
   // The oldest of those that were sent, because its answer is there. nullopt: nothing was asked.
   [[nodiscard]] std::optional<Entry> take_oldest();
   // One of those that were sent. nullopt: there is none of that id.

@@ -17,11 +17,12 @@ auto RequestTable<Payload>::sent(Entry entry) -> Entry& {
 }
 
 template <class Payload>
-auto RequestTable<Payload>::take_waiting() -> std::vector<Entry> {
+auto RequestTable<Payload>::take_waiting(std::size_t most) -> std::vector<Entry> {
   std::vector<Entry> out;
-  out.reserve(waiting_.size());
-  for (auto& [id, entry] : waiting_) out.push_back(std::move(entry));
-  waiting_.clear();
+  out.reserve(std::min(most, waiting_.size()));
+  auto at = waiting_.begin();
+  for (; at != waiting_.end() && out.size() < most; ++at) out.push_back(std::move(at->second));
+  waiting_.erase(waiting_.begin(), at);
   return out;
 }
 

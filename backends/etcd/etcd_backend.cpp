@@ -149,9 +149,9 @@ void EtcdBackend::client_ready() {
   if (!life.over()) watches_.client_ready();
 }
 
-void EtcdBackend::client_down(const Failure& why) {
+void EtcdBackend::client_down(const Failure& why, bool in_order) {
   watches_.client_down();
-  session_.client_down(why);
+  session_.client_down(why, in_order);
 }
 
 void EtcdBackend::session_ready() {
@@ -177,8 +177,8 @@ void EtcdBackend::broken(const Failure& why) {
 void EtcdBackend::cluster_changed() {
   host_.warn({.name = "",
               .reason = {errc::protocol, options_.endpoint() +
-                                             ": a different etcd cluster answers now, perhaps one that was restored "
-                                             "from a snapshot; fencing tokens may be smaller than earlier ones"}});
+                                             ": a different etcd cluster answers now, or one that was restored from a "
+                                             "snapshot; fencing tokens may be smaller than earlier ones"}});
 }
 
 std::unique_ptr<Backend> make_etcd_backend(BackendHost& host, const BackendConfig& config) {

@@ -46,7 +46,8 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   class KeyWatch;
 
   void client_ready() override;
-  void client_down(const Failure& why) override;
+  void client_logged_in() override { watches_.client_ready(); }
+  void client_down(const Failure& why, bool in_order) override;
   void session_ready() override;
   void session_alive(TimePoint valid_until) override { queue_.session_alive(valid_until); }
   void session_suspended(const Failure& why) override;

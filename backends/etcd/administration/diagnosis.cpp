@@ -70,6 +70,10 @@ class Examination : public std::enable_shared_from_this<Examination> {
     if (status.value().leader == 0) add(Severity::error, "leader", "the cluster has no leader at the moment");
     findings_.push_back(judge_size(status.value().database_size));
     judge_encryption();
+    if (client_.login_is_off()) {
+      add(Severity::warning, "authentication",
+          "authentication is not enabled, so the user and password of the URL are not checked");
+    }
     client_.call(method_alarm, {}, deadline_,
                  [self = shared_from_this()](const auto& alarms, TimePoint) { self->judge_alarms(alarms); });
   }

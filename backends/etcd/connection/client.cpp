@@ -9,6 +9,8 @@ namespace {
 
 // A connection that stood for so long was good.
 constexpr std::chrono::seconds proof_time{2};
+// If a member closes a connection sooner, that is reported, and not because the connection was idle.
+constexpr std::chrono::seconds shortest_idle_limit{1};
 constexpr const char* token_name = "token";
 
 }  // namespace
@@ -21,7 +23,8 @@ Client::Client(Executor& executor, const Options& options, MemberFactory members
       requests_(executor, *this),
       reconnect_(executor, {.lasting = proof_time}, [this] { connect(); }),
       connect_timer_(executor),
-      metadata_{{"hasleader", "true"}} {}
+      metadata_{{"hasleader", "true"}},
+      idle_timer_(executor) {}
 
 Client::~Client() = default;
 
@@ -31,6 +34,11 @@ std::string Client::here() const {
 
 Failure Client::problem() const {
   if (reconnect_.problem().code) return reconnect_.problem();
+  if (may_send()) {
+    return {errc::unavailable, here() + ": earlier calls were not answered in time, and the server allows " +
+                                   std::to_string(member_->most_calls()) +
+                                   " concurrent streams (SETTINGS_MAX_CONCURRENT_STREAMS)"};
+  }
   return {errc::unavailable, options_.endpoint() + ": not connected yet"};
 }
 
@@ -74,14 +82,19 @@ void Client::log_in() {
 
 void Client::logged_in(GrpcStatus status) {
   login_ = 0;
-  Failure why = to_failure(status, here());
+  login_is_off_ = is_without_logins(status);
+  Failure why = login_is_off_ ? Failure{} : to_failure(status, here());
   if (!why.code) {
-    auto token = read_authenticate(token_);
-    if (!token.ok()) return down(token.failure());
-    metadata_.emplace_back(token_name, std::move(token.value()));
+    if (!login_is_off_) {
+      auto token = read_authenticate(token_);
+      if (!token.ok()) return down(token.failure());
+      metadata_.emplace_back(token_name, std::move(token.value()));
+    }
     if (!ready()) return become_ready();
     connect_timer_.disarm();
-    return send_waiting();
+    const Lifetime::Watch life = lifetime_.watch();
+    user_.client_logged_in();
+    return life.over() ? void() : send_waiting();
   }
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   down(std::move(why));
@@ -96,29 +109,27 @@ void Client::login_again() {
 void Client::become_ready() {
   connect_timer_.disarm();
   failed_hosts_ = 0;
+  ready_since_ = last_traffic_ = executor_.now();
+  is_verified_ = false;
   reconnect_.ready();
+  keep_busy();
   const Lifetime::Watch life = lifetime_.watch();
   user_.client_ready();
   if (!life.over() && ready()) send_waiting();
 }
 
 void Client::send_waiting() {
-  for (auto& entry : requests_.take_waiting()) {
-    if (may_send()) {
-      send(std::move(entry));
-    } else {
-      requests_.wait(std::move(entry));  // the connection takes no more
-    }
-  }
+  if (!has_room()) return;
+  for (auto& entry : requests_.take_waiting(member_->room())) send(std::move(entry));
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-void Client::call(std::string_view method, std::string request, TimePoint deadline, CallHandler done) {
+void Client::call(std::string_view method, std::string request, TimePoint deadline, CallHandler done, Turn turn) {
   Requests::Entry entry{.id = requests_.next_id(),
                         .deadline = deadline,
                         .payload = {.method = method, .request = std::move(request), .done = std::move(done)}};
-  if (may_send()) {
+  if (turn == Turn::first ? may_send() : has_room()) {
     send(std::move(entry));
   } else {
     requests_.wait(std::move(entry));
@@ -138,11 +149,12 @@ void Client::send(Requests::Entry entry) {
   const CallId call = member_->begin(entry.payload.method, metadata_);
   if (call == 0) {
     requests_.wait(std::move(entry));
-    return leave_later({errc::unavailable, here() + ": the member is closing the connection"});
+    return leave_closing_member();
   }
   member_->send(call, entry.payload.request, true);
   answers_.emplace(call, Answer{entry.id});
   entry.sent = executor_.now();
+  entry.payload.revision = revision_;
   entry.patience = saturating_add(entry.sent, options_.response_timeout);
   requests_.sent(std::move(entry));
   schedule_flush();
@@ -184,17 +196,26 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
   CallRequest& request = entry.payload;
   const Trouble trouble = trouble_in(status);
   if (trouble == Trouble::none) {
+    if (message && !is_ours(read_header_of(*message), request)) {
+      Failure why{errc::unavailable, here() + ": this member is of a different cluster than those before it"};
+      leave_later(why);
+      if (request.done) request.done(std::move(why), entry.sent);
+      return;
+    }
     reconnect_.proven();
     if (!request.done) return;
     if (message) return request.done(*std::move(message), entry.sent);
     return request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
   }
-  if (trouble == Trouble::unauthorized && !options_.user.empty() && !std::exchange(request.repeated, true)) {
+  const bool unauthorized = trouble == Trouble::unauthorized && !options_.user.empty();
+  if ((unauthorized || status.not_carried_out) && !std::exchange(request.repeated, true)) {
     if (!request.done) return;
     requests_.wait(std::move(entry));
-    return login_again();
+    return unauthorized ? login_again() : void();  // otherwise it is sent as soon as there is room
   }
   Failure why = to_failure(status, here());
+  // A member of a different cluster does not know the lease, either.
+  if (trouble == Trouble::no_lease && !is_verified_) why.code = errc::unavailable;
   if (trouble == Trouble::unavailable) leave_later({errc::unavailable, why.detail});
   if (request.done) request.done(std::move(why), entry.sent);
 }
@@ -202,11 +223,12 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
 // --- Streams ---------------------------------------------------------------------------------------------------------
 
 CallId Client::open_stream(std::string_view method, Stream& stream) {
-  const CallId call = member_->begin(method, metadata_);
+  if (!may_send()) return 0;
+  const CallId call = member_->begin_stream(method, metadata_);
   if (call != 0) {
     streams_.emplace(call, &stream);
   } else {
-    leave_later({errc::unavailable, here() + ": the member is closing the connection"});
+    leave_closing_member();
   }
   return call;
 }
@@ -227,6 +249,18 @@ void Client::close_stream(CallId stream) {
 
 void Client::member_drained() {
   delivering_ = false;
+  last_traffic_ = executor_.now();
+  if (!may_send()) return;
+  if (member_->closing()) return leave_closing_member();
+  send_waiting();
+}
+
+void Client::leave_closing_member() {
+  if (!requests_.under_way().empty()) return;
+  executor_.post(lifetime_.guard([this, connection = connection_] {
+    if (connection != connection_ || !ready()) return;
+    break_off({errc::unavailable, here() + ": the member is closing the connection"}, true);
+  }));
 }
 
 // Not from inside a call to us.
@@ -240,14 +274,17 @@ void Client::leave_member(Failure why) {
   if (reconnect_.is_ready()) break_off(std::move(why));
 }
 
-void Client::break_off(Failure why) {
+void Client::break_off(Failure why, bool in_order) {
   if (!member_) return;
   member_->discard();
-  down(std::move(why));
+  down(std::move(why), in_order);
 }
 
-void Client::down(Failure why) {
+void Client::down(Failure why, bool orderly) {
   const bool was_ready = reconnect_.is_ready();
+  const bool in_order = orderly && was_ready && executor_.now() >= saturating_add(ready_since_, shortest_idle_limit);
+  if (in_order) learn_idle_limit();
+  idle_timer_.disarm();
   const auto gone = std::move(member_);  // may be what called us
   delivering_ = false;
   connect_timer_.disarm();
@@ -256,7 +293,7 @@ void Client::down(Failure why) {
   streams_.clear();
   const auto under_way = requests_.take_sent();
   ++failed_hosts_;
-  const bool round_over = failed_hosts_ % hosts_.size() == 0 || common::is_final_refusal(why);
+  const bool round_over = !in_order && (failed_hosts_ % hosts_.size() == 0 || common::is_final_refusal(why));
   std::vector<Requests::Entry> waiting;
   if (round_over) waiting = requests_.take_waiting();
   if (was_ready || round_over) {
@@ -265,7 +302,7 @@ void Client::down(Failure why) {
     reconnect_.down_until(why, executor_.now());
   }
   const Lifetime::Watch life = lifetime_.watch();
-  if (was_ready || round_over) user_.client_down(why);
+  if (was_ready || round_over) user_.client_down(why, in_order);
   // Whatever ended the connection says nothing about those under way.
   if (!life.over()) fail(under_way, {errc::ambiguous, why.detail});
   if (!life.over()) fail(waiting, why);
@@ -280,9 +317,50 @@ void Client::fail(const Entries& entries, const Failure& why) {
   }
 }
 
+// --- Idle connections, other clusters --------------------------------------------------------------------------------
+
+void Client::learn_idle_limit() {
+  const std::chrono::nanoseconds idle = executor_.now() - last_traffic_;
+  if (idle < shortest_idle_limit) return;
+  const auto before = std::exchange(last_idle_, idle);
+  if (std::chrono::abs(idle - before) > before / 4) return;  // each for a reason of its own
+  const auto shorter = std::min(idle, before);
+  idle_limit_ = idle_limit_.count() == 0 ? shorter : std::min(idle_limit_, shorter);
+}
+
+// By a request, because members close connections on which HTTP/2's pings are frequent.
+void Client::keep_busy() {
+  if (idle_limit_.count() == 0) return;
+  const TimePoint due = saturating_add(last_traffic_, idle_limit_ / 4 * 3);
+  if (executor_.now() < due) return idle_timer_.arm(due, [this] { keep_busy(); });
+  last_traffic_ = executor_.now();
+  idle_timer_.arm(saturating_add(last_traffic_, idle_limit_ / 4 * 3), [this] { keep_busy(); });
+  call(method_transaction, Transaction().read({.range = {options_.prefix + ".session/"}, .keys_only = true}).request(),
+       answer_by(), [](const Result<std::string>&, TimePoint) {});  // whatever the answer is
+}
+
+bool Client::is_ours(const Header& header, const CallRequest& request) {
+  if (header.cluster == 0) return true;
+  const bool other = cluster_ != 0 && header.cluster != cluster_;
+  if (other) {
+    if (std::exchange(stranger_, connection_) != connection_) ++strangers_;
+    if (strangers_ < hosts_.size()) return false;
+  }
+  // Only the answers to transactions are of no earlier revision than what was known before.
+  const bool back =
+      !other && request.method == method_transaction && header.revision < std::min(request.revision, revision_);
+  revision_ = other || back ? header.revision : std::max(revision_, header.revision);
+  cluster_ = header.cluster;
+  is_verified_ = true;
+  strangers_ = 0;
+  if (other || back) user_.cluster_changed();
+  return true;
+}
+
 void Client::stop() {
   member_.reset();
   connect_timer_.disarm();
+  idle_timer_.disarm();
   reconnect_.stop();
   requests_.clear();
   answers_.clear();

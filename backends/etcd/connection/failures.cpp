@@ -11,37 +11,44 @@ bool says(const GrpcStatus& status, std::string_view words) {
 }
 
 bool is_about_rights(const GrpcStatus& status) {
-  return status.code == GrpcStatus::permission_denied || says(status, "user name is empty") ||
-         says(status, "invalid user ID") || says(status, "authentication is not enabled");  // for a login
+  return status.code == GrpcStatus::permission_denied || says(status, "invalid user ID");  // for a login
 }
 
 // An interceptor in front of the request says so.
 bool never_began(const GrpcStatus& status) {
-  return status.not_carried_out || says(status, "etcdserver: no leader") || says(status, "too many requests");
+  return status.not_carried_out || says(status, "etcdserver: no leader") || says(status, "too many requests") ||
+         says(status, "not supported for learner") || says(status, "etcdserver: not capable");
 }
 
 }  // namespace
+
+bool is_without_logins(const GrpcStatus& status) {
+  return says(status, "authentication is not enabled");
+}
 
 Trouble trouble_in(const GrpcStatus& status) {
   if (status.code == GrpcStatus::ok) return Trouble::none;
   if (says(status, "requested lease not found")) return Trouble::no_lease;
   if (is_about_rights(status)) return Trouble::refused;
-  // An administrator changed rights since the login; a signed token (JWT) is invalid then.
-  if (says(status, "revision of auth store is old")) return Trouble::unauthorized;
+  // An administrator changed rights since the login, where a signed token (JWT) is invalid; or switched authentication
+  // on, where a client has no token.
+  if (says(status, "revision of auth store is old") || says(status, "user name is empty")) return Trouble::unauthorized;
+  // The alarm CORRUPT, until an administrator disarms it.
+  if (says(status, "corrupt cluster")) return Trouble::overloaded;
   switch (status.code) {
     case GrpcStatus::unauthenticated:
       return Trouble::unauthorized;
-    case GrpcStatus::resource_exhausted:
+    case GrpcStatus::resource_exhausted:  // too many requests; the alarm NOSPACE
       return Trouble::overloaded;
-    case GrpcStatus::canceled:
-    case GrpcStatus::deadline_exceeded:
-    case GrpcStatus::aborted:
-    case GrpcStatus::unavailable:
-    // A time limit of the server's own, and whatever else it has no number for: it stops, is not ready, ...
-    case GrpcStatus::unknown:
-      return Trouble::unavailable;
-    default:
+    // Faults of the request.
+    case GrpcStatus::invalid_argument:
+    case GrpcStatus::out_of_range:
+    case GrpcStatus::unimplemented:
       return Trouble::refused;
+    // The member stops, is not ready, has no leader, is a learner, reached a time limit of its own, ...; unknown codes
+    // count as temporary.
+    default:
+      return Trouble::unavailable;
   }
 }
 

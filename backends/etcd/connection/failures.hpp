@@ -15,9 +15,11 @@ enum class Trouble {
   unauthorized,  // the token is not known any more: log in again, then repeat
   no_lease,      // of the session
   refused,       // trying again does not help
-  overloaded,    // trying again later may
+  overloaded,    // trying again later may: an administrator can change it
 };
 
+// Of a login: the members have authentication switched off.
+[[nodiscard]] bool is_without_logins(const GrpcStatus& status);
 [[nodiscard]] Trouble trouble_in(const GrpcStatus& status);
 // errc::ambiguous where the call may have been carried out, or may still be; errc::lost where the session's lease is
 // not known. endpoint: in front of the message.

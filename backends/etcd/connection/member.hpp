@@ -2,6 +2,7 @@
 // one; tests have one with a scripted member at the other end.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,8 +33,8 @@ class Member {
     virtual void member_ended(CallId call, GrpcStatus status) = 0;
     // All that had arrived has been handed over.
     virtual void member_drained() = 0;
-    // The connection could not be made, or has ended. Nothing follows.
-    virtual void member_closed(Failure why) = 0;
+    // The connection could not be made, or has ended; orderly: the other side closed it. Nothing follows.
+    virtual void member_closed(Failure why, bool orderly) = 0;
 
    protected:
     ~Events() = default;
@@ -47,8 +48,17 @@ class Member {
   // Starts connecting; member_opened() or member_closed() follows, never inside the call. The caller enforces the
   // deadline.
   virtual void open(TimePoint deadline) = 0;
-  // Only once it is open. 0: it takes no more calls.
+  // Only once it is open. 0: it takes no more calls. One for which there is no room waits until another has ended.
   [[nodiscard]] virtual CallId begin(std::string_view method, const Grpc::Metadata& metadata) = 0;
+  // The same for a call that stays open. If the member allows one call at a time on a connection, this one gets a
+  // connection of its own, whose end is only the end of this call.
+  [[nodiscard]] virtual CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) = 0;
+  // How many calls it takes now.
+  [[nodiscard]] virtual std::size_t room() const noexcept = 0;
+  // How many it allows at a time.
+  [[nodiscard]] virtual std::size_t most_calls() const noexcept = 0;
+  // It takes no more calls, and closes the connection when those that it has taken have ended.
+  [[nodiscard]] virtual bool closing() const noexcept = 0;
   virtual void send(CallId call, std::string_view message, bool last) = 0;
   // Nothing of it is reported any more.
   virtual void cancel(CallId call) = 0;

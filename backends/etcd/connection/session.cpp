@@ -25,7 +25,6 @@ Session::Session(Client& client, User& user)
       user_(user),
       problem_{errc::unavailable, client.options().endpoint() + ": not connected yet"},
       timer_(executor_),
-      patience_timer_(executor_),
       deadline_timer_(executor_) {}
 
 Session::~Session() = default;
@@ -51,11 +50,10 @@ void Session::client_ready() {
   if (!life.over() && lease_ != 0) beat();
 }
 
-void Session::client_down(const Failure& why) {
+void Session::client_down(const Failure& why, bool in_order) {
   stop_attempts();
-  stream_ = 0;
   problem_ = why;
-  if (closing_) return;
+  if (closing_ || in_order) return;
   // Another member may be better, and there is something to keep.
   if (lease_ != 0 && common::is_final_refusal(why)) {
     timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { client_.want(); });
@@ -67,7 +65,6 @@ void Session::stop_attempts() {
   ++attempt_;
   beating_ = false;
   timer_.disarm();
-  patience_timer_.disarm();
 }
 
 // --- A new one -------------------------------------------------------------------------------------------------------
@@ -90,7 +87,6 @@ void Session::granted(const Result<std::string>& answer, TimePoint sent, std::in
   if (grant.value().id != lease || grant.value().seconds <= 0) {
     return no_session({errc::protocol, "etcd granted a different lease than the one requested"});
   }
-  heard(grant.value().header);
   const Options& options = client_.options();
   client_.call(Transaction().put(session_key(options, lease), options.holder, lease), client_.answer_by(),
                lifetime_.guard([this, grant = grant.value(), sent, attempt = attempt_](const auto& made) {
@@ -107,6 +103,7 @@ void Session::marked(const Result<TransactionAnswer>& answer, const LeaseAnswer&
   lease_ = grant.id;
   ttl_ = std::chrono::seconds(grant.seconds);
   beat_sent_ = sent;
+  trouble_.clear();
   problem_ = {};
   alive_until(lease_valid_until(sent, ttl_));
   beat_later(saturating_add(sent, ttl_ / 3));
@@ -127,60 +124,62 @@ void Session::no_session(Failure why) {
 
 void Session::beat_later(TimePoint at) {
   beating_ = false;
-  patience_timer_.disarm();
   timer_.arm(at, [this] { beat(); });
 }
 
+// By a stream of one message each, which needs no room at the member in between.
 void Session::beat() {
   if (beating_ || lease_ == 0 || !client_.ready()) return;
-  if (stream_ == 0) stream_ = client_.open_stream(method_lease_keep_alive, *this);
-  if (stream_ == 0) return;  // another connection follows
   beating_ = true;
   beat_sent_ = executor_.now();
-  // There is to be time for two more members.
-  patience_timer_.arm(saturating_add(beat_sent_, ttl_ / 4), [this] {
-    client_.leave_member({errc::unavailable, client_.options().endpoint() + ": no answer to a keep-alive in time"});
-  });
-  client_.send(stream_, lease_request(lease_));
+  client_.call(method_lease_keep_alive, lease_request(lease_), beat_by(),
+               lifetime_.guard([this, attempt = attempt_](const Result<std::string>& answer, TimePoint) {
+                 if (attempt == attempt_) kept(answer, beat_sent_);
+               }),
+               Client::Turn::first);
 }
 
-void Session::stream_said(std::string_view message) {
-  const auto answer = read_lease(message);
-  if (!answer.ok()) return client_.leave_member(answer.failure());
-  const LeaseAnswer& kept = answer.value();
-  if (!beating_ || kept.id != lease_) return;
-  if (kept.seconds <= 0) return lose("it has expired");
-  confirm(kept, beat_sent_);
+// There is to be time for two more members.
+TimePoint Session::beat_by() const {
+  return saturating_add(beat_sent_, ttl_ / 4);
 }
 
-void Session::stream_ended(const GrpcStatus& status) {
-  stream_ = 0;
-  const TimePoint again = saturating_add(executor_.now(), soon);
-  if (trouble_in(status) != Trouble::unavailable) return beat_later(again);
-  // Not at once: the next one may do the same.
-  timer_.arm(again, [this, why = to_failure(status, client_.options().endpoint())] { client_.leave_member(why); });
+void Session::kept(const Result<std::string>& answer, TimePoint sent) {
+  if (!answer.ok()) return beat_failed(answer.failure());
+  const auto lease = read_lease(answer.value());
+  if (!lease.ok()) return client_.leave_member(lease.failure());
+  if (lease.value().id != lease_)
+    return beat_failed({errc::protocol, "a keep-alive of a different lease was answered"});
+  if (lease.value().seconds <= 0) return lose("it has expired");
+  confirm(lease.value(), sent);
+}
+
+void Session::beat_failed(const Failure& why) {
+  if (executor_.now() >= beat_by()) {
+    return client_.leave_member(
+        {errc::unavailable, client_.options().endpoint() + ": no answer to a keep-alive in time"});
+  }
+  trouble_ = ": " + why.detail;
+  beat_later(saturating_add(executor_.now(), backoff_.next(executor_)));
 }
 
 void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {
   client_.call(method_transaction,
                Transaction().read({.range = {session_key(client_.options(), lease_)}, .keys_only = true}).request(),
-               client_.answer_by(),
-               lifetime_.guard([this, kept, sent, attempt = attempt_](const auto& answer, TimePoint) {
-                 // After another beat, that one's answer is waited for.
-                 if (attempt == attempt_ && kept.id == lease_ && sent == beat_sent_) confirmed(answer, kept, sent);
-               }));
+               beat_by(), lifetime_.guard([this, kept, sent, attempt = attempt_](const auto& answer, TimePoint) {
+                 if (attempt == attempt_) confirmed(answer, kept, sent);
+               }),
+               Client::Turn::first);
 }
 
 void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent) {
-  const TimePoint again = saturating_add(executor_.now(), soon);
-  if (!answer.ok()) return beat_later(again);
+  if (!answer.ok()) return beat_failed(answer.failure());
   const auto read = read_transaction(answer.value(), {1});
   if (!read.ok()) return client_.leave_member(read.failure());
-  heard(read.value().header);
-  if (lease_ == 0) return;
   if (read.value().steps.front().keys.empty()) return lose("its key no longer exists");
-  if (read.value().header.term != kept.header.term) return beat_later(again);
+  if (read.value().header.term != kept.header.term) return beat_later(saturating_add(executor_.now(), soon));
   confirmed_ = true;
+  trouble_.clear();
   backoff_.reset();
   beat_later(saturating_add(sent, ttl_ / 3));
   alive_until(lease_valid_until(sent, std::chrono::seconds(kept.seconds)));
@@ -191,13 +190,8 @@ void Session::alive_until(TimePoint valid_until) {
   valid_until_ = std::max(valid_until_, valid_until);
   deadline_timer_.arm(valid_until_, [this] {
     lose("the cluster did not answer for " +
-         util::to_text(std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - beat_sent_)));
+         util::to_text(std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - beat_sent_)) + trouble_);
   });
-}
-
-void Session::heard(const Header& header) {
-  if (header.cluster == 0 || header.cluster == cluster_) return;
-  if (std::exchange(cluster_, header.cluster) != 0) user_.cluster_changed();
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
@@ -213,7 +207,6 @@ void Session::lose(const std::string& why) {
   stop_attempts();
   over_.push_back(std::exchange(lease_, 0));
   valid_until_ = TimePoint::min();
-  if (stream_ != 0) client_.close_stream(std::exchange(stream_, 0));
   deadline_timer_.disarm();
   problem_ = {errc::unavailable, client_.options().endpoint() + ": the session is lost: " + why};
   // Not from inside a call to us; and not at once if the next one may end as soon as this one did.

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include <dlock/backoff.hpp>
@@ -24,7 +24,7 @@
 namespace dlock::etcd {
 
 // In tasks only.
-class Session final : private Client::Stream {
+class Session final {
  public:
   // None of them is called from inside a call to the session.
   class User {
@@ -40,8 +40,6 @@ class Session final : private Client::Stream {
     virtual void session_suspended(const Failure& why) = 0;
     // The session's keys can no longer be relied on. The reason is errc::lost.
     virtual void session_lost(const Failure& why) = 0;
-    // Another cluster than before answers.
-    virtual void cluster_changed() = 0;
 
    protected:
     ~User() = default;
@@ -54,7 +52,8 @@ class Session final : private Client::Stream {
   void want();
   // The client's connection stands, or is gone.
   void client_ready();
-  void client_down(const Failure& why);
+  // in_order: that is no news, as it is made again at once.
+  void client_down(const Failure& why, bool in_order);
 
   // Whether requests of it may be sent.
   [[nodiscard]] bool ready() const noexcept;
@@ -81,14 +80,14 @@ class Session final : private Client::Stream {
   void beat_later(TimePoint at);
   // Answers to what is under way are ignored.
   void stop_attempts();
-  void stream_said(std::string_view message) override;
-  void stream_ended(const GrpcStatus& status) override;
+  void kept(const Result<std::string>& answer, TimePoint sent);
+  void beat_failed(const Failure& why);
+  [[nodiscard]] TimePoint beat_by() const;
   void confirm(const LeaseAnswer& kept, TimePoint sent);
   void confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent);
   void alive_until(TimePoint valid_until);
   void lose(const std::string& why);
   void revoke(std::int64_t lease);
-  void heard(const Header& header);
 
   Executor& executor_;
   Client& client_;
@@ -101,15 +100,13 @@ class Session final : private Client::Stream {
   std::chrono::nanoseconds ttl_{};
   TimePoint valid_until_ = TimePoint::min();
   Failure problem_;
-  std::uint64_t cluster_ = 0;
-  CallId stream_ = 0;
   bool beating_ = false;
   TimePoint beat_sent_;
+  std::string trouble_;             // with beats since then
   bool confirmed_ = false;          // a beat of this lease
   std::vector<std::int64_t> over_;  // leases to be revoked
   Backoff backoff_{std::chrono::seconds(1)};
-  Timer timer_;           // of the next beat, or of the next attempt
-  Timer patience_timer_;  // with the one that was asked for a beat
+  Timer timer_;  // of the next beat, or of the next attempt
   Timer deadline_timer_;
   Lifetime lifetime_;
 };

@@ -10,6 +10,8 @@ namespace {
 
 // Watches that a member refuses are not asked for again at once.
 constexpr std::chrono::milliseconds pause{500};
+// Proxies end streams on which nothing has come for so many seconds or minutes.
+constexpr std::chrono::seconds lasting{2};
 
 }  // namespace
 
@@ -20,7 +22,7 @@ Watches::~Watches() = default;
 std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, bool puts, Handler tell) {
   const std::int64_t id = ++last_id_;
   Entry& entry = entries_.emplace(id, Entry{std::move(tell)}).first->second;
-  if (client_.ready() && stream_ == 0) {
+  if (stream_ == 0) {
     stream_ = client_.open_stream(method_watch, *this);
     if (!timer_.armed()) opened_ = client_.executor().now();
   }
@@ -37,7 +39,7 @@ void Watches::forget(std::int64_t id) {
 }
 
 void Watches::client_ready() {
-  tell_orphans();
+  if (!timer_.armed()) tell_orphans();
 }
 
 void Watches::client_down() {
@@ -76,6 +78,10 @@ void Watches::stream_said(std::string_view message) {
 void Watches::stream_ended(const GrpcStatus& status) {
   stream_ = 0;
   orphan_all();
+  // etcd has a reason to end a stream; a proxy may only have found it idle.
+  const bool lasted = client_.executor().now() >= saturating_add(opened_, lasting);
+  if (lasted && !status.message.starts_with("etcdserver:"))
+    return timer_.arm(client_.executor().now(), [this] { tell_orphans(); });
   if (trouble_in(status) == Trouble::unavailable) {
     // Not at once if it ends all streams: what else it serves, a keep-alive for one, is to come to its end.
     const TimePoint at = std::max(client_.executor().now(), saturating_add(opened_, pause));

@@ -16,12 +16,14 @@ AllOrNone::~AllOrNone() {
 void AllOrNone::start() {
   const Options& options = queue_.client_.options();
   lease_ = queue_.session_.lease();
+  asked_as_ = ++queue_.last_request_;
+  const KeyRange given_up = gone_since(options, lease_, asked_as_);
   Transaction transaction;
+  transaction.if_absent(given_up).else_read({.range = given_up, .limit = 1, .keys_only = true});
   for (const LockRequest& request : requests_) {
     const Place place = place_of(options, request);
     keys_.push_back(queue_.new_key(place));
-    transaction.if_absent({gone_key(options, keys_.back())}).if_absent(place.before);
-    transaction.put(keys_.back(), request.holder, lease_);
+    transaction.if_absent(place.before).put(keys_.back(), request.holder, lease_);
   }
   // Not with others: who knows which of these locks they are about.
   queue_.client_.call(transaction, queue_.client_.answer_by(),
@@ -32,7 +34,10 @@ void AllOrNone::answered(const Result<TransactionAnswer>& answer) {
   if (answer.ok() && answer.value().held) return grant(answer.value().header.revision);
   if (answer.ok()) {
     give_up(0, false);
-    return sink_.busy();
+    if (answer.value().steps.front().keys.empty()) return sink_.busy();
+    // A later request was given up, but not this one.
+    if (queue_.session_.ready()) return start();
+    return sink_.failed({errc::unavailable, "the session broke before the locks were granted"});
   }
   Failure why = answer.failure();
   give_up(0, why.code == errc::ambiguous || why.code == errc::protocol);
@@ -67,7 +72,9 @@ void AllOrNone::grant(std::int64_t revision) {
 
 void AllOrNone::give_up(std::int64_t created, bool doubt) {
   const std::vector<std::string> keys = std::exchange(keys_, {});
-  for (std::size_t i = 0; i < keys.size(); ++i) queue_.give_up(keys[i], requests_[i].owner, created, doubt);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    queue_.give_up(keys[i], requests_[i].owner, created, doubt ? asked_as_ : 0);
+  }
 }
 
 }  // namespace dlock::etcd

@@ -23,7 +23,7 @@ class AllOrNone final : public Contention {
   AllOrNone(Queue& queue, std::vector<LockRequest> requests, GrantSink& sink);
   ~AllOrNone() override;
 
-  // Once, while the session is ready.
+  // While the session is ready.
   void start();
 
  private:
@@ -36,6 +36,7 @@ class AllOrNone final : public Contention {
   const std::vector<LockRequest> requests_;
   GrantSink& sink_;
   std::int64_t lease_ = 0;         // that they are asked for with
+  std::uint64_t asked_as_ = 0;     // the number of the request
   std::vector<std::string> keys_;  // empty: nothing of it is there, or may come
   Lifetime lifetime_;
 };

@@ -20,10 +20,13 @@ constexpr std::size_t most_under_way = 2;
 
 Batches::Batches(Client& client)
     : client_(client),
-      together_(client.options().user.empty() && (!client.options().tls || client.options().tls->cert_file.empty())) {}
+      together_(client.options().user.empty() && (!client.options().tls || client.options().tls->cert_file.empty())),
+      longest_hold_(client.options().response_timeout / 16),
+      timer_(client.executor()) {}
 
 void Batches::submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done) {
-  waiting_.push_back({std::move(transaction), std::string(lock), deadline, std::move(done)});
+  const TimePoint send_by = saturating_add(client_.executor().now(), longest_hold_);
+  waiting_.push_back({std::move(transaction), std::string(lock), deadline, send_by, std::move(done)});
   send_waiting();
 }
 
@@ -35,19 +38,27 @@ void Batches::fail_waiting(const Failure& why) {
   }
 }
 
-void Batches::send_waiting() {
-  while ((under_way_ < most_under_way || !together_) && !waiting_.empty()) send(next_batch());
+bool Batches::may_send() const {
+  return under_way_ < most_under_way || !together_ || client_.executor().now() >= waiting_.front().send_by;
 }
 
-// In the order of their calls, except a second acquire of a lock; and what goes in a revision goes before all that is
-// looked at in it, so that who watches from that revision on has missed nothing.
+void Batches::send_waiting() {
+  while (!waiting_.empty() && may_send()) send(next_batch());
+  if (!waiting_.empty() && !timer_.armed()) timer_.arm(waiting_.front().send_by, [this] { send_waiting(); });
+}
+
+// In the order of their calls, except a second acquire of a lock, and those whose deadlines are far from the first
+// one's, because a batch has one deadline. What goes in a revision goes before all that is looked at in it, so that who
+// watches from that revision on has missed nothing.
 Batches::Batch Batches::next_batch() {
   Batch batch;
   std::deque<Item> left;
   std::set<std::string> locks;
+  const TimePoint first = waiting_.front().deadline;
   for (Item& item : waiting_) {
     const bool full = batch.size() == (together_ ? most_together : 1);
-    if (full || (!item.lock.empty() && !locks.insert(item.lock).second)) {
+    const bool far = std::chrono::abs(item.deadline - first) > longest_hold_;
+    if (full || far || (!item.lock.empty() && !locks.insert(item.lock).second)) {
       left.push_back(std::move(item));
     } else {
       batch.push_back(std::move(item));

@@ -1,10 +1,11 @@
 // Transactions about locks. Those that come while others are under way are sent together, as one: that is one entry in
-// the cluster's log instead of many, and one wait for its disks.
+// the cluster's log instead of many, and one wait for its disks. If those are slow, the wait for them is bounded.
 //
 // Two acquires of one lock never go together: their keys would have the same revision, which decides the order. Nor
 // does anything where there is a login: etcd 3.4 checks no rights within a transaction of transactions.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -39,11 +40,13 @@ class Batches {
     Transaction transaction;
     std::string lock;
     TimePoint deadline;
+    TimePoint send_by;
     Handler done;
   };
   using Batch = std::vector<Item>;
 
   void send_waiting();
+  [[nodiscard]] bool may_send() const;
   [[nodiscard]] Batch next_batch();
   void send(Batch batch);
   void send_alone(Item item);
@@ -51,8 +54,10 @@ class Batches {
 
   Client& client_;
   const bool together_;
+  const std::chrono::nanoseconds longest_hold_;
   std::deque<Item> waiting_;
   std::size_t under_way_ = 0;
+  Timer timer_;
   Lifetime lifetime_;
 };
 

@@ -15,12 +15,15 @@ namespace {
 constexpr std::string_view read_part = "read/";
 constexpr std::string_view write_part = "write/";
 
-std::string hex(std::int64_t lease) {
+std::string hex(std::uint64_t number) {
   std::array<char, 16> digits{};
-  const auto [end, error] =
-      std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<std::uint64_t>(lease), 16);
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16);
   const std::string_view text(digits.data(), static_cast<std::size_t>(end - digits.data()));
   return std::string(digits.size() - text.size(), '0') + std::string(text);
+}
+
+std::string hex(std::int64_t lease) {
+  return hex(static_cast<std::uint64_t>(lease));
 }
 
 std::string name_in(const Options& options, std::string_view component) {
@@ -104,8 +107,12 @@ std::string session_key(const Options& options, std::int64_t lease) {
   return options.prefix + ".session/" + hex(lease);
 }
 
-std::string gone_key(const Options& options, std::string_view key) {
-  return options.prefix + ".gone/" + std::string(key);
+std::string gone_key(const Options& options, std::int64_t lease, std::uint64_t request) {
+  return options.prefix + ".gone/" + hex(lease) + '/' + hex(request);
+}
+
+KeyRange gone_since(const Options& options, std::int64_t lease, std::uint64_t request) {
+  return {gone_key(options, lease, request), options.prefix + ".gone/" + hex(lease) + '0'};  // behind '/'
 }
 
 std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix) {

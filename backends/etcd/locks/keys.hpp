@@ -45,7 +45,10 @@ struct Place {
 [[nodiscard]] std::uint32_t key_number(std::string_view key);
 [[nodiscard]] bool is_of_lease(std::string_view key, std::int64_t lease);
 [[nodiscard]] std::string session_key(const Options& options, std::int64_t lease);
-[[nodiscard]] std::string gone_key(const Options& options, std::string_view key);
+// The mark that a request of the session to make a key was given up, and with it all earlier ones that are unanswered.
+[[nodiscard]] std::string gone_key(const Options& options, std::int64_t lease, std::uint64_t request);
+// All marks of that request and of later ones.
+[[nodiscard]] KeyRange gone_since(const Options& options, std::int64_t lease, std::uint64_t request);
 
 // What a key behind the kind's prefix says.
 struct KeyParts {

@@ -14,6 +14,8 @@ namespace {
 
 // A key stays for as long as the session is kept alive, so it is removed until that is certain.
 constexpr std::chrono::hours endless{24 * 365};
+// Of requests that were given up.
+constexpr std::size_t most_marks = 16;
 
 }  // namespace
 
@@ -27,7 +29,7 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
                 [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
                        Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
       holds_(host, client, watches,
-             [this](const HeldKey& held, const OwnerId& owner) { give_up(held.key, owner, held.created, false); }) {}
+             [this](const HeldKey& held, const OwnerId& owner) { give_up(held.key, owner, held.created, 0); }) {}
 
 Queue::~Queue() = default;
 
@@ -65,11 +67,11 @@ void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
   releases_.release(of_key, std::move(done));
 }
 
-void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t created, bool doubt) {
+void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t created, std::uint64_t doubtful) {
   if (!is_of_lease(key, session_.lease())) return;  // it is gone with another session, or goes
-  if (created == 0 && !doubt) return free(key);
+  if (created == 0 && doubtful == 0) return free(key);
   created_[owner] = created;
-  if (doubt) doubtful_.insert(owner);
+  if (doubtful != 0) doubtful_[owner] = doubtful;
   releases_.abandon(key, owner, session_.ttl(), false);
 }
 
@@ -77,22 +79,39 @@ void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadl
   const auto created = created_.find(owner);
   // That is certain already, and the key may be another's; or the session was closed.
   if (created == created_.end() || !is_of_lease(key, session_.lease())) return answer(false);
-  const bool doubt = doubtful_.contains(owner);
+  const auto in_doubt = doubtful_.find(owner);
+  const std::uint64_t doubtful = in_doubt == doubtful_.end() ? 0 : in_doubt->second;
   Transaction transaction;
-  if (!doubt) transaction.if_created({key}, created->second);
+  if (doubtful == 0) transaction.if_created({key}, created->second);
   transaction.remove({key});
-  if (doubt) transaction.put(gone_key(client_.options(), key), "", session_.lease());
-  batches_.submit(transaction, {}, deadline,
-                  [this, key, owner, doubt, answer = std::move(answer)](const Result<TransactionAnswer>& said) {
-                    if (said.ok()) {
-                      doubtful_.erase(owner);
-                      if (created_.erase(owner) > 0 && !doubt) free(key);
-                      return answer(said.value().held && said.value().steps.front().removed > 0);
-                    }
-                    // The session has ended, and etcd removed the key with it.
-                    if (said.failure().code == errc::lost) return answer(false);
-                    answer(said.failure());
-                  });
+  const std::int64_t lease = session_.lease();
+  if (doubtful != 0) transaction.put(gone_key(client_.options(), lease, doubtful), "", lease);
+  batches_.submit(
+      transaction, {}, deadline,
+      [this, key, owner, doubtful, lease, answer = std::move(answer)](const Result<TransactionAnswer>& said) {
+        if (said.ok()) {
+          doubtful_.erase(owner);
+          if (created_.erase(owner) > 0 && doubtful == 0) free(key);
+          if (doubtful != 0 && lease == session_.lease()) marked(doubtful);
+          return answer(said.value().held && said.value().steps.front().removed > 0);
+        }
+        // The session has ended, and etcd removed the key with it.
+        if (said.failure().code == errc::lost) return answer(false);
+        answer(said.failure());
+      });
+}
+
+void Queue::marked(std::uint64_t request) {
+  marked_.insert(request);
+  if (marked_.size() <= most_marks) return;
+  const std::uint64_t last = *marked_.rbegin();
+  const std::int64_t lease = session_.lease();
+  const Options& options = client_.options();
+  Transaction transaction;
+  transaction.remove({gone_key(options, lease, 0), gone_key(options, lease, last)});
+  // Those that it does not remove are removed together with later ones.
+  batches_.submit(transaction, {}, client_.answer_by(), [](const Result<TransactionAnswer>&) {});
+  marked_ = {last};
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
@@ -111,6 +130,7 @@ void Queue::session_lost(const Failure& why) {
   trouble_ = {errc::unavailable, why.detail};
   // Late requests name a lease that has ended.
   doubtful_.clear();
+  marked_.clear();
   created_.clear();
   numbers_ = {};
   holds_.session_lost(why);

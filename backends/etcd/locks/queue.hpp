@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <dlock/backend.hpp>
@@ -77,13 +77,15 @@ class Queue {
   [[nodiscard]] std::string new_key(const Place& place);
   // Of a key of this session that is not there, nor will be.
   void free(const std::string& key);
-  // The owner gives up its key. created: the revision; 0: it is not there, as far as is known. doubt: a request to make
-  // it was not answered, and may still be carried out.
-  void give_up(const std::string& key, const OwnerId& owner, std::int64_t created, bool doubt);
+  // The owner gives up its key. created: the revision; 0: it is not there, as far as is known. doubtful: the last of
+  // the requests to make it, if one of them was not answered and may still be carried out; otherwise 0.
+  void give_up(const std::string& key, const OwnerId& owner, std::int64_t created, std::uint64_t doubtful);
   // A late request to make the key finds, where there is doubt, that it was given up; its number is not used again.
   // Without doubt another acquire may have that number by the time that a late request to remove the key comes, which
   // finds another revision then.
   void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer);
+  // The mark of a request is there, and does for all earlier ones: theirs go when there are many.
+  void marked(std::uint64_t request);
 
   BackendHost& host_;
   Client& client_;
@@ -91,7 +93,10 @@ class Queue {
   Watches& watches_;
   Batches batches_;
   KeyNumbers numbers_;
-  std::unordered_set<OwnerId> doubtful_;               // a request to make their key may still be carried out
+  std::uint64_t last_request_ = 0;  // the number of the last one to make a key
+  // Of owners of which a request to make their key may still be carried out: the last request.
+  std::unordered_map<OwnerId, std::uint64_t> doubtful_;
+  std::set<std::uint64_t> marked_;                     // requests
   std::unordered_map<OwnerId, std::int64_t> created_;  // the revisions of keys that are to go
   Releases releases_;
   Holds holds_;

@@ -112,8 +112,10 @@ void QueueContention::looked_first(const TransactionAnswer& answer) {
 
 void QueueContention::enqueue() {
   if (key_.empty()) key_ = queue_.new_key(place_);
+  asked_as_ = ++queue_.last_request_;
+  const KeyRange given_up = gone_since(queue_.client_.options(), queue_.session_.lease(), asked_as_);
   Transaction transaction;
-  transaction.if_absent({key_}).if_absent({gone_key(queue_.client_.options(), key_)});
+  transaction.if_absent({key_}).if_absent(given_up);
   for (const KeyRange& each : place_.barred) transaction.if_absent(each);
   if (in_one_request_) transaction.if_absent(place_.before);
   transaction.put(key_, request_.holder, queue_.session_.lease());
@@ -121,6 +123,7 @@ void QueueContention::enqueue() {
     transaction.read(nearest_before(place_.capacity + 2));  // our own may be among them; and one more, as in look()
   }
   transaction.else_read({.range = {key_}, .keys_only = true});
+  transaction.else_read({.range = given_up, .limit = 1, .keys_only = true});
   for (const KeyRange& each : place_.barred) transaction.else_read({.range = each, .limit = 1, .keys_only = true});
   state_ = Key::asked_for;
   ask(std::move(transaction), true, &QueueContention::enqueued);
@@ -144,9 +147,10 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
     return look();
   }
   state_ = Key::none;
+  if (!answer.steps[1].keys.empty()) return resume();  // a later request was given up, but not this one
   const auto& options = queue_.client_.options();
   const std::size_t prefix = kind_prefix(options, request_.space).size();
-  for (std::size_t i = 1; i < answer.steps.size(); ++i) {
+  for (std::size_t i = 2; i < answer.steps.size(); ++i) {
     if (answer.steps[i].keys.empty()) continue;
     const std::string& other = answer.steps[i].keys.front().key;
     const auto parts =
@@ -238,7 +242,7 @@ void QueueContention::grant() {
                     .lease = session.ttl(),
                     .space = request_.space,
                     .mode = request_.mode};
-  if (doubt_) queue_.doubtful_.insert(request_.owner);
+  if (doubt_) queue_.doubtful_[request_.owner] = asked_as_;
   queue_.holds_.add(grant, std::exchange(key_, {}));
   leave(Stage::over);
   sink_.granted(grant);
@@ -259,7 +263,8 @@ void QueueContention::fail(Failure why) {
 void QueueContention::give_up() {
   const std::string key = std::exchange(key_, {});
   if (key.empty()) return;
-  queue_.give_up(key, request_.owner, state_ == Key::there ? created_ : 0, doubt_ || state_ == Key::asked_for);
+  const bool doubt = doubt_ || state_ == Key::asked_for;
+  queue_.give_up(key, request_.owner, state_ == Key::there ? created_ : 0, doubt ? asked_as_ : 0);
 }
 
 void QueueContention::trouble(const Failure& why, bool made) {

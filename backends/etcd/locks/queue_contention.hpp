@@ -78,7 +78,8 @@ class QueueContention final : public Contention {
   std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
   std::string key_;
   Key state_ = Key::none;
-  bool doubt_ = false;  // a request to make the key was not answered: it may be carried out at any time
+  std::uint64_t asked_as_ = 0;  // the number of the last request to make the key
+  bool doubt_ = false;          // one of them was not answered: it may be carried out at any time
   std::int64_t created_ = 0;
   std::int64_t looked_at_ = 0;  // the revision
   KeyRange watched_;

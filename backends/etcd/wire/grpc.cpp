@@ -139,6 +139,7 @@ struct Grpc::Callbacks {
     Grpc& grpc = *static_cast<Grpc*>(self);
     const std::int32_t stream = frame->hd.stream_id;
     if (frame->hd.type == NGHTTP2_GOAWAY) grpc.refuse_above(frame->goaway.last_stream_id);
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) grpc.greeted_ = true;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
     const Call* const call = call_of(session, stream);
     if (call == nullptr) return 0;
@@ -229,6 +230,10 @@ bool Grpc::fail(std::string why) {
 }
 
 // --- Ours ------------------------------------------------------------------------------------------------------------
+
+std::size_t Grpc::most_calls() const noexcept {
+  return nghttp2_session_get_remote_settings(session_.get(), NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
 
 Grpc::CallId Grpc::begin(std::string_view path, const Metadata& metadata) {
   if (closing_ || !problem_.empty()) return 0;

@@ -24,10 +24,12 @@ struct GrpcStatus {
     ok = 0,
     canceled = 1,
     unknown = 2,
+    invalid_argument = 3,
     deadline_exceeded = 4,
     permission_denied = 7,
     resource_exhausted = 8,
     aborted = 10,
+    out_of_range = 11,
     unimplemented = 12,
     internal = 13,
     unavailable = 14,
@@ -68,6 +70,10 @@ class Grpc {
   void cancel(CallId id);
   // Calls that have not ended.
   [[nodiscard]] std::size_t under_way() const noexcept { return calls_.size(); }
+  // The server has sent its settings.
+  [[nodiscard]] bool greeted() const noexcept { return greeted_; }
+  // How many calls the server allows at a time: its SETTINGS_MAX_CONCURRENT_STREAMS. Further ones wait here, in order.
+  [[nodiscard]] std::size_t most_calls() const noexcept;
   // No call can be begun any more.
   [[nodiscard]] bool closing() const noexcept { return closing_; }
 
@@ -102,6 +108,7 @@ class Grpc {
   std::string problem_;
   std::string output_;     // what was taken from nghttp2 before anyone asked
   std::size_t heard_ = 0;  // how much of HTTP/1's beginning; npos: of something else
+  bool greeted_ = false;
   bool closing_ = false;
 };
 

@@ -114,6 +114,14 @@ bool read_answer(std::string_view text, TransactionAnswer& answer, const Steps& 
 
 }  // namespace
 
+Header read_header_of(std::string_view answer) {
+  Header header;
+  (void)each_field(answer, [&](MessageReader& reader) {  // its reader complains of what is broken
+    return reader.field() != 1 || read_header(reader.bytes(), header);
+  });
+  return header;
+}
+
 KeyRange beginning_with(std::string prefix) {
   std::string end = prefix;
   while (!end.empty() && end.back() == '\xff') end.pop_back();

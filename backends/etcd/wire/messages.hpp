@@ -48,6 +48,9 @@ struct Header {
   std::uint64_t term = 0;  // of Raft, as the member knew it
 };
 
+// Of any answer. All zero if there is none.
+[[nodiscard]] Header read_header_of(std::string_view answer);
+
 // --- Transactions ----------------------------------------------------------------------------------------------------
 
 enum class Order { by_key, newest_first, oldest_first };

@@ -196,6 +196,24 @@ TEST_F(ForgottenLoginTest, AllAtOnceNobodyNotices) {
   expect_nobody_notices([this] { forget_logins(); });
 }
 
+// Members that are started anew have forgotten the login, and refuse another one.
+TEST_F(ForgottenLoginTest, WhereAuthenticationIsSwitchedOffAndOnAgainAHolderIsNotDisturbed) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = steady({.observer = log});
+  DistributedLock lock = client.lock("held");
+  DistributedLock other = client.lock("other");
+  Lease lease = take(lock);
+  (void)server.ctl({"auth", "disable"});
+  server.kill();
+  server.start();
+  EXPECT_TRUE(take(other).release());
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::warning, "authentication is not enabled"));
+  (void)server.ctl({"auth", "enable"});
+  EXPECT_TRUE(take(other).release());
+  EXPECT_EQ(log->losses.count(), 0U);
+  EXPECT_TRUE(lease.release());
+}
+
 // The way through a new login takes longer than a third of the session.
 TEST_F(ForgottenLoginTest, ASlowLoginCostsNoSession) {
   const auto log = std::make_shared<EventLog>();

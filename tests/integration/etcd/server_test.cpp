@@ -1,5 +1,8 @@
 // What may happen to one server, and to the keys and sessions in it.
 #include <atomic>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 
 #include "etcd/etcd_test.hpp"
 
@@ -301,6 +304,85 @@ TEST_F(InterferenceTest, NamesInsideOneAnotherDoNotBlockEachOther) {
   EXPECT_EQ(listed, sorted);
   EXPECT_EQ(server.keys("dlock/il%2Fsub/").size(), 1U);
   EXPECT_EQ(server.keys("dlock/il%252Fsub/").size(), 1U);
+}
+
+// --- Limits of the server --------------------------------------------------------------------------------------------
+
+// A watch is a stream that stays open, and every call is one while it is under way.
+class NarrowTest : public EtcdTest, public ::testing::WithParamInterface<int> {
+ protected:
+  NarrowTest() : EtcdTest(EtcdConfig{.options = {"--max-concurrent-streams=" + std::to_string(GetParam())}}) {}
+};
+
+TEST_P(NarrowTest, LocksAreKeptAndHandedOn) {
+  const auto log = std::make_shared<EventLog>();
+  const Client first = steady({.observer = log}, short_session);
+  const Client second = steady({.observer = log}, short_session);
+  DistributedLock held = first.lock("narrow");
+  DistributedLock lock = second.lock("narrow");
+  Lease lease = take(held);
+  Pending waiting(lock, {});
+  keys.await_residue("narrow", 2);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.event().wait_for(at_once));
+  Lease next = waiting.lease();
+  const LossEvent loss(next);
+  EXPECT_FALSE(loss.event().wait_for(300ms));  // by now it is watched
+  keys.remove(keys.queue("narrow").at(0));
+  EXPECT_TRUE(loss.event().wait_for(at_once));
+  EXPECT_EQ(log->reconnecting.count(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Streams, NarrowTest, ::testing::Values(1, 2));
+
+class FullTest : public EtcdTest {
+ protected:
+  FullTest() : EtcdTest(EtcdConfig{.options = {"--quota-backend-bytes=262144"}}) {}
+  // The server raises the alarm NOSPACE.
+  void fill() const {
+    const std::string much(100'000, 'x');
+    EXPECT_THROW(for (int i = 0; i < 10; ++i)(void) server.ctl({"put", "much/" + std::to_string(i), much}),
+                 std::runtime_error);
+  }
+  void make_room() const {
+    (void)server.ctl({"del", "much/", "--prefix"});
+    server.compact();
+    (void)server.ctl({"defrag"});
+    (void)server.ctl({"alarm", "disarm"});
+  }
+};
+
+TEST_F(FullTest, AWaitGoesOnUntilThereIsRoomAndATryFails) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = steady({.observer = log});
+  DistributedLock held = client.lock("held");
+  DistributedLock lock = client.lock("full");
+  Lease lease = take(held);
+  fill();
+  Pending waiting(lock, {});
+  std::error_code error;
+  EXPECT_FALSE(client.lock("tried").try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(lease.held());
+  make_room();
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_EQ(log->losses.count() + log->reconnecting.count(), 0U);
+}
+
+// As proxies do with idle connections.
+TEST_F(InterferenceTest, AConnectionThatIsClosedInOrderIsReplacedWithoutNews) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log}, short_session);
+  DistributedLock lock = client.lock("idle");
+  Lease lease = take(lock);
+  await_renewal(lease);
+  await_renewal(lease);  // it has lasted
+  proxy.drop(rig::Ending::close);
+  await_renewal(lease);
+  EXPECT_EQ(log->reconnecting.count(), 0U);
+  EXPECT_TRUE(lease.release());
 }
 
 }  // namespace

@@ -43,6 +43,12 @@ class EtcdClientFixture : public testing::Test, public Client::User {
                  });
     return outcome;
   }
+  Failure result() {
+    const auto outcome = call();
+    engine.run();
+    EXPECT_EQ(outcome->told, 1);
+    return outcome->failure;
+  }
   void connect() {
     client->want();
     engine.run();
@@ -53,15 +59,22 @@ class EtcdClientFixture : public testing::Test, public Client::User {
     ++times_ready;
     if (when_ready) when_ready();
   }
-  void client_down(const Failure& why) override {
-    downs.push_back(why);
+  void client_logged_in() override {
+    ++logins_repeated;
+    if (when_ready) when_ready();
+  }
+  void client_down(const Failure& why, bool in_order) override {
+    if (!in_order) downs.push_back(why);
     if (when_down) when_down();
   }
+  void cluster_changed() override { ++cluster_changes; }
 
   dlock::test::ManualEngine engine;
   FakeEtcd etcd{engine};
   const Options options;
   int times_ready = 0;
+  int logins_repeated = 0;
+  int cluster_changes = 0;
   std::vector<Failure> downs;
   std::function<void()> when_ready;
   std::function<void()> when_down;

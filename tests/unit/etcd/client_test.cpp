@@ -121,6 +121,199 @@ TEST_F(EtcdClientTest, MembersThatServeNothingAreNotConnectedToWithoutAPause) {
   EXPECT_LT(etcd.dialled, 140);
 }
 
+// --- Other clusters
+// ---------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdClientTest, AMemberOfADifferentClusterIsLeftAndWhatItSaysIsNotBelieved) {
+  connect();
+  (void)call();
+  engine.run();
+  etcd.break_connections();
+  etcd.cluster = 2;
+  client->want();
+  while (!client->ready()) engine.advance(10ms);
+  const auto misled = call();
+  while (misled->told == 0) engine.run_one();
+  etcd.cluster = 1;
+  EXPECT_EQ(misled->failure.code, errc::unavailable);
+  engine.advance(1s);
+  ASSERT_EQ(downs.size(), 2U);
+  EXPECT_NE(downs.back().detail.find("different cluster"), std::string::npos) << downs.back().detail;
+  const auto outcome = call();
+  engine.run();
+  EXPECT_FALSE(outcome->failure.code);
+  EXPECT_EQ(cluster_changes, 0);
+}
+
+TEST_F(EtcdClientTest, ADifferentClusterOfAllMembersIsAcceptedWithAWarning) {
+  connect();
+  (void)call();
+  engine.run();
+  etcd.cluster = 2;
+  for (int i = 0; i < 3; ++i) {
+    (void)call();
+    engine.advance(1s);
+  }
+  EXPECT_EQ(cluster_changes, 1);
+  const auto outcome = call();
+  engine.run();
+  EXPECT_FALSE(outcome->failure.code);
+}
+
+TEST_F(EtcdClientTest, AClusterThatWentBackIsWarnedOf) {
+  connect();
+  for (int i = 0; i < 3; ++i) client->call(Transaction().put("k", "", 0), client->answer_by(), [](const auto&) {});
+  engine.run();
+  EXPECT_EQ(cluster_changes, 0);
+  etcd.restore(2);
+  (void)call();
+  (void)call();
+  engine.run();
+  EXPECT_EQ(cluster_changes, 1);
+}
+
+TEST_F(EtcdClientTest, ALeaseThatAMemberDoesNotKnowIsNoLossBeforeItsClusterIsKnown) {
+  connect();
+  etcd.status = [](std::string_view) {
+    return GrpcStatus{.code = 5, .message = "etcdserver: requested lease not found"};
+  };
+  EXPECT_EQ(result().code, errc::unavailable);
+  etcd.status = nullptr;
+  EXPECT_FALSE(result().code);
+  etcd.status = [](std::string_view) {
+    return GrpcStatus{.code = 5, .message = "etcdserver: requested lease not found"};
+  };
+  EXPECT_EQ(result().code, errc::lost);
+}
+
+// --- Few calls at a time ---------------------------------------------------------------------------------------------
+
+class EtcdNarrowTest : public EtcdClientTest {
+ protected:
+  EtcdNarrowTest() { etcd.most_calls = 1; }
+};
+
+TEST_F(EtcdNarrowTest, CallsWaitForTheirTurnAndAreAllAnswered) {
+  connect();
+  etcd.fate = [](std::string_view) { return Fate::held; };
+  std::vector<std::shared_ptr<Outcome>> all;
+  for (int i = 0; i < 3; ++i) all.push_back(call());
+  engine.run();
+  EXPECT_EQ(etcd.transactions, 1);
+  for (int i = 1; i <= 3; ++i) {
+    etcd.answer_held();
+    engine.run();
+    EXPECT_EQ(all[static_cast<std::size_t>(i) - 1]->told, 1);
+    EXPECT_EQ(etcd.transactions, std::min(i + 1, 3));
+  }
+  EXPECT_TRUE(downs.empty());
+}
+
+TEST_F(EtcdNarrowTest, ACallThatDoesNotGetItsTurnInTimeHadNoEffectAndItsFailureNamesTheLimit) {
+  connect();
+  etcd.fate = [](std::string_view) { return Fate::held; };
+  (void)call();
+  Failure why;
+  client->call(Transaction().read({.range = {"k"}}), engine.now() + 1s,
+               [&why](const auto& answer) { why = answer.failure(); });
+  engine.advance(1s);
+  EXPECT_EQ(why.code, errc::unavailable);
+  EXPECT_NE(why.detail.find("allows 1 concurrent streams (SETTINGS_MAX_CONCURRENT_STREAMS)"), std::string::npos)
+      << why.detail;
+}
+
+TEST_F(EtcdNarrowTest, ACallOfTheSessionGoesAheadOfThoseThatWait) {
+  connect();
+  etcd.fate = [](std::string_view) { return Fate::held; };
+  (void)call();
+  (void)call();
+  client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {}, Client::Turn::first);
+  engine.run();
+  EXPECT_EQ(etcd.transactions, 1);
+  EXPECT_EQ(etcd.keep_alives, 1);
+}
+
+TEST_F(EtcdClientTest, ACallThatAMemberDidNotBeginIsSentAgainOnce) {
+  connect();
+  for (const int refusals : {1, 2}) {
+    etcd.status = [left = refusals](std::string_view) mutable {
+      if (left-- <= 0) return GrpcStatus{};
+      return GrpcStatus{.code = 14, .message = "a call was aborted: REFUSED_STREAM", .not_carried_out = true};
+    };
+    EXPECT_EQ(result().code, refusals == 1 ? std::error_code() : errc::unavailable);
+    EXPECT_EQ(downs.size(), refusals == 1 ? 0U : 1U);
+  }
+}
+
+TEST_F(EtcdClientTest, AMemberThatClosesAnswersWhatItHasTakenAndIsLeftThen) {
+  connect();
+  etcd.fate = [](std::string_view) { return Fate::held; };
+  const auto taken = call();
+  engine.run();
+  etcd.fate = nullptr;
+  etcd.leave();
+  const auto next = call();
+  engine.advance(1s);
+  EXPECT_EQ(taken->told + next->told, 0);
+  etcd.answer_held();
+  engine.advance(1s);
+  EXPECT_FALSE(taken->failure.code);
+  EXPECT_FALSE(next->failure.code);
+  EXPECT_EQ(next->told, 1);
+  EXPECT_EQ(etcd.dialled, 2);
+}
+
+// --- Connections that are closed in order
+// ------------------------------------------------------------------------------
+
+TEST_F(EtcdClientTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
+  connect();
+  engine.advance(5s);
+  etcd.close_connections();
+  engine.advance(100ms);
+  EXPECT_TRUE(client->ready());
+  EXPECT_TRUE(downs.empty());
+  etcd.close_connections();
+  EXPECT_EQ(downs.size(), 1U) << "it had only begun";
+}
+
+TEST_F(EtcdClientTest, ThatNoConnectionFollowsOneThatWasClosedInOrderIsNews) {
+  connect();
+  engine.advance(5s);
+  etcd.refuses = true;
+  etcd.close_connections();
+  EXPECT_TRUE(downs.empty());
+  engine.advance(100ms);
+  ASSERT_FALSE(downs.empty());
+  EXPECT_NE(downs.front().detail.find("refused"), std::string::npos);
+}
+
+TEST_F(EtcdClientTest, WhereIdleConnectionsAreClosedRequestsKeepTheNextOnesBusy) {
+  connect();
+  for (int i = 0; i < 2; ++i) {
+    engine.advance(5s);
+    etcd.close_connections();
+    engine.advance(20ms);
+  }
+  EXPECT_EQ(etcd.transactions, 0);
+  engine.advance(31s);
+  EXPECT_EQ(etcd.transactions, 8) << "one in three quarters of five seconds";
+  etcd.close_connections();
+  engine.advance(4s);
+  EXPECT_EQ(etcd.transactions, 9);
+}
+
+TEST_F(EtcdClientTest, ConnectionsThatAreClosedAfterDifferentTimesAreNotKeptBusy) {
+  connect();
+  for (const auto idle : {3s, 9s, 5s, 20s}) {
+    engine.advance(idle);
+    etcd.close_connections();
+    engine.advance(20ms);
+  }
+  engine.advance(30s);
+  EXPECT_EQ(etcd.transactions, 0);
+}
+
 // --- Logins ----------------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdLoginTest, ATokenThatIsForgottenIsRenewedAndTheCallRepeatedWithoutNews) {
@@ -182,6 +375,45 @@ TEST_F(EtcdLoginTest, AMemberThatDoesNotAnswerTheFirstLoginIsLeft) {
   engine.advance(3s);
   EXPECT_EQ(etcd.dialled, 3);
   EXPECT_EQ(downs.size(), 1U);
+}
+
+TEST_F(EtcdLoginTest, WhereAuthenticationIsOffCallsGoOnWithoutATokenUntilItIsOn) {
+  bool on = false;
+  int refused = 0;
+  etcd.status = [&](std::string_view method) {
+    if (method == method_authenticate) {
+      return on ? GrpcStatus{} : GrpcStatus{.code = 9, .message = "etcdserver: authentication is not enabled"};
+    }
+    if (!on || ++refused > 1) return GrpcStatus{};
+    return GrpcStatus{.code = 3, .message = "etcdserver: user name is empty"};
+  };
+  EXPECT_FALSE(result().code);
+  EXPECT_TRUE(client->login_is_off());
+  EXPECT_FALSE(etcd.metadata.contains("token"));
+  on = true;
+  EXPECT_FALSE(result().code);
+  EXPECT_FALSE(client->login_is_off());
+  EXPECT_TRUE(etcd.metadata.contains("token"));
+  EXPECT_TRUE(downs.empty());
+}
+
+// It would carry no token.
+TEST_F(EtcdLoginTest, NoStreamIsOpenedWhileTheLoginIsRepeated) {
+  struct Ignored final : Client::Stream {
+    void stream_said(std::string_view) override {}
+    void stream_ended(const GrpcStatus&) override {}
+  } stream;
+  connect();
+  etcd.fate = [](std::string_view method) { return method == method_authenticate ? Fate::held : Fate::answered; };
+  client->login_again();
+  engine.run();
+  EXPECT_EQ(client->open_stream(method_watch, stream), 0);
+  EXPECT_EQ(logins_repeated, 0);
+  etcd.answer_held();
+  EXPECT_EQ(logins_repeated, 1);
+  EXPECT_NE(client->open_stream(method_watch, stream), 0);
+  ASSERT_EQ(etcd.stream_metadata.size(), 1U);
+  EXPECT_EQ(etcd.stream_metadata.front().back().first, "token");
 }
 
 // --- Handlers that end it --------------------------------------------------------------------------------------------

@@ -66,35 +66,50 @@ TEST(EtcdFailures, TheEndOfTheSessionIsALoss) {
 
 TEST(EtcdFailures, WhoHasNoRightsIsToldSo) {
   expect_rows({
-      {3, "etcdserver: user name is empty", Trouble::refused, errc::access_denied},
       {3, "etcdserver: authentication failed, invalid user ID or password", Trouble::refused, errc::access_denied},
       {7, "etcdserver: permission denied", Trouble::refused, errc::access_denied},
   });
 }
 
+// Or for the first one, where authentication was switched on.
 TEST(EtcdFailures, ATokenThatIsNotKnownAnyMoreAsksForAnotherLogin) {
-  expect_rows({{16, "etcdserver: invalid auth token", Trouble::unauthorized, errc::access_denied}});
-}
-
-TEST(EtcdFailures, AMemberWithoutRoomMayHaveSomeLater) {
   expect_rows({
-      {8, "etcdserver: mvcc: database space exceeded", Trouble::overloaded, errc::unavailable},
-      {8, "etcdserver: too many requests", Trouble::overloaded, errc::unavailable},
+      {16, "etcdserver: invalid auth token", Trouble::unauthorized, errc::access_denied},
+      {3, "etcdserver: revision of auth store is old", Trouble::unauthorized, errc::access_denied},
+      {3, "etcdserver: user name is empty", Trouble::unauthorized, errc::access_denied},
   });
 }
 
-TEST(EtcdFailures, WhatIsRefusedForGoodIsNotTriedAgain) {
+TEST(EtcdFailures, OnlyALoginWhereAuthenticationIsOffNeedsNone) {
+  EXPECT_TRUE(is_without_logins({.code = 9, .message = "etcdserver: authentication is not enabled"}));
+  EXPECT_FALSE(is_without_logins({.code = 9, .message = "etcdserver: root user does not exist"}));
+}
+
+TEST(EtcdFailures, WhatAnAdministratorCanChangeIsUnavailable) {
+  expect_rows({
+      {8, "etcdserver: mvcc: database space exceeded", Trouble::overloaded, errc::unavailable},
+      {8, "etcdserver: too many requests", Trouble::overloaded, errc::unavailable},
+      {15, "etcdserver: corrupt cluster", Trouble::overloaded, errc::unavailable},
+      {14, "etcdserver: rpc not supported for learner", Trouble::unavailable, errc::unavailable},
+      {9, "etcdserver: rpc not supported for learner", Trouble::unavailable, errc::unavailable},
+      {14, "etcdserver: not capable", Trouble::unavailable, errc::unavailable},
+  });
+}
+
+// They end a try, and not a wait.
+TEST(EtcdFailures, CodesThatAreNotKnownAreTemporary) {
+  for (const int code : {5, 6, 9, 13, 15, 99}) {
+    expect_rows({{code, "from the future", Trouble::unavailable, errc::ambiguous}});
+  }
+}
+
+TEST(EtcdFailures, WhatIsWrongWithTheRequestIsNotTriedAgain) {
   expect_rows({
       {3, "etcdserver: duplicate key given in txn request", Trouble::refused, errc::protocol},
       {3, "etcdserver: too many operations in txn request", Trouble::refused, errc::protocol},
-      {9, "etcdserver: lease already exists", Trouble::refused, errc::protocol},
       {11, "etcdserver: mvcc: required revision has been compacted", Trouble::refused, errc::protocol},
       {11, "etcdserver: too large lease TTL", Trouble::refused, errc::protocol},
       {12, "unknown service etcdserverpb.Lease", Trouble::refused, errc::unsupported},
-      {13, "a call ended in the middle of a message", Trouble::refused, errc::protocol},
-      {15, "etcdserver: corrupt cluster", Trouble::refused, errc::protocol},
-      {6, "there is one", Trouble::refused, errc::protocol},
-      {99, "from the future", Trouble::refused, errc::protocol},
   });
 }
 

@@ -69,9 +69,9 @@ class FakeEtcd::FakeMember final : public Member {
     ++etcd_.dialled;
     later([this] {
       if (etcd_.refuses_at) {
-        if (Failure why = etcd_.refuses_at(host_); why.code) return events_.member_closed(std::move(why));
+        if (Failure why = etcd_.refuses_at(host_); why.code) return events_.member_closed(std::move(why), false);
       }
-      if (etcd_.refuses) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"});
+      if (etcd_.refuses) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"}, false);
       etcd_.connected_.insert(this);
       events_.member_opened();
     });
@@ -83,6 +83,15 @@ class FakeEtcd::FakeMember final : public Member {
     methods_[last_] = method;
     return last_;
   }
+  CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) override {
+    etcd_.stream_metadata.push_back(metadata);
+    return begin(method, metadata);
+  }
+  std::size_t room() const noexcept override {
+    return leaving ? 0 : std::max(most_calls(), methods_.size()) - methods_.size();
+  }
+  std::size_t most_calls() const noexcept override { return etcd_.most_calls; }
+  bool closing() const noexcept override { return leaving; }
   void send(CallId call, std::string_view message, bool last) override {
     out_.push_back([this, call, request = std::string(message), last] {
       if (!methods_.contains(call) || etcd_.silent) return;
@@ -108,25 +117,31 @@ class FakeEtcd::FakeMember final : public Member {
       if (!life.over()) drained();
     });
   }
-  void end_keep_alives() {
-    for (const auto& [call, method] : std::map<CallId, std::string_view>(methods_)) {
-      if (method == method_lease_keep_alive) end(call, {}, {});
-    }
+  void leave() {
+    leaving = true;
+    drained();
   }
   bool leaving = false;
-  void close(const Failure& why) { events_.member_closed(why); }
+  void close(const Failure& why, bool orderly) { events_.member_closed(why, orderly); }
 
  private:
   void later(std::function<void()> f) { etcd_.executor_.post(lifetime_.guard(std::move(f))); }
 
   void unary(CallId call, const std::string& request) {
     const std::string_view method = methods_.at(call);
+    if (method == method_lease_keep_alive) return keep_alive(call, number_of(request, 1));
     GrpcStatus status = etcd_.status ? etcd_.status(method) : GrpcStatus{};
     const Fate fate = etcd_.fate ? etcd_.fate(method) : Fate::answered;
     if (fate == Fate::lost) return;
     if (fate == Fate::late) {
       etcd_.late_.push_back([&etcd = etcd_, method, request] { (void)etcd.carry_out(method, request); });
       return;
+    }
+    if (fate == Fate::held_before) {
+      return etcd_.held_.push_back(lifetime_.guard([this, call, method, request] {
+        const std::string answer = etcd_.carry_out(method, request);
+        end(call, answer, std::exchange(etcd_.refusal_, {}));
+      }));
     }
     std::string answer;
     if (status.code == 0) {
@@ -159,9 +174,11 @@ class FakeEtcd::FakeMember final : public Member {
       std::erase_if(etcd_.watches_, [&](const Watch& each) { return each.member == this && each.call == call; });
       return end(call, {}, *ended);
     }
-    if (methods_.at(call) == method_watch) return etcd_.begin_watch(*this, call, request);
+    etcd_.begin_watch(*this, call, request);
+  }
+
+  void keep_alive(CallId call, std::int64_t lease) {
     ++etcd_.keep_alives;
-    const std::int64_t lease = number_of(request, 1);
     const auto found = etcd_.leases.find(lease);
     if (found != etcd_.leases.end()) etcd_.keep_lease(lease);
     MessageWriter header;
@@ -173,8 +190,8 @@ class FakeEtcd::FakeMember final : public Member {
                                    .number(2, lease)
                                    .number(3, found == etcd_.leases.end() ? std::int64_t{0} : found->second)
                                    .take();
-    if (!etcd_.holds_keep_alives) return say(call, answer);
-    etcd_.held_.push_back(lifetime_.guard([this, call, answer] { say(call, answer); }));
+    if (!etcd_.holds_keep_alives) return end(call, answer, {});
+    etcd_.held_.push_back(lifetime_.guard([this, call, answer] { end(call, answer, {}); }));
   }
 
   FakeEtcd& etcd_;
@@ -192,23 +209,19 @@ MemberFactory FakeEtcd::members() {
   };
 }
 
-void FakeEtcd::break_connections(const Failure& why) {
+void FakeEtcd::break_connections(const Failure& why, bool orderly) {
   for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
-    if (connected_.contains(each)) each->close(why);
+    if (connected_.contains(each)) each->close(why, orderly);
   }
 }
 
 void FakeEtcd::leave() {
-  for (FakeMember* const each : connected_) each->leaving = true;
+  for (FakeMember* const each : std::set<FakeMember*>(connected_)) each->leave();
 }
 
 void FakeEtcd::deliver_late() {
   for (const auto& each : std::exchange(late_, {})) each();
   refusal_ = {};
-}
-
-void FakeEtcd::end_keep_alives() {
-  for (FakeMember* const each : std::set<FakeMember*>(connected_)) each->end_keep_alives();
 }
 
 void FakeEtcd::answer_held(std::size_t most) {

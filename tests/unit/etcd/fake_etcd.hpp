@@ -28,6 +28,7 @@ class FakeEtcd {
     lost,         // and so is the answer
     late,         // carried out by deliver_late(), and the answer is lost
     held,         // carried out, and answered by answer_held()
+    held_before,  // carried out and answered by answer_held()
   };
 
   explicit FakeEtcd(Executor& executor) : executor_(executor) {}
@@ -37,7 +38,7 @@ class FakeEtcd {
   // --- What goes wrong ---
   bool refuses = false;                                       // connections
   bool silent = false;                                        // nothing is answered
-  std::function<Fate(std::string_view method)> fate;          // of each call that is not a stream
+  std::function<Fate(std::string_view method)> fate;          // of each call but streams and keep-alives
   std::function<GrpcStatus(std::string_view method)> status;  // instead of an answer, where the code is not 0
   std::function<Failure(const common::Host&)> refuses_at;     // a connection, where there is a code
   // Ends a stream when something is said in it.
@@ -50,19 +51,25 @@ class FakeEtcd {
   std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
-  void break_connections(const Failure& why = {errc::unavailable, "etcd:2379: Connection reset by peer"});
+  std::size_t most_calls = 100;  // at a time, on each connection
+  void break_connections(const Failure& why = {errc::unavailable, "etcd:2379: Connection reset by peer"},
+                         bool orderly = false);
+  // The same as proxies end idle ones.
+  void close_connections() {
+    break_connections({errc::unavailable, "etcd:2379: the server closed the connection"}, true);
+  }
   // The connections that there are take no more calls.
   void leave();
   void deliver_late();
   // The oldest of those that are held.
   void answer_held(std::size_t most = 1000);
-  // The members end these streams.
-  void end_keep_alives();
   // The leases are over, and their keys gone.
   void expire_leases();
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
   void remove(const std::string& key);
+  // From a snapshot of that revision.
+  void restore(std::int64_t revision) { revision_ = revision; }
   // The watches had not been told everything by then.
   void compact();
 
@@ -80,6 +87,7 @@ class FakeEtcd {
   [[nodiscard]] std::size_t watches() const;
   [[nodiscard]] std::size_t watches_of_ranges() const;
   std::set<std::string> metadata;  // names, of any call
+  std::vector<Grpc::Metadata> stream_metadata;
 
  private:
   class FakeMember;

@@ -169,7 +169,10 @@ TEST_F(GrpcTest, ALongRequestPassesThroughSmallWindows) {
 TEST_F(GrpcTest, CallsBeyondWhatTheServerTakesAtOnceWait) {
   GrpcServer server({{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1}});
   server.receive(output());
+  EXPECT_FALSE(grpc_.greeted());
   ASSERT_TRUE(grpc_.receive(server.output()));
+  EXPECT_TRUE(grpc_.greeted());
+  EXPECT_EQ(grpc_.most_calls(), 1U);
   const Grpc::CallId first = begin_call();
   const Grpc::CallId second = begin_call();
   server.receive(output());

@@ -95,7 +95,12 @@ TEST(EtcdKeys, OfAnElection) {
 
 TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
   EXPECT_EQ(session_key({}, lease), "dlock/.session/32698f7b3c1d5e0a");
-  EXPECT_EQ(gone_key({}, "dlock/a.b/32698f7b3c1d5e0a.17"), "dlock/.gone/dlock/a.b/32698f7b3c1d5e0a.17");
+  EXPECT_EQ(gone_key({}, lease, 17), "dlock/.gone/32698f7b3c1d5e0a/0000000000000011");
+  const KeyRange since = gone_since({}, lease, 17);
+  EXPECT_LE(since.key, gone_key({}, lease, 17));
+  EXPECT_GT(since.key, gone_key({}, lease, 16));
+  EXPECT_GT(since.end, gone_key({}, lease, std::numeric_limits<std::uint64_t>::max()));
+  EXPECT_LT(since.end, gone_key({}, lease + 1, 1));
   EXPECT_EQ(session_key(with(""), 1), ".session/0000000000000001");
   EXPECT_EQ(session_key({}, -1), "dlock/.session/ffffffffffffffff");
 }

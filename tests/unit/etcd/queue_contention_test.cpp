@@ -112,9 +112,10 @@ TEST_F(EtcdContentionTest, AnAnswerThatComesAfterTheEndOfTheSessionIsOfNoInteres
 
 // It might be over before its user knows of it. The session is heard of again right after that.
 TEST_F(EtcdContentionTest, AtTheEndOfTheSessionNothingIsGranted) {
+  backend = make("session_ttl=4s");
   const auto other = contend(*backend, "other");
   etcd.holds_keep_alives = true;
-  engine.advance(other->grant->valid_until - engine.now() - 1s);
+  engine.advance(other->grant->valid_until - engine.now() - 500ms);
   next_one_is(Fate::held);
   const auto attempt = contend(*backend);
   engine.advance(other->grant->valid_until - engine.now() - 3ms);

@@ -53,6 +53,49 @@ TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
   EXPECT_TRUE(etcd.keys_below("dlock/hot/").empty());
 }
 
+TEST_F(EtcdQueueTest, MarksOfRequestsThatWereGivenUpDoNotAddUp) {
+  (void)contend(*backend, "first");
+  for (int i = 0; i < 100; ++i) {
+    bool lost = false;
+    etcd.fate = [&](std::string_view method) {
+      return method == method_transaction && !std::exchange(lost, true) ? Fate::late : Fate::answered;
+    };
+    const auto attempt = contend(*backend, "a", false);
+    etcd.break_connections();
+    engine.advance(2s);
+    EXPECT_TRUE(attempt->failure);
+  }
+  etcd.deliver_late();
+  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+  const auto marks =
+      std::ranges::count_if(etcd.keys, [](const auto& each) { return each.first.starts_with("dlock/.gone/"); });
+  EXPECT_LE(marks, 17);
+  EXPECT_TRUE(contend(*backend, "a", false)->grant);
+}
+
+// It is older than one that was given up, and finds the mark of that one.
+TEST_F(EtcdQueueTest, ARequestThatIsOvertakenByTheEndOfALaterOneIsSentAgain) {
+  for (const bool wait : {false, true}) {
+    const std::string name = wait ? "waited" : "tried";
+    (void)contend(*backend, "first");
+    etcd.fate = [](std::string_view method) {
+      return method == method_transaction ? Fate::held_before : Fate::answered;
+    };
+    const auto overtaken = begin(*backend, name, wait);
+    engine.run();
+    const auto given_up = begin(*backend, "other", false);
+    engine.run();
+    etcd.fate = nullptr;
+    given_up->contention.reset();
+    engine.advance(200ms);
+    EXPECT_FALSE(etcd.keys_below("dlock/other/").size());
+    etcd.answer_held();
+    engine.run();
+    ASSERT_TRUE(overtaken->grant) << name;
+    EXPECT_EQ(etcd.keys_below("dlock/" + name + "/").size(), 1U);
+  }
+}
+
 // The answer to a waiter's request is lost, and it finds its key when it asks again. It has waited, then, and whoever
 // is behind it must be told when it enters.
 TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind) {
@@ -225,7 +268,7 @@ TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
 TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed) {
   std::vector<std::unique_ptr<Attempt>> held;
   for (const char* name : {"a", "b", "c"}) held.push_back(contend(*backend, name));
-  engine.advance(3200ms);  // a keep-alive is sent soon
+  engine.advance(3300ms);  // a keep-alive is sent soon
   etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
   std::optional<ReleaseOutcome> outcome;
   for (const auto& each : held) backend->release(*each->grant, [&](const ReleaseOutcome& said) { outcome = said; });
@@ -396,9 +439,11 @@ TEST_F(EtcdSeveralTest, FindOutThatTheSessionIsOver) {
 
 // They might be over before their user knows of them. The session is heard of again right after that.
 TEST_F(EtcdSeveralTest, LeaveNothingWhereTheAnswerComesAtTheEndOfTheSession) {
+  backend = make("session_ttl=4s");
   const auto other = contend(*backend, "other");
+  const int sessions = etcd.grants;
   etcd.holds_keep_alives = true;
-  engine.advance(other->grant->valid_until - engine.now() - 1s);
+  engine.advance(other->grant->valid_until - engine.now() - 500ms);
   next_one_is(Fate::held);
   const auto several = contend_for({"a", "b"});
   engine.advance(other->grant->valid_until - engine.now() - 3ms);
@@ -409,7 +454,7 @@ TEST_F(EtcdSeveralTest, LeaveNothingWhereTheAnswerComesAtTheEndOfTheSession) {
   EXPECT_EQ(several->failure.code, errc::unavailable);
   EXPECT_EQ(keys_of("a") + keys_of("b"), 0U);
   engine.advance(1s);
-  EXPECT_EQ(etcd.grants, 1);
+  EXPECT_EQ(etcd.grants, sessions);
   EXPECT_TRUE(std::ranges::none_of(etcd.keys, [](const auto& each) { return each.first.starts_with("dlock/.gone/"); }));
 }
 

@@ -118,18 +118,6 @@ TEST_F(EtcdSessionTest, AfterOneThatWasConfirmedTheNextOneIsBegunAtOnce) {
   EXPECT_EQ(etcd.grants, 2);
 }
 
-TEST_F(EtcdSessionTest, AStreamThatAMemberEndsInPeaceIsOpenedAgainOnTheSameConnection) {
-  const auto held = contend(*backend);
-  engine.advance(4s);
-  ASSERT_EQ(etcd.keep_alives, 1);
-  etcd.end_keep_alives();
-  engine.advance(100ms);
-  EXPECT_EQ(etcd.keep_alives, 2);
-  engine.advance(20s);
-  EXPECT_EQ(etcd.dialled, 1);
-  EXPECT_TRUE(host.losses.empty());
-}
-
 TEST_F(EtcdSessionTest, ThatWasNeverBegunEndsWithoutAConnection) {
   bool closed = false;
   backend->close([&closed] { closed = true; });
@@ -147,29 +135,6 @@ TEST_F(EtcdSessionTest, IsNotKeptAliveWhereItStandsOnlyAfterTheClientEnded) {
   engine.advance(10s);
   EXPECT_EQ(etcd.keep_alives, 0);
   EXPECT_FALSE(attempt->grant);
-}
-
-// The stream ends while the read that is to confirm a keep-alive is under way. What that read says is not about the
-// next keep-alive; else the answer to that one would be taken for the answer to the one after it.
-TEST_F(EtcdSessionTest, AnAnswerCountsFromWhenItsOwnKeepAliveWasSent) {
-  const auto held = contend(*backend);
-  etcd.fate = [&](std::string_view) {
-    etcd.term = 8;  // so that the first keep-alive does not count
-    return Fate::held;
-  };
-  while (etcd.keep_alives == 0) engine.advance(10ms);
-  etcd.fate = nullptr;
-  etcd.end_keep_alives();
-  etcd.holds_keep_alives = true;
-  while (etcd.keep_alives == 1) engine.advance(10ms);
-  const TimePoint second = engine.now();
-  engine.advance(400ms);
-  etcd.answer_held(1);  // the read
-  engine.advance(100ms);
-  etcd.answer_held(1);  // the second keep-alive
-  engine.run();
-  ASSERT_EQ(host.extensions.size(), 1U);
-  EXPECT_LE(host.extensions.back().second, second + 10s);
 }
 
 }  // namespace

@@ -128,9 +128,26 @@ TEST_F(EtcdWatchesTest, AMemberThatEndsAStreamThatStoodIsLeftAtOnce) {
   connect();
   const auto told = watch("k");
   engine.advance(10s);
-  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 14, .message = "no leader"}); };
+  etcd.end_of_stream = [](std::string_view) {
+    return std::optional(GrpcStatus{.code = 14, .message = "etcdserver: no leader"});
+  };
   const auto another = watch("l");
   EXPECT_EQ(downs.size(), 1U);
+}
+
+TEST_F(EtcdWatchesTest, OfAStreamThatAProxyFindsIdleAreToBeSetAnewAtOnceOnTheSameConnection) {
+  connect();
+  const auto told = watch("k");
+  engine.advance(10s);
+  etcd.end_of_stream = [](std::string_view) {
+    return std::optional(GrpcStatus{.code = 14, .message = "HTTP status 504 instead of an answer"});
+  };
+  const auto another = watch("l");
+  etcd.end_of_stream = nullptr;
+  engine.run();
+  EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
+  EXPECT_EQ(watch("k")->news, (std::vector{News::standing}));
+  EXPECT_TRUE(downs.empty());
 }
 
 TEST_F(EtcdWatchesTest, MayEndInsideWhatTheyAreTold) {
