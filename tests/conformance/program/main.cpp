@@ -40,8 +40,9 @@ std::vector<dlock::Space> spaces_of(const dlock::Client& client) {
 
 // What the length of a run depends on.
 struct Pace {
-  Seconds one_lock{};  // to connect, take a lock and give it back
-  Seconds kept{};      // for how long the lock of a killed process is kept
+  Seconds first_lock{};  // to connect, take a lock and give it back
+  Seconds next_lock{};   // to take another one and give it back
+  Seconds kept{};        // for how long the lock of a killed process is kept
 };
 
 // Takes a lock and gives it back, so that what is wrong with the service is said once, not by every test. The client
@@ -52,17 +53,22 @@ Pace try_out(const std::string& url, const dlock::Capabilities& its) {
   const Client client = connect(
       url, {.lease = std::clamp<std::chrono::nanoseconds>(conformance::short_session(), its.min_lease, its.max_lease)});
   Pace pace;
-  try {
+  const auto take_one = [&] {
     if (auto lease = client.lock("dlock-conformance/try-out").try_acquire()) {
       if (its.lease_kind == LeaseKind::session) pace.kept = lease->valid_until() - LeaseClock::now();
       (void)lease->release();
     }
+    return LeaseClock::now();
+  };
+  try {
+    const TimePoint first = take_one();
+    pace.first_lock = first - start;
+    pace.next_lock = take_one() - first;
   } catch (const Error& e) {
     throw Error(Failure{e.code(), client.url() + " gives no lock: " + e.detail()});
   }
   if (its.lease_kind == LeaseKind::per_lock) pace.kept = conformance::short_lease();
   if (its.scope == Scope::process) pace.kept = {};  // no other process is killed
-  pace.one_lock = LeaseClock::now() - start;
   return pace;
 }
 
@@ -80,16 +86,19 @@ class Announcement final : public ::testing::EmptyTestEventListener {
     const int count = all.test_to_run_count();
     const Seconds lease = dlock::conformance::short_lease();
     const Seconds whole =
-        count * (locks_a_test * pace_.one_lock + leases_a_test * lease) + killing * ends_later_by * pace_.kept;
+        count * (clients_a_test * pace_.first_lock + locks_a_test * pace_.next_lock + leases_a_test * lease) +
+        killing * ends_later_by * pace_.kept;
     std::cout << "dlock-conformance: " << count << (count == 1 ? " test, about " : " tests, about ") << text(whole);
     if (killing > 0 && pace_.kept > lease) {
-      std::cout << "; those that kill processes wait for the end of a session of about " << text(pace_.kept);
+      std::cout << "; each that kills processes may wait until a session of " << text(pace_.kept) << " has ended";
     }
     std::cout << std::endl;
   }
 
  private:
-  // Measured with all backends of this tree, over those tests that do not wait for the end of a session.
+  // As measured with all backends of this tree: what a test takes on average that does not wait for the end of a
+  // session.
+  static constexpr double clients_a_test = 2;
   static constexpr double locks_a_test = 6;
   static constexpr double leases_a_test = 0.13;
   static constexpr double ends_later_by = 1.25;  // services look for sessions that have ended in steps
@@ -114,11 +123,9 @@ int main(int argc, char** argv) {
       "GoogleTest's flags are taken too, e.g. --gtest_filter='*C06_*' or --gtest_list_tests.\n"
       "The suite takes locks named dlock-conformance/... and a few of one or two signs; give it a URL whose names are "
       "not in use.\n"
-      "It says first how long it will take: a few minutes, and longer if the URL sets a session_timeout or "
-      "session_ttl, "
-      "since some tests kill processes and wait until their sessions end. If the URL leaves that to the client, the "
-      "suite "
-      "asks for 2 s, and the service may grant more.\n"
+      "It says first about how long it will take. Some tests kill processes and wait until their sessions end: of the "
+      "length that the URL sets (session_timeout, session_ttl, lease), else of 2 s, or longer if the service wants "
+      "it.\n"
       "Exit status: 0 all tests that apply passed, 1 some failed, 2 wrong usage or a service that gives no lock, "
       "3 nothing failed but some tests could not be run.");
   std::string url;
@@ -142,7 +149,9 @@ int main(int argc, char** argv) {
       // GoogleTest owns its listeners, and starts none of them where it only lists tests.
       Pace pace = try_out(url, client.capabilities());
       // The first attempt may have found the machine busy.
-      pace.one_lock = std::min(pace.one_lock, try_out(url, client.capabilities()).one_lock);
+      const Pace again = try_out(url, client.capabilities());
+      pace.first_lock = std::min(pace.first_lock, again.first_lock);
+      pace.next_lock = std::min(pace.next_lock, again.next_lock);
       ::testing::UnitTest::GetInstance()->listeners().Append(new Announcement(pace));
     }
   } catch (const dlock::Error& e) {
