@@ -23,7 +23,7 @@ constexpr seconds steady_session(10);
 
 // Where the way to the servers is cut, tests wait for sessions to end, so those are short, but not shorter than a lease
 // that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions.
-milliseconds disturbed_session(const ClientOptions& options) {
+milliseconds brief_session(const ClientOptions& options) {
   constexpr milliseconds shortest = rig::sanitized ? seconds(4) : seconds(2);
   if (options.lease >= ClientOptions().lease) return shortest;
   return std::max<milliseconds>(shortest, std::chrono::ceil<seconds>(options.lease.value()));
@@ -92,17 +92,19 @@ std::string EtcdFixture::url_of(const std::string& addresses, milliseconds sessi
 }
 
 std::string EtcdFixture::url() const {
-  return url_of(servers_.addresses(), steady_session);
+  return servers_.url();
 }
 
 Client EtcdFixture::make_client(ClientOptions options, Link link) {
   if (link == Link::disturbed) {
-    return connect(url_of(address_list(disturbed_), disturbed_session(options)), std::move(options));
+    return connect(url_of(address_list(disturbed_), brief_session(options)), std::move(options));
   }
   // Nobody who is going to die says good-bye for long. It has a way of its own, so that it can be cut off for good.
-  if (options.close_timeout >= ClientOptions().close_timeout) return connect(url(), std::move(options));
+  if (options.close_timeout >= ClientOptions().close_timeout) {
+    return connect(url_of(servers_.addresses(), steady_session), std::move(options));
+  }
   const Proxies& way = mortal_.emplace_back(new_way());
-  return connect(url_of(address_list(way), steady_session), std::move(options));
+  return connect(url_of(address_list(way), brief_session(options)), std::move(options));
 }
 
 std::optional<Missing> EtcdFixture::missing(Feature feature) const {

@@ -15,11 +15,13 @@ namespace {
 
 constexpr const char* guard_variable = "DLOCK_CONFORMANCE_GUARD_MS";
 
-// This process's environment, with the guard set.
+// This process's environment, with the guard set, and without GoogleTest's variables: its shard is not the program's.
 std::vector<std::string> environment_with(std::chrono::milliseconds guard) {
   std::vector<std::string> environment;
   for (char** each = environ; *each != nullptr; ++each) {
-    if (!std::string(*each).starts_with(guard_variable)) environment.emplace_back(*each);
+    const std::string variable = *each;
+    if (variable.starts_with(guard_variable) || variable.starts_with("GTEST_")) continue;
+    environment.push_back(variable);
   }
   environment.push_back(std::string(guard_variable) + "=" + std::to_string(guard.count()));
   return environment;

@@ -22,19 +22,22 @@ PostgresFixture::PostgresFixture(PostgresSetup setup, Strategy strategy)
   service_.empty();
 }
 
-std::string PostgresFixture::parameters(Link link) const {
+std::string PostgresFixture::parameters() const {
   std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
   if (setup_ == PostgresSetup::pooled) text += "&pooler=transaction";
   if (setup_ == PostgresSetup::session_pooled) text += "&pooler=session";
-  if (!PostgresLock::is_of_sessions(strategy_)) return text;
-  // A lease that
-  // outlives the moment in which a busy machine starts as many processes of the server; tests wait for the end of one
-  // that is cut off.
-  return text + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
+  return text;
+}
+
+std::string PostgresFixture::parameters(Link link) const {
+  if (!PostgresLock::is_of_sessions(strategy_)) return parameters();
+  // A lease that outlives the moment in which a busy machine starts as many processes of the server; tests wait for the
+  // end of one that is cut off.
+  return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
 }
 
 std::string PostgresFixture::url() const {
-  return service_.server().url_at(service_.port(), parameters(Link::steady));
+  return service_.server().url_at(service_.port(), parameters());
 }
 
 PostgresFixture::Mortal& PostgresFixture::make_mortal() {
@@ -51,7 +54,7 @@ Client PostgresFixture::make_client(ClientOptions options, Link link) {
   if (link == Link::disturbed) return connect(server.url_at(disturbed_.port(), parameters(link)), std::move(options));
   // Nobody who is going to die says good-bye for long.
   if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
-    return connect(url(), std::move(options));
+    return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
   }
   const Mortal& mortal = make_mortal();
   const std::string whole = server.url_at(mortal.way.port(), parameters(link));

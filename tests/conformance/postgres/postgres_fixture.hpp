@@ -46,6 +46,7 @@ class PostgresFixture final : public Fixture {
     std::string role;
     rig::TcpProxy way;
   };
+  [[nodiscard]] std::string parameters() const;
   [[nodiscard]] std::string parameters(Link link) const;
   [[nodiscard]] Mortal& make_mortal();
 

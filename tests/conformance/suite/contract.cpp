@@ -90,8 +90,8 @@ void ContractBase::close(Client& client) {
   clients_.remove_if([&](const Client& candidate) { return &candidate == &client; });
 }
 
-Lock& ContractBase::lock_of(const Client& client, const std::string& name) {
-  return *locks_.emplace_back(kind().make(client, name));
+Lock& ContractBase::lock_of(const Kind& kind, const Client& client, const std::string& name) {
+  return *locks_.emplace_back(kind.make(client, name));
 }
 
 std::string ContractBase::name(std::string_view tail) const {
@@ -111,9 +111,7 @@ TimePoint ContractBase::now() const {
 }
 
 std::chrono::nanoseconds ContractBase::lease() {
-  const std::chrono::nanoseconds wanted =
-      stepping() ? std::chrono::seconds(30)
-                 : milliseconds_from_environment("DLOCK_CONFORMANCE_LEASE_MS", std::chrono::milliseconds(300));
+  const std::chrono::nanoseconds wanted = stepping() ? std::chrono::seconds(30) : short_lease();
   return std::clamp(wanted, caps().min_lease, caps().max_lease);
 }
 
@@ -133,10 +131,6 @@ std::chrono::nanoseconds ContractBase::kept_for(const Client& of, std::chrono::n
       break;
   }
   return std::chrono::nanoseconds(0);
-}
-
-std::chrono::nanoseconds ContractBase::kept_for() {
-  return kept_for(client({.lease = lease()}), lease());
 }
 
 std::chrono::nanoseconds ContractBase::slack(std::chrono::nanoseconds limit) {
@@ -188,7 +182,9 @@ void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
   if (fixture_->residue(kind().space, name) == 0) return;
   // What could not be cleaned up ends with its lease or session, or once its connection is back.
-  const std::chrono::nanoseconds gone = kept_for() + longest_reconnect_pause;
+  std::chrono::nanoseconds gone{};
+  for (const Client& each : clients_) gone = std::max(gone, kept_for(each, lease()));
+  gone += longest_reconnect_pause;
   const std::chrono::nanoseconds patience = stepping() ? guard() : gone + slack(gone);
   const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patience);
   while (fixture_->residue(kind().space, name) != 0) {

@@ -48,8 +48,10 @@ class ContractBase : public ::testing::Test {
   Client& client(ClientOptions options = {}, Link link = Link::steady);
   void close(Client& client);
 
-  // A lock of the kind that is tested; lives until the end of the test. By default its name is name().
-  Lock& lock_of(const Client& client, const std::string& name);
+  // A lock of the kind that is tested, or of another one; lives until the end of the test. By default its name is
+  // name().
+  Lock& lock_of(const Kind& kind, const Client& client, const std::string& name);
+  Lock& lock_of(const Client& client, const std::string& name) { return lock_of(kind(), client, name); }
   Lock& lock_of(const Client& client) { return lock_of(client, name()); }
 
   // Takes that lock of the kind that is tested away from its holder; see Fixture.
@@ -74,8 +76,6 @@ class ContractBase : public ::testing::Test {
   // How long the service keeps a lock of which it hears no more: for the lease that was asked for, or as long as the
   // session of that client lives; not at all where a lock ends with its process.
   [[nodiscard]] std::chrono::nanoseconds kept_for(const Client& of, std::chrono::nanoseconds asked) const;
-  // The same for lease(), asked for by another process or a client with steady connections.
-  [[nodiscard]] std::chrono::nanoseconds kept_for();
   // How much later than after this time something may be on a busy machine: a few leases, or half as long again where
   // that is more. Hangs are the guard's.
   [[nodiscard]] std::chrono::nanoseconds slack(std::chrono::nanoseconds limit);

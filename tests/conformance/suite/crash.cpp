@@ -1,57 +1,157 @@
-// Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more.
+// Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more. And
+// what contracts 2 and 4 say of holders that are stopped or killed.
+#include "suite/crash.hpp"
+
 #include <signal.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
-#include "suite/contract.hpp"
+#include "suite/environment.hpp"
 
 namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(crash)
 
-TEST_P(Contract, C07_AKilledHolderFreesTheLock) {
-  DLOCK_NEEDS(processes);
-  Worker holder = worker();
-  (void)holder.acquire(name(), lease());
-  Lock& lock = lock_of(client());
-  ASSERT_FALSE(lock.try_acquire().has_value());
-  Pending waiting(lock, {});
-  const auto kept = kept_for();
-  const TimePoint killed = now();
-  holder.kill();
-  EXPECT_TRUE(waiting.lease().held());
-  expect_within(kept, killed, "a lock whose holder was killed");
+std::vector<CrashContract::Doomed> CrashContract::doomed() {
+  const auto session = std::clamp<std::chrono::nanoseconds>(short_session(), caps().min_lease, caps().max_lease);
+  std::vector<Doomed> all;
+  for (const Kind& each : kinds()) {
+    if (std::ranges::find(subject().spaces, each.space) == subject().spaces.end()) continue;
+    all.push_back({each, Worker(fixture().url(), "doomed", each, session)});
+  }
+  return all;
 }
 
-TEST_P(Contract, C07_AKilledHolderFreesTheLockForWhoComesLater) {
-  DLOCK_NEEDS(processes);
-  Worker holder = worker();
-  (void)holder.acquire(name(), lease());
-  const auto kept = kept_for();
-  Lock& lock = lock_of(client());
-  const TimePoint killed = now();
-  holder.kill();
-  EXPECT_TRUE(take(lock).held());
-  expect_within(kept, killed, "a lock whose holder was killed");
+std::vector<CrashContract::Doomed> CrashContract::doomed_holders() {
+  std::vector<Doomed> all = doomed();
+  for (Doomed& each : all) {
+    each.process.acquire(name(), lease());
+    allow_for(kept_for(each.process));
+  }
+  return all;
 }
 
-TEST_P(Contract, C07_AKilledWaiterDelaysNobody) {
+std::chrono::nanoseconds CrashContract::kept_for(const Worker& holder) {
+  switch (caps().lease_kind) {
+    case LeaseKind::per_lock:
+      return lease();
+    case LeaseKind::session:
+      return holder.valid_for() + holder.valid_for() / 2;
+    case LeaseKind::process:
+      break;
+  }
+  return std::chrono::nanoseconds(0);
+}
+
+void CrashContract::expect_free_after_death(std::vector<Doomed>& holders, std::vector<Pending> waiters) {
+  Client& next = client();
+  const TimePoint killed = now();
+  for (Doomed& each : holders) each.process.kill();
+  for (std::size_t i = waiters.size(); i < holders.size(); ++i) {
+    waiters.emplace_back(lock_of(holders[i].kind, next, name()), AcquireOptions{});
+  }
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    SCOPED_TRACE(::testing::PrintToString(holders[i].kind.get()));
+    EXPECT_TRUE(waiters[i].lease().held());
+    expect_within(kept_for(holders[i].process), killed, "a lock of a process that was killed");
+  }
+}
+
+TEST_P(CrashContract, C02_AHolderThatWasStoppedPastItsLeaseSeesThatFirst) {
   DLOCK_NEEDS(processes);
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
-  std::optional<Lease> lease = take(lock);
-  Worker killed = worker();
-  (void)killed.acquire(name("ready"), this->lease());  // it is up and connected
-  killed.send("acquire " + name() + " " +
-              std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(this->lease()).count()));
-  if (caps().counts_waiters) await_waiters(name(), 1);
-  Pending behind(others, {});
-  const auto kept = kept_for();
+  DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "a stopped holder keeps the lock");
+  std::vector<Doomed> holders = doomed_holders();
+  for (Doomed& each : holders) each.process.stop();
+  Client& next = client();
+  std::vector<Pending> waiters;
+  for (const Doomed& each : holders) waiters.emplace_back(lock_of(each.kind, next, name()), AcquireOptions{});
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    SCOPED_TRACE(::testing::PrintToString(holders[i].kind.get()));
+    const Lease lease = waiters[i].lease();
+    holders[i].process.send("held");
+    holders[i].process.resume();
+    EXPECT_EQ(holders[i].process.receive(), "held 0");
+    EXPECT_TRUE(lease.held());
+  }
+}
+
+TEST_P(CrashContract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
+  DLOCK_NEEDS(processes);
+  DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::process, "leases run out by time");
+  Client& other = client();
+  for (Doomed& each : doomed_holders()) {
+    SCOPED_TRACE(::testing::PrintToString(each.kind.get()));
+    Lock& lock = lock_of(each.kind, other, name());
+    each.process.stop();
+    EXPECT_FALSE(lock.try_acquire().has_value());
+    each.process.send("held");
+    each.process.resume();
+    EXPECT_EQ(each.process.receive(), "held 1");
+    EXPECT_EQ(each.process.ask("release", "released "), "1");
+    EXPECT_TRUE(lock.try_acquire().has_value());
+  }
+}
+
+TEST_P(CrashContract, C04_TokensGrowPastAKilledProcess) {
+  DLOCK_NEEDS(processes);
+  std::vector<Doomed> holders = doomed();
+  std::vector<std::uint64_t> before;
+  for (Doomed& each : holders) {
+    before.push_back(each.process.acquire(name(), lease()));
+    allow_for(kept_for(each.process));
+  }
+  for (Doomed& each : holders) each.process.kill();
+  Client& next = client();
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    EXPECT_GT(take(lock_of(holders[i].kind, next, name())).token(), before[i])
+        << ::testing::PrintToString(holders[i].kind.get());
+  }
+}
+
+TEST_P(CrashContract, C07_AKilledHolderFreesTheLock) {
+  DLOCK_NEEDS(processes);
+  std::vector<Doomed> holders = doomed_holders();
+  Client& next = client();
+  std::vector<Pending> waiters;
+  for (const Doomed& each : holders) {
+    Lock& lock = lock_of(each.kind, next, name());
+    ASSERT_FALSE(lock.try_acquire().has_value()) << ::testing::PrintToString(each.kind.get());
+    waiters.emplace_back(lock, AcquireOptions{});
+  }
+  expect_free_after_death(holders, std::move(waiters));
+}
+
+TEST_P(CrashContract, C07_AKilledHolderFreesTheLockForWhoComesLater) {
+  DLOCK_NEEDS(processes);
+  std::vector<Doomed> holders = doomed_holders();
+  expect_free_after_death(holders);
+}
+
+TEST_P(CrashContract, C07_AKilledWaiterDelaysNobody) {
+  DLOCK_NEEDS(processes);
+  Client& holding = client();
+  Client& behind = client();
+  std::vector<Doomed> killed = doomed();
+  std::vector<Lease> leases;
+  std::vector<Pending> waiters;
+  for (Doomed& each : killed) {
+    leases.push_back(take(lock_of(each.kind, holding, name())));
+    each.process.acquire(name("ready"), lease());  // it is up and connected
+    allow_for(kept_for(each.process));
+    each.process.send("acquire " + name() + " " + milliseconds(lease()));
+    if (caps().counts_waiters) await_waiters(each.kind.get().space, name(), 1);
+    waiters.emplace_back(lock_of(each.kind, behind, name()), AcquireOptions{});
+  }
   const TimePoint start = now();
-  killed.kill();
-  lease.reset();
-  EXPECT_TRUE(behind.lease().held());
-  expect_within(kept, start, "a lock that a killed waiter waited for");
+  for (Doomed& each : killed) each.process.kill();
+  leases.clear();
+  for (std::size_t i = 0; i < killed.size(); ++i) {
+    SCOPED_TRACE(::testing::PrintToString(killed[i].kind.get()));
+    EXPECT_TRUE(waiters[i].lease().held());
+    expect_within(kept_for(killed[i].process), start, "a lock that a killed process waited for");
+  }
 }
 
 TEST_P(Contract, C07_AKilledSessionFreesItsLocksForWaiters) {
@@ -89,24 +189,19 @@ TEST_P(Contract, C07_AKilledSessionThatWaitedDelaysNobody) {
   expect_within(kept, killed, "a lock that a killed session waited for");
 }
 
-TEST_P(Contract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
+TEST_P(CrashContract, C07_AChildThatWasForkedAndExecutedKeepsNothing) {
   DLOCK_NEEDS(processes);
-  Worker holder = worker();
-  (void)holder.acquire(name(), lease());
-  const pid_t child = std::stoi(holder.ask("spawn", "spawned "));
-  const auto kept = kept_for();
-  Lock& lock = lock_of(client());
-  const TimePoint killed = now();
-  holder.kill();
-  EXPECT_TRUE(take(lock).held());
-  expect_within(kept, killed, "a lock whose holder was killed");
-  EXPECT_EQ(::kill(child, 0), 0) << "the child was to be alive all the while";
+  std::vector<Doomed> holders = doomed_holders();
+  std::vector<pid_t> children;
+  for (Doomed& each : holders) children.push_back(std::stoi(each.process.ask("spawn", "spawned ")));
+  expect_free_after_death(holders);
+  for (const pid_t child : children) EXPECT_EQ(::kill(child, 0), 0) << "the child was to be alive all the while";
 }
 
 TEST_P(Contract, C07_AReleaseFreesTheLockWhileAChildLives) {
   DLOCK_NEEDS(processes);
   Worker holder = worker();
-  (void)holder.acquire(name(), lease());
+  holder.acquire(name(), lease());
   (void)holder.ask("spawn", "spawned ");
   EXPECT_EQ(holder.ask("release", "released "), "1");
   EXPECT_TRUE(is_free(name()));

@@ -1,10 +1,13 @@
 // Settings that reach the suite through environment variables.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
+
+#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::conformance {
 
@@ -17,6 +20,18 @@ inline std::chrono::milliseconds milliseconds_from_environment(const char* varia
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value <= 0) return unset;
   return std::chrono::milliseconds(value);
+}
+
+// The length of leases that tests let run out in real time.
+inline std::chrono::milliseconds short_lease() {
+  return milliseconds_from_environment("DLOCK_CONFORMANCE_LEASE_MS", std::chrono::milliseconds(300));
+}
+
+// The same for sessions (ClientOptions::lease): no service grants much shorter ones, and on a busy machine their client
+// must have a chance to keep them.
+inline std::chrono::milliseconds short_session() {
+  constexpr std::chrono::milliseconds shortest = std::chrono::seconds(rig::sanitized ? 4 : 2);
+  return std::max(shortest, 6 * short_lease());
 }
 
 }  // namespace dlock::conformance

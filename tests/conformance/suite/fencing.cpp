@@ -62,15 +62,6 @@ TEST_P(Contract, C04_TokensGrowAcrossProcesses) {
   EXPECT_GT(take(lock).token(), last);
 }
 
-TEST_P(Contract, C04_TokensGrowPastAKilledProcess) {
-  DLOCK_NEEDS(processes);
-  Worker killed = worker();
-  const std::uint64_t before = killed.acquire(name(), lease());
-  killed.kill();
-  Lock& lock = lock_of(client());
-  EXPECT_GT(take(lock).token(), before);
-}
-
 TEST_P(Contract, C04_TokensGrowAfterAKilledHold) {
   DLOCK_NEEDS(kill_hold);
   Lock& lock = lock_of(client());

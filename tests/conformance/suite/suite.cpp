@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "suite/contract.hpp"
+#include "suite/crash.hpp"
 #include "suite/plain_lock.hpp"
 #include "suite/report.hpp"
 #include "suite/sharing.hpp"
@@ -136,6 +137,7 @@ constexpr auto name_of_subject = [](const auto& info) { return info.param.name; 
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Contract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ClientContract);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CrashContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReadWriteContract);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PermitContract);
@@ -146,6 +148,7 @@ using ::testing::ValuesIn;
 INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ValuesIn(subjects_with(Space::read_write)), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, PermitContract, ValuesIn(subjects_with(Space::semaphore)), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, ElectionContract, ValuesIn(subjects_with(Space::election)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, CrashContract, ValuesIn(subjects()), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, Contract, ValuesIn(of_their_kinds(subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, ClientContract, ValuesIn(of_their_kinds(client_subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, PlainLock, ValuesIn(plain_locks()), name_of);

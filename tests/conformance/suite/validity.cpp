@@ -118,34 +118,6 @@ TEST_P(Contract, C02_HeldEndsAtValidUntilWithoutBeingTold) {
   EXPECT_FALSE(lease.held());
 }
 
-TEST_P(Contract, C02_AHolderThatWasStoppedPastItsLeaseSeesThatFirst) {
-  DLOCK_NEEDS(processes);
-  DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "a stopped holder keeps the lock");
-  Worker holder = worker();
-  (void)holder.acquire(name(), lease());
-  holder.stop();
-  Lock& lock = lock_of(client());
-  const Lease lease = take(lock);
-  holder.send("held");
-  holder.resume();
-  EXPECT_EQ(holder.receive(), "held 0");
-  EXPECT_TRUE(lease.held());
-}
-
-TEST_P(Contract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
-  DLOCK_NEEDS(processes);
-  DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::process, "leases run out by time");
-  Worker holder = worker();
-  (void)holder.acquire(name(), lease());
-  holder.stop();
-  EXPECT_FALSE(is_free(name()));
-  holder.send("held");
-  holder.resume();
-  EXPECT_EQ(holder.receive(), "held 1");
-  EXPECT_EQ(holder.ask("release", "released "), "1");
-  EXPECT_TRUE(is_free(name()));
-}
-
 TEST_P(ClientContract, C02_AReleasedLeaseIsNotHeld) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);

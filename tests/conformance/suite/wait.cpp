@@ -1,12 +1,25 @@
 #include "suite/wait.hpp"
 
+#include <algorithm>
+#include <atomic>
+
 #include "suite/environment.hpp"
 
 namespace dlock::conformance {
 
+namespace {
+
+std::atomic<std::chrono::milliseconds> longest_end{std::chrono::milliseconds(0)};
+
+}  // namespace
+
 std::chrono::milliseconds guard() {
   static const auto value = milliseconds_from_environment("DLOCK_CONFORMANCE_GUARD_MS", std::chrono::seconds(60));
-  return value;
+  return value + longest_end.load();
+}
+
+void allow_for(std::chrono::nanoseconds end) {
+  longest_end = std::max(longest_end.load(), std::chrono::ceil<std::chrono::milliseconds>(end));
 }
 
 void Event::set() {

@@ -22,6 +22,8 @@ namespace dlock::conformance {
 
 // How long something that must happen may take before it counts as a hang.
 [[nodiscard]] std::chrono::milliseconds guard();
+// From here on it may take so much longer: what is waited for comes with the end of a session or lease of that length.
+void allow_for(std::chrono::nanoseconds end);
 
 // Thrown, and reported by GoogleTest as a failure, when the guard ran out.
 class Hang : public std::runtime_error {

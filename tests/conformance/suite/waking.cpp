@@ -84,7 +84,7 @@ TEST_P(Contract, C11_AWaiterIsWokenWhenAHoldIsKilled) {
 TEST_P(Contract, C11_AWaiterIsWokenAcrossProcesses) {
   DLOCK_NEEDS(processes);
   Worker holder = worker();
-  (void)holder.acquire(name(), std::chrono::nanoseconds(0));
+  holder.acquire(name(), std::chrono::nanoseconds(0));
   Lock& lock = lock_of(client());
   Pending waiting(lock, {});
   EXPECT_FALSE(is_free(name()));

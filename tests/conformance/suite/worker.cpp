@@ -33,7 +33,11 @@ void wait_for_state_change(pid_t pid, int options) {
 
 }  // namespace
 
-Worker::Worker(const std::string& url, const std::string& label, const Kind& kind) {
+std::string milliseconds(std::chrono::nanoseconds lease) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(lease).count());
+}
+
+Worker::Worker(const std::string& url, const std::string& label, const Kind& kind, std::chrono::nanoseconds lease) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) throw failure("socketpair");
   socket_ = ends[0];
@@ -41,9 +45,15 @@ Worker::Worker(const std::string& url, const std::string& label, const Kind& kin
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::array<std::string, 5> arguments{"/proc/self/exe", "--dlock-conformance-worker", url, label, kind.name};
-  std::array<char*, 6> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(),
-                            arguments[3].data(), arguments[4].data(), nullptr};
+  std::array<std::string, 6> arguments{"/proc/self/exe", "--dlock-conformance-worker", url, label,
+                                       kind.name,        milliseconds(lease)};
+  std::array<char*, 7> argv{arguments[0].data(),
+                            arguments[1].data(),
+                            arguments[2].data(),
+                            arguments[3].data(),
+                            arguments[4].data(),
+                            arguments[5].data(),
+                            nullptr};
   errno = posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   const int error = errno;
   posix_spawn_file_actions_destroy(&actions);
@@ -57,7 +67,8 @@ Worker::Worker(const std::string& url, const std::string& label, const Kind& kin
 Worker::Worker(Worker&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
       pid_(std::exchange(other.pid_, -1)),
-      received_(std::move(other.received_)) {}
+      received_(std::move(other.received_)),
+      valid_for_(other.valid_for_) {}
 
 Worker::~Worker() {
   if (pid_ > 0) {
@@ -104,8 +115,9 @@ std::string Worker::ask(const std::string& command, const std::string& expected)
 }
 
 std::uint64_t Worker::acquire(const std::string& name, std::chrono::nanoseconds lease) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(lease).count();
-  return std::stoull(ask("acquire " + name + " " + std::to_string(ms), "granted "));
+  const std::string granted = ask("acquire " + name + " " + milliseconds(lease), "granted ");
+  valid_for_ = std::chrono::milliseconds(std::stoll(granted.substr(granted.find(' '))));
+  return std::stoull(granted);
 }
 
 void Worker::kill() {

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <dlock/conformance/suite.hpp>
@@ -27,8 +28,8 @@ namespace {
 
 class Servant {
  public:
-  Servant(const std::string& url, const std::string& label, const Kind& kind)
-      : kind_(kind), client_(connect(url, {.label = label})) {}
+  Servant(const std::string& url, ClientOptions options, const Kind& kind)
+      : kind_(kind), client_(connect(url, std::move(options))) {}
 
   std::string serve(const std::string& line) {
     std::istringstream words(line);
@@ -52,7 +53,12 @@ class Servant {
     if (lease_ms > 0) options.lease = std::chrono::milliseconds(lease_ms);
     const auto lock = kind_.make(client_, name);
     lease_ = lock->acquire(options);
-    return "granted " + std::to_string(lease_.token().value());
+    return "granted " + std::to_string(lease_.token().value()) + " " + std::to_string(valid_for_ms());
+  }
+
+  [[nodiscard]] long valid_for_ms() const {
+    if (lease_.valid_until() == TimePoint::max()) return 0;
+    return std::chrono::ceil<std::chrono::milliseconds>(lease_.valid_until() - LeaseClock::now()).count();
   }
 
   std::string cycle(std::istringstream& words) {
@@ -97,14 +103,14 @@ class Servant {
   Lease lease_;
 };
 
-int serve(const std::string& url, const std::string& label, const std::string& kind_name) {
+int serve(const std::string& url, const ClientOptions& options, const std::string& kind_name) {
   const auto kind =
       std::find_if(kinds().begin(), kinds().end(), [&](const Kind& each) { return each.name == kind_name; });
   if (kind == kinds().end()) return 1;
   std::optional<Servant> servant;
   for (std::string line; std::getline(std::cin, line);) {
     try {
-      if (!servant) servant.emplace(url, label, *kind);
+      if (!servant) servant.emplace(url, options, *kind);
       std::cout << servant->serve(line) << std::endl;
     } catch (const std::exception& e) {
       std::cout << "error " << e.what() << std::endl;
@@ -126,8 +132,11 @@ int idle() {
 
 std::optional<int> run_as_helper(int argc, char** argv) {
   const std::vector<std::string> arguments(argv, argv + argc);
-  if (argc == 5 && arguments[1] == "--dlock-conformance-worker") {
-    return serve(arguments[2], arguments[3], arguments[4]);
+  if (argc == 6 && arguments[1] == "--dlock-conformance-worker") {
+    ClientOptions options{.label = arguments[3]};
+    if (const long lease_ms = std::stol(arguments[5]); lease_ms > 0)
+      options.lease = std::chrono::milliseconds(lease_ms);
+    return serve(arguments[2], options, arguments[4]);
   }
   if (argc == 2 && arguments[1] == "--dlock-conformance-idle") return idle();
   return std::nullopt;

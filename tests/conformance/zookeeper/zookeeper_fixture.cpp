@@ -32,7 +32,7 @@ constexpr seconds steady_session(10);
 // Where the way to the servers is cut, tests wait for sessions to end, so those are short, but not shorter than a lease
 // that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions: the client
 // library gives up a server that does not answer for two thirds of the session.
-milliseconds disturbed_session(ZooKeeperSetup setup, const ClientOptions& options) {
+milliseconds brief_session(ZooKeeperSetup setup, const ClientOptions& options) {
   const milliseconds shortest = setup == ZooKeeperSetup::standalone && !rig::sanitized ? seconds(2) : seconds(4);
   if (options.lease >= ClientOptions().lease) return shortest;
   return std::max(shortest, std::chrono::ceil<milliseconds>(options.lease.value()));
@@ -63,21 +63,24 @@ std::string ZooKeeperFixture::url_of(const std::string& addresses, std::chrono::
 }
 
 std::string ZooKeeperFixture::url() const {
-  return url_of(addresses_of(service_.ports()), steady_session);
+  return "zookeeper://" + addresses_of(service_.ports()) + "?strategy=" + strategy_;
 }
 
 Client ZooKeeperFixture::make_client(ClientOptions options, Link link) {
+  const milliseconds session = brief_session(setup_, options);
   if (link == Link::disturbed) {
-    longest_disturbed_ = std::max(longest_disturbed_, disturbed_session(setup_, options));
-    return connect(url_of(address_list(disturbed_), disturbed_session(setup_, options)), std::move(options));
+    longest_disturbed_ = std::max(longest_disturbed_, session);
+    return connect(url_of(address_list(disturbed_), session), std::move(options));
   }
   // Nobody who is going to die says good-bye for long. It has a way of its own, so that it can be cut off for good.
-  if (options.close_timeout >= ClientOptions().close_timeout) return connect(url(), std::move(options));
+  if (options.close_timeout >= ClientOptions().close_timeout) {
+    return connect(url_of(addresses_of(service_.ports()), steady_session), std::move(options));
+  }
   Proxies& way = mortal_.emplace_back();
   for (const std::uint16_t port : service_.ports()) {
     way.push_back(std::make_unique<TcpProxy>(Endpoint::loopback(port)));
   }
-  return connect(url_of(address_list(way), steady_session), std::move(options));
+  return connect(url_of(address_list(way), session), std::move(options));
 }
 
 std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {

@@ -63,7 +63,9 @@ class Fixture {
   Fixture& operator=(const Fixture&) = delete;
   virtual ~Fixture() = default;
 
-  // Reaches the same service from another process, where Feature::processes is there.
+  // Reaches the same service from another process, where Feature::processes is there. The suite connects those that it
+  // is going to kill with a short ClientOptions::lease; if the URL sets another length of sessions, the suite waits for
+  // that.
   [[nodiscard]] virtual std::string url() const = 0;
   // A new client; the options are to be passed on as they are. All clients of a fixture share one service, which is
   // undisturbed and holds none of the suite's locks at first.
