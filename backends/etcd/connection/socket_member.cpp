@@ -18,9 +18,9 @@ SocketMember::SocketMember(Executor& executor, common::Peer peer, Member::Events
       stream_(executor, std::move(peer), *this) {}
 
 void SocketMember::flush() {
-  output_.clear();
   grpc_.take_output(output_);
   if (!output_.empty()) stream_.write(output_);
+  common::empty_buffer(output_);
   stream_.flush();
 }
 
