@@ -1,6 +1,9 @@
 #include "backends/redis/connection/link.hpp"
 
+#include <string>
 #include <utility>
+
+#include <dlock/result.hpp>
 
 #include "backends/common/tls.hpp"
 #include "backends/redis/timing.hpp"
@@ -39,8 +42,11 @@ Failure Link::problem() const {
 }
 
 void Link::opened() {
+  Result<std::string> password = options_.password.value_or("");
+  if (options_.password_file) password = options_.password_file->read();
+  if (!password.ok()) return down(no_connection(password.failure().detail));
   handshake_.emplace(options_);
-  write(handshake_->commands());
+  write(handshake_->commands(password.value()));
   wire_->flush();
 }
 
@@ -48,7 +54,11 @@ void Link::received(Reply reply) {
   if (ready()) return user_.link_received(std::move(reply));
   const auto verdict = handshake_->replied(reply);
   if (!verdict) return;
-  if (verdict->code) return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
+  if (verdict->code) {
+    Failure why{verdict->code, options_.endpoint() + ": " + verdict->detail};
+    return down(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
+  }
+  if (options_.password_file) *options_.password_file->accepted = true;
   handshake_.reset();
   connect_timer_.disarm();
   reconnect_.ready();
