@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t read_bytes = 16384;
 constexpr int reads_per_turn = 16;  // then others get their turn
+constexpr std::size_t encrypted_at_once = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -70,7 +72,7 @@ Failure Stream::tls_failure() const {
 
 void Stream::continue_handshake() {
   const bool complete = filter_->handshake();
-  filter_->take_output(output_);  // an alert, perhaps, if it failed
+  filter_->take_output(output_.end());  // an alert, perhaps, if it failed
   if (filter_->failure().code) {
     send_output();
     return close(tls_failure());
@@ -138,7 +140,7 @@ void Stream::write(std::string_view bytes) {
   if (filter_) {
     plain_ += bytes;
   } else {
-    output_ += bytes;
+    output_.end() += bytes;
     written_ += bytes.size();
   }
 }
@@ -147,30 +149,28 @@ void Stream::flush() {
   if (!open_) return;
   if (filter_ && !plain_.empty()) {
     written_ += plain_.size();
-    if (!filter_->encrypt(plain_)) {
-      return close_later(tls_failure());
+    // Piece by piece: the filter keeps the memory that its output takes.
+    for (std::string_view left = plain_; !left.empty(); left.remove_prefix(std::min(left.size(), encrypted_at_once))) {
+      if (!filter_->encrypt(left.substr(0, encrypted_at_once))) return close_later(tls_failure());
+      filter_->take_output(output_.end());
     }
-    plain_.clear();
-    filter_->take_output(output_);
+    empty_buffer(plain_);
   }
   send_output();
 }
 
 void Stream::send_output() {
-  while (output_done_ < output_.size()) {
-    const ssize_t count =
-        ::send(socket_.get(), output_.data() + output_done_, output_.size() - output_done_, MSG_NOSIGNAL);
+  while (output_.size() != 0) {
+    const ssize_t count = ::send(socket_.get(), output_.bytes().data(), output_.size(), MSG_NOSIGNAL);
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_writable();
       return close_later(broken(describe_errno(errno)));
     }
-    output_done_ += static_cast<std::size_t>(count);
+    output_.remove(static_cast<std::size_t>(count));
     // With TLS it is unknown which of the plain bytes were sent.
     sent_ = filter_ ? written_ : sent_ + static_cast<std::uint64_t>(count);
   }
-  output_.clear();
-  output_done_ = 0;
 }
 
 void Stream::wait_writable() {

@@ -10,6 +10,7 @@
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/send_buffer.hpp"
 #include "backends/common/tcp_dial.hpp"
 #include "backends/common/tls.hpp"
 #include "util/unique_fd.hpp"
@@ -67,7 +68,7 @@ class Stream {
   // Connected, and the server has not said anything in the TLS handshake yet.
   [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_; }
   // How many of the bytes written the network has not taken.
-  [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size() - output_done_; }
+  [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size(); }
   // How many of the bytes written may have reached the other side.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
 
@@ -99,9 +100,8 @@ class Stream {
   bool discard_ = false;
   bool waiting_writable_ = false;
 
-  std::string plain_;   // with TLS: written, not yet encrypted
-  std::string output_;  // for the network
-  std::size_t output_done_ = 0;
+  std::string plain_;          // with TLS: written, not yet encrypted
+  SendBuffer output_;          // for the network
   std::uint64_t written_ = 0;  // plain bytes that are in output_ or gone
   std::uint64_t sent_ = 0;
   Lifetime lifetime_;

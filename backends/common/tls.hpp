@@ -2,11 +2,14 @@
 // alike with and without it. Where dlock is built without OpenSSL, making a TlsContext fails with errc::unsupported.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <dlock/backend.hpp>
 #include <dlock/error.hpp>
 #include <dlock/url.hpp>
 
@@ -49,7 +52,7 @@ class TlsFilter {
   [[nodiscard]] virtual const Failure& failure() const noexcept = 0;
 };
 
-// Certificates and keys, shared by the connections of a client.
+// Certificates and keys, shared by the connections of a client. In tasks only.
 class TlsContext {
  public:
   TlsContext() = default;
@@ -57,12 +60,20 @@ class TlsContext {
   TlsContext& operator=(const TlsContext&) = delete;
   virtual ~TlsContext() = default;
 
-  // The server must have a certificate for this host name or address.
+  // The server must have a certificate for this host name or address. Reads the files again if they have changed, or if
+  // a connection has failed since; where they cannot be used, those that were read last remain in use.
   [[nodiscard]] virtual std::unique_ptr<TlsFilter> filter(const std::string& host) const = 0;
 };
 
+// Receives why changed files cannot be used: once for each reason.
+using TlsWarning = std::function<void(Failure)>;
+// The host outlives the handler.
+[[nodiscard]] inline TlsWarning warn_at(BackendHost& host) {
+  return [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); };
+}
+
 // Throws Error(invalid_argument) naming the URL's parameter tls_ca, tls_cert or tls_key, and the file that cannot be
 // used.
-[[nodiscard]] std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options);
+[[nodiscard]] std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options, TlsWarning warn = nullptr);
 
 }  // namespace dlock::common

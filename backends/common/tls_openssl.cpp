@@ -2,11 +2,14 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "backends/common/tls.hpp"
 
@@ -35,9 +38,17 @@ bool is_address(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
+// What the connections of a context have in common.
+struct Experience {
+  bool trusted = false;      // a server's certificate was good
+  bool failed = false;       // a connection has failed since the files were read
+  std::string problem = {};  // with files that have changed; those in use are older
+};
+
 class OpenSslFilter final : public TlsFilter {
  public:
-  OpenSslFilter(SSL_CTX* context, const std::string& host) : ssl_(SSL_new(context)) {
+  OpenSslFilter(SSL_CTX* context, const std::string& host, std::shared_ptr<Experience> experience)
+      : ssl_(SSL_new(context)), experience_(std::move(experience)) {
     if (!ssl_) throw std::bad_alloc();
     network_in_ = BIO_new(BIO_s_mem());
     network_out_ = BIO_new(BIO_s_mem());
@@ -59,7 +70,7 @@ class OpenSslFilter final : public TlsFilter {
     if (failure_.code) return false;
     ERR_clear_error();
     const int result = SSL_do_handshake(ssl_.get());
-    if (result == 1) return true;
+    if (result == 1) return experience_->trusted = true;
     judge("the TLS handshake failed", result);
     return false;
   }
@@ -104,6 +115,8 @@ class OpenSslFilter final : public TlsFilter {
 
  private:
   bool fail(std::string why) {
+    experience_->failed = true;
+    if (!experience_->problem.empty()) why += "; " + experience_->problem;
     failure_ = {errc::unavailable, std::move(why)};
     return false;
   }
@@ -125,20 +138,23 @@ class OpenSslFilter final : public TlsFilter {
     (void)fail(what + ": " + (untrusted ? X509_verify_cert_error_string(verdict) : openssl_error()) +
                std::string(other_protocol ? perhaps_no_tls : ""));
     ERR_clear_error();
-    // The same certificate will be there next time: not something to wait for.
-    if (untrusted) failure_.code = errc::access_denied;
+    // The same certificate will be there next time, unless certificates are just being renewed: not something to wait
+    // for.
+    if (untrusted && !experience_->trusted) failure_.code = errc::access_denied;
     return false;
   }
 
   std::unique_ptr<SSL, FreeSsl> ssl_;
   BIO* network_in_ = nullptr;   // ssl_'s
   BIO* network_out_ = nullptr;  // ssl_'s
+  const std::shared_ptr<Experience> experience_;
   Failure failure_;
 };
 
-class OpenSslContext final : public TlsContext {
+// Certificates and keys as they were when this was made.
+class OpenSslFiles {
  public:
-  explicit OpenSslContext(const TlsOptions& options) : context_(SSL_CTX_new(TLS_client_method())) {
+  explicit OpenSslFiles(const TlsOptions& options) : context_(SSL_CTX_new(TLS_client_method())) {
     if (!context_) throw Error(errc::unavailable, "cannot set up TLS: " + openssl_error());
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_mode(context_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -161,9 +177,7 @@ class OpenSslContext final : public TlsContext {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<TlsFilter> filter(const std::string& host) const override {
-    return std::make_unique<OpenSslFilter>(context_.get(), host);
-  }
+  [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
 
  private:
   void offer(const std::string& protocol) {
@@ -181,10 +195,73 @@ class OpenSslContext final : public TlsContext {
   std::unique_ptr<SSL_CTX, FreeContext> context_;
 };
 
+// What changes when a file is written or replaced.
+struct Version {
+  explicit Version(const std::string& path) { exists = ::stat(path.c_str(), &status) == 0; }
+  // Of others, such as the pipes of a shell's <(command), the content may be there only once.
+  [[nodiscard]] bool is_regular() const noexcept { return !exists || S_ISREG(status.st_mode); }
+  friend bool operator==(const Version& a, const Version& b) noexcept {
+    const auto same = [](const timespec& s, const timespec& t) {
+      return s.tv_sec == t.tv_sec && s.tv_nsec == t.tv_nsec;
+    };
+    return a.exists == b.exists && a.status.st_dev == b.status.st_dev && a.status.st_ino == b.status.st_ino &&
+           a.status.st_size == b.status.st_size && same(a.status.st_mtim, b.status.st_mtim) &&
+           same(a.status.st_ctim, b.status.st_ctim);
+  }
+  struct stat status {};
+  bool exists = false;
+};
+
+class OpenSslContext final : public TlsContext {
+ public:
+  OpenSslContext(const TlsOptions& options, TlsWarning warn)
+      : options_(options), warn_(std::move(warn)), versions_(versions()), files_(options) {}
+
+  [[nodiscard]] std::unique_ptr<TlsFilter> filter(const std::string& host) const override {
+    renew();
+    return std::make_unique<OpenSslFilter>(files_.get(), host, experience_);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Version> versions() const {
+    std::vector<Version> all;
+    for (const std::string& path : {options_.ca_file, options_.cert_file, options_.key_file}) {
+      if (!path.empty()) all.emplace_back(path);
+    }
+    return all;
+  }
+
+  void renew() const {
+    std::vector<Version> now = versions();
+    const bool changed = now != versions_;
+    if (!changed) experience_->problem.clear();
+    if (!changed && !experience_->failed) return;
+    const auto is_regular = [](const Version& each) { return each.is_regular(); };
+    if (!std::ranges::all_of(versions_, is_regular) || !std::ranges::all_of(now, is_regular)) return;
+    try {
+      files_ = OpenSslFiles(options_);
+      versions_ = std::move(now);
+      *experience_ = {.trusted = experience_->trusted};
+    } catch (const Error& e) {
+      const std::string before = std::exchange(experience_->problem, e.detail());
+      if (warn_ && before != e.detail()) {
+        warn_({errc::unavailable, e.detail() + "; the files that were read before remain in use"});
+      }
+    }
+  }
+
+  const TlsOptions options_;
+  const TlsWarning warn_;
+  // What a connection begins with.
+  mutable std::vector<Version> versions_;  // taken before the files were read
+  mutable OpenSslFiles files_;
+  const std::shared_ptr<Experience> experience_ = std::make_shared<Experience>();
+};
+
 }  // namespace
 
-std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options) {
-  return std::make_shared<OpenSslContext>(options);
+std::shared_ptr<const TlsContext> make_tls_context(const TlsOptions& options, TlsWarning warn) {
+  return std::make_shared<OpenSslContext>(options, std::move(warn));
 }
 
 }  // namespace dlock::common

@@ -184,7 +184,8 @@ void EtcdBackend::cluster_changed() {
 std::unique_ptr<Backend> make_etcd_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);
   std::shared_ptr<const common::TlsContext> tls;
-  if (options.tls) tls = common::make_tls_context(*options.tls);
+  if (options.tls) tls = common::make_tls_context(*options.tls, common::warn_at(host));
+  if (options.password_file) options.password_file->check();
   return std::make_unique<EtcdBackend>(host, std::move(options), config.lease, socket_members(std::move(tls)));
 }
 

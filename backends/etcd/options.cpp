@@ -46,7 +46,9 @@ Options parse_options(const BackendConfig& config) {
   }
   options.user = url.user().value_or("");
   options.password = url.password().value_or("");
-  if (options.user.empty() != options.password.empty()) {
+  options.password_file = common::take_password_file(url, "password_file", !options.password.empty());
+  if (options.user.empty() && options.password_file) refuse("password_file: given without a user");
+  if (!options.password_file && options.user.empty() != options.password.empty()) {
     refuse(options.user.empty() ? "password: given without a user" : "user: given without a password");
   }
   options.prefix = common::take_prefix(url, options.prefix, longest_prefix);

@@ -1,6 +1,6 @@
 // What an etcd:// URL says.
 //
-//   etcd://[user:password@]h1:2379,h2,h3[?prefix=...&names=escaped|verbatim&session_ttl=...]
+//   etcd://[user:password@]h1:2379,h2,h3[?prefix=...&names=escaped|verbatim&session_ttl=...&password_file=...]
 //   etcds://...[&tls_ca=...&tls_cert=...&tls_key=...]
 #pragma once
 
@@ -12,14 +12,16 @@
 #include <dlock/backend.hpp>
 
 #include "backends/common/host.hpp"
+#include "backends/common/password_file.hpp"
 #include "backends/common/tls.hpp"
 
 namespace dlock::etcd {
 
 struct Options {
   std::vector<common::Host> hosts;
-  std::string user;      // empty: no login
-  std::string password;  // never shown
+  std::string user;                                   // empty: no login
+  std::string password;                               // never shown
+  std::optional<common::PasswordFile> password_file;  // in its place
   std::string prefix = "dlock/";
   bool verbatim = false;  // names are parts of keys as they are, as other programs have them
   std::chrono::seconds session_ttl{};

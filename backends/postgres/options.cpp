@@ -163,6 +163,7 @@ Options parse_options(const BackendConfig& config) {
     if (const auto problem = problem_with_identifier(*options.user)) refuse("user: " + *problem);
   }
   options.password = take_either(url, "password", url.password());
+  options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   options.database = take_database(url);
   options.strategy = url.take_choice<Strategy>("strategy",
                                                {{"table", Strategy::table},

@@ -16,6 +16,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/common/host.hpp"
+#include "backends/common/password_file.hpp"
 
 #include "backends/postgres/sql/advisory_key.hpp"
 
@@ -49,8 +50,9 @@ using common::Host;
 struct Options {
   std::vector<Host> hosts;  // at least one, to be tried in this order
   std::optional<std::string> user;
-  std::optional<std::string> password;  // never shown
-  std::optional<std::string> database;  // none: libpq's own default, the user's name
+  std::optional<std::string> password;                // never shown
+  std::optional<common::PasswordFile> password_file;  // in its place
+  std::optional<std::string> database;                // none: libpq's own default, the user's name
 
   Strategy strategy = Strategy::table;
   std::string schema = "dlock";

@@ -98,7 +98,9 @@ void PostgresBackend::initialize(Handler<std::vector<std::string>> done) {
 // --- Factory ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Backend> make_postgres_backend(BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<PostgresBackend>(host, parse_options(config), libpq_connections());
+  Options options = parse_options(config);
+  if (options.password_file) options.password_file->check();
+  return std::make_unique<PostgresBackend>(host, std::move(options), libpq_connections());
 }
 
 }  // namespace dlock::postgres

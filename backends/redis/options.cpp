@@ -65,7 +65,10 @@ SentinelOptions take_sentinel(Url& url) {
   sentinel.service = *std::move(service);
   sentinel.user = url.take("sentinel_user");
   sentinel.password = url.take("sentinel_password");
-  if (sentinel.user && !sentinel.password) refuse("sentinel_user: given without sentinel_password");
+  sentinel.password_file = common::take_password_file(url, "sentinel_password_file", sentinel.password.has_value());
+  if (sentinel.user && !sentinel.password && !sentinel.password_file) {
+    refuse("sentinel_user: given without sentinel_password");
+  }
   if (url.take_choice("sentinel_tls", {{"on", true}, {"off", false}}, url.scheme().starts_with("rediss"))) {
     sentinel.tls.emplace();
   }
@@ -117,7 +120,8 @@ Options parse_options(const BackendConfig& config) {
   }
   if (url.user() && !url.user()->empty()) options.user = url.user();
   options.password = url.password();
-  if (options.user && !options.password) refuse("user: given without a password");
+  options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
+  if (options.user && !options.password && !options.password_file) refuse("user: given without a password");
   options.db = parse_db(url.path());
   if (options.cluster && url.path().size() > 1)
     refuse("path: " + util::quoted(url.path()) + ": a cluster has no numbered databases");

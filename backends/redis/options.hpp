@@ -1,8 +1,10 @@
 // What a redis:// or rediss:// URL says, or one of Sentinel's or of a cluster's.
 //
-//   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&allow_replica=1&tls_ca=...]
+//   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&allow_replica=1
+//       &password_file=...&tls_ca=...]
 //   redis[s]-sentinel://[[user]:password@]host[:26379][,host[:26379]...][/db]?service_name=...
-//       [&sentinel_user=...&sentinel_password=...&sentinel_tls=on|off&replicas_ack=n|all&replicas_min=n, and as above]
+//       [&sentinel_user=...&sentinel_password[_file]=...&sentinel_tls=on|off&replicas_ack=n|all&replicas_min=n, and as
+//       above]
 //   redis[s]-cluster://[[user]:password@]host[:6379][,host[:6379]...][?as the first, without allow_replica]
 #pragma once
 
@@ -17,6 +19,7 @@
 #include <dlock/backend.hpp>
 
 #include "backends/common/host.hpp"
+#include "backends/common/password_file.hpp"
 #include "backends/common/tls.hpp"
 
 namespace dlock::redis {
@@ -41,6 +44,7 @@ struct SentinelOptions {
   std::vector<common::Host> hosts;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  std::optional<common::PasswordFile> password_file;
   std::optional<common::TlsOptions> tls;
   // replicas_ack=all: as many as the sentinels list, and no fewer than Options::replicas_ack.
   bool all_replicas = false;
@@ -55,6 +59,7 @@ struct Options {
   common::Host host{.name = "localhost", .port = 6379};  // where there are sentinels: not known
   std::optional<std::string> user;
   std::optional<std::string> password;
+  std::optional<common::PasswordFile> password_file;  // in its place
   std::uint32_t db = 0;
   std::string prefix = "dlock:";
   Strategy strategy = Strategy::queue;

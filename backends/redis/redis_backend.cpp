@@ -283,9 +283,11 @@ void RedisBackend::subscribe_forbidden(const Failure& why) {
 
 std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);
-  const auto wires_with = [](const std::optional<common::TlsOptions>& tls) {
-    return socket_wires(tls ? common::make_tls_context(*tls) : nullptr);
+  const auto wires_with = [&host](const std::optional<common::TlsOptions>& tls) {
+    return socket_wires(tls ? common::make_tls_context(*tls, common::warn_at(host)) : nullptr);
   };
+  if (options.password_file) options.password_file->check();
+  if (options.sentinel && options.sentinel->password_file) options.sentinel->password_file->check();
   WireFactory wires = wires_with(options.tls);
   if (!options.sentinel) return std::make_unique<RedisBackend>(host, std::move(options), std::move(wires));
   auto sentinels = std::make_shared<Sentinels>(host.executor(), options, wires_with(options.sentinel->tls));

@@ -74,7 +74,7 @@ class Url {
   void require_no_parameters() const;
 
   // The URL in a form that is safe to show: the password, and the value of every parameter whose key or value may be
-  // secret ("auth", or a key containing "pass"), replaced by "***".
+  // secret ("auth", or a key containing "pass", unless it ends with "file"), replaced by "***".
   [[nodiscard]] const std::string& redacted() const noexcept { return redacted_; }
   // The URL in a form that is safe for the environment: the same without those parts.
   [[nodiscard]] const std::string& without_secrets() const noexcept { return without_secrets_; }

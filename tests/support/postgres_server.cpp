@@ -42,13 +42,7 @@ PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config
   give_away(directory_.path());
   if (config_.tls) {
     certificate_.emplace(config_.tls_names);
-    for (const auto& [from, to] :
-         {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
-      const std::string path = directory_.path() + to;
-      std::filesystem::copy_file(from, path);
-      rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
-      give_away(path);
-    }
+    copy_certificate();
   }
   if (config_.primary != nullptr) {
     copy_primary();
@@ -62,6 +56,16 @@ PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config
     return;
   }
   throw std::runtime_error("PostgreSQL does not start\n" + process_->output());
+}
+
+void PostgresServer::copy_certificate() const {
+  for (const auto& [from, to] :
+       {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
+    const std::string path = directory_.path() + to;
+    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
+    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+    give_away(path);
+  }
 }
 
 PostgresServer::~PostgresServer() {

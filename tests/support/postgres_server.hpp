@@ -48,6 +48,11 @@ class PostgresServer {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
+  // The server uses the new one when it is started again.
+  void renew_certificate() const {
+    certificate_->renew();
+    copy_certificate();
+  }
   // The directory of the Unix socket, for the superuser.
   [[nodiscard]] const std::string& socket_directory() const noexcept { return directory_.path(); }
 
@@ -84,6 +89,7 @@ class PostgresServer {
   [[nodiscard]] PostgresConnection& admin();
   [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
   void copy_primary() const;
+  void copy_certificate() const;
   void write_configuration() const;
   [[nodiscard]] std::string quick_exit() const;
   void write(const std::string& path, const std::string& text) const;

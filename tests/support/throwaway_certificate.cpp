@@ -6,7 +6,11 @@
 
 namespace dlock::test {
 
-ThrowawayCertificate::ThrowawayCertificate(const std::string& names) {
+ThrowawayCertificate::ThrowawayCertificate(const std::string& names) : names_(names) {
+  renew();
+}
+
+void ThrowawayCertificate::renew() const {
   const std::string ca_key = directory_.path() + "/ca.key";
   const std::string request = directory_.path() + "/server.csr";
   const std::vector<std::string> new_key = {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"};
@@ -17,7 +21,7 @@ ThrowawayCertificate::ThrowawayCertificate(const std::string& names) {
   run({"openssl", "req", "-x509", "-subj", "/CN=dlock test authority", "-days", "2", "-keyout", ca_key, "-out",
        authority()},
       true);
-  run({"openssl", "req", "-subj", std::string("/CN=") + usual_owner, "-addext", "subjectAltName=" + names, "-keyout",
+  run({"openssl", "req", "-subj", std::string("/CN=") + usual_owner, "-addext", "subjectAltName=" + names_, "-keyout",
        key(), "-out", request},
       true);
   run({"openssl", "x509", "-req", "-in", request, "-CA", authority(), "-CAkey", ca_key, "-CAcreateserial", "-days", "2",

@@ -16,12 +16,15 @@ class ThrowawayCertificate {
 
   // Runs the openssl command. Throws std::runtime_error with what it printed if it fails.
   explicit ThrowawayCertificate(const std::string& names = usual_names);
+  // Another authority, key and certificate, in the same files.
+  void renew() const;
 
   [[nodiscard]] std::string authority() const { return directory_.path() + "/ca.crt"; }
   [[nodiscard]] std::string certificate() const { return directory_.path() + "/server.crt"; }
   [[nodiscard]] std::string key() const { return directory_.path() + "/server.key"; }
 
  private:
+  const std::string names_;
   rig::ScratchDirectory directory_;
 };
 

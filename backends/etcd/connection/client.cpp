@@ -74,9 +74,12 @@ void Client::member_opened() {
 void Client::log_in() {
   std::erase_if(metadata_, [](const auto& item) { return item.first == token_name; });
   token_.clear();
+  Result<std::string> password = options_.password;
+  if (options_.password_file) password = options_.password_file->read();
+  if (!password.ok()) return break_off({errc::unavailable, here() + ": " + password.failure().detail});
   login_ = member_->begin(method_authenticate, metadata_);
   if (login_ == 0) return break_off({errc::unavailable, here() + ": the member is closing the connection"});
-  member_->send(login_, authenticate(options_.user, options_.password), true);
+  member_->send(login_, authenticate(options_.user, password.value()), true);
   member_->flush();
 }
 
@@ -89,6 +92,7 @@ void Client::logged_in(GrpcStatus status) {
       auto token = read_authenticate(token_);
       if (!token.ok()) return down(token.failure());
       metadata_.emplace_back(token_name, std::move(token.value()));
+      if (options_.password_file) *options_.password_file->accepted = true;
     }
     if (!ready()) return become_ready();
     connect_timer_.disarm();
@@ -97,7 +101,7 @@ void Client::logged_in(GrpcStatus status) {
     return life.over() ? void() : send_waiting();
   }
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  down(std::move(why));
+  down(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
 }
 
 void Client::login_again() {

@@ -97,9 +97,9 @@ void SocketMember::cancel(CallId call) {
 void SocketMember::flush() {
   if (second_) second_->member().flush();
   if (!open_) return;  // TLS may still have to begin
-  output_.clear();
   grpc_.take_output(output_);
   if (!output_.empty()) stream_.write(output_);
+  common::empty_buffer(output_);
   stream_.flush();
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <new>
 
+#include "backends/common/send_buffer.hpp"
 #include "util/number.hpp"
 #include "util/percent.hpp"
 
@@ -60,9 +61,8 @@ void append_prefix(std::string& out, std::size_t length) {
 }  // namespace
 
 struct Grpc::Call {
-  std::string out = {};  // what the network has not taken
-  std::size_t out_done = 0;
-  bool last = false;  // nothing will be added to it
+  common::SendBuffer out = {};  // what the network has not taken
+  bool last = false;            // nothing will be added to it
 
   std::size_t header_bytes = 0;
   int http_status = 0;
@@ -146,7 +146,7 @@ struct Grpc::Callbacks {
     const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     // A page in place of an answer is not read to its end.
     if (!ended && (!call->is_answered() || call->is_well_answered())) return 0;
-    const bool open = !ended || !call->last || call->out_done < call->out.size();
+    const bool open = !ended || !call->last || call->out.size() != 0;
     grpc.end(stream, call->end());
     if (open) (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
     return 0;
@@ -185,11 +185,9 @@ struct Grpc::Callbacks {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
       return 0;
     }
-    const std::size_t count = call->out.copy(reinterpret_cast<char*>(out), size, call->out_done);
-    call->out_done += count;
-    if (call->out_done < call->out.size()) return static_cast<ssize_t>(count);
-    call->out.clear();
-    call->out_done = 0;
+    const std::size_t count = call->out.bytes().copy(reinterpret_cast<char*>(out), size);
+    call->out.remove(count);
+    if (call->out.size() != 0) return static_cast<ssize_t>(count);
     if (call->last) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return count == 0 && !call->last ? static_cast<ssize_t>(NGHTTP2_ERR_DEFERRED) : static_cast<ssize_t>(count);
   }
@@ -262,9 +260,8 @@ void Grpc::send(CallId id, std::string_view message, bool last) {
   const auto found = calls_.find(id);
   if (found == calls_.end() || found->second->last) return;
   Call& call = *found->second;
-  call.out.erase(0, std::exchange(call.out_done, 0));
-  append_prefix(call.out, message.size());
-  call.out += message;
+  append_prefix(call.out.end(), message.size());
+  call.out.end() += message;
   call.last = last;
   (void)nghttp2_session_resume_data(session_.get(), id);  // if it waited for more
 }
@@ -322,7 +319,7 @@ bool Grpc::take_messages(CallId id, Call& call) {
     events_.push_back({.call = id, .message = std::string(rest.substr(prefix_size, length)), .status = {}});
     rest.remove_prefix(prefix_size + length);
   }
-  call.in.erase(0, call.in.size() - rest.size());
+  rest.empty() ? common::empty_buffer(call.in) : void(call.in.erase(0, call.in.size() - rest.size()));
   return true;
 }
 

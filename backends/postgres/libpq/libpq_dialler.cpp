@@ -135,7 +135,13 @@ void Dialler::try_next_address() {
 }
 
 std::optional<Failure> Dialler::begin(const std::string& hostaddr) {
-  connection_.reset(parameters_for(options_, purpose_, options_.hosts[host_], hostaddr).connect());
+  Parameters parameters = parameters_for(options_, purpose_, options_.hosts[host_], hostaddr);
+  if (options_.password_file) {
+    Result<std::string> password = options_.password_file->read();
+    if (!password.ok()) return Failure{errc::unavailable, endpoint() + ": " + password.failure().detail};
+    parameters.set("password", std::move(password.value()));
+  }
+  connection_.reset(parameters.connect());
   if (!connection_) return Failure{errc::unavailable, endpoint() + ": out of memory"};
   if (PQstatus(connection_.get()) == CONNECTION_BAD) {
     return connect_failure(endpoint(), PQerrorMessage(connection_.get()));
@@ -170,6 +176,7 @@ void Dialler::poll() {
     case PGRES_POLLING_OK:
       timer_.disarm();
       (void)PQsetErrorVerbosity(connection_.get(), PQERRORS_DEFAULT);
+      if (options_.password_file) *options_.password_file->accepted = true;
       return events_.dialled(std::move(connection_));
     case PGRES_POLLING_FAILED:
     case PGRES_POLLING_ACTIVE:
@@ -191,7 +198,7 @@ void Dialler::stop() {
 
 void Dialler::failed(Failure why) {
   stop();
-  failures_.push_back(std::move(why));
+  failures_.push_back(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
   const bool in_time = executor_.now() < deadline_;
   if (in_time && next_address_ < addresses_.size()) return try_next_address();
   if (in_time && next_host_ < options_.hosts.size()) return try_next_host();

@@ -22,7 +22,7 @@ Failure not_master(const Options& options, std::string_view role) {
 }
 
 Handshake::Handshake(const Options& options) : options_(options) {
-  if (options.password) steps_.push_back(Step::auth);
+  if (options.password || options.password_file) steps_.push_back(Step::auth);
   if (options.db != 0) steps_.push_back(Step::select);
   if (options.needs_master()) {
     if (!options.sentinel) steps_.push_back(Step::cluster);
@@ -32,15 +32,15 @@ Handshake::Handshake(const Options& options) : options_(options) {
   steps_.push_back(Step::set_name);
 }
 
-std::string Handshake::commands() const {
+std::string Handshake::commands(std::string_view password) const {
   std::string out;
   for (const Step step : steps_) {
     switch (step) {
       case Step::auth:
         if (options_.user) {
-          Command{"AUTH", *options_.user, *options_.password}.append_to(out);
+          Command{"AUTH", *options_.user, password}.append_to(out);
         } else {
-          Command{"AUTH", *options_.password}.append_to(out);
+          Command{"AUTH", password}.append_to(out);
         }
         break;
       case Step::select:

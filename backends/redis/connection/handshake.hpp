@@ -28,8 +28,8 @@ class Handshake {
  public:
   explicit Handshake(const Options& options);
 
-  // All of them, as they are sent.
-  [[nodiscard]] std::string commands() const;
+  // All of them, as they are sent. password: where the options have one, or its file.
+  [[nodiscard]] std::string commands(std::string_view password) const;
 
   // Takes the next reply. nullopt: there are more to come. Otherwise the verdict: no code means that the connection is
   // ready for use.

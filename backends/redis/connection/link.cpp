@@ -1,6 +1,9 @@
 #include "backends/redis/connection/link.hpp"
 
+#include <string>
 #include <utility>
+
+#include <dlock/result.hpp>
 
 #include "backends/common/tls.hpp"
 #include "backends/redis/timing.hpp"
@@ -44,8 +47,11 @@ Failure Link::problem() const {
 }
 
 void Link::opened() {
+  Result<std::string> password = options_.password.value_or("");
+  if (options_.password_file) password = options_.password_file->read();
+  if (!password.ok()) return down(no_connection(password.failure().detail));
   handshake_.emplace(options_);
-  write(handshake_->commands());
+  write(handshake_->commands(password.value()));
   wire_->flush();
 }
 
@@ -60,8 +66,10 @@ void Link::received(Reply reply) {
       const auto gone = std::move(wire_);  // it is what called us
       return open();
     }
-    return down({verdict->code, options_.endpoint() + ": " + verdict->detail});
+    Failure why{verdict->code, options_.endpoint() + ": " + verdict->detail};
+    return down(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
   }
+  if (options_.password_file) *options_.password_file->accepted = true;
   role_question_ = handshake_->role_question();
   handshake_.reset();
   connect_timer_.disarm();

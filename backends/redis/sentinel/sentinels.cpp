@@ -30,6 +30,7 @@ Options options_at(const Options& of_client, const common::Host& host) {
   options.host = host;
   options.user = sentinel.user;
   options.password = sentinel.password;
+  options.password_file = sentinel.password_file;
   options.tls = sentinel.tls;
   options.db = 0;
   options.connect_timeout = patience;

@@ -41,6 +41,7 @@ bool may_be_secret(std::string_view key) {
   std::string lower(key);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower.ends_with("file")) return false;  // its name is not secret
   return lower == "auth" || lower.find("pass") != std::string::npos || lower.find("secret") != std::string::npos;
 }
 

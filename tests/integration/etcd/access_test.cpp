@@ -1,4 +1,5 @@
 // Users and their rights, logins that the server forgets, and certificates that are users.
+#include <fstream>
 #include <functional>
 #include <system_error>
 
@@ -304,6 +305,32 @@ TEST_F(CertificateTest, OfAnotherAuthorityIsRefused) {
   const ThrowawayCertificate other;
   expect_complaint(with("tls_ca=" + server.certificate().authority() + "&tls_cert=" + other.certificate() +
                         "&tls_key=" + other.key()));
+}
+
+class EtcdPasswordFileTest : public EtcdTest {
+ protected:
+  EtcdPasswordFileTest() : EtcdTest(with_user()) {}
+};
+
+TEST_F(EtcdPasswordFileTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
+  const rig::ScratchDirectory directory;
+  const std::string file = directory.path() + "/password";
+  std::ofstream(file) << "locker-secret\n";
+  const Client client =
+      connect_patiently("etcd://locker@" + server.address() + "?password_file=" + file + "&" + long_session);
+  DistributedLock lock = client.lock("held");
+  DistributedLock next = client.lock("next");
+  Lease lease = take(lock);
+  // The server forgets the user's logins.
+  (void)rig::run_command({"sh", "-c",
+                          "echo renewed-secret | ETCDCTL_API=3 etcdctl --endpoints=" + server.address() +
+                              " --user=root:" + EtcdServer::root_password + " user passwd locker --interactive=false"});
+  std::error_code error;
+  EXPECT_FALSE(next.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  std::ofstream(file) << "renewed-secret\n";
+  EXPECT_TRUE(take(next).release());
+  EXPECT_TRUE(lease.release());
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ class EtcdService final : public Service {
     return "etcds" + plain_url(port).substr(4) + (authority.empty() ? "" : "?tls_ca=" + authority);
   }
   [[nodiscard]] std::string authority() const override { return server_.certificate().authority(); }
+  void renew_certificate() override { server_.certificate().renew(); }
   [[nodiscard]] std::string url_of_stranger(const std::string& password, const std::string& parameters) override {
     return "etcd://locker:" + password + "@127.0.0.1:" + std::to_string(port()) + "?" + parameters;
   }

@@ -40,6 +40,8 @@ class Service {
   }
   // Who signed its certificate.
   [[nodiscard]] virtual std::string authority() const { return {}; }
+  // Another authority signs another certificate, in the same files; the server uses it when it is started again.
+  virtual void renew_certificate() {}
   // Of a client with this password, which the service does not let have the lock "secret".
   [[nodiscard]] virtual std::string url_of_stranger(const std::string& password, const std::string& parameters) = 0;
 

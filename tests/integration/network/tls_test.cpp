@@ -111,6 +111,18 @@ TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
+TEST_P(TlsTest, CertificatesRenewedOnDisk_ALivingClientUsesThem) {
+  const Client client = steady();
+  DistributedLock lock = client.lock("renewed");
+  Lease lease = take(lock);
+  service.stop();
+  service.renew_certificate();
+  service.start();
+  EXPECT_TRUE(ends_with_connection() || lease.release());
+  DistributedLock later = client.lock("later");
+  EXPECT_TRUE(take(later).release());
+}
+
 INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 

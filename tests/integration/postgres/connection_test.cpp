@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "live_connection.hpp"
 #include "postgres/shared_server.hpp"
 #include "tests/support/pgbouncer.hpp"
+#include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
@@ -41,6 +43,23 @@ TEST_F(PostgresConnectionTest, IsNamedAfterItsHolderAndItsPurpose) {
   LiveConnection named(server.url("application_name=mine"), {.word = "listen"});
   ASSERT_TRUE(named.open());
   EXPECT_EQ(named.ask("SHOW application_name")->value(), "mine");
+}
+
+TEST_F(PostgresConnectionTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
+  const rig::ScratchDirectory directory;
+  const std::string file = directory.path() + "/password";
+  std::ofstream(file) << "first-secret\n";
+  server.run("CREATE ROLE filed LOGIN PASSWORD 'first-secret'");
+  const std::string url =
+      "postgresql://filed@127.0.0.1:" + std::to_string(server.port()) + "/locks?password_file=" + file;
+  EXPECT_TRUE(LiveConnection(url).open());
+  server.run("ALTER ROLE filed PASSWORD 'renewed-secret'");
+  LiveConnection late(url);
+  EXPECT_FALSE(late.open());
+  EXPECT_EQ(late.lost().code, errc::access_denied) << late.lost().detail;
+  std::ofstream(file) << "renewed-secret\n";
+  EXPECT_TRUE(LiveConnection(url).open());
+  server.run("DROP ROLE filed");
 }
 
 TEST_F(PostgresConnectionTest, NamesAreResolved) {

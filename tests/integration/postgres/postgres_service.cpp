@@ -26,6 +26,7 @@ class PostgresService final : public Service {
     return bare_url(port) + "?sslmode=verify-full" + (authority.empty() ? "" : "&sslrootcert=" + authority);
   }
   [[nodiscard]] std::string authority() const override { return server_.certificate().authority(); }
+  void renew_certificate() override { server_.renew_certificate(); }
   [[nodiscard]] std::string url_of_stranger(const std::string& password, const std::string& parameters) override {
     return server_.url_as(PostgresServer::user, password, parameters);
   }

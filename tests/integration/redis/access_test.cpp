@@ -1,4 +1,5 @@
 // Passwords and permissions.
+#include <fstream>
 #include <set>
 
 #include "redis/redis_test.hpp"
@@ -55,6 +56,29 @@ TEST_F(AccessTest, AWrongPasswordIsDenied) {
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
     EXPECT_EQ(error, errc::access_denied) << who;
   }
+}
+
+TEST_F(AccessTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
+  const rig::ScratchDirectory directory;
+  const std::string file = directory.path() + "/password";
+  std::ofstream(file) << "locker-secret\n";
+  const Client client = connect_patiently(
+      "redis://locker@127.0.0.1:" + std::to_string(proxy.port()) + "?password_file=" + file, {.lease = long_lease});
+  DistributedLock lock = client.lock("held");
+  DistributedLock wanted = client.lock("wanted");
+  Lease lease = take(lock);
+  const Client other = steady({.lease = long_lease});
+  DistributedLock others = other.lock("wanted");
+  Lease in_the_way = take(others);
+  Pending waiting(wanted, {});
+  await_waiters("wanted", 1);
+  (void)server.command({"ACL", "SETUSER", "locker", "resetpass", ">renewed-secret"});
+  proxy.drop();
+  await("no login was refused", [&] { return !server.command({"ACL", "LOG"}).elements.empty(); });
+  std::ofstream(file) << "renewed-secret\n";
+  EXPECT_TRUE(in_the_way.release());
+  EXPECT_TRUE(waiting.lease().release());
+  EXPECT_TRUE(lease.release());
 }
 
 TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {

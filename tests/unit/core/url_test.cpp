@@ -181,6 +181,7 @@ TEST(Url, RedactedHidesTheSecrets) {
   EXPECT_EQ(Url::parse("redis://h?auth=digest:u:secret&a=1").redacted(), "redis://h?auth=***&a=1");
   EXPECT_EQ(Url::parse("redis://h?a=1&SSLPassword=secret").redacted(), "redis://h?a=1&SSLPassword=***");
   EXPECT_EQ(Url::parse("redis://h?p%61ss=secret").redacted(), "redis://h?p%61ss=***");
+  EXPECT_EQ(Url::parse("redis://h?password_file=/p").redacted(), "redis://h?password_file=/p");
   EXPECT_EQ(Url::parse("redis://u:sec@ret@h").redacted(), "redis://u:***@h");
   EXPECT_EQ(Url::parse("REDIS://h").redacted(), "redis://h");
 }

@@ -51,6 +51,7 @@ TEST(EtcdOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(options.endpoint(), "h1:7001,h2:2379,[::1]:7003");
   EXPECT_EQ(options.user, "me");
   EXPECT_EQ(options.password, "s@cret");
+  EXPECT_EQ(parse("etcd://me@h?password_file=/p").password_file->path, "/p");
   EXPECT_EQ(options.prefix, "locks/x:");
   EXPECT_TRUE(options.verbatim);
   EXPECT_EQ(options.session_ttl, 12s);
@@ -95,7 +96,8 @@ TEST(EtcdOptions, NameWhatIsWrong) {
   const std::string longest(256, 'x');
   EXPECT_EQ(parse("etcd://h?prefix=" + longest).prefix, longest);
   const std::string password_alone = "password: given without a user";
-  const std::string takes = " for scheme \"etcd\"; it takes names, prefix, session_ttl, tls_ca, tls_cert, tls_key";
+  const std::string takes =
+      " for scheme \"etcd\"; it takes names, password_file, prefix, session_ttl, tls_ca, tls_cert, tls_key";
   for (const auto& [url, words] : std::vector<std::pair<std::string, std::string>>{
            {many + ",h", "host: more than 64 in the list"},
            {"etcd://a%2Fb", "host: \"a/b\" is not a host name"},
@@ -119,6 +121,9 @@ TEST(EtcdOptions, NameWhatIsWrong) {
            {"etcd://h?tls_ca=/ca.pem", "parameter \"tls_ca\" needs etcds://"},
            {"etcd://h?tls_cert=/c.pem", "parameter \"tls_cert\" needs etcds://"},
            {"etcd://h?tls_key=/k.pem", "parameter \"tls_key\" needs etcds://"},
+           {"etcd://me:hidden@h?password_file=/p", "password_file: the URL has the password itself, too"},
+           {"etcd://h?password_file=/p", "password_file: given without a user"},
+           {"etcd://me@h?password_file=", "parameter \"password_file\" is empty, but must name a file"},
            {"etcds://h?tls_ca=", "parameter \"tls_ca\" is empty, but must name a file"},
            {"etcds://h?tls_cert=/c.pem", "tls_cert and tls_key must be given together"},
            {"etcds://h?tls_key=/k.pem", "tls_cert and tls_key must be given together"},

@@ -75,6 +75,12 @@ TEST(RedisOptions, NameSentinels) {
   EXPECT_TRUE(options.sentinel->all_replicas);
   EXPECT_EQ(options.replicas_ack, 1U);
   EXPECT_FALSE(options.tls || options.sentinel->tls);
+  const Options files = options_of(
+      "redis-sentinel://me@a?service_name=ours&password_file=/p&sentinel_user=you&sentinel_password_file=/s");
+  ASSERT_TRUE(files.password_file && files.sentinel->password_file);
+  EXPECT_EQ(files.password_file->path, "/p");
+  EXPECT_EQ(files.sentinel->password_file->path, "/s");
+  EXPECT_EQ(files.sentinel->password_file->parameter, "sentinel_password_file");
   EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=all&replicas_min=3").replicas_ack, 3U);
   EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=2").replicas_ack, 2U);
 }
@@ -146,6 +152,10 @@ TEST(RedisOptions, NameWhatIsWrong) {
                            {"redis://host?replicas_ack=", "replicas_ack"},
                            {"redis://host?tls_ca=/ca.pem", "tls_ca"},
                            {"rediss://host?tls_ca=", "tls_ca"},
+                           {"redis://:hidden@host?password_file=/p", "password_file"},
+                           {"redis://host?password_file=", "password_file"},
+                           {"redis-sentinel://a?service_name=x&sentinel_password=hidden&sentinel_password_file=/p",
+                            "sentinel_password_file"},
                            {"rediss://host?tls_cert=/c.pem", "tls_key"},
                            {"redis://host?colour=red", "colour"},
                            {"redis://host?prefix=" + std::string(200, 'x'), "prefix"},

@@ -1,0 +1,34 @@
+// A file with a password, which is read again at each login: the password may change while a client lives.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <dlock/error.hpp>
+#include <dlock/result.hpp>
+#include <dlock/url.hpp>
+
+namespace dlock::common {
+
+// In tasks only, except check().
+struct PasswordFile {
+  std::string parameter;  // of the URL, for messages
+  std::string path;
+  // A login with a password of this file succeeded. Copies share it.
+  std::shared_ptr<bool> accepted = std::make_shared<bool>(false);
+
+  // The content, without the end of a line behind it. Otherwise errc::unavailable, because the file may be replaced at
+  // this moment; the detail names the parameter and the file, never the content.
+  [[nodiscard]] Result<std::string> read() const;
+  // Throws Error(invalid_argument) if that is impossible now.
+  void check() const;
+  // After an earlier password was accepted, a refused one is errc::unavailable: the file may be replaced soon.
+  [[nodiscard]] Failure refused(Failure why) const;
+};
+
+// Takes the parameter. Throws Error(invalid_argument) where the URL has the password itself, too, or names no file.
+[[nodiscard]] std::optional<PasswordFile> take_password_file(Url& url, std::string_view parameter, bool has_password);
+
+}  // namespace dlock::common

@@ -1,0 +1,68 @@
+// Files of certificates that change while a client lives. tests/integration/network/tls_test.cpp has the connections.
+#include "backends/common/tls.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/throwaway_certificate.hpp"
+
+namespace dlock::common {
+
+namespace {
+
+class RenewedFilesTest : public testing::Test {
+ protected:
+  // A connection begins; what the client is warned of.
+  [[nodiscard]] std::vector<std::string> warnings() {
+    EXPECT_NE(context_->filter("localhost"), nullptr);
+    return std::exchange(warnings_, {});
+  }
+  static void write(const std::string& path, const std::string& content) { std::ofstream(path) << content; }
+
+  test::ThrowawayCertificate files_;
+  std::vector<std::string> warnings_;
+  std::shared_ptr<const TlsContext> context_ = make_tls_context(
+      {.ca_file = files_.authority(), .cert_file = files_.certificate(), .key_file = files_.key(), .protocol = {}},
+      [this](const Failure& why) { warnings_.push_back(why.detail); });
+};
+
+TEST_F(RenewedFilesTest, HalfWritten_TheEarlierOnesRemainInUseAndTheReasonIsReportedOnce) {
+  EXPECT_TRUE(warnings().empty());
+  const std::string earlier = files_.authority() + ".earlier";
+  std::filesystem::rename(files_.authority(), earlier);
+  write(files_.authority(), "-----BEGIN CERTIFICATE-----\nMIIB");
+  const auto said = warnings();
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said.front().starts_with("tls_ca: \"" + files_.authority() + "\": ")) << said.front();
+  EXPECT_NE(said.front().find("the files that were read before remain in use"), std::string::npos) << said.front();
+  EXPECT_TRUE(warnings().empty()) << "the same reason";
+  std::filesystem::remove(files_.authority());
+  EXPECT_EQ(warnings().size(), 1U) << "another reason";
+  std::filesystem::rename(earlier, files_.authority());
+  EXPECT_TRUE(warnings().empty());
+  std::filesystem::remove(files_.authority());
+  EXPECT_EQ(warnings().size(), 1U) << "the same reason, but it was good meanwhile";
+}
+
+TEST_F(RenewedFilesTest, ACertificateWithoutItsKey_WaitsForTheKey) {
+  const test::ThrowawayCertificate next;
+  const auto replace = [](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+  };
+  replace(next.certificate(), files_.certificate());
+  const auto said = warnings();
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said.front().starts_with("tls_key: \"" + files_.key() + "\": ")) << said.front();
+  replace(next.key(), files_.key());
+  EXPECT_TRUE(warnings().empty());
+}
+
+}  // namespace
+
+}  // namespace dlock::common
