@@ -2,10 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "cli/system.hpp"
@@ -13,6 +18,51 @@
 namespace dlock::cli {
 
 namespace {
+
+std::uint64_t pid_number() noexcept {
+  return static_cast<std::uint64_t>(::getpid());
+}
+
+// The number of this process that no later process has; 0: the kernel gives none. Async-signal-safe.
+std::uint64_t pidfd_number() noexcept {
+  const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  struct stat status {};
+  return fd && ::fstat(fd.get(), &status) == 0 ? status.st_ino : 0;
+}
+
+// With these, a service manager says which process it started: sd_listen_fds(3) and sd_watchdog_enabled(3) do nothing
+// in any other one. So where they name dlock, the command has them with its own number.
+struct NumberOfProcess {
+  std::string_view variable;
+  std::uint64_t (*number)() noexcept;
+};
+constexpr NumberOfProcess numbers_of_process[] = {{"LISTEN_PID", pid_number},
+                                                  {"LISTEN_PIDFDID", pidfd_number},
+                                                  {"WATCHDOG_PID", pid_number},
+                                                  {"SYSTEMD_EXEC_PID", pid_number}};
+constexpr std::size_t longest_number = std::numeric_limits<std::uint64_t>::digits10 + 1;
+
+// A place in the environment that the process of the command fills in.
+struct Blank {
+  char* text;  // longest_number bytes, and a zero
+  std::uint64_t (*number)() noexcept;
+};
+
+std::vector<Blank> make_blanks(std::vector<std::string>& environment) {
+  std::vector<Blank> blanks;
+  for (std::string& entry : environment) {
+    const std::size_t name_end = std::min(entry.find('='), entry.size());
+    const auto* const found =
+        std::ranges::find(numbers_of_process, std::string_view(entry).substr(0, name_end), &NumberOfProcess::variable);
+    if (found == std::end(numbers_of_process) || entry.substr(name_end) != "=" + std::to_string(found->number())) {
+      continue;
+    }
+    entry.resize(name_end + 1);
+    entry.append(longest_number, '\0');
+    blanks.push_back({entry.data() + name_end + 1, found->number});
+  }
+  return blanks;
+}
 
 std::vector<std::string> environment_with(const decltype(Command::variables)& variables) {
   std::vector<std::string> result;
@@ -40,6 +90,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& strings) {
 struct Start {
   char* const* arguments;
   char* const* environment;
+  const std::vector<Blank>& blanks;
   const Inherited& inherited;
   int terminal;  // to be taken; -1: not
   int go;
@@ -59,6 +110,9 @@ struct Start {
   if (n != 1) ::_exit(128 + SIGKILL);  // dlock died or thought better of it
   if (start.terminal >= 0) (void)::tcsetpgrp(start.terminal, ::getpid());
   start.inherited.restore();
+  for (const Blank& blank : start.blanks) {
+    (void)std::to_chars(blank.text, blank.text + longest_number, blank.number());  // any number has room
+  }
   ::execvpe(start.arguments[0], start.arguments, start.environment);
   const int error = errno;
   (void)!::write(start.status, &error, sizeof error);  // if dlock is gone, nobody wants to know
@@ -81,12 +135,14 @@ std::vector<UniqueFd> copies_of_own_files(const Inherited& inherited) {
 Child::Child(const Command& command, const Inherited& inherited, const Terminal& terminal) {
   std::vector<std::string> arguments = command.arguments;
   std::vector<std::string> environment = environment_with(command.variables);
+  const std::vector<Blank> blanks = make_blanks(environment);
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   const std::vector<char*> environment_pointers = pointers_to(environment);
   auto [go_read, go_write] = make_pipe();
   auto [status_read, status_write] = make_pipe();
   const Start start{.arguments = argument_pointers.data(),
                     .environment = environment_pointers.data(),
+                    .blanks = blanks,
                     .inherited = inherited,
                     .terminal = terminal.interactive() ? terminal.fd() : -1,
                     .go = go_read.get(),

@@ -65,6 +65,9 @@ Inherited::Inherited() : descriptors_(open_descriptors()), had_children_(has_chi
   int fd = check(::open("/dev/null", O_RDWR | O_CLOEXEC), "open /dev/null");
   while (fd <= STDERR_FILENO) fd = check(::fcntl(fd, F_DUPFD_CLOEXEC, 0), "dup /dev/null");
   (void)::close(fd);
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  check(::sigaction(SIGXFSZ, &action, &file_size_), "sigaction");
 }
 
 void Inherited::take_over_signals() {
@@ -97,8 +100,9 @@ void Inherited::restore() const noexcept {
     gap = static_cast<unsigned>(fd) + 1;
   }
   close_on_exec(gap, ~0U);
+  (void)::sigaction(SIGXFSZ, &file_size_, nullptr);  // cannot fail with what sigaction itself reported
   if (!taken_over_) return;
-  (void)::sigaction(SIGCHLD, &chld_, nullptr);  // cannot fail with what sigaction itself reported
+  (void)::sigaction(SIGCHLD, &chld_, nullptr);
   (void)::sigaction(SIGPIPE, &pipe_, nullptr);
   (void)::sigprocmask(SIG_SETMASK, &mask_, nullptr);
 }

@@ -9,7 +9,8 @@ namespace dlock::cli {
 class Inherited {
  public:
   // Call first thing in main(), before anything is opened. Standard descriptors that were closed are filled with
-  // /dev/null, so that nothing dlock opens can be mistaken for standard input or output.
+  // /dev/null, so that nothing dlock opens can be mistaken for standard input or output. A write beyond the limit of
+  // file sizes fails from now on, and does not end dlock by SIGXFSZ.
   Inherited();
 
   // Makes the signals that SignalQueue reads wait for it, in every thread started from now on, and gives SIGCHLD and
@@ -25,8 +26,8 @@ class Inherited {
   // Whether dlock was started with child processes: by a shell that had background jobs and called exec.
   [[nodiscard]] bool had_children() const noexcept { return had_children_; }
 
-  // In a child, between fork and exec: undoes take_over_signals() and marks every descriptor that the caller did not
-  // open as close-on-exec. Async-signal-safe.
+  // In a child, between fork and exec: gives signals back as they were, and marks every descriptor that the caller did
+  // not open as close-on-exec. Async-signal-safe.
   void restore() const noexcept;
 
  private:
@@ -34,6 +35,7 @@ class Inherited {
   sigset_t mask_{};
   struct sigaction chld_ {};
   struct sigaction pipe_ {};
+  struct sigaction file_size_ {};
   bool had_children_;
   bool taken_over_ = false;
 };

@@ -20,25 +20,16 @@ std::string non_empty_variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-bool is_own_directory(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-std::string lock_directory() {
-  const std::string xdg = non_empty_variable("XDG_RUNTIME_DIR");
-  if (xdg.starts_with('/') && is_own_directory(xdg)) return xdg + "/dlock";
-  const std::string run_user = fmt::format("/run/user/{}", ::geteuid());
-  if (is_own_directory(run_user)) return run_user + "/dlock";
-  return fmt::format("/tmp/dlock-{}", ::geteuid());
-}
-
 }  // namespace
+
+std::string default_directory() {
+  return fmt::format("/run/lock/dlock-{}", ::geteuid());
+}
 
 std::string service_url(const std::optional<std::string>& option) {
   if (option) return *option;
   if (std::string url = non_empty_variable("DLOCK_URL"); !url.empty()) return url;
-  const std::string directory = lock_directory();
+  const std::string directory = default_directory();
   require_private_directory(directory);
   return file_url(directory);
 }
@@ -58,12 +49,13 @@ std::string file_url(std::string_view path) {
 }
 
 void require_private_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw Error(errc::unavailable, fmt::format("cannot make the lock directory {}: {}", path, std::strerror(errno)));
-  }
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    throw Error(errc::unavailable, fmt::format("cannot look at the lock directory {}: {}", path, std::strerror(errno)));
+  if ((::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) || ::lstat(path.c_str(), &status) != 0) {
+    const int error = errno;
+    const bool denied = error == EACCES || error == EPERM || error == EROFS;
+    throw Error(denied ? errc::access_denied : errc::unavailable,
+                fmt::format("cannot make the default lock directory {}: {}; name a service with --url or DLOCK_URL",
+                            path, std::strerror(error)));
   }
   const char* fault = nullptr;
   if (!S_ISDIR(status.st_mode)) {

@@ -199,15 +199,12 @@ std::optional<std::string> contents(const std::string& path) {
   return text;
 }
 
-// One update at a time, of all files of the directory.
+// One update of the file at a time.
 class Turn {
  public:
-  // Waits for that long, looking so often. Throws std::system_error.
+  // Makes the file if it is missing. Waits for that long, looking so often. Throws std::system_error.
   explicit Turn(const std::string& path, int most_looks = looks_of_an_update) {
-    const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-    directory_.reset(check(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open"));
-    for (int looks = 0; ::flock(directory_.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
-      if (errno != EWOULDBLOCK && errno != EINTR) check(-1, "flock");
+    for (int looks = 0; !take(path); ++looks) {
       if (looks == most_looks) throw std::system_error(ETIMEDOUT, std::generic_category(), "flock");
       timespec pause{.tv_sec = 0, .tv_nsec = pause_ns};
       (void)::nanosleep(&pause, nullptr);  // interrupted: it looks sooner
@@ -215,11 +212,30 @@ class Turn {
   }
 
  private:
+  // False: another process updates it, or has just replaced it.
+  bool take(const std::string& path) {
+    const auto open = [&](int flags) {
+      file_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags, 0666));
+    };
+    open(0);
+    if (!file_ && errno == ENOENT) open(O_CREAT | O_EXCL);
+    if (!file_ && errno == EEXIST) return false;
+    check(file_.get(), "open");
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) check(-1, "flock");
+      return false;
+    }
+    struct stat locked {};
+    struct stat found {};
+    check(::fstat(file_.get(), &locked), "fstat");
+    return ::stat(path.c_str(), &found) == 0 && found.st_dev == locked.st_dev && found.st_ino == locked.st_ino;
+  }
+
   // Five seconds: an update takes milliseconds, but a process that makes one may have been stopped.
   static constexpr int looks_of_an_update = 500;
   static constexpr long pause_ns = 10'000'000;
 
-  UniqueFd directory_;
+  UniqueFd file_;
 };
 
 }  // namespace

@@ -34,11 +34,11 @@ class Metrics {
 };
 
 // The same in a file that may serve several jobs at the same time. Each update replaces the file, so that a reader
-// finds all of it or the one before. Updates are made one at a time by a lock (flock) on the directory, which leaves no
-// file behind.
+// finds all of it or the one before. Updates are made one at a time by a lock (flock) on the file.
 class MetricsFile {
  public:
-  // Throws UsageError, naming the option, where the file cannot be written or an earlier one cannot be read.
+  // Makes the file if it is missing. Throws UsageError, naming the option, where the file cannot be written or an
+  // earlier one cannot be read.
   explicit MetricsFile(std::string path);
 
   // Throws std::exception; then nothing was changed. Does not wait for longer than a few seconds for other updates.

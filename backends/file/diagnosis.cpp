@@ -1,5 +1,6 @@
 // What may endanger the locks in a directory.
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -7,11 +8,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -28,6 +33,7 @@ using Severity = Finding::Severity;
 constexpr unsigned long enough_bytes = 1024UL * 1024;
 constexpr unsigned long enough_inodes = 100;
 constexpr rlim_t enough_descriptors = 1024;
+constexpr uid_t last_system_user = 999;  // SYS_UID_MAX of Debian
 
 std::string text_of(int error) {
   return std::generic_category().message(error);
@@ -90,6 +96,99 @@ Finding check_directory(const LockDirectory& directory) {
   return finding;
 }
 
+// A path in mountinfo has blanks, control characters and backslashes as \ooo; "/" becomes empty.
+std::string path_in_mountinfo(std::string_view text) {
+  std::string path;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (text.front() == '\\' && text.size() > 3) {
+      path += static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+      text.remove_prefix(3);
+    } else {
+      path += text.front();
+    }
+  }
+  return path == "/" ? std::string() : path;
+}
+
+struct Mount {
+  std::string id = {};
+  std::string parent = {};
+  std::string device = {};
+  std::string root = {};
+  std::string point = {};
+};
+
+// The device and the directory on it that a process finds under a path without links; empty if it cannot be read.
+std::string place_of(const std::string& process, const std::string& path) {
+  std::ifstream file("/proc/" + process + "/mountinfo");
+  std::vector<Mount> mounts;  // those on the way
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    Mount mount;
+    fields >> mount.id >> mount.parent >> mount.device >> mount.root >> mount.point;
+    mount.root = path_in_mountinfo(mount.root);
+    mount.point = path_in_mountinfo(mount.point);
+    if ((path + "/").starts_with(mount.point + "/")) mounts.push_back(std::move(mount));
+  }
+  const auto first = std::ranges::find_if(
+      mounts, [&](const Mount& each) { return std::ranges::find(mounts, each.parent, &Mount::id) == mounts.end(); });
+  if (first == mounts.end()) return {};
+  // On each mount, the next one is the first that the path comes to. Others may be covered by it.
+  const Mount* at = &*first;
+  for (const Mount* next = at; next != nullptr;) {
+    at = std::exchange(next, nullptr);
+    for (const Mount& each : mounts) {
+      if (each.parent == at->id && each.id != at->id && (next == nullptr || each.point.size() < next->point.size())) {
+        next = &each;
+      }
+    }
+  }
+  return at->device + " " + at->root + path.substr(at->point.size());
+}
+
+std::string path_without_links(const LockDirectory& directory) {
+  std::array<char, PATH_MAX> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(directory.fd());
+  const ssize_t size = ::readlink(link.c_str(), path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : directory.path();
+}
+
+// Locks exclude only processes that find the same directory, as long as it is there.
+Finding check_reach(const LockDirectory& directory) {
+  const std::string path = path_without_links(directory);
+  const std::string place = place_of("self", path);
+  const std::string place_of_first = place_of("1", path);
+  Finding finding{Severity::ok, "reach", "process 1 finds the same directory under this path"};
+  struct statfs system {};
+  if (place.empty() || place_of_first.empty()) {
+    finding = {Severity::note, "reach",
+               "not known, because the mounts of process 1 cannot be read: processes in a different mount name space "
+               "(PrivateTmp=, a container) may find a different directory"};
+  } else if (place != place_of_first) {
+    finding = {Severity::warning, "reach",
+               "private to this mount name space (PrivateTmp=, a container, unshare): process 1 finds a different "
+               "directory, or none, under this path, and processes there get the same locks at the same time"};
+  } else if (::fstatfs(directory.fd(), &system) == 0 &&
+             file_system_type(static_cast<std::uint32_t>(system.f_type)).name == "overlayfs") {
+    finding = {Severity::note, "reach",
+               "overlayfs, which is usually one container's: the host and other containers then find a different "
+               "directory"};
+  }
+  struct stat status {};
+  const char* remover = nullptr;
+  if (path.starts_with("/run/user/")) {
+    remover = "systemd removes it when the last session of its user ends, unless the user lingers (loginctl)";
+  } else if (path.starts_with("/dev/shm/") && ::fstat(directory.fd(), &status) == 0 &&
+             status.st_uid > last_system_user) {
+    remover = "systemd-logind removes files in /dev/shm when the last session of their user ends (RemoveIPC=)";
+  }
+  if (remover != nullptr) {
+    finding.severity = Severity::warning;
+    finding.message += std::string("; ") + remover;
+  }
+  return finding;
+}
+
 Finding check_file_system(const LockDirectory& directory) {
   struct statfs status {};
   if (::fstatfs(directory.fd(), &status) != 0) {
@@ -145,6 +244,7 @@ Finding check_descriptors() {
 std::vector<Finding> LockSpace::diagnose() {
   std::vector<Finding> findings;
   findings.push_back(check_directory(directory_));
+  findings.push_back(check_reach(directory_));
   findings.push_back(check_file_system(directory_));
   findings.push_back(check_inotify());
   findings.push_back(check_space(directory_));

@@ -1,5 +1,6 @@
 // How the file backend waits, and how it learns that a lock was lost.
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,8 @@ constexpr milliseconds loss_check(1000);
 // So that tens of thousands of leases do not hold up everything else.
 constexpr std::size_t leases_at_once = 256;
 constexpr milliseconds between_batches(1);
+// Programs that remove old files count in days.
+constexpr std::chrono::hours touch_period(24);
 
 }  // namespace
 
@@ -273,14 +276,21 @@ void LockSpace::revalidate_all() {
 void LockSpace::arm_loss_check() {
   // A release leaves it armed: arming it again with each acquire would cost more than one useless look per second.
   if (loss_check_.armed()) return;
+  directory_.forbid_cleaning();
   loss_check_.arm(saturating_add(now(), loss_check), [this] { check_leases(); });
 }
 
 void LockSpace::check_leases() {
   if (unchecked_ == 0) {
-    if (held_.empty()) return;  // the next grant arms the timer again
-    watch_directory();          // if it is not watched yet, there may be room for it by now
+    if (held_.empty()) {
+      directory_.allow_cleaning();
+      return;  // the next grant arms the timer again
+    }
+    watch_directory();             // if it is not watched yet, there may be room for it by now
+    directory_.forbid_cleaning();  // it may be another directory by now
     unchecked_ = held_.size();
+    touching_ = now() - touched_at_ >= touch_period;
+    if (touching_) touched_at_ = now();
   }
   unchecked_ = std::min(unchecked_, held_.size());  // some were released meanwhile
   std::size_t batch = std::min(unchecked_, leases_at_once);
@@ -289,11 +299,17 @@ void LockSpace::check_leases() {
     NameState& state = *held_.front();
     held_.splice(held_.end(), held_, held_.begin());
     revalidate(state);
+    if (touching_ && !state.leases.empty()) touch(state);
     // Letting go of the file is what tells those who wait for it; without inotify, they poll.
     if (state.leases.empty()) settle(state);
   }
   const milliseconds pause = unchecked_ > 0 ? between_batches : loss_check;
   loss_check_.arm(saturating_add(now(), pause), [this] { check_leases(); });
+}
+
+void LockSpace::touch(const NameState& state) noexcept {
+  const GuardedFd& fd = several() ? state.leases.first().fd : state.fd;
+  (void)::futimens(fd.get(), nullptr);  // if it fails, the file is as old as it is; a loss would be noticed
 }
 
 }  // namespace dlock::file

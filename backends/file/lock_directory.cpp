@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -162,6 +163,14 @@ std::optional<Failure> LockDirectory::reopen() {
   fd_ = std::move(opened.value());
   ++generation_;
   return std::nullopt;
+}
+
+void LockDirectory::forbid_cleaning() const noexcept {
+  (void)::flock(fd_.get(), LOCK_SH | LOCK_NB);  // refused while it is being cleaned; the next call may succeed
+}
+
+void LockDirectory::allow_cleaning() const noexcept {
+  (void)::flock(fd_.get(), LOCK_UN);  // cannot fail
 }
 
 Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {

@@ -45,6 +45,9 @@ class LockDirectory {
   [[nodiscard]] bool is_current() const noexcept;
   // Opens (or makes) what the path leads to now.
   [[nodiscard]] std::optional<Failure> reopen();
+  // systemd-tmpfiles skips a directory on which another program has a `flock`, and everything below it.
+  void forbid_cleaning() const noexcept;
+  void allow_cleaning() const noexcept;
   // Grows with each reopen().
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
 

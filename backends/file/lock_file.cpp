@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/file/system_failure.hpp"
+#include "util/no_file_size_signal.hpp"
 
 namespace dlock::file {
 
@@ -106,6 +107,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   const auto* old = std::get_if<ReadRecord>(&before.record);
   std::string text = format_block(record, lock_name, space);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
+  const util::NoFileSizeSignal no_signal;
   int error = write_all(fd, beside.text, beside.begin);
   const bool touched = error == 0;
   if (touched) error = write_all(fd, text);
@@ -116,6 +118,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   } else if (touched) {
     (void)write_all(fd, before.bytes);
   }
+  if (error == EFBIG) no_signal.take();
   return system_failure("cannot write", path, error);
 }
 

@@ -36,6 +36,7 @@ LockSpace::LockSpace(BackendHost& host, Space space, LockDirectory directory, st
       known_generation_(directory_.generation()),
       shared_(std::move(shared)),
       directory_listener_(*this),
+      touched_at_(host.executor().now()),
       loss_check_(host.executor()) {}
 
 LockSpace::~LockSpace() = default;

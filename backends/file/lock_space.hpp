@@ -164,6 +164,8 @@ class LockSpace {
   // So each lease's file is looked for under its path once a second.
   void arm_loss_check();
   void check_leases();
+  // Programs that remove old files leave this one alone.
+  void touch(const NameState& state) noexcept;
 
   // --- Questions and removal (inspection.cpp, diagnosis.cpp) ---
   [[nodiscard]] Result<Glimpse> glimpse(int fd, const std::string& path);
@@ -189,6 +191,8 @@ class LockSpace {
   std::unordered_map<std::string_view, std::unique_ptr<NameState>> names_;  // by their `file`
   std::list<NameState*> held_;    // those with a lease; who was looked at last comes last
   std::size_t unchecked_ = 0;     // how many of held_ this round of check_leases() has still to look at
+  TimePoint touched_at_;          // when the last round began that touches files
+  bool touching_ = false;         // this round does
   std::uint64_t wake_round_ = 0;  // of all waiters of an election
   Timer loss_check_;
   Lifetime lifetime_;

@@ -12,6 +12,7 @@ errc code_of(int error) noexcept {
     case EACCES:
     case EPERM:
     case EROFS:
+    case EFBIG:  // this process may not write so much (ulimit -f)
       return errc::access_denied;
     case ENOTDIR:
     case ENAMETOOLONG:

@@ -102,15 +102,15 @@ class Steps {
 
   // `make` makes what one run needs, and that the work of each caller.
   void add(const std::string& what, Parameters parameters, std::size_t callers, const std::function<MakeWork()>& make,
-           Add report) {
+           Add add) {
     if (!possible(target_, callers)) return;
     const Subject subject{scenario::sharing, std::move(parameters)};
     steps_.push_back(
         {.what = "sharing, " + what,
          .scenario = scenario::sharing,
          .expected = plan_.warm_up + plan_.repeats * plan_.round,
-         .run = [&target = target_, &plan = plan_, subject, callers, make, report](const std::stop_token& stop) {
-           return measure_sharing(target, plan, subject, callers, make(), report, stop);
+         .run = [&target = target_, &plan = plan_, subject, callers, make, add](const std::stop_token& stop) {
+           return measure_sharing(target, plan, subject, callers, make(), add, stop);
          }});
   }
   std::vector<Step> finish() { return std::move(steps_); }

@@ -57,15 +57,11 @@ TEST_F(ExitStatus, AScriptWithoutInterpreterLineRunsInTheShellAsInShells) {
 }
 
 TEST_F(ExitStatus, Is126WhenTheEnvironmentIsTooBigForTheCommand) {
-  // The URL in DLOCK_URL is three times as long as the directory that it comes from, so there is a size of arguments
-  // that dlock can just be started with and the command cannot.
-  ScratchDirectory parent;
-  std::string runtime = parent.path();
-  for (int i = 0; i < 5; ++i) runtime += "/" + std::string(200, ' ');
-  std::filesystem::create_directories(runtime);
-  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", runtime}}, .stack_limit = 1 << 20};
-  std::vector<std::string> command{dlock_path(), "run", "job", "--", "true"};
-  command.resize(command.size() + 300, std::string(1000, 'x'));
+  // The command gets the lock's name twice, dlock once, so there is a size of arguments that dlock can just be started
+  // with and the command cannot.
+  const Process::Options options{.environment = {{"DLOCK_URL", url()}}, .stack_limit = 1 << 20};
+  std::vector<std::string> command{dlock_path(), "run", std::string(500, 'n'), "--", "true"};
+  command.resize(command.size() + 1400, std::string(200, 'x'));
   Finished result = run(command, options);
   while (result.status == 125 && command.size() > 6) {  // 125: dlock itself could not be started
     command.pop_back();
@@ -95,6 +91,31 @@ TEST_F(ExitStatus, SaysWhyWhenDescriptorsRunOutAndTheCommandDoesNotRun) {
       EXPECT_EQ(result.out, "");
       EXPECT_NE(result.err, "");
     }
+  }
+  EXPECT_TRUE(lock_is_free());
+}
+
+TEST_F(ExitStatus, IsNoSignalWhenFilesMayNotGrow) {
+  const std::string run_job = " run --url ";
+  const auto at = [this](const std::string& file) { return scratch().path() + "/" + file; };
+  struct Case {
+    std::string words;
+    int status;
+    std::string file;  // that the message names
+  };
+  const std::vector<Case> cases{
+      {run_job + url() + " job -- echo ran", 77, at("job.lock")},
+#ifdef DLOCK_TEST_WITH_MEMORY
+      {run_job + "memory://x --quiet --json " + at("json") + " job -- true", 0, at("json")},
+      {run_job + "memory://x --quiet --metrics " + at("metrics") + " job -- true", 0, at("metrics")},
+#endif
+      {" backends >" + at("out"), 74, "standard output"},
+  };
+  for (const Case& each : cases) {
+    const Finished result = run({"sh", "-c", "ulimit -f 0; " + dlock_path() + each.words});
+    EXPECT_EQ(result.status, each.status) << each.words;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, testing::HasSubstr("cannot write " + each.file + ": File too large")) << each.words;
   }
   EXPECT_TRUE(lock_is_free());
 }

@@ -1,7 +1,9 @@
 #include "cli/metrics.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -14,6 +16,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/output.hpp"
+#include "cli/unique_fd.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli {
@@ -168,6 +171,14 @@ TEST_F(MetricsFileTest, LosesNoCountWhereManyUpdateIt) {
   }
   EXPECT_EQ(value(text(), "runs_total"), std::to_string(2 * updates));
   EXPECT_EQ(files(), 1) << "something else was left in the directory";
+}
+
+// As a client of the file backend locks it.
+TEST_F(MetricsFileTest, MayBeInADirectoryThatIsLocked) {
+  const UniqueFd directory(::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(directory.get(), LOCK_SH), 0);
+  MetricsFile(path_).add(ran(0), {"job"}, Space::lock);
+  EXPECT_EQ(value(text(), "runs_total"), "1");
 }
 
 TEST_F(MetricsFileTest, GoesOnWhereAnEarlierOneIsBroken) {

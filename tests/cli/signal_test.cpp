@@ -101,8 +101,9 @@ TEST_F(Signals, TheCommandGetsTheMaskAndDispositionsThatDlockWasStartedWith) {
     return text;
   };
   EXPECT_EQ(run(run_probe({"signals"})).out, "blocked\nignored\n");
-  EXPECT_EQ(run(run_probe({"signals"}), {.ignored = {SIGHUP, SIGPIPE, SIGCHLD}, .blocked = {SIGUSR2, SIGTSTP}}).out,
-            "blocked" + numbers({SIGUSR2, SIGTSTP}) + "\nignored" + numbers({SIGHUP, SIGPIPE, SIGCHLD}) + "\n");
+  EXPECT_EQ(
+      run(run_probe({"signals"}), {.ignored = {SIGHUP, SIGPIPE, SIGCHLD, SIGXFSZ}, .blocked = {SIGUSR2, SIGTSTP}}).out,
+      "blocked" + numbers({SIGUSR2, SIGTSTP}) + "\nignored" + numbers({SIGHUP, SIGPIPE, SIGCHLD, SIGXFSZ}) + "\n");
 }
 
 TEST_F(Signals, TheExitStatusIsKnownEvenIfTheCallerIgnoresTheDeathOfChildren) {

@@ -269,29 +269,52 @@ TEST_F(Location, TheEnvironmentNamesTheService) {
   EXPECT_EQ(run({dlock_path(), "run", "--try", "job", "--", "true"}, options).status, 75);
 }
 
-TEST_F(Location, TheDefaultIsADirectoryOfThisUserInTheRuntimeDirectory) {
-  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", scratch().path()}, {"DLOCK_URL", ""}}};
-  const Finished result = run({dlock_path(), "run", "job", "--", probe_path(), "environment", "DLOCK_URL"}, options);
-  EXPECT_EQ(result.out, "file://" + scratch().path() + "/dlock\n") << result.err;
-  struct stat status {};
-  ASSERT_EQ(::stat((scratch().path() + "/dlock").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 07777U, 0700U);
+// Below an empty /run/lock, in a mount name space of its own.
+class DefaultDirectory : public CliTest {
+ protected:
+  void SetUp() override {
+    const Finished result = in_own_run_lock("1777", "id -u");
+    if (result.status != 0) GTEST_SKIP() << "needs privilege: " << result.err;
+  }
+  // As "root" there; $0 is dlock.
+  [[nodiscard]] Finished in_own_run_lock(const std::string& mode, const std::string& script) const {
+    return run({"unshare", "--map-root-user", "--mount", "sh", "-c",
+                "mount -t tmpfs -o mode=" + mode + " test /run/lock && " + script, dlock_path()},
+               {.environment = {{"DLOCK_URL", ""}, {"XDG_RUNTIME_DIR", scratch().path()}}});
+  }
+};
+
+TEST_F(DefaultDirectory, IsTheSameInALoginInCronAndInAServiceWithPrivateTmp) {
+  const Finished result = in_own_run_lock("1777", R"sh(
+    "$0" run job -- sh -c '
+      echo "$DLOCK_URL" "$(stat -c %a /run/lock/dlock-0)"
+      unset DLOCK_URL
+      "$0" run --try job -- echo never; echo $?
+      env -i "$0" run --try job -- echo never; echo $?
+      unshare --mount sh -c "mount -t tmpfs private /var/tmp; exec \"\$0\" run --try job -- echo never" "$0"; echo $?
+    ' "$0")sh");
+  EXPECT_EQ(result.out, "file:///run/lock/dlock-0 700\n75\n75\n75\n") << result.err;
 }
 
-TEST_F(Location, ADefaultDirectoryThatOthersCanReachIsRefused) {
-  const Process::Options options{.environment = {{"XDG_RUNTIME_DIR", scratch().path()}}};
-  const std::string directory = scratch().path() + "/dlock";
-  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
-  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
-  const Finished open = run({dlock_path(), "run", "job", "--", "echo", "ran"}, options);
-  EXPECT_EQ(open.status, 77);
-  EXPECT_EQ(open.out, "");
-  EXPECT_THAT(open.err, testing::HasSubstr(directory + " is open to other users"));
-  std::filesystem::remove(directory);
-  std::filesystem::create_directory_symlink(scratch().path(), directory);
-  const Finished link = run({dlock_path(), "run", "job", "--", "echo", "ran"}, options);
-  EXPECT_EQ(link.status, 77);
-  EXPECT_THAT(link.err, testing::HasSubstr(directory + " is a symbolic link"));
+TEST_F(DefaultDirectory, HasNoSubstitute) {
+  const Finished full = in_own_run_lock("1777,nr_inodes=1", "\"$0\" run job -- echo ran");
+  EXPECT_EQ(full.status, 69);
+  EXPECT_EQ(full.out, "");
+  EXPECT_THAT(full.err, testing::HasSubstr("cannot make the default lock directory /run/lock/dlock-0: No space left "
+                                           "on device; name a service with --url or DLOCK_URL"));
+  EXPECT_EQ(in_own_run_lock("1777,ro", "\"$0\" run job -- echo ran").status, 77);
+}
+
+TEST_F(DefaultDirectory, IsRefusedIfOthersCanReachIt) {
+  for (const auto& [made_by, fault] :
+       {std::pair("mkdir -m 755", "is open to other users"), std::pair("ln -s /dev/shm", "is a symbolic link"),
+        std::pair("touch", "is not a directory")}) {
+    const Finished result =
+        in_own_run_lock("1777", made_by + std::string(" /run/lock/dlock-0; \"$0\" run job -- echo ran"));
+    EXPECT_EQ(result.status, 77);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, testing::HasSubstr(std::string("/run/lock/dlock-0 ") + fault));
+  }
 }
 
 }  // namespace

@@ -57,9 +57,9 @@ INSTANTIATE_TEST_SUITE_P(Rows, PostgresLateCommitTest,
                          testing::Values(std::pair(Strategy::table, Space::lock),
                                          std::pair(Strategy::optimistic, Space::lock),
                                          std::pair(Strategy::table, Space::semaphore)),
-                         [](const auto& tested) {
-                           return std::string(postgres::to_string(tested.param.first)) +
-                                  (tested.param.second == Space::semaphore ? "_semaphore" : "");
+                         [](const auto& info) {
+                           return std::string(postgres::to_string(info.param.first)) +
+                                  (info.param.second == Space::semaphore ? "_semaphore" : "");
                          });
 
 TEST_P(PostgresLateCommitTest, LeavesNothingOfAnOwnerThatGaveUp) {

@@ -86,7 +86,7 @@ TEST_P(HangingServerTest, AClientThatEndsMeanwhileLeavesNoLockBehind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, HangingServerTest, ::testing::Bool(),
-                         [](const auto& tested) { return tested.param ? "Noticed" : "Unnoticed"; });
+                         [](const auto& info) { return info.param ? "Noticed" : "Unnoticed"; });
 
 INSTANTIATE_TEST_SUITE_P(, GivingUpTest, all_strategies(), Room::strategy_name);
 

@@ -315,7 +315,8 @@ TEST(Readme, IsShortAndInThisOrder) {
   std::size_t count = 0;
   for (std::string word; words >> word;) ++count;
   EXPECT_LE(count, 900U);
-  const std::vector<std::string> sections{"Sixty seconds", "Install", "Choose a service", "What it promises", "More"};
+  const std::vector<std::string> sections{"Set up",           "Sixty seconds",    "Install",
+                                          "Choose a service", "What it promises", "More"};
   EXPECT_EQ(matches(page, std::regex("\n## ([^\n]+)")), sections);
   const auto promises = page.find("\n## What it promises\n");
   const std::string lines = page.substr(promises, page.find("\n## More\n") - promises);

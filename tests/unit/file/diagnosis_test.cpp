@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -156,6 +158,38 @@ TEST_F(FileDiagnosisTest, WarnsOfFilesThatAreNotLocks) {
   EXPECT_NE(finding("lock files").message.find("/a.lock"), std::string::npos) << finding("lock files").message;
   write_file(scratch_.locks() + "/b.txt", "not a lock\n");
   EXPECT_NE(finding("lock files").message.find("1 of them"), std::string::npos) << finding("lock files").message;
+}
+
+// As PrivateTmp= of systemd makes one, and as it makes one whose content is that of the host (BindPaths=).
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
+  const std::string below = scratch_.path() + "/a b\\c";
+  std::filesystem::create_directory(below);
+  EXPECT_EQ(finding("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")).message.find("private"),
+            std::string::npos);
+  EXPECT_WELL(in_child([&] {
+    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
+    const auto reach = [&] { return finding("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")); };
+    require(reach().message.starts_with("process 1 finds the same") || reach().severity == Severity::note,
+            "only unshared: " + reach().message);
+    require(::mount(below.c_str(), below.c_str(), nullptr, MS_BIND, nullptr) == 0, "bind");
+    require(reach().message.find("private") == std::string::npos, "the same directory: " + reach().message);
+    require(::mount("tmpfs", scratch_.path().c_str(), "tmpfs", 0, "size=1m") == 0, "mount");
+    require(::mkdir(below.c_str(), 0700) == 0, "mkdir");
+    require(reach().severity == Severity::warning && reach().message.starts_with("private to this mount name space"),
+            "another directory: " + reach().message);
+  }));
+}
+
+TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatEndsWithALogin) {
+  EXPECT_WELL(in_child([] {
+    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
+    require_permitted(::mount("tmpfs", "/run/user", "tmpfs", 0, "size=1m") == 0, "a tmpfs at /run/user");
+    const Finding reach = finding("reach", connect("file:///run/user/1000/dlock"));
+    require(reach.severity == Severity::warning && reach.message.find("last session of its user") != std::string::npos,
+            reach.message);
+  }));
 }
 
 }  // namespace

@@ -160,19 +160,39 @@ TEST_F(FileSystemTroubleTest, AHalfWrittenRecordIsTakenBack) {
     const auto first = client.lock("old").acquire().token();
     const std::string before = read_file(locks() + "/old.lock");
     // The kernel writes up to the limit and refuses the rest.
-    require(::signal(SIGXFSZ, SIG_IGN) != SIG_ERR, "signal");
     rlimit limit{};
     require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
     const rlim_t unlimited = std::exchange(limit.rlim_cur, 100);
     require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    require_failure(try_failure(client, "new"), errc::unavailable, locks() + "/new.lock", "File too large");
-    require_failure(try_failure(client, "old"), errc::unavailable, locks() + "/old.lock", "File too large");
+    require_failure(try_failure(client, "new"), errc::access_denied, locks() + "/new.lock", "File too large");
+    require_failure(try_failure(client, "old"), errc::access_denied, locks() + "/old.lock", "File too large");
     require(read_file(locks() + "/new.lock").empty(), "half a record stayed in the new file");
     require(read_file(locks() + "/old.lock") == before, "half a record stayed in the old file");
     limit.rlim_cur = unlimited;
     require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
     require(client.lock("old").acquire().token() > first, "the token did not grow");
     require(client.lock("new").try_acquire().has_value(), "did not recover");
+  }));
+}
+
+// By default, the signal of the kernel would end the program.
+TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
+  EXPECT_WELL(in_child([&] {
+    const rlimit none{};
+    require(::setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
+    const auto client = connect(scratch_.url());
+    sigset_t signal;
+    ::sigemptyset(&signal);
+    ::sigaddset(&signal, SIGXFSZ);
+    sigset_t found;
+    const auto pends = [&] { return ::sigpending(&found) == 0 && ::sigismember(&found, SIGXFSZ) == 1; };
+    require(::sigprocmask(SIG_BLOCK, &signal, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 0, "blocked before");
+    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "File too large");
+    require(!pends(), "the signal of the write is still pending");
+    require(::raise(SIGXFSZ) == 0, "raise");
+    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "File too large");
+    require(pends(), "the signal of the program was taken");
+    require(::sigprocmask(SIG_BLOCK, nullptr, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 1, "unblocked");
   }));
 }
 

@@ -1,8 +1,11 @@
 // A lease is lost when other processes would no longer find its file.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -10,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "member.hpp"
 #include "poll_executor.hpp"
 #include "support.hpp"
 
@@ -143,6 +147,44 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
   EXPECT_FALSE(future.get());
   EXPECT_TRUE(wait_for_loss(lease));
   EXPECT_TRUE(fs::exists(file()));
+}
+
+// --- Programs that remove old files ---
+
+TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
+  const ScratchDirectory settings;
+  write_file(settings.path() + "/clean.conf", "d " + scratch_.path() + " - - - 0\n");  // everything, however young
+  const std::string clean = "systemd-tmpfiles --clean " + settings.path() + "/clean.conf";
+  {
+    const auto client = connect(scratch_.url());
+    const auto lease = client.lock("a").acquire();
+    ASSERT_EQ(std::system(clean.c_str()), 0);
+    EXPECT_TRUE(fs::exists(file()));
+    (void)client.inspect("a");  // the kernel's news would have come by now
+    EXPECT_TRUE(lease.held());
+  }
+  ASSERT_EQ(std::system(clean.c_str()), 0);
+  EXPECT_FALSE(fs::exists(scratch_.locks())) << "these settings clean nothing";
+}
+
+TEST_F(FileLossTest, HeldFilesAreTouchedOnceADay) {
+  for (const Space space : {Space::lock, Space::semaphore}) {
+    Member holder(scratch_.locks(), space, 1);
+    ASSERT_TRUE(holder.enter());
+    const std::string path = scratch_.locks() + subdirectory(space) + "/a.lock";
+    const auto is_old = [&] {
+      struct stat status {};
+      return ::stat(path.c_str(), &status) == 0 && status.st_atime == 0 && status.st_mtime == 0;
+    };
+    const std::array<timespec, 2> long_ago{};
+    for (int day = 0; day < 2; ++day) {
+      ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago.data(), 0), 0);
+      holder.executor.advance(23h);
+      EXPECT_TRUE(is_old());
+      holder.executor.advance(1h + 1s);
+      EXPECT_FALSE(is_old());
+    }
+  }
 }
 
 // Where inotify is silent: the way to the directory changes. The backend alone, driven step by step on one thread.
