@@ -14,6 +14,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/common/refusals.hpp"
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
@@ -48,24 +49,26 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   class KeyWatch;
 
   void client_ready() override;
+  void client_answered() override;
   void client_down(const Failure& why) override;
   void session_ready() override;
   void session_alive(TimePoint valid_until) override { queue_.session_alive(valid_until); }
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
   void cluster_changed() override;
-  void broken(const Failure& why);
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 
   BackendHost& host_;
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source connection_{news_};
+  bool reached_ = false;  // from then on, its loss is news
   Client client_;
   Session session_;
   Watches watches_;
   Queue queue_;
-  bool connected_ = false;
   Lifetime lifetime_;
 };
 

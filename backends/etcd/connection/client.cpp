@@ -183,8 +183,14 @@ void Client::member_ended(CallId call, GrpcStatus status) {
 void Client::answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status) {
   CallRequest& request = entry.payload;
   const Trouble trouble = trouble_in(status);
+  // A grant of a lease says nothing about transactions, which a proxy may refuse by hanging up.
+  const bool about_locks = request.method == method_transaction;
+  if (about_locks && trouble != Trouble::unavailable) reconnect_.answered();
   if (trouble == Trouble::none) {
-    reconnect_.proven();
+    if (about_locks) {
+      reconnect_.proven();
+      user_.client_answered();
+    }
     if (!request.done) return;
     if (message) return request.done(*std::move(message), entry.sent);
     return request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
@@ -243,6 +249,11 @@ void Client::leave_member(Failure why) {
 void Client::break_off(Failure why) {
   if (!member_) return;
   member_->discard();
+  down(std::move(why));
+}
+
+void Client::member_closed(Failure why) {
+  if (ready() && !reconnect_.is_answered()) why.detail += common::nothing_answered;
   down(std::move(why));
 }
 

@@ -49,6 +49,8 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
     User& operator=(const User&) = delete;
     // A connection stands: streams can be opened.
     virtual void client_ready() = 0;
+    // A member carried out a request about locks on it.
+    virtual void client_answered() {}
     // It is gone, with its streams; or no member accepted one. Attempts go on by themselves, unless the
     // reason is final: then only when it is wanted again.
     virtual void client_down(const Failure& why) = 0;
@@ -131,7 +133,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void member_said(CallId call, std::string message) override;
   void member_ended(CallId call, GrpcStatus status) override;
   void member_drained() override;
-  void member_closed(Failure why) override { down(std::move(why)); }
+  void member_closed(Failure why) override;
 
   void requests_catch_up() override;
   TimePoint requests_unresponsive() override;

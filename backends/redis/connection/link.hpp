@@ -55,6 +55,9 @@ class Link final : private Wire::Events, private common::Health::User {
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
 
+  // A request about locks was answered on this connection.
+  void answered() noexcept { reconnect_.answered(); }
+  [[nodiscard]] bool is_answered() const noexcept { return reconnect_.is_answered(); }
   // This connection is of use: if it breaks, the next one is made without a pause.
   void proven() noexcept { reconnect_.proven(); }
 

@@ -52,7 +52,7 @@ class Wire {
   virtual void receive() = 0;
   // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
   virtual void discard() noexcept = 0;
-  // Connected, and the server has not said anything in the TLS handshake yet.
+  // As common::Stream's.
   [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }
   // How many of the bytes written may have reached the server.
   [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
