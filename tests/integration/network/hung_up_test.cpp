@@ -33,7 +33,7 @@ TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
   const Client client = disturbed(options);
   DistributedLock lock = client.lock("refused");
   Pending waiting(lock, {});
-  await_attempts(8);
+  await_attempts(6);
   EXPECT_EQ(log->connected.count(), 0U);
   EXPECT_LE(log->reconnecting.count(), 2U) << "the break, and that nothing was answered";
   EXPECT_FALSE(waiting.done());
