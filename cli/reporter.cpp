@@ -96,14 +96,16 @@ void Reporter::connection(const ConnectionEvent& event) {
   if (!cut_off) {
     if (!std::exchange(reached_, true)) say_if_verbose("connected to the lock service");
     forget_trouble_with_locks();
+    refused_ = false;
     if (std::exchange(cut_off_, false) && !trying_) {
       say_unless_quiet("connected to the lock service again", Level::notice);
     }
     return;
   }
   const std::string text = text_of(event.reason);
-  last_failure_ = text;
-  if (std::exchange(cut_off_, true)) return;
+  const bool refuses = !out_of_reach(event.reason) && !std::exchange(refused_, true);
+  if (refuses || !refused_) last_failure_ = text;
+  if (std::exchange(cut_off_, true) && !refuses) return;
   // Some services report the wait that fails first, and then the connection.
   const bool known = std::any_of(said_.begin(), said_.end(), [&](const auto& said) { return said.second == text; });
   if (!known) say_out_of_reach("no connection to the lock service, trying again: ", text);
@@ -114,7 +116,7 @@ void Reporter::warning(const WarningEvent& event) {
   const std::scoped_lock lock(mutex_);
   const bool unreached = !event.name.empty() && out_of_reach(event.reason);
   if (!event.name.empty()) renewal_failure_ = text;
-  if (unreached) last_failure_ = text;
+  if (unreached && !refused_) last_failure_ = text;
   if (unreached && cut_off_) return;
   if (said_.size() >= max_remembered) said_.clear();
   if (!said_.emplace(event.name, text).second) return;

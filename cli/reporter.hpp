@@ -21,8 +21,9 @@ namespace dlock::cli {
 //
 //   event                            | is said                                       | ends
 //   ---------------------------------+-----------------------------------------------+-------------------------------
-//   connection broken                | unless it was broken already                  |
-//   connection stands                | if it was broken                              | the outage; trouble with locks
+//   connection broken                | unless it was broken already, but the first   |
+//                                    | time for a reason that stays (access denied)  |
+//   connection answered              | if it was broken                              | the outage; trouble with locks
 //   lock acquired or renewed         |                                               | trouble with locks
 //   warning about a lock             | unless it was, or only is a consequence of an |
 //                                    | outage that was                               |
@@ -86,6 +87,7 @@ class Reporter final : public Observer {
   std::string renewal_failure_;  // of the last renewal, if that failed
   bool connected_ = false;
   bool cut_off_ = false;
+  bool refused_ = false;  // during this outage, for a reason that stays: what fails later is no better explanation
   std::set<std::pair<std::string, std::string>> said_;  // warnings that are not over: the lock's name, and the text
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include <dlock/backend.hpp>
 
@@ -13,6 +14,9 @@ class ConnectionObserver {
   ConnectionObserver() = default;
   ConnectionObserver(const ConnectionObserver&) = delete;
   ConnectionObserver& operator=(const ConnectionObserver&) = delete;
+  // It was made. Nothing about locks was answered on it yet.
+  virtual void opened() {}
+  // A request about locks was answered on it.
   virtual void connected() = 0;
   // It stood, or could not be made.
   virtual void broken(const Failure& why) = 0;
@@ -21,8 +25,8 @@ class ConnectionObserver {
   ~ConnectionObserver() = default;
 };
 
-// Tells about several connections as if they were one: it stands when none of those that were made is broken. In tasks
-// only.
+// Tells about several connections as if they were one: it stands when none of those that were answered is broken. A
+// connection that breaks again before it was answered is no news, unless it is for another reason. In tasks only.
 class ConnectionNews {
  public:
   // told: whether the host is told at all.
@@ -36,12 +40,12 @@ class ConnectionNews {
     void broken(const Failure& why) override;
     // It is not needed any more, so its loss is no news.
     void not_needed() {
-      if (broken_) connected();
+      if (!reasons_.empty()) connected();
     }
 
    private:
     ConnectionNews& news_;
-    bool broken_ = false;
+    std::vector<Failure> reasons_;  // different ones, since it broke
   };
 
  private:

@@ -55,12 +55,21 @@ void Reconnect::pause_until(TimePoint at) {
 void Reconnect::ready() {
   state_ = State::ready;
   ready_since_ = executor_.now();
-  proven_ = false;
-  problem_ = {};
+  answered_ = proven_ = false;
+}
+
+void Reconnect::answered() noexcept {
+  if (state_ == State::ready && !std::exchange(answered_, true)) problem_ = {};
+}
+
+void Reconnect::proven() noexcept {
+  answered();
+  proven_ = answered_;
 }
 
 bool Reconnect::is_good() const {
-  return state_ == State::ready && (proven_ || executor_.now() >= saturating_add(ready_since_, rules_.lasting));
+  if (state_ != State::ready || !answered_) return false;
+  return proven_ || executor_.now() >= saturating_add(ready_since_, rules_.lasting);
 }
 
 void Reconnect::down(const Failure& why) {
@@ -77,7 +86,9 @@ void Reconnect::down(const Failure& why) {
 }
 
 void Reconnect::down_until(const Failure& why, TimePoint at) {
-  problem_ = why;
+  const bool hung_up = state_ == State::ready && !answered_;
+  if (!hung_up || !problem_.code || !is_final_refusal(problem_) || is_final_refusal(why)) problem_ = why;
+  answered_ = false;
   pause_until(at);
 }
 

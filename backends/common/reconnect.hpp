@@ -6,13 +6,16 @@
 //    |              want()   v                 |
 //    +--rest()-------+--- pausing <------------+          stop() leads to over, from each of them
 //
-// The pauses grow (dlock::Backoff) until a connection was good: it lasted, or proved to be of use. A connection that
-// breaks soon after it was made is no better than one that could not be made. After a final refusal (a wrong password,
-// a database that does not exist) it connects only when it is wanted, or, where it is kept up, much less often.
+// The pauses grow (dlock::Backoff) until a connection was good: a request about locks was answered on it, and it lasted
+// or proved to be of use. A service or a proxy that accepts the connection, perhaps the login as well, and closes it at
+// the first request about locks is no better than one that accepts none, however long that takes. After a final refusal
+// (a wrong password, a database that does not exist) it connects only when it is wanted, or, where it is kept up, much
+// less often.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <string_view>
 
 #include <dlock/backoff.hpp>
 #include <dlock/error.hpp>
@@ -20,12 +23,15 @@
 
 namespace dlock::common {
 
+// Behind the reason why a connection broke that was ready and never answered().
+inline constexpr std::string_view nothing_answered = "; no request about locks was answered";
+
 // Makes no connections itself. In tasks only.
 class Reconnect {
  public:
   struct Rules {
     std::chrono::nanoseconds longest_pause = std::chrono::seconds(1);
-    std::chrono::nanoseconds lasting = std::chrono::seconds(2);  // a connection that stood for so long was good
+    std::chrono::nanoseconds lasting = std::chrono::seconds(2);  // an answered connection of this age was good
     // Whether it goes on after a final refusal, with longer pauses. false: only when it is wanted again.
     bool insists = false;
   };
@@ -37,8 +43,10 @@ class Reconnect {
   void want();
   // The connection stands.
   void ready();
-  // It is of use: if it breaks, the next one is made without a pause.
-  void proven() noexcept { proven_ = true; }
+  // A request about locks was answered on it, if only with an error.
+  void answered() noexcept;
+  // It is of use: if it breaks, the next one is made without a pause. Implies answered().
+  void proven() noexcept;
   // It broke, or could not be made: plans the next attempt.
   void down(const Failure& why);
   // The same, with a pause of the caller's choice.
@@ -55,9 +63,11 @@ class Reconnect {
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::idle; }
   [[nodiscard]] bool is_pausing() const noexcept { return state_ == State::pausing; }
   [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }
-  // It lasted, or proved to be of use. Only of a connection that stands.
+  [[nodiscard]] bool is_answered() const noexcept { return answered_; }
+  // It proved to be of use, or was answered and lasted. Only of a connection that stands.
   [[nodiscard]] bool is_good() const;
-  // While none stands: why; no code before the first attempt has failed.
+  // Until a connection is answered: why there was none; no code before the first attempt has failed. A final refusal
+  // stays the reason if a later connection is closed before it is answered.
   [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
 
  private:
@@ -69,6 +79,7 @@ class Reconnect {
   const Rules rules_;
   const std::function<void()> connect_;
   State state_ = State::idle;
+  bool answered_ = false;
   bool proven_ = false;
   Failure problem_;
   Backoff backoff_;

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
+
+#include <dlock/duration.hpp>
 
 namespace dlock::common {
 
@@ -16,11 +19,13 @@ namespace {
 constexpr std::size_t read_bytes = 16384;
 constexpr int reads_per_turn = 16;  // then others get their turn
 constexpr std::size_t encrypted_at_once = std::size_t{64} << 10;
+constexpr std::chrono::milliseconds answer_soon{250};
+constexpr std::chrono::seconds finding_lasts{10};
 
 }  // namespace
 
 Stream::Stream(Executor& executor, Peer peer, Events& events)
-    : executor_(executor), peer_(std::move(peer)), events_(events) {}
+    : executor_(executor), peer_(std::move(peer)), events_(events), silence_timer_(executor) {}
 
 Stream::~Stream() {
   descriptor_.reset();
@@ -56,14 +61,15 @@ void Stream::connected(Result<TcpDial::Connected> result) {
   }
   open_ = true;
   wait_readable();
-  if (filter_) return continue_handshake();
-  events_.opened();
+  if (!filter_) return events_.opened();
+  silence_timer_.arm(saturating_add(executor_.now(), answer_soon), [this] {
+    if (open_ && !heard_) explain_silence([] {});
+  });
+  continue_handshake();
 }
 
 Failure Stream::broken(const std::string& why) const {
-  std::string_view hint;
-  if (open_ && !heard_) hint = filter_ != nullptr ? perhaps_no_tls : perhaps_only_tls;
-  return {errc::unavailable, peer_.name + ": " + why + std::string(hint)};
+  return {errc::unavailable, peer_.name + ": " + why};
 }
 
 Failure Stream::tls_failure() const {
@@ -187,9 +193,32 @@ std::size_t Stream::refuse_peer() {
 }
 
 void Stream::close(Failure why, bool orderly) {
+  const bool silent = open_ && !heard_;
   open_ = false;
   descriptor_.reset();
-  events_.closed(std::move(why), orderly);
+  silence_timer_.disarm();
+  if (!silent) return events_.closed(std::move(why), orderly);
+  explain_silence([this, why = std::move(why), orderly] {
+    const std::string_view hint = filter_ != nullptr ? perhaps_no_tls : perhaps_only_tls;
+    events_.closed({why.code, why.detail + std::string(explained_ ? hint : "")}, orderly);
+  });
+}
+
+void Stream::explain_silence(const std::function<void()>& then) {
+  if (peer_.probing == nullptr || !address_) return then();
+  const auto found = peer_.probing->ports.find(peer_.name);
+  if (found != peer_.probing->ports.end() && executor_.now() < found->second.until) {
+    explained_ = found->second.explains;
+    return then();
+  }
+  const auto other_side = filter_ != nullptr ? PortProbe::Answer::other : PortProbe::Answer::tls;
+  probe_.emplace(executor_, *address_, filter_ != nullptr ? peer_.probing->greeting : std::string(),
+                 [this, other_side, then](PortProbe::Answer answer) {
+                   explained_ = answer == other_side;
+                   const TimePoint until = saturating_add(executor_.now(), finding_lasts);
+                   peer_.probing->ports.insert_or_assign(peer_.name, TlsProbing::Found{explained_, until});
+                   then();
+                 });
 }
 
 // The caller of write() does not expect to hear of the end inside the call. And the server may have said why it hung

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <dlock/executor.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/port_probe.hpp"
 #include "backends/common/send_buffer.hpp"
 #include "backends/common/tcp_dial.hpp"
 #include "backends/common/tls.hpp"
@@ -24,6 +26,7 @@ struct Peer {
   std::string name;                 // in front of each message
   const TlsContext* tls = nullptr;  // nullptr: none
   PeerHint* hint = nullptr;         // shared by the streams of a client; nullptr: none
+  TlsProbing* probing = nullptr;    // whether TLS explains a silent port is found out; nullptr: is not
 };
 
 // In tasks only. Destroying it closes the connection; nothing is reported from then on.
@@ -65,8 +68,8 @@ class Stream {
   // The server at this address is the wrong one: new streams with this hint try the other addresses of the host first.
   // Returns how many addresses the host has.
   std::size_t refuse_peer();
-  // Connected, and the server has not said anything in the TLS handshake yet.
-  [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_; }
+  // Connected, and the server has not said anything in the TLS handshake yet, because it does not use TLS.
+  [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_ && explained_; }
   // How many of the bytes written the network has not taken.
   [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size(); }
   // How many of the bytes written may have reached the other side.
@@ -81,6 +84,7 @@ class Stream {
   [[nodiscard]] bool deliver(std::string_view plain);
   void send_output();
   void close(Failure why, bool orderly = false);
+  void explain_silence(const std::function<void()>& then);
   void close_later(Failure why);
   [[nodiscard]] Failure broken(const std::string& why) const;
   [[nodiscard]] Failure tls_failure() const;
@@ -98,12 +102,15 @@ class Stream {
   bool heard_ = false;    // something came from the network
   bool secured_ = false;  // the TLS handshake is complete
   bool discard_ = false;
+  bool explained_ = false;  // TLS on one side only is why nothing came
   bool waiting_writable_ = false;
 
   std::string plain_;          // with TLS: written, not yet encrypted
   SendBuffer output_;          // for the network
   std::uint64_t written_ = 0;  // plain bytes that are in output_ or gone
   std::uint64_t sent_ = 0;
+  Timer silence_timer_;
+  std::optional<PortProbe> probe_;
   Lifetime lifetime_;
 };
 

@@ -22,10 +22,11 @@ struct TlsOptions {
   std::string protocol;  // offered by ALPN: "h2"; empty: none
 };
 
-// Behind what went wrong before the server had said anything in TLS.
+// Behind what went wrong before the server had said anything in TLS, where it was found to answer without.
 inline constexpr std::string_view perhaps_no_tls = "; perhaps the server does not use TLS at this port";
 
-// Behind what went wrong on a connection without TLS before the server had said anything.
+// Behind what went wrong on a connection without TLS before the server had said anything, where it was found to answer
+// in TLS.
 inline constexpr std::string_view perhaps_only_tls = "; perhaps this port speaks TLS only";
 
 // Takes tls_ca, tls_cert and tls_key from the URL. nullopt where TLS is not wanted; then they are refused, with the

@@ -24,6 +24,7 @@ EtcdBackend::EtcdBackend(BackendHost& host, Options options, std::chrono::nanose
     : host_(host),
       options_(std::move(options)),
       default_lease_(default_lease),
+      news_(host),
       client_(host.executor(), options_, std::move(members), *this),
       session_(client_, *this),
       watches_(client_),
@@ -149,29 +150,28 @@ void EtcdBackend::client_ready() {
   if (!life.over()) watches_.client_ready();
 }
 
+void EtcdBackend::client_answered() {
+  reached_ = true;
+  connection_.connected();
+}
+
 void EtcdBackend::client_down(const Failure& why, bool in_order) {
   watches_.client_down();
   session_.client_down(why, in_order);
 }
 
 void EtcdBackend::session_ready() {
-  if (!std::exchange(connected_, true)) host_.connection({.state = ConnectionEvent::State::connected, .reason = {}});
   queue_.session_ready();
 }
 
 void EtcdBackend::session_suspended(const Failure& why) {
-  broken(why);
+  if (reached_) connection_.broken(why);
   queue_.session_suspended(why);
 }
 
 void EtcdBackend::session_lost(const Failure& why) {
-  broken(why);
+  connection_.broken(why);
   queue_.session_lost(why);
-}
-
-void EtcdBackend::broken(const Failure& why) {
-  if (!std::exchange(connected_, false)) return;
-  host_.connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 
 void EtcdBackend::cluster_changed() {

@@ -14,6 +14,7 @@
 #include <dlock/backend.hpp>
 #include <dlock/lifetime.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
 #include "backends/etcd/connection/watches.hpp"
@@ -46,6 +47,7 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   class KeyWatch;
 
   void client_ready() override;
+  void client_answered() override;
   void client_logged_in() override { watches_.client_ready(); }
   void client_down(const Failure& why, bool in_order) override;
   void session_ready() override;
@@ -53,18 +55,19 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
   void cluster_changed() override;
-  void broken(const Failure& why);
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 
   BackendHost& host_;
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source connection_{news_};
+  bool reached_ = false;  // from then on, its loss is news
   Client client_;
   Session session_;
   Watches watches_;
   Queue queue_;
-  bool connected_ = false;
   Lifetime lifetime_;
 };
 

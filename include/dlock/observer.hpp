@@ -49,7 +49,8 @@ struct LostEvent {
   Failure reason;
 };
 
-// The connection to the service: `reconnecting` after it broke, `connected` when it is established.
+// The connection to the service: `connected` when a request about locks was answered on it, for the first time or after
+// a break; `reconnecting` after it broke, and again only if the reason has changed.
 struct ConnectionEvent {
   enum class State { connected, reconnecting } state;
   Failure reason;  // why it broke; empty for `connected`

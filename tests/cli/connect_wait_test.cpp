@@ -1,6 +1,7 @@
 // A service that cannot be reached: a wait for it ends, and a person hears of it. A service that was reached is waited
 // for.
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
@@ -149,6 +150,21 @@ TEST_F(ConnectWait, TheFirstFailureIsSaidAtOnceAndAServerThatComesUpIsUsed) {
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.out, "ran\n");
   EXPECT_EQ(result.err, "") << "nothing more";
+}
+
+TEST_F(ConnectWait, AServerThatHangsUpAtTheFirstRequestIsNotReached) {
+  const std::function<void()> hang_up = [&] {
+    proxy.before_request("EVAL", [&] {
+      proxy.drop();
+      hang_up();
+    });
+  };
+  hang_up();
+  const Finished result = run_quietly({"--connect-wait", "500ms"}).finish();
+  EXPECT_EQ(result.status, 69);
+  EXPECT_THAT(result.err, testing::MatchesRegex("dlock: cannot reach the lock service, trying again: .*\n"
+                                                "dlock: the lock service was not reached within 500 ms .*"
+                                                "; no request about locks was answered\n"));
 }
 
 // The outage takes as long as two attempts to connect one after the other, of two connections: each is as long as the

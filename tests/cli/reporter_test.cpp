@@ -68,6 +68,16 @@ TEST_F(ReporterTest, SaysOfAnOutageItsBeginningAndItsEnd) {
             "dlock: connected to the lock service again\n");
 }
 
+TEST_F(ReporterTest, SaysAlsoDuringAnOutageThatTheServiceRefusesAndKeepsThatAsTheReason) {
+  break_connection(refused);
+  EXPECT_EQ(said([&] { break_connection(read_only), break_connection(refused), warn(refused); }),
+            "dlock: no connection to the lock service, trying again: h:1: no permission\n");
+  EXPECT_EQ(reporter.last_failure(), "h:1: no permission");
+  connect();
+  break_connection(refused);
+  EXPECT_EQ(reporter.last_failure(), "h:1: Connection refused");
+}
+
 TEST_F(ReporterTest, SaysOtherTroubleAlsoDuringAnOutage) {
   break_connection(refused);
   EXPECT_EQ(said([&] { warn(read_only), warn(read_only); }), "dlock: warning: h:1: no permission\n");

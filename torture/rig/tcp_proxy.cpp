@@ -314,7 +314,8 @@ void TcpProxy::apply_request_rules(Connection& connection, std::string_view byte
   if (recent.size() > longest_text) recent.erase(0, recent.size() - longest_text);
   if (request_rules_.empty()) return;
   const std::string seen = recent + std::string(bytes);
-  for (std::size_t i = 0; i < request_rules_.size();) {
+  // Rules that an action adds are for later requests.
+  for (std::size_t i = 0, left = request_rules_.size(); left > 0 && i < request_rules_.size(); --left) {
     const std::string& text = request_rules_[i].text;
     // A text that has been passed on as a whole is an earlier request's.
     const std::size_t from = recent.size() < text.size() ? 0 : recent.size() - text.size() + 1;

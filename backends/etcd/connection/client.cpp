@@ -199,6 +199,9 @@ void Client::member_ended(CallId call, GrpcStatus status) {
 void Client::answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status) {
   CallRequest& request = entry.payload;
   const Trouble trouble = trouble_in(status);
+  // A grant of a lease says nothing about transactions, which a proxy may refuse by hanging up.
+  const bool about_locks = request.method == method_transaction;
+  if (about_locks && trouble != Trouble::unavailable) reconnect_.answered();
   if (trouble == Trouble::none) {
     if (message && !is_ours(read_header_of(*message), request)) {
       Failure why{errc::unavailable, here() + ": this member is of a different cluster than those before it"};
@@ -206,7 +209,10 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
       if (request.done) request.done(std::move(why), entry.sent);
       return;
     }
-    reconnect_.proven();
+    if (about_locks) {
+      reconnect_.proven();
+      user_.client_answered();
+    }
     if (!request.done) return;
     if (message) return request.done(*std::move(message), entry.sent);
     return request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
@@ -282,6 +288,11 @@ void Client::break_off(Failure why, bool in_order) {
   if (!member_) return;
   member_->discard();
   down(std::move(why), in_order);
+}
+
+void Client::member_closed(Failure why, bool orderly) {
+  if (ready() && !reconnect_.is_answered()) why.detail += common::nothing_answered;
+  down(std::move(why), orderly);
 }
 
 void Client::down(Failure why, bool orderly) {

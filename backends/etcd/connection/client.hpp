@@ -53,6 +53,8 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
     virtual void client_ready() = 0;
     // The login was repeated: streams can be opened again.
     virtual void client_logged_in() = 0;
+    // A member carried out a request about locks on it.
+    virtual void client_answered() {}
     // It is gone, with its streams; or no member accepted one. Attempts go on by themselves, unless the
     // reason is final: then only when it is wanted again. in_order: the member closed a connection that had lasted, as
     // proxies do with idle ones. The next attempt begins at once; if it fails, that is reported in its turn.
@@ -153,7 +155,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void member_said(CallId call, std::string message) override;
   void member_ended(CallId call, GrpcStatus status) override;
   void member_drained() override;
-  void member_closed(Failure why, bool orderly) override { down(std::move(why), orderly); }
+  void member_closed(Failure why, bool orderly) override;
 
   void requests_catch_up() override;
   TimePoint requests_unresponsive() override;

@@ -156,10 +156,14 @@ void SocketMember::closed(Failure why, bool orderly) {
 }
 
 MemberFactory socket_members(std::shared_ptr<const common::TlsContext> tls) {
-  return [tls = std::move(tls)](Executor& executor, const common::Host& host, Member::Events& events) {
-    return std::make_unique<SocketMember>(
-        executor, common::Peer{host.name, host.port, host.to_string(), tls.get(), nullptr}, events);
-  };
+  // The preface of HTTP/2 and empty settings.
+  const std::string greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\4\0\0\0\0\0", 9);
+  return
+      [tls = std::move(tls), probing = std::make_shared<common::TlsProbing>(common::TlsProbing{.greeting = greeting})](
+          Executor& executor, const common::Host& host, Member::Events& events) {
+        return std::make_unique<SocketMember>(
+            executor, common::Peer{host.name, host.port, host.to_string(), tls.get(), nullptr, probing.get()}, events);
+      };
 }
 
 }  // namespace dlock::etcd

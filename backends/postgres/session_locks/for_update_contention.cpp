@@ -79,8 +79,11 @@ void RowContention::connection_free() {
   seek();
 }
 
-void RowContention::session_ready() {
+void RowContention::session_answered() {
   locks_.transactions().connected();
+}
+
+void RowContention::session_ready() {
   (void)serves(member_->session().server());
 }
 

@@ -79,6 +79,7 @@ class RowContention final : public Contention,
   void leave(Stage stage);
 
   void session_ready() override;
+  void session_answered() override;
   void session_down(const Failure& /*why*/, bool /*was_ready*/) override {}  // the query has been answered before
 
   ForUpdateLocks& locks_;

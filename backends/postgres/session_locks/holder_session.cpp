@@ -130,7 +130,6 @@ void HolderSession::settle() {
 void HolderSession::session_ready() {
   const ServerInfo& server = session_.server();
   refusal_ = unfit_for_locks(server);
-  news_.connected();
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn({.name = "",
                 .reason = {errc::unsupported,

@@ -152,6 +152,7 @@ class HolderSession final : private Session::User {
   void give_up(const Failure& why);
 
   void session_ready() override;
+  void session_answered() override { news_.connected(); }
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
   void session_ending(const Failure& why) override { kept_.lose_all(why); }

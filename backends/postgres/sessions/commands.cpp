@@ -105,10 +105,6 @@ void Commands::give_up(const Run& run, Outcome outcome, Failure why) const {
   if (run.done) run.done(outcome, {});
 }
 
-void Commands::session_ready() {
-  observer_.connected();
-}
-
 void Commands::session_down(const Failure& why, bool /*was_ready*/) {
   observer_.broken(why);
 }

@@ -54,7 +54,8 @@ class Commands final : private Session::User {
   void give_up(const Run& run, Outcome outcome, Failure why) const;
   [[nodiscard]] std::string with_last_refusal(std::string text) const;
 
-  void session_ready() override;
+  void session_ready() override {}
+  void session_answered() override { observer_.connected(); }
   void session_down(const Failure& why, bool was_ready) override;
 
   Executor& executor_;

@@ -50,6 +50,7 @@ void Link::rest() {
 }
 
 void Link::connection_ready() {
+  breaking_off_ = false;
   reconnect_.ready();
   server_ = connection_->server();
   urgent_backoff_.reset();
@@ -58,8 +59,8 @@ void Link::connection_ready() {
 
 void Link::connection_lost(const Failure& why) {
   const bool was_ready = reconnect_.is_ready();
-  // It may belong to the connection. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
-  const Failure reason = why;
+  Failure reason = why;
+  if (was_ready && !breaking_off_ && !reconnect_.is_answered()) reason.detail += common::nothing_answered;
   const auto gone = std::move(connection_);  // which is what called us
   const bool full = !was_ready && dialling_.full != nullptr && is_about_a_full_server(reason);
   if (full) dialling_.full->refused(reason);
@@ -78,7 +79,9 @@ void Link::connection_notified(const std::string& channel, const std::string& pa
 }
 
 void Link::break_off(const Failure& why) {
-  if (connection_) connection_->break_off(why);
+  if (!connection_) return;
+  breaking_off_ = true;
+  connection_->break_off(why);
 }
 
 void Link::stop() {

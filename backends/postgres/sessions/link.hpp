@@ -62,6 +62,10 @@ class Link final : private Connection::Listener {
   [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
   [[nodiscard]] const Purpose& purpose() const noexcept { return purpose_; }
 
+  // A request about locks was answered on this connection.
+  void answered() noexcept { reconnect_.answered(); }
+  [[nodiscard]] bool is_answered() const noexcept { return reconnect_.is_answered(); }
+
   // This client makes room for others, and the server had no room for this connection at first.
   [[nodiscard]] bool may_rest() const;
   // Closes the connection without another word. Not inside a call of it.
@@ -91,6 +95,7 @@ class Link final : private Connection::Listener {
   ServerInfo server_;
   Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
   bool was_refused_as_full_ = false;
+  bool breaking_off_ = false;
   common::Reconnect reconnect_;
 };
 

@@ -34,6 +34,10 @@ void Pool::Member::session_down(const Failure& why, bool was_ready) {
   user_->session_down(why, was_ready);
 }
 
+void Pool::Member::session_answered() {
+  if (user_ != nullptr) user_->session_answered();
+}
+
 void Pool::Member::session_alive(TimePoint sent) {
   if (user_ != nullptr) user_->session_alive(sent);
 }

@@ -37,6 +37,7 @@ class Pool final {
    private:
     friend class Pool;
     void session_ready() override;
+    void session_answered() override;
     void session_down(const Failure& why, bool was_ready) override;
     void session_alive(TimePoint sent) override;
     void session_ending(const Failure& why) override;

@@ -6,6 +6,8 @@
 #include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
 
+#include "backends/postgres/sql/sqlstate.hpp"
+
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
@@ -84,10 +86,19 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
   const auto entry = requests_.take(id);
   if (!entry) return;
   const Lifetime::Watch life = lifetime_.watch();
+  if (outcome.problem == Problem::unknown_outcome && !entry->payload.heartbeat) closed_at_request_ = true;
   if (outcome.problem == Problem::none || outcome.problem == Problem::refused) {
     last_alive_ = std::max(last_alive_, outcome.sent);
     user_.session_alive(outcome.sent);
     if (life.over()) return;
+    // A server that is of no use is left for another one: its refusal is no answer.
+    const bool serves = meaning_of(outcome).remedy != Remedy::reconnect;
+    if (!entry->payload.heartbeat && serves) closed_at_request_ = false;
+    if (!closed_at_request_ && serves && !link_.is_answered()) {
+      link_.answered();
+      user_.session_answered();
+      if (life.over()) return;
+    }
   }
   if (entry->payload.done) entry->payload.done(outcome, results);
   if (!life.over()) rest_if_idle();
@@ -123,6 +134,8 @@ void Session::link_ready() {
   user_.session_ready();
   if (life.over() || !link_.ready()) return;
   for (auto& entry : requests_.take_waiting()) send(std::move(entry));
+  // The observer is to be told soon whether the server answers again.
+  if (epoch_ > 1 && requests_.under_way().empty()) send_heartbeat();
   rest_if_idle();
 }
 
@@ -160,22 +173,24 @@ void Session::schedule_beat() {
 
 void Session::beat() {
   if (!link_.ready()) return;
-  if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) {
-    Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
-                     // A transaction that has failed, for example: nothing more can be done with this session.
-                     if (outcome.problem != Problem::refused) return;
-                     const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
-                     const Lifetime::Watch life = lifetime_.watch();
-                     user_.session_ending(why);
-                     if (!life.over()) break_off(why);
-                   }};
-    Requests::Entry entry{.id = requests_.next_id(), .patience = saturating_add(executor_.now(), silence_)};
-    entry.payload.heartbeat = true;
-    entry.payload.done = std::move(question.done);
-    entry.payload.request.query = std::move(question);
-    send(std::move(entry));
-  }
+  if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) send_heartbeat();
   schedule_beat();
+}
+
+void Session::send_heartbeat() {
+  Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
+                   // A transaction that has failed, for example: nothing more can be done with this session.
+                   if (outcome.problem != Problem::refused) return;
+                   const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
+                   const Lifetime::Watch life = lifetime_.watch();
+                   user_.session_ending(why);
+                   if (!life.over()) break_off(why);
+                 }};
+  Requests::Entry entry{.id = requests_.next_id(), .patience = saturating_add(executor_.now(), silence_)};
+  entry.payload.heartbeat = true;
+  entry.payload.done = std::move(question.done);
+  entry.payload.request.query = std::move(question);
+  send(std::move(entry));
 }
 
 // --- Deadlines -------------------------------------------------------------------------------------------------------

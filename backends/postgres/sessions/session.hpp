@@ -57,6 +57,8 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
     virtual void session_down(const Failure& why, bool was_ready) = 0;
     // The server answered something that was sent then, so it knew the session after that.
     virtual void session_alive(TimePoint /*sent*/) {}
+    // The server answered the first request of a connection; or a heartbeat, unless the last request was not answered.
+    virtual void session_answered() {}
     // It is about to be given up, and the server has not noticed: the holders of its locks are to be told first.
     virtual void session_ending(const Failure& /*why*/) {}
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
@@ -104,6 +106,7 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   void send(Requests::Entry entry);
   void answered(RequestId id, const Outcome& outcome, const Results& results);
   void beat();
+  void send_heartbeat();
   void schedule_beat();
   void fail_waiting(const Failure& why);
   void rest_if_idle();
@@ -124,7 +127,8 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
 
   Requests requests_;
   std::uint64_t epoch_ = 0;
-  TimePoint last_alive_;  // when the newest query was sent that has been answered
+  bool closed_at_request_ = false;  // since then, a heartbeat that is answered says nothing about requests
+  TimePoint last_alive_;            // when the newest query was sent that has been answered
   Timer beat_timer_;
   Link link_;
   Lifetime lifetime_;

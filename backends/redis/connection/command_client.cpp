@@ -21,9 +21,10 @@ CommandClient::~CommandClient() = default;
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
-CommandClient::RequestId CommandClient::request(Command command, TimePoint deadline, Handler done) {
+CommandClient::RequestId CommandClient::request(Command command, TimePoint deadline, Handler done, About about) {
   Request request;
   request.words = std::move(command);
+  request.about = about;
   request.done = std::move(done);
   return submit(std::move(request), deadline);
 }
@@ -89,10 +90,12 @@ void CommandClient::schedule_flush() {
 void CommandClient::answered(Requests::Entry entry, Reply reply) {
   Request& request = entry.payload;
   if (!reply.is(Reply::Type::error)) {
+    if (request.about == About::locks) answered_about_locks();
     if (request.done) request.done(std::move(reply), entry.sent);
     return;
   }
   const ServerError error = classify(reply.text);
+  if (request.about == About::locks && !suggests_other_server(error)) answered_about_locks();
   if (error == ServerError::no_script && request.script != nullptr && !request.whole_script) {
     // It was not run: the server was restarted, or told to forget its scripts. If the answer is not wanted any more,
     // neither is the effect.
@@ -111,13 +114,28 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
   if (request.done) request.done(std::move(why), entry.sent);
 }
 
+void CommandClient::answered_about_locks() {
+  if (link_.is_answered()) return;
+  link_.answered();
+  reported_broken_ = false;
+  if (observer_ != nullptr) observer_->connected();
+}
+
 // --- The connection --------------------------------------------------------------------------------------------------
 
 void CommandClient::link_ready() {
   delivering_ = true;  // until link_drained(), which follows
   if (knows_role()) role_timer_.arm(saturating_add(executor_.now(), role_beat), [this] { check_role(); });
-  if (observer_ != nullptr) observer_->connected();
-  for (auto& entry : requests_.take_waiting()) send(std::move(entry));
+  if (observer_ != nullptr) observer_->opened();
+  bool asks = !reported_broken_;
+  for (auto& entry : requests_.take_waiting()) {
+    asks = asks || entry.payload.about == About::locks;
+    send(std::move(entry));
+  }
+  // The observer is to be told soon whether locks are served again.
+  if (asks) return;
+  (void)request(
+      {"EVAL", "return 1", "0"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {}, About::locks);
 }
 
 void CommandClient::link_received(Reply reply) {
@@ -139,7 +157,10 @@ void CommandClient::link_down(const Failure& why, bool was_ready) {
   introduced_.clear();
   const auto under_way = requests_.take_sent();
   const auto waiting = requests_.take_waiting();
-  if (was_ready && observer_ != nullptr) observer_->broken(why);
+  if (was_ready && observer_ != nullptr) {
+    reported_broken_ = true;
+    observer_->broken(why);
+  }
   for (const auto& entry : under_way) {
     if (!entry.payload.done) continue;
     Failure failure = why;

@@ -30,11 +30,15 @@ using CommandHandler = Callback<Result<Reply>, TimePoint>;
 // What becomes of a request that still waits for the connection when the client ends.
 enum class AtTheEnd { dropped, sent };
 
+// Whether an answer shows that the server serves locks. A proxy may answer a PING and hang up at the first script.
+enum class About { locks, server };
+
 struct CommandRequest {
   const Script* script = nullptr;  // if any
   Command words;                   // or what follows the script
   bool whole_script = false;       // the server does not know it by its hash
   AtTheEnd at_the_end = AtTheEnd::dropped;
+  About about = About::locks;
   std::uint64_t end = 0;  // where it ends among the bytes of the connection
   CommandHandler done;    // empty: the answer is not wanted any more
 };
@@ -51,7 +55,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
 
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
   // answer for the whole response timeout loses the connection.
-  RequestId request(Command command, TimePoint deadline, Handler done);
+  RequestId request(Command command, TimePoint deadline, Handler done, About about = About::server);
   // words: how many keys the script is given, these keys, its arguments. whole: it is not called by its hash, so that
   // it need not be sent again, as it could not be behind ASKING.
   RequestId run(const Script& script, Command words, TimePoint deadline, Handler done,
@@ -90,6 +94,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   void schedule_flush();
   void answered(Requests::Entry entry, Reply reply);
   void check_role();
+  void answered_about_locks();
 
   void link_ready() override;
   void link_received(Reply reply) override;
@@ -111,6 +116,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
   bool flush_posted_ = false;
   Timer role_timer_;
+  bool reported_broken_ = false;
   Link link_;
   Lifetime lifetime_;
 };

@@ -97,6 +97,7 @@ void Link::health_dead() {
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 void Link::closed(Failure why) {
+  if (ready() && !is_answered()) why.detail += common::nothing_answered;
   down(std::move(why));
 }
 

@@ -58,7 +58,9 @@ class Link final : private Wire::Events, private common::Health::User {
 
   // How to ask this server for its role; only while ready.
   [[nodiscard]] RoleQuestion role_question() const noexcept { return role_question_; }
-
+  // A request about locks was answered on this connection.
+  void answered() noexcept { reconnect_.answered(); }
+  [[nodiscard]] bool is_answered() const noexcept { return reconnect_.is_answered(); }
   // This connection is of use: if it breaks, the next one is made without a pause.
   void proven() noexcept { reconnect_.proven(); }
 

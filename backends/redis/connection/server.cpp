@@ -22,8 +22,7 @@ CommandClient& Server::line(Line which) noexcept {
   return commands_;
 }
 
-void Server::Observer::connected() {
-  news_.connected();
+void Server::Observer::opened() {
   if (acquires_) server_.outage_.reconnected();
   server_.user_.server_connected(server_, acquires_);
 }

@@ -57,7 +57,8 @@ class Server {
    public:
     Observer(Server& server, common::ConnectionNews& news, bool acquires)
         : server_(server), news_(news), acquires_(acquires) {}
-    void connected() override;
+    void opened() override;
+    void connected() override { news_.connected(); }
     void broken(const Failure& why) override;
     void not_needed() { news_.not_needed(); }
 

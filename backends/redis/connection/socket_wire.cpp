@@ -16,10 +16,12 @@ void SocketWire::received(std::string_view bytes) {
 }
 
 WireFactory socket_wires(std::shared_ptr<const common::TlsContext> tls) {
-  return [tls = std::move(tls), hint = std::make_shared<common::PeerHint>()](Executor& executor, const Options& options,
-                                                                             Wire::Events& events) {
+  return [tls = std::move(tls), hint = std::make_shared<common::PeerHint>(),
+          probing = std::make_shared<common::TlsProbing>(common::TlsProbing{.greeting = "PING\r\n"})](
+             Executor& executor, const Options& options, Wire::Events& events) {
     return std::make_unique<SocketWire>(
-        executor, common::Peer{options.host.name, options.host.port, options.endpoint(), tls.get(), hint.get()},
+        executor,
+        common::Peer{options.host.name, options.host.port, options.endpoint(), tls.get(), hint.get(), probing.get()},
         events);
   };
 }

@@ -126,6 +126,7 @@ bool Subscriber::take_change(const std::string& name, std::string_view kind) {
     --channel.joining;
     if (!channel.wanted || channel.joining != 0) return true;
     channel.confirmed = true;
+    link_.answered();
     listener_.subscribed(std::string(found->first));
   } else if (kind == "unsubscribe" && channel.leaving > 0) {
     --channel.leaving;

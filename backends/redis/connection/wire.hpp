@@ -53,7 +53,7 @@ class Wire {
   virtual void receive() = 0;
   // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
   virtual void discard() noexcept = 0;
-  // Connected, and the server has not said anything in the TLS handshake yet.
+  // As common::Stream's.
   [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }
   // The server at this address is the wrong one: new connections try the other addresses of its name first. Returns how
   // many addresses the name has.

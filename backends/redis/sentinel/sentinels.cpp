@@ -197,11 +197,13 @@ void Sentinels::ask(Sentinel& sentinel, std::function<void(const Question&)> don
   const TimePoint deadline = saturating_add(executor_.now(), patience);
   const auto send = [&](Command command, auto take) {
     ++question->left;
-    (void)sentinel.commands->request(std::move(command), deadline,
-                                     [this, &sentinel, question, take, done](const Result<Reply>& reply, TimePoint) {
-                                       take(*question, reply);
-                                       if (--question->left == 0) settle(sentinel, *question, done);
-                                     });
+    (void)sentinel.commands->request(
+        std::move(command), deadline,
+        [this, &sentinel, question, take, done](const Result<Reply>& reply, TimePoint) {
+          take(*question, reply);
+          if (--question->left == 0) settle(sentinel, *question, done);
+        },
+        About::locks);
   };
   const std::string& service = options_.sentinel->service;
   // The epoch before the address: should it change between the two, this is the address of a later epoch, not of an

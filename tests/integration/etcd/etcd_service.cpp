@@ -114,6 +114,7 @@ const ServiceKind& service_kind() {
       .start = start,
       .parameters = [](const std::string& /*strategy*/) { return "names=escaped"; },  // there is but one
       .long_lease = 5min,
+      .lock_request = "dlock/",
       .hostile_url = [](std::uint16_t port) { return "etcd://127.0.0.1:" + std::to_string(port) + "?"; },
       .polite_until_asked = polite_until_asked,
       .hostilities =

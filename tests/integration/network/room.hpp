@@ -80,6 +80,8 @@ struct ServiceKind {
   Duration short_lease = 2s;
   // What ends long before far_too_long.
   Duration connect_timeout = 1s;
+  // Part of each first request about a lock, as it is sent.
+  std::string lock_request = {};
   // The service ends what a connection holds together with the connection.
   std::function<bool(const std::string& strategy)> ends_with_connection = [](const std::string&) { return false; };
 

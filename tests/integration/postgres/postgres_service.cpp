@@ -69,6 +69,7 @@ const ServiceKind& service_kind() {
       .strategies = {"table", "for-update", "advisory"},
       .variants = {"optimistic"},
       .start = [](const std::string& tls_names) { return std::make_unique<PostgresService>(tls_names); },
+      .lock_request = "INSERT INTO",
       .ends_with_connection = [](const std::string& strategy) { return PostgresLock::is_of_sessions(named(strategy)); },
       .hostile_url =
           [](std::uint16_t port) {

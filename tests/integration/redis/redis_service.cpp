@@ -84,6 +84,7 @@ const ServiceKind& service_kind() {
       .start = [](const std::string& tls_names) { return std::make_unique<RedisService>(tls_names); },
       .short_lease = 1s,
       .connect_timeout = 300ms,
+      .lock_request = "EVAL",
       .hostile_url = [](std::uint16_t port) { return "redis://127.0.0.1:" + std::to_string(port) + "?"; },
       .polite_until_asked = polite_until_asked,
       .hostilities =

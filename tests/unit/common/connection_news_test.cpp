@@ -57,6 +57,22 @@ TEST_F(ConnectionNewsTest, OneThatWasNeverMadeIsNotMissed) {
   EXPECT_EQ(heard(), "+-+");
 }
 
+TEST_F(ConnectionNewsTest, ABreakBeforeAnAnswerIsNewsOnlyForAnotherReason) {
+  for (int i = 0; i < 3; ++i) {
+    a.opened();
+    a.broken(gone);
+  }
+  EXPECT_EQ(heard(), "-");
+  a.broken({errc::access_denied, "gone"});
+  a.broken(gone);
+  EXPECT_EQ(heard(), "--");
+  for (int i = 0; i < 100; ++i) a.broken({errc::unavailable, "port " + std::to_string(i)});
+  EXPECT_EQ(heard(), "--------") << "reasons that differ each time";
+  a.connected();
+  a.broken(gone);
+  EXPECT_EQ(heard(), "--------+-");
+}
+
 TEST_F(ConnectionNewsTest, AHostThatIsNotToldHearsNothing) {
   ConnectionNews silent{host, false};
   ConnectionNews::Source source{silent};

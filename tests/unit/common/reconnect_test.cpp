@@ -94,6 +94,8 @@ TEST_F(ReconnectTest, AGoodConnectionThatBreaksIsMadeAgainAtOnce) {
     if (proven) {
       reconnect->proven();
     } else {
+      reconnect->answered();
+      EXPECT_FALSE(reconnect->is_good());
       engine.advance(2s);
     }
     EXPECT_TRUE(reconnect->is_good());
@@ -104,20 +106,45 @@ TEST_F(ReconnectTest, AGoodConnectionThatBreaksIsMadeAgainAtOnce) {
   }
 }
 
-TEST_F(ReconnectTest, AConnectionThatBreaksSoonIsNoBetterThanNone) {
+TEST_F(ReconnectTest, AConnectionThatBreaksSoonOrUnansweredIsNoBetterThanNone) {
+  struct Case {
+    bool answered;
+    std::chrono::nanoseconds stood;
+  };
+  for (const auto& [answered, stood] : {Case{true, 0s}, Case{false, 0s}, Case{false, 1h}}) {
+    start();
+    reconnect->want();
+    std::optional<std::chrono::nanoseconds> pause;
+    for (int i = 0; i < 10; ++i) {
+      reconnect->ready();
+      if (answered) reconnect->answered();
+      engine.advance(stood);
+      EXPECT_FALSE(reconnect->is_good());
+      reconnect->down(gone);
+      const TimePoint before = engine.now();
+      const std::size_t known = attempts.size();
+      while (attempts.size() == known) engine.advance(1ms);
+      pause = attempts.back() - before;
+    }
+    EXPECT_GE(*pause, 500ms);
+  }
+}
+
+TEST_F(ReconnectTest, AFinalRefusalStaysTheReasonUntilAConnectionIsAnswered) {
   start();
   reconnect->want();
-  std::optional<std::chrono::nanoseconds> pause;
-  for (int i = 0; i < 10; ++i) {
-    reconnect->ready();
-    EXPECT_FALSE(reconnect->is_good());
-    reconnect->down(gone);
-    const TimePoint before = engine.now();
-    const std::size_t known = attempts.size();
-    while (attempts.size() == known) engine.advance(1ms);
-    pause = attempts.back() - before;
-  }
-  EXPECT_GE(*pause, 500ms);
+  reconnect->down(refused);
+  reconnect->want();
+  engine.advance(1s);
+  reconnect->ready();
+  reconnect->down(gone);
+  EXPECT_EQ(reconnect->problem().code, errc::access_denied) << "a connection that was closed unanswered";
+  engine.advance(2s);
+  reconnect->ready();
+  reconnect->answered();
+  EXPECT_FALSE(reconnect->problem().code);
+  reconnect->down(gone);
+  EXPECT_EQ(reconnect->problem().code, errc::unavailable);
 }
 
 TEST_F(ReconnectTest, AfterAFinalRefusalItWaitsUntilItIsWanted) {

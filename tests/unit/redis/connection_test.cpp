@@ -203,6 +203,28 @@ TEST_F(ConnectionTest, AServerThatForgetsEveryScriptIsUnavailable) {
   EXPECT_EQ(server.calls("acquire").size(), 3U);
 }
 
+// As a proxy does that lets no script through.
+TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAndReportedOnce) {
+  bool refuses = true;
+  set({.acquire = granted(7)});
+  server.answer = [&refuses, answer = server.answer](FakeWire& wire, const Words& command) {
+    const bool script = command.front().starts_with("EVAL");
+    if (script && refuses) wire.close({errc::unavailable, "localhost:6379: closed"});
+    return script && refuses ? std::string() : answer(wire, command);
+  };
+  const auto attempt = contend(true);
+  engine.advance(10s);
+  const int before = server.dialled;
+  engine.advance(20s);
+  EXPECT_LE(server.dialled - before, 2 * 40) << "with the subscriber";
+  EXPECT_EQ(host.connections, std::vector{State::reconnecting});
+  EXPECT_EQ(attempt->unreachable_reports.back().detail, "localhost:6379: closed; no request about locks was answered");
+  refuses = false;
+  engine.advance(2s);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(host.connections, (std::vector{State::reconnecting, State::connected}));
+}
+
 TEST_F(ConnectionTest, AReplicaIsLeftForAnotherLookAtTheName) {
   set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
   const auto attempt = contend(false);
