@@ -94,7 +94,7 @@ constexpr std::string_view who = R"sql(
 
 // Of each of those who hold it: of two permits one, where others may have the other one; and its token, if that is
 // known.
-constexpr std::string_view how = R"sql(
+constexpr std::string_view how_held = R"sql(
   , 2, CASE WHEN h.shared THEN 1 ELSE 2 END, CASE WHEN h.pid {=} f.pid THEN f.token ELSE 0 END
 )sql";
 
@@ -187,7 +187,7 @@ class Builder {
     fillings_.emplace_back("is_shared", may_be_shared ? ", shared" : "");
     fillings_.emplace_back("one", may_be_shared ? "" : " LIMIT 1");
     fillings_.emplace_back("one_each", may_be_shared ? "" : " DISTINCT ON (l.key, l.objsubid)");
-    fillings_.emplace_back("how", may_be_shared ? fill(how, {}) : "");
+    fillings_.emplace_back("how", may_be_shared ? fill(how_held, {}) : "");
     more_ = mode == Mode::shared ? " " + fill("{+} ($4::{int8} {-} 1)", {}) : "";
     fillings_.emplace_back("locks", fill(locks, fillings_));
     fillings_.emplace_back("purpose", may_be_shared ? "| (locks|waiting)$', '', 'g'" : "', ''");
