@@ -64,6 +64,10 @@ class HolderSession final : private Session::User {
   // It is held here, and not to be shared: tries for it are useless.
   [[nodiscard]] bool excludes(const LockKey& key) const;
   [[nodiscard]] TryId ask(const LockRequest& request, const LockKey& key, Asker& asker);
+  // A question that is about no lock, and waits for none. Answered as by Session::request(), within the response
+  // timeout.
+  void ask(Query query);
+  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
   // The asker is not told any more. What it is granted later is given back.
   void withdraw(TryId id);
 

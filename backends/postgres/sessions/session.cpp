@@ -161,7 +161,7 @@ void Session::schedule_beat() {
 void Session::beat() {
   if (!link_.ready()) return;
   if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) {
-    Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
+    Query question{.commands = {{.text = heartbeat_sql}}, .done = [this](const Outcome& outcome, const Results&) {
                      // A transaction that has failed, for example: nothing more can be done with this session.
                      if (outcome.problem != Problem::refused) return;
                      const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};

@@ -100,6 +100,10 @@ struct RowStatements {
 // would count for each wait of that statement. Answers the statement_timeout as it was, to be put back.
 [[nodiscard]] Statement limit_of_wait();
 
+// Which transactions wait for the end of others, as CREATE INDEX CONCURRENTLY does for those with an older snapshot.
+// Every role may know. Answers rows of how many transactions are open, and one that waits so, or NULL.
+[[nodiscard]] Statement waits_for_snapshots();
+
 // strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
 // undone with the transaction when that does not commit: then only the clock keeps the next one greater. While it
 // lasts, the session's application_name is "dlock#<token>:<holder>", which is how inspect and list know.
@@ -115,6 +119,7 @@ struct ForUpdateStatements {
   // when it is still locked in the end (lock), and then the transaction wants its ROLLBACK.
   Statement try_lock;
   Statement lock;
+  // Behind try_lock or lock in the same query, too: the transaction keeps no snapshot from then on.
   Statement heartbeat;
   Statement commit;
   Statement rollback;

@@ -23,7 +23,7 @@ std::string FakeQuery::param(std::size_t index) const {
 }
 
 bool is_heartbeat(const FakeQuery& query) {
-  return query.commands.size() == 1 && query.sql() == "SELECT 1";
+  return query.commands.size() == 1 && query.sql() == heartbeat_sql;
 }
 
 FakeReply FakeReply::of(std::vector<Rows::Row> rows) {

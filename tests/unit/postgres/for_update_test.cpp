@@ -21,7 +21,7 @@ TEST_F(ForUpdateTest, TakesAFreeLockInOneRoundTrip) {
   const auto attempt = try_lock("a");
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 1U);
-  EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock"}));
+  EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock", "heartbeat"}));
   EXPECT_EQ(server.queries[0].param(0), "a");
   EXPECT_EQ(server.queries[0].param(1), "host:1:test");
   EXPECT_EQ(server.queries[0].purpose.session_lease, lease);
@@ -61,7 +61,7 @@ TEST_F(ForUpdateTest, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 3U);
   EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "set_patience", "ensure"}));
-  EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock"}));
+  EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock", "heartbeat"}));
   EXPECT_EQ(rows.rows.count("new"), 1U);
 }
 
